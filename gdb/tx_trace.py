@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import subprocess
+import textwrap
 import time
 
 import gdb
@@ -38,6 +39,8 @@ UNLIMITED = 10000
 TRACE_SYMBOLS = ("_tx_trace_header_ptr", "_tx_thread_created_ptr", "_tx_version_id")
 # The program's stderr gives the place where `follow` ended in a line that begins so.
 PLACE = "tx-trace-place: "
+# What changes the colour of a terminal.
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 FILE_OPTIONS = ("--elf", "--core", "--image", "--trace", "--events", "--output", "-o")
 
 
@@ -52,7 +55,7 @@ def find_binary():
         if found:
             return os.path.abspath(found)
         where = "`set tx-trace binary`" if BINARY.value else "TX_TRACE_BIN"
-        raise gdb.GdbError(f"error: {asked} ({where}) is not a program that can be run")
+        raise failed(f"error: {asked} ({where}) is not a program that can be run")
     for near in ("tx-trace", "../target/release/tx-trace"):
         path = os.path.normpath(os.path.join(HERE, near))
         if HERE and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -60,7 +63,7 @@ def find_binary():
     found = shutil.which("tx-trace")
     if found:
         return os.path.abspath(found)
-    raise gdb.GdbError(
+    raise failed(
         "error: the program tx-trace is not on the PATH: set its place with "
         "`set tx-trace binary FILE`, or set TX_TRACE_BIN before GDB starts"
     )
@@ -157,13 +160,13 @@ def check_target():
     """Fails where GDB has no memory to read, or cannot read it now."""
     if gdb.selected_inferior().pid == 0:
         # GDB would read the program's file, where every variable is still zero.
-        raise gdb.GdbError(
+        raise failed(
             "error: there is no process, core or remote target to read: start or attach to one, "
             "or give a file (--core FILE, --image FILE@ADDR)"
         )
     thread = gdb.selected_thread()
     if thread is not None and thread.is_running():
-        raise gdb.GdbError("error: the target is running: interrupt it first")
+        raise failed("error: the target is running: interrupt it first")
 
 
 def write(text, stream=None):
@@ -178,7 +181,38 @@ def write(text, stream=None):
 def warn(text):
     """Prints diagnostics on GDB's stderr."""
     gdb.flush(gdb.STDOUT)
-    write(text, gdb.STDERR)
+    write(folded(text), gdb.STDERR)
+
+
+def failed(text):
+    """The error that GDB prints."""
+    return gdb.GdbError(folded(text))
+
+
+def folded(text):
+    """Lines of GDB's terminal, broken between words; elsewhere as they are."""
+    width = gdb.parameter("width")
+    if not width or not os.isatty(2):
+        return text
+    lines = []
+    for line in text.split("\n"):
+        plain = COLOURS.sub("", line)
+        head = re.match(r"(?:[a-z-]+: )?", plain).end()
+        if len(plain) < width or plain.startswith((" ", "(gdb)")):
+            lines.append(line)
+            continue
+        # GDB itself breaks a line that is as long as its terminal is wide.
+        first, *rest = textwrap.wrap(
+            plain,
+            max(width - 1, 20),
+            subsequent_indent=" " * head,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        # Only the head has a colour.
+        coloured = line[: len(line) - len(plain[head:])]
+        lines += [coloured + first[head:]] + rest
+    return "\n".join(lines)
 
 
 # The child
@@ -299,7 +333,7 @@ class Child:
                 start_new_session=True,
             )
         except OSError as e:
-            raise gdb.GdbError(f"error: {words[0]} cannot be run: {e.strerror}") from e
+            raise failed(f"error: {words[0]} cannot be run: {e.strerror}") from e
         self.to = self.process.stdin.fileno()
         self.out = self.process.stdout.fileno()
         self.err = self.process.stderr.fileno()
@@ -413,7 +447,7 @@ def failure(diagnostics):
     """Splits the stderr of a child that failed: what came before, and why it failed."""
     lines = diagnostics.rstrip("\n").split("\n")
     start = len(lines) - 1
-    while start > 0 and not lines[start].startswith("error: "):
+    while start > 0 and not COLOURS.sub("", lines[start]).startswith("error: "):
         start -= 1
     before = "".join(line + "\n" for line in lines[:start])
     return before, "\n".join(lines[start:])
@@ -448,16 +482,16 @@ def run_binary(words, from_tty):
         raise
     except gdb.error as e:
         # The target is gone, or GDB cannot read it now.
-        raise gdb.GdbError(f"error: GDB could not go on: {e}") from e
+        raise failed(f"error: GDB could not go on: {e}") from e
     if status < 0:
-        raise gdb.GdbError(f"{diagnostics}error: {binary} was ended by signal {-status}")
+        raise failed(f"{diagnostics}error: {binary} was ended by signal {-status}")
     set_status(status)
     place, diagnostics = split_place(diagnostics)
     if status >= 2:
         before, reason = failure(diagnostics)
         if before:
             warn(before)
-        raise gdb.GdbError(reason or f"error: {binary} ended with {status} and no reason")
+        raise failed(reason or f"error: {binary} ended with {status} and no reason")
     if diagnostics:
         warn(diagnostics)
     return place
@@ -533,7 +567,7 @@ def evaluate(expression):
     try:
         return int(gdb.parse_and_eval(expression).cast(gdb.lookup_type("unsigned long")))
     except gdb.error as e:
-        raise gdb.GdbError(f"error: {expression}: {first_line(e)}") from e
+        raise failed(f"error: {expression}: {first_line(e)}") from e
 
 
 def first_line(error):
@@ -561,7 +595,7 @@ def refuse_macros(names):
     """Fails where GDB would expand one of these names as a macro of the program."""
     for name in names:
         if "#define" in gdb.execute(f"info macro -a -- {name}", False, True):
-            raise gdb.GdbError(
+            raise failed(
                 f"error: nothing is called: {name} is a macro in this program; select a frame "
                 "of a file that does not define it (frame N)"
             )
@@ -575,7 +609,7 @@ def call_kernel(words, from_tty):
     verb, arguments = words[0], [w for w in words[1:] if w != "--yes"]
     fits = len(arguments) in (2, 3) if verb == "enable" else not arguments
     if not fits or any(a.startswith("--") for a in arguments):
-        raise gdb.GdbError(f"error: {USAGE}")
+        raise failed(f"error: the forms are: {USAGE}")
     check_target()
     name = f"_tx_trace_{verb}"
     evaluate(f"&'{name}'")
@@ -592,19 +626,19 @@ def call_kernel(words, from_tty):
     set_status(2)
     warn(f"tx-trace: to call: {name}({call}) on the target\n")
     if not yes:
-        raise gdb.GdbError("error: nothing is called: not a terminal: use --yes")
+        raise failed("error: nothing is called without --yes")
     refuse_macros(("unsigned", "int", "long", "void"))
     try:
         result = gdb.parse_and_eval(f"((unsigned int (*) ({types})) &'{name}') ({values})")
         status = int(result) & 0xFFFFFFFF
     except gdb.error as e:
-        raise gdb.GdbError(f"error: the target cannot run {name}: {first_line(e)}") from e
+        raise failed(f"error: the target cannot run {name}: {first_line(e)}") from e
     warn(f"tx-trace: {name} returned {STATUS.get(status, hex(status))}\n")
     if status == 0:
         inserts = pointer_at("_tx_trace_buffer_current_ptr") != 0
         if inserts != (verb == "enable"):
-            raise gdb.GdbError(
-                "error: it returned success, and the kernel's pointer says otherwise"
+            raise failed(
+                f"error: {name} returned success, but the kernel's trace pointer shows no change"
             )
     set_status(0 if status == 0 else 1)
 

@@ -196,7 +196,7 @@ codes! {
         HeaderOutsideMemory "header-outside-memory": Failed;
         NotATrace "not-a-trace": NotFound, Failed;
         NoPreviousRun "no-previous-run": NotFound;
-        DifferentRuns "different-runs": Failed;
+        DifferentRuns "different-runs": Failed, Lost;
         InPieces "in-pieces": Failed;
         LeftOver "left-over": Inferred;
         FoundBySearch "found-by-search": Inferred;

@@ -24,7 +24,8 @@ use crate::bytes::Bytes;
 
 pub use goblin::elf::program_header::{PF_W, PF_X, PT_LOAD, PT_NOTE};
 pub use goblin::elf::section_header::{
-    SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_SYMTAB,
+    SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, SHT_DYNAMIC, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE,
+    SHT_SYMTAB,
 };
 pub use notes::{Note, NoteError, Notes};
 pub use symbols::{Binding, ElfSymbol, SymbolKind};

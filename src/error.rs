@@ -1,5 +1,6 @@
 //! The one error that a command ends with.
 
+use std::io::{self, ErrorKind as ErrorKindOfSystem};
 use std::sync::Arc;
 
 use crate::code::Code;
@@ -86,6 +87,30 @@ impl Error {
     }
 }
 
+/// Why the system did not do it, in words that people know: Rust's own text ends in `(os error 2)`.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    let plain = match error.kind() {
+        ErrorKindOfSystem::NotFound => "there is no such file or directory",
+        ErrorKindOfSystem::PermissionDenied => "permission denied",
+        ErrorKindOfSystem::IsADirectory => "it is a directory",
+        ErrorKindOfSystem::NotADirectory => "a part of its path is not a directory",
+        ErrorKindOfSystem::AddrInUse => "another program listens there",
+        ErrorKindOfSystem::AddrNotAvailable => "this machine does not have that address",
+        _ => "",
+    };
+    if !plain.is_empty() && error.raw_os_error().is_some() {
+        return plain.to_owned();
+    }
+    let text = error.to_string();
+    let number = error.raw_os_error().map(|number| format!(" (os error {number})")).unwrap_or_default();
+    let text = text.strip_suffix(&number).unwrap_or(&text);
+    let mut letters = text.chars();
+    // A sentence of the system begins with a capital letter; here it goes on behind a colon.
+    let first = letters.next().filter(|_| !number.is_empty()).map(|first| first.to_ascii_lowercase());
+    first.map_or_else(|| text.to_owned(), |first| format!("{first}{}", letters.as_str()))
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
@@ -95,5 +120,20 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_have_no_numbers_of_the_system() {
+        let of_number = |number| reason(&io::Error::from_raw_os_error(number));
+        assert_eq!(of_number(2), "there is no such file or directory");
+        assert_eq!(of_number(98), "another program listens there");
+        assert_eq!(of_number(5), "input/output error");
+        assert_eq!(reason(&io::Error::other("Too many names")), "Too many names");
+        assert_eq!(reason(&io::ErrorKind::BrokenPipe.into()), "broken pipe");
     }
 }

@@ -42,6 +42,10 @@ pub enum Kind {
     ThreadTimes,
     /// The frames of a backtrace.
     Frames,
+    /// Registers of a processor, and their values.
+    Registers,
+    /// What fault registers record.
+    FaultBits,
 }
 
 impl Kind {
@@ -121,6 +125,23 @@ pub enum Cell {
     ThreadTimes(Vec<ThreadTime>),
     /// The frames of a backtrace, the innermost first.
     Frames(Vec<Frame>),
+    /// Registers of a processor, and their values.
+    Registers(Vec<(&'static str, u64)>),
+    /// What fault registers record.
+    FaultBits(Vec<FaultBit>),
+}
+
+/// What one bit or field of a fault register records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultBit {
+    /// The register.
+    pub register: &'static str,
+    /// The bit's name, or the field and its number.
+    pub name: String,
+    /// What it means.
+    pub words: String,
+    /// Whether it is of the fault whose handler runs; `None` where that is not known.
+    pub current: Option<bool>,
 }
 
 /// A function of a backtrace.
@@ -176,6 +197,9 @@ impl Column {
         self
     }
 }
+
+/// A note on the unit of times that people read. Programs get ticks in any case.
+pub const RATELESS: &str = "times are in ticks of the trace's clock: --hz RATE converts them";
 
 /// Rows under named columns.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -330,7 +330,10 @@ impl Blocked {
             ));
         }
         if self.lost > 0 {
-            notes.push(format!("more than {MAX_KINDS} kinds of waits: {} waits are not counted", self.lost));
+            notes.push(format!(
+                "more than {MAX_KINDS} kinds of waits: {} not counted",
+                many(self.lost, "wait is", "waits are")
+            ));
         }
         notes.extend(silent(system));
         notes

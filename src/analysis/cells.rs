@@ -3,11 +3,7 @@
 use super::tracker::{ObjectNo, System, ThreadNo, Who};
 use crate::abi::Addr;
 use crate::report::Cell;
-
-/// So many of something.
-pub(super) fn many(n: u64, one: &str, more: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { more })
-}
+pub(super) use crate::trace::many;
 
 /// Part of a whole in percent; `None` of nothing.
 #[must_use]

@@ -165,7 +165,7 @@ struct Needs {
     /// The spans of the window.
     spans: bool,
     changes: Changes,
-    /// In changes: calls, what became of them, and locks.
+    /// In changes: calls, their outcomes, and locks.
     calls: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What the clock counts decides what a report can say of time: the reason is the first note of every report that has any.
 //! Where it measures time, and its rate is not known, a note says how to get units.
 
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, RATELESS, Report};
 use crate::trace::{Clock, Counts};
 
 /// Removes from reports what the clock does not measure, and says why.
@@ -23,9 +23,6 @@ pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
         report.notes.insert(0, why.to_owned());
     }
 }
-
-/// What to do where ticks are all that is known.
-const RATELESS: &str = "times are in ticks of the trace's clock: --hz RATE converts them";
 
 /// Why ticks are not time; `None` where they are.
 pub(super) const fn why(counts: Counts) -> Option<&'static str> {

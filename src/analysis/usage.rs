@@ -5,7 +5,7 @@
 
 use super::scope::Scope;
 use super::tracker::{Call, Change, Step, System, ThreadState};
-use super::{Changes, Making, Needs, Of};
+use super::{Changes, Making, Needs, Of, many};
 use crate::abi::{Addr, Width};
 use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
 use crate::error::Error;
@@ -288,12 +288,15 @@ impl Use {
         let mut notes = scope.notes();
         if self.unnamed > 0 {
             notes.push(format!(
-                "{} calls are left out: their objects have a number that counts within a process",
-                self.unnamed
+                "{} left out: the numbers of their objects count within a process",
+                many(self.unnamed, "call is", "calls are")
             ));
         }
         if self.beyond > 0 {
-            notes.push(format!("more than {MAX_OBJECTS} objects: {} calls on others are left out", self.beyond));
+            notes.push(format!(
+                "more than {MAX_OBJECTS} objects: {} left out",
+                many(self.beyond, "call on another is", "calls on others are")
+            ));
         }
         notes
     }

@@ -10,7 +10,7 @@ use super::{Outcome, interrupt, listen, options};
 use crate::bridge::{Answer, Bridge, BridgeError, End, Stub};
 use crate::catalogue::Names;
 use crate::code::Code;
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::mem::remote::Remote;
 use crate::rsp::Endpoint;
 use crate::session::{Borrowed, INTERRUPT, Inputs, RemoteInput, SourceSpec};
@@ -37,7 +37,7 @@ pub fn request(typed: options::Bridge) -> Result<Request, Error> {
         return wrong("bridge needs a live stub: give it by --remote :3333 (a core or a dump has none)".to_owned());
     };
     if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
-        return wrong(format!("{}: a debugger's stub is wanted here", stub.endpoint));
+        return wrong(format!("{}: bridge needs a GDB stub", stub.endpoint));
     }
     if inputs.scan {
         return wrong("--scan reads all memory, which a live target does not list".to_owned());
@@ -50,7 +50,9 @@ impl Task for BridgeTask {
     /// Serves one debugger after the other.
     fn run(self: Box<Self>, _: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { listen, stub, once, inputs, clock, names } = *self;
-        let fail = |e: IoError| Error::failed(Code::Listen, format!("{listen}: {e}"), "give another port: --listen");
+        let fail = |e: IoError| {
+            Error::failed(Code::Listen, format!("{listen}: {}", reason(&e)), "give another port: --listen")
+        };
         // Once: what is wrong with the program is reported now, and not to every line.
         let program = Program { info: inputs.describe()?, clock, names };
         let bridge = Bridge::bind(listen).map_err(fail)?;
@@ -70,7 +72,7 @@ impl Task for BridgeTask {
                 Ok(Some(End::Debugger)) => "the debugger disconnected".to_owned(),
                 Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
                 Err(BridgeError::Stub(e)) => format!("{e}; the debugger was disconnected"),
-                Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, e.to_string(), "")),
+                Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, reason(e), "")),
             };
             diagnostics.say(sentence);
             if once {

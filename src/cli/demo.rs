@@ -38,6 +38,7 @@ mod served {
     use crate::cli::read::{Ask, Question};
     use crate::cli::request::{Clock, Task};
     use crate::code::Code;
+    use crate::error::reason;
     use crate::mem::segments::{Block, Segments};
     use crate::query::{Amount, Filters};
     use crate::rsp::{Endpoint, Leave};
@@ -55,7 +56,7 @@ mod served {
 
     /// Serves the built-in target, and asks it what it would ask a board.
     pub fn run(output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {e}"), "");
+        let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {}", reason(&e)), "");
         let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let endpoint =

@@ -7,9 +7,10 @@ use std::io::{IsTerminal, Write};
 
 use super::Outcome;
 use super::options::Color;
-use super::sink::is_plain_terminal;
+use super::sink::{COLUMNS, is_plain_terminal};
 use crate::error::Error;
-use crate::output::{self, Style, Styles};
+use crate::output::{self, Style, Styles, UNLIMITED};
+use crate::sys;
 use crate::trace::Issue;
 
 /// Where diagnostics go.
@@ -53,23 +54,35 @@ impl Diagnostics {
         self.buffer.map(RefCell::into_inner).unwrap_or_default()
     }
 
-    /// What was done or seen, in one sentence on a line of its own. What the target has in it is escaped.
+    /// Columns of a line. Only a terminal limits them: elsewhere a sentence is one line, which `grep` finds.
+    fn width(&self) -> usize {
+        if self.buffer.is_some() || !std::io::stderr().is_terminal() {
+            return UNLIMITED;
+        }
+        sys::columns_of_stderr().filter(|columns| *columns >= 20).unwrap_or(COLUMNS)
+    }
+
+    /// A sentence behind a word that says what it is. What the target has in it is escaped.
+    fn sentence(&self, head: &str, style: Style, text: impl Display) {
+        self.write_clean(&output::sentence((head, style), &text.to_string(), &self.styles(), self.width()));
+    }
+
+    /// What was done or seen.
     pub fn say(&self, text: impl Display) {
-        self.line(format_args!("tx-trace: {text}"));
+        self.sentence("tx-trace", Style::Plain, text);
     }
 
     /// Why there is no result, or not all of it.
     pub fn failed(&self, text: impl Display) {
-        let head = self.styles().text(Style::Error, "error");
-        self.write_clean(&format!("{head}: {}\n", output::escape(&text.to_string())));
+        self.sentence("error", Style::Error, text);
     }
 
     /// What to do next.
     pub fn hint(&self, text: impl Display) {
-        self.line(format_args!("hint: {text}"));
+        self.sentence("hint", Style::Plain, text);
     }
 
-    /// The same, as it is.
+    /// A line that is not broken, however long: a command to copy.
     pub fn line(&self, text: impl Display) {
         self.write(&format!("{}\n", output::escape(&text.to_string())));
     }
@@ -82,7 +95,7 @@ impl Diagnostics {
     /// The tally of issues.
     pub fn issues(&self, issues: &[Issue]) {
         let mut text = Vec::new();
-        if output::write_issues(&mut text, issues, &self.styles()).is_ok() {
+        if output::write_issues(&mut text, issues, &self.styles(), self.width()).is_ok() {
             self.write_clean(&String::from_utf8_lossy(&text));
         }
     }
@@ -102,7 +115,7 @@ impl Diagnostics {
     pub fn error(&self, error: &Error) -> Outcome {
         self.failed(&error.message);
         for tried in &error.tried {
-            self.line(format_args!("tried: {tried}"));
+            self.sentence("tried", Style::Plain, tried);
         }
         if !error.hint.is_empty() {
             self.hint(&error.hint);

@@ -11,7 +11,7 @@ use super::whole_file::WholeFile;
 use super::{Outcome, commands, options};
 use crate::code::Code;
 use crate::cpu::{Architecture, Group};
-use crate::error::Error;
+use crate::error::{Error, reason};
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
@@ -45,7 +45,7 @@ impl Task for Gdb {
         let fail = |why: String| Error::failed(Code::Install, why, "print it: `tx-trace gdb > tx_trace.py`");
         let dir = data_dir().ok_or_else(|| fail("neither HOME nor XDG_DATA_HOME says where to install".to_owned()))?;
         let path = dir.join(if self.no_python { "tx_trace.gdb" } else { "tx_trace.py" });
-        let written = put(&path, text.as_bytes()).map_err(|e| fail(format!("{}: {e}", path.display())))?;
+        let written = put(&path, text.as_bytes()).map_err(|e| fail(format!("{}: {}", path.display(), reason(&e))))?;
         let mut lines = format!("source {}\n", path.display());
         if !self.no_python
             && let Some(program) = program_off_path()
@@ -54,7 +54,7 @@ impl Task for Gdb {
         }
         let done = if written { "written" } else { "there already, the same" };
         diagnostics.say(format_args!("{} ({done})", path.display()));
-        diagnostics.line(
+        diagnostics.say(
             "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
         );
         print(&lines)

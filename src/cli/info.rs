@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use crate::catalogue::mask_text;
-use crate::kernel::Entries;
+use crate::elf::ElfKind;
+use crate::error::Error;
+use crate::kernel::{Entries, Pointers};
 use crate::output::{Format, TableOptions, View, issue_text, report_writer};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{CodeMatch, Identity, Loaded, Target};
-use crate::trace::{Counts, Direction, Issue, Known, Trace};
+use crate::trace::{Counts, Direction, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
 pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
@@ -23,25 +25,35 @@ pub struct Info {
     build_id: Option<String>,
     load: Option<String>,
     live: bool,
+    /// Why ELF and memory were not compared, where nothing of them was.
+    not_compared: &'static str,
     /// How the application's events got their names.
     events: Vec<String>,
+    /// What the fault registers record.
+    faults: Vec<String>,
 }
 
 /// Reads it.
-pub fn read(target: &mut Target, loaded: &Loaded) -> Info {
+///
+/// # Errors
+/// Where the link fails, or a register that was typed does not exist.
+pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
+    let faults = target.faults()?;
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
     let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    Info {
+    Ok(Info {
         identity,
         others,
         elf: target.elf().map(|e| e.describe()),
         build_id: target.elf().and_then(|e| e.build_id()).map(hex),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: target.is_live(),
+        not_compared: not_compared(target, &loaded.trace),
         events: target.event_names().sources().to_vec(),
-    }
+        faults,
+    })
 }
 
 impl Info {
@@ -99,35 +111,49 @@ impl Info {
         if !self.events.is_empty() {
             rows.push(("user events", self.events.join("; ")));
         }
+        rows.extend(self.faults.iter().map(|line| ("fault", line.clone())));
         let others: Vec<String> = self.others.iter().map(|a| format!("{a:#x}")).collect();
         rows.push(("other traces", if others.is_empty() { "none found".to_owned() } else { others.join(", ") }));
         rows
     }
 
-    /// What is wrong with the ELF that was given.
-    pub fn issue(&self) -> Option<Issue> {
-        self.identity.issue()
+    /// Whether ELF and memory match.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     fn match_of_elf(&self) -> String {
-        let Identity { agreement, code, entries, .. } = &self.identity;
-        let mut agree = Vec::new();
+        let Identity { agreement, code, entries, pointers, another, .. } = &self.identity;
+        let mut agree: Vec<String> = another.iter().cloned().collect();
         agree.extend(agreement.map(|a| format!("{} of {} thread names agree", a.same, a.compared)));
         agree.extend(entries.as_ref().map(Entries::describe));
         agree.extend(code.map(CodeMatch::describe));
+        agree.extend(pointers.map(Pointers::describe));
         let agree = agree.join(", ");
-        let holds = self.issue().is_none();
+        let holds = self.identity.issue().is_none();
         match (agree.is_empty(), holds, &self.elf) {
             (false, true, _) => format!("match: {agree}"),
             (false, false, _) if self.identity.is_another() => {
-                format!("{agree}: this ELF is of another build")
+                format!("mismatch: {agree}: this ELF is of another build")
             }
-            (false, false, _) => format!("{agree}: this ELF may be of another build"),
-            (true, _, Some(_)) => {
-                "not compared: neither thread names nor code are both in memory and in the ELF".to_owned()
-            }
+            (false, false, _) => format!("doubtful: {agree}: this ELF may be of another build"),
+            (true, _, Some(_)) => format!("not compared: {}", self.not_compared),
             (true, _, None) => "no ELF was given".to_owned(),
         }
+    }
+}
+
+/// Why nothing of the ELF could be compared with the memory.
+fn not_compared(target: &Target, trace: &Trace) -> &'static str {
+    let is_moved = target.elf().is_some_and(|elf| elf.kind() == ElfKind::Dyn) && target.load_offset().how.is_empty();
+    if target.is_buffer() {
+        "a trace buffer alone holds none of the program's memory"
+    } else if is_moved {
+        "it is not known where the program was loaded (--load-offset)"
+    } else if trace.objects.iter().any(|object| object.is_thread) {
+        "this memory holds none of the ELF's code, constants and pointers, and no names of threads that are in the ELF"
+    } else {
+        "this memory holds none of the ELF's code and constants, and the trace names no thread"
     }
 }
 

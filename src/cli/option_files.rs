@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::commands;
 use super::values;
 use crate::code::Code;
-use crate::error::Error;
+use crate::error::{Error, reason};
 
 /// How deep option files may name each other.
 const MAX_DEPTH: usize = 8;
@@ -30,11 +30,11 @@ fn insert(path: &Path, depth: usize, out: &mut Vec<OsString>, read: &mut Vec<Pat
     if depth >= MAX_DEPTH {
         return Err(fail(format!("option files name each other more than {MAX_DEPTH} deep")));
     }
-    let size = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
+    let size = std::fs::metadata(path).map_err(|e| fail(reason(&e)))?;
     if !size.is_file() || size.len() > MAX_SIZE {
         return Err(fail(format!("not a text file of at most {MAX_SIZE} bytes")));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|e| fail(reason(&e)))?;
     if text.contains('\0') {
         return Err(fail("not a text file".to_owned()));
     }

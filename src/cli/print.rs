@@ -48,6 +48,7 @@ pub fn answer(
             let document = Document {
                 loaded: &answer.loaded,
                 found: answer.document.as_ref(),
+                stopped: answer.stopped.as_ref(),
                 query: &query,
                 names: &names,
                 target,
@@ -72,13 +73,14 @@ pub fn answer(
         }
     };
     if let (Ask::Last(_), Reader::Terminal) = (&question.ask, format.reader()) {
-        now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
+        now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said = matches!(question.ask, Ask::Document(_)) && output.path.is_none();
+    let is_said =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
     if !format.has_issues() && !is_said {
-        if found {
+        if found || !trace.is_empty() {
             diagnostics.issues_of_result(&trace.issues);
         } else {
             diagnostics.issues(&trace.issues);
@@ -110,7 +112,7 @@ fn none(trace: &Trace) -> &'static str {
     }
 }
 
-/// How many events are looked at before they are printed: for the widths of columns, and for the outcome of a call. A
+/// How many events are looked at before they are printed: for the widths of columns, and for the outcomes of calls. A
 /// trace of any length needs no more memory.
 const AHEAD: u64 = 1 << 16;
 
@@ -293,7 +295,7 @@ fn show(
     let held = view.trace.about.held;
     for position in &missing {
         diagnostics.failed(format_args!(
-            "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
+            "there is no event {position}: the trace has the events 0 to {}, without those of unused slots",
             held.saturating_sub(1)
         ));
     }

@@ -9,12 +9,11 @@ use super::sink::Sink;
 use super::{Outcome, info, live, print, report, reports, threads};
 use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
-use crate::code::Code;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output;
 use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
-use crate::session::{Inputs, Loaded, Target};
+use crate::session::{Inputs, Interrupted, Loaded, Target};
 
 /// A question about a target's trace.
 pub struct Question {
@@ -48,7 +47,7 @@ pub enum Ask {
     Objects,
     /// Reports.
     Reports(ReportRequest),
-    /// All of them in one document for people.
+    /// All of them, and the state of the kernel: for people in one document.
     Document(ReportRequest),
 }
 
@@ -64,11 +63,13 @@ pub struct Answer {
     pub document: Option<report::Found>,
     /// The objects' current states.
     pub states: Vec<output::InMemory>,
+    /// Where the running thread is.
+    pub stopped: Option<Interrupted>,
 }
 
 impl From<Loaded> for Answer {
     fn from(loaded: Loaded) -> Self {
-        Self { loaded, info: None, origin: None, document: None, states: Vec::new() }
+        Self { loaded, info: None, origin: None, document: None, states: Vec::new(), stopped: None }
     }
 }
 
@@ -128,6 +129,9 @@ impl Question {
     }
 }
 
+/// So many of the newest slots are read at least: fewer may all have one time stamp though the clock runs.
+const FEWEST: u64 = 16;
+
 struct Reader<'a, 'm> {
     target: &'a mut Target<'m>,
     filters: &'a Filters,
@@ -146,9 +150,15 @@ impl Reader<'_, '_> {
             Ask::Document(_) => {
                 let mut loaded = self.load(Extent::All)?;
                 let document = Some(report::read(self.target, &mut loaded)?);
-                Answer { document, ..loaded.into() }
+                Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
             }
-            Ask::Last(amount) => self.newest(*amount)?.into(),
+            Ask::Last(amount) => {
+                let loaded = self.newest(*amount)?;
+                // Registers of a live target are one more round trip while it is halted: `threads` and `report` ask for them.
+                let is_live = self.target.is_live();
+                let stopped = if is_live { None } else { self.target.interrupted(&loaded)? };
+                Answer { stopped, ..loaded.into() }
+            }
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {
                 let mut loaded = self.load(Extent::Nothing)?;
@@ -159,24 +169,17 @@ impl Reader<'_, '_> {
                 // A live target is halted while it is read, and a part of the ring is enough.
                 let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
-                let info = info::read(self.target, &loaded);
-                // Of files code and names are compared for every command.
-                let known = loaded.trace.issues.iter().any(|issue| issue.code == Code::ElfMismatch);
-                loaded.trace.issues.extend(info.issue().filter(|_| !known));
+                let info = info::read(self.target, &loaded)?;
+                info.identity().blame(&mut loaded.trace.issues);
                 Answer { info: Some(info), ..loaded.into() }
             }
         })
     }
 
-    /// The newest events that the filters keep: read backwards, each time twice as many.
+    /// The newest events that the filters keep, and one before them, which gives the first its delta: read backwards, each
+    /// time twice as many.
     fn newest(&mut self, amount: Amount) -> Result<Loaded, Error> {
         let wanted = match amount {
-            Amount::Events(n) if self.filters.is_empty() => {
-                let loaded = self.load(Extent::Newest(n))?;
-                // Where just the newest slots are lost, what is left is older.
-                let lost = loaded.trace.is_empty() && loaded.trace.about.held > 0;
-                return if lost { self.load(Extent::All) } else { Ok(loaded) };
-            }
             Amount::Events(n) => Some(n),
             Amount::Ticks(_) | Amount::Time(_) => None,
         };
@@ -185,17 +188,20 @@ impl Reader<'_, '_> {
             // These count from the oldest event of all.
             return self.load(Extent::All);
         }
-        let mut slots = wanted.unwrap_or(0).clamp(32, 1 << 20);
+        let mut slots = match wanted {
+            Some(n) if self.filters.is_empty() => n.saturating_add(1).max(FEWEST),
+            _ => wanted.unwrap_or(0).clamp(32, 1 << 20).saturating_mul(2),
+        };
         loop {
-            slots = slots.saturating_mul(2);
             let loaded = self.load(Extent::Newest(slots))?;
             if loaded.trace.about.held <= slots || self.holds(&loaded, wanted, amount)? {
                 return Ok(loaded);
             }
+            slots = slots.saturating_mul(2);
         }
     }
 
-    /// True where so much of what the filters keep is among what was read.
+    /// True where so much of what the filters keep is among what was read, behind another event.
     fn holds(&self, loaded: &Loaded, wanted: Option<u64>, amount: Amount) -> Result<bool, Error> {
         let Some(wanted) = wanted else {
             let start = start_of(amount, loaded)?;
@@ -207,7 +213,7 @@ impl Reader<'_, '_> {
             Err(e) if e.is_not_found() => return Ok(false),
             Err(e) => return Err(e),
         };
-        let kept = loaded.trace.events().filter(|e| query.keeps(e)).count();
+        let kept = loaded.trace.events().skip(1).filter(|e| query.keeps(e)).count();
         Ok(u64::try_from(kept).unwrap_or(u64::MAX) >= wanted)
     }
 

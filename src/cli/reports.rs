@@ -7,10 +7,12 @@ use sha2::{Digest, Sha256};
 
 use crate::analysis::{self, Made, ReportRequest};
 use crate::error::Error;
+use crate::kernel::{self, Detail, Kernel};
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::session::Target;
+use crate::trace::many;
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
 pub struct Origin {
@@ -56,9 +58,8 @@ pub fn digest(target: &mut Target<'_>) -> Option<String> {
 fn mark_doubts(doubts: u64, reports: &mut [Report]) {
     let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
     for report in timed.filter(|_| doubts > 0) {
-        report
-            .notes
-            .push(format!("{doubts} time stamps do not follow the one before: the times across them are doubtful"));
+        let stamps = many(doubts, "time stamp does", "time stamps do");
+        report.notes.push(format!("{stamps} not follow the one before: the times across are doubtful"));
     }
 }
 
@@ -73,7 +74,7 @@ pub fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, query, view, format, options, out);
+        return stream(request, None, query, view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -94,9 +95,11 @@ pub fn print(
     Ok(())
 }
 
-/// Prints one report after the other, so that the rows of one take room at a time: programs get all rows, and no notes.
-fn stream(
+/// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
+/// kernel in memory, where it was read, come last, with the backtraces of its threads.
+pub fn stream(
     request: &ReportRequest,
+    kernel: Option<(&Kernel, Option<Report>)>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -107,7 +110,14 @@ fn stream(
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     for name in &request.names {
-        for report in made.report(*name, usize::MAX) {
+        for mut report in made.report(*name, usize::MAX) {
+            mark_doubts(view.trace.clock.doubts, std::slice::from_mut(&mut report));
+            writer.report(&report)?;
+        }
+    }
+    if let Some((kernel, backtraces)) = kernel {
+        writer.addresses(kernel.layout.shape.pointer);
+        for report in kernel::reports(kernel, Detail::Full).into_iter().chain(backtraces) {
             writer.report(&report)?;
         }
     }

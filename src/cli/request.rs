@@ -18,7 +18,7 @@ use crate::analysis::{Name, ReportRequest};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::DecodeOptions;
-use crate::output::{ExtraColumn, Format, Reader};
+use crate::output::{ExtraColumn, Format};
 use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
@@ -310,7 +310,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     if measures && !row.reports.contains(&Name::Latency) {
         return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
     }
-    let is_document = row.reports == Name::ALL && !tracex && options.output.format.reader() != Reader::Program;
+    let is_document = row.reports == Name::ALL && !tracex;
     let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
     read(row, options, if is_document { Ask::Document(request) } else { Ask::Reports(request) })
 }
@@ -357,14 +357,16 @@ pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
         let number = is_digit_first(text);
         text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || number && matches!(c, '.' | ','))
     };
-    match files.iter().find(|file| file.to_str().is_some_and(like_n) && !file.exists()) {
-        Some(file) => Err(Error::usage(
-            if file.to_str().is_some_and(is_digit_first) { Code::Position } else { Code::File },
-            format!("last {}: neither a number of events nor a time, and not a file", file.display()),
-        )
-        .hint("N is 50 (events), 1200t (ticks) or 5ms (time in ns, us, ms, s)")),
-        None => Ok(()),
-    }
+    let Some(file) = files.iter().find(|file| file.to_str().is_some_and(like_n) && !file.exists()) else {
+        return Ok(());
+    };
+    let word = file.display();
+    let (code, of_a_thread) = match file.to_str().is_some_and(is_digit_first) {
+        true => (Code::Position, String::new()),
+        false => (Code::File, format!("; events of a thread: last --thread {word}")),
+    };
+    Err(Error::usage(code, format!("last {word}: neither a number of events nor a time, and not a file"))
+        .hint(format!("N is 50 (events), 1200t (ticks) or 5ms (time in ns, us, ms, s){of_a_thread}")))
 }
 
 /// A number that the command does not take.
@@ -373,9 +375,10 @@ fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
         return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
             .hint(format!("a file of this name is ./{text}"));
     }
-    Error::usage(Code::Usage, format!("{name} takes no number: {text}")).hint(format!(
-        "`last {text}`, `list -n {text}` and `show {text}` take numbers; a file of this name is ./{text}"
-    ))
+    let n = text.trim_start_matches('-');
+    let meant = if name == "list" { format!("`list -n {n}` or `last {n}`") } else { format!("`last {n}`") };
+    Error::usage(Code::Usage, format!("{name} takes no number: {text}"))
+        .hint(format!("did you mean {meant}? One event is `show {text}`, a file of this name is ./{text}"))
 }
 
 /// A variable of the environment that is set and not empty.
@@ -455,7 +458,7 @@ fn remote(
         Some(typed) => typed,
         None => match std::env::var("TX_TRACE_LEAVE").ok().filter(|value| !value.is_empty()) {
             Some(value) => Leave::from_str(&value, false).map_err(|_| {
-                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: as-found, running or halted is wanted"))
+                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: not one of as-found, running, halted"))
             })?,
             None => Leave::AsFound,
         },
@@ -503,11 +506,8 @@ pub fn filters(f: options::Filters) -> Result<Filters, Error> {
     if let (Some(from), Some(to)) = (&f.from, &f.to)
         && all.from.zip(all.to).is_some_and(|(first, last)| first.is_after(last))
     {
-        return Err(Error::usage(
-            Code::Filter,
-            format!("--from {from} lies behind --to {to}: no event is between them"),
-        )
-        .hint(format!("did you mean --from {to} --to {from}?")));
+        return Err(Error::usage(Code::Filter, format!("--from {from} is after --to {to}: no event is between them"))
+            .hint(format!("did you mean --from {to} --to {from}?")));
     }
     if let Some(around) = &f.around {
         all.add_around(around).map_err(|e| of_option("--around", around, e))?;

@@ -59,6 +59,7 @@ mod served {
     use crate::cli::monitor::{self, Program};
     use crate::cli::{listen, threads};
     use crate::debugger::Stopped;
+    use crate::error::reason;
     use crate::mem::Memory;
     use crate::serve::{PostMortem, Server};
     use crate::session::{Borrowed, Target};
@@ -87,14 +88,15 @@ mod served {
             // GDB shows what is said here among its own words.
             return match served.serve_pipe(io::stdin().lock(), io::stdout().lock()) {
                 Err(e) if e.kind() != io::ErrorKind::UnexpectedEof && e.kind() != io::ErrorKind::BrokenPipe => {
-                    diagnostics.failed(format_args!("the debugger's link: {e}"));
+                    diagnostics.failed(format_args!("the debugger's link: {}", reason(&e)));
                     Ok(Outcome::Failed)
                 }
                 _ => Ok(Outcome::Done),
             };
         };
-        let fail =
-            |e: io::Error| Error::failed(Code::Listen, format!("{at}: {e}"), "give another port: --listen :3335");
+        let fail = |e: io::Error| {
+            Error::failed(Code::Listen, format!("{at}: {}", reason(&e)), "give another port: --listen :3335")
+        };
         let server = Server::on(at).map_err(fail)?;
         let address = server.address().map_err(fail)?;
         let what = format!("{name} with {count} threads is served");
@@ -105,9 +107,9 @@ mod served {
             match ended {
                 Ok(_) if once => return Ok(Outcome::Done),
                 Ok(_) => {}
-                Err((None, e)) => return Err(Error::failed(Code::Listen, format!("{address}: {e}"), "")),
+                Err((None, e)) => return Err(Error::failed(Code::Listen, format!("{address}: {}", reason(&e)), "")),
                 Err((Some(from), e)) => {
-                    diagnostics.say(format_args!("{from} was disconnected: {e}"));
+                    diagnostics.say(format_args!("{from} was disconnected: {}", reason(&e)));
                     if once {
                         return Ok(Outcome::Failed);
                     }

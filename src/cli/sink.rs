@@ -8,7 +8,7 @@ use super::options::Color;
 use super::request::Output;
 use super::whole_file::WholeFile;
 use crate::code::Code;
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::output::{Styles, TableOptions, UNLIMITED};
 use crate::rsp::Client;
 use crate::sys;
@@ -29,7 +29,7 @@ enum To<'a> {
 }
 
 /// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 
 impl<'a> Sink<'a> {
     /// Opens the place that the options name. A file is written under another name and takes its own only when it is
@@ -121,9 +121,13 @@ pub fn is_device(path: &Path) -> bool {
 
 /// Opens a file to write.
 fn file<'a>(path: &Path) -> Result<To<'a>, Error> {
-    let fail = |e: io::Error| Error::failed(Code::Output, format!("{}: {e}", path.display()), "");
+    let fail = |e: io::Error| Error::failed(Code::Output, format!("{}: {}", path.display(), reason(&e)), "");
     if path.is_dir() {
         return Err(fail(io::Error::other("it is a directory")));
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+        let why = format!("the directory {} does not exist", parent.display());
+        return Err(fail(io::Error::other(why)));
     }
     if is_device(path) {
         let device = std::fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
@@ -163,6 +167,6 @@ impl From<io::Error> for Error {
         if e.kind() == io::ErrorKind::BrokenPipe {
             return Self::failed(Code::BrokenPipe, "the reader closed the pipe", "");
         }
-        Self::failed(Code::Output, format!("writing: {e}"), "")
+        Self::failed(Code::Output, format!("writing: {}", reason(&e)), "")
     }
 }

@@ -71,20 +71,44 @@ fn contexts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
+/// What other programs call an option of ours.
+const ELSEWHERE: [(&str, &str); 16] = [
+    ("-f", "--format"),
+    ("--json", "--format json"),
+    ("--csv", "--format csv"),
+    ("--md", "--format md"),
+    ("--markdown", "--format md"),
+    ("--table", "--format table"),
+    ("-c", "-n N"),
+    ("--count", "-n N"),
+    ("--limit", "-n N"),
+    ("--tail", "-n N"),
+    ("-e", "--elf"),
+    ("--address", "--header"),
+    ("--port", "--remote :PORT"),
+    ("--target", "--remote"),
+    ("--no-color", "--color never"),
+    ("--backtrace", "--bt"),
+];
+
 /// `--elf` of `--elf <FILE>`.
 fn without_value(option: &str) -> String {
-    option.split(' ').next().unwrap_or_default().to_owned()
+    first_word(option).to_owned()
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
 }
 
 fn unknown_option(row: Option<&Row>, option: &str) -> Error {
     let usage = |message: String| Error::usage(Code::Usage, message);
     let Some(row) = row else {
-        return usage(format!("{option} is not an option that stands before the command"))
+        return usage(format!("{option} is not an option that comes before the command"))
             .hint("options follow the command: tx-trace last --thread NAME; `tx-trace help` lists the commands");
     };
     let name = row.name;
     if has(row, option) {
-        return usage(format!("{option} stands before the command"))
+        return usage(format!("{option} comes before the command"))
             .hint(format!("options follow the command: tx-trace {name} {option}"));
     }
     if !option.starts_with('-') {
@@ -94,6 +118,10 @@ fn unknown_option(row: Option<&Row>, option: &str) -> Error {
     let error = usage(format!("{name} has no option {option}"));
     let command = row.command();
     let own: Vec<String> = row.shown(&command).map(typed).collect();
+    let elsewhere = ELSEWHERE.iter().find(|(theirs, ours)| *theirs == option && has(row, first_word(ours)));
+    if let Some((_, ours)) = elsewhere {
+        return error.hint(did_you_mean(&[ours], ""));
+    }
     let with: Vec<&str> = COMMANDS.iter().filter(|row| has(row, option)).map(|row| row.name).collect();
     if !with.is_empty() {
         return error.hint(format!("{option} is an option of {}", with.join(", ")));

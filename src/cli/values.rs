@@ -79,7 +79,11 @@ pub fn count(text: &str) -> Value<u64> {
 
 /// `4096`, `0x1000`.
 pub fn number(text: &str) -> Value<u64> {
-    image::parse_number(text).ok_or_else(|| wrong(Code::Number, "not a number: 4096 or 0x20000000"))
+    image::parse_number(text).ok_or_else(|| {
+        let is_hex = text.len() >= 4 && image::parse_number(&format!("0x{text}")).is_some();
+        let hint = if is_hex { format!("did you mean 0x{text}?") } else { String::new() };
+        Wrong { hint, ..wrong(Code::Number, "not a number: 4096 or 0x20000000") }
+    })
 }
 
 /// A number that may be negative: a dump linked high and loaded low.

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::interrupt::Unfinished;
+use crate::error::reason;
 
 /// The most symbolic links that are followed to a file that does not exist yet, as in Linux.
 const MAX_LINKS: usize = 40;
@@ -60,7 +61,7 @@ impl Write for WholeFile {
 
 /// The error with the name of the file.
 fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("{}: {}", path.display(), reason(error)))
 }
 
 /// The file that a path leads to, which need not exist.

@@ -52,6 +52,7 @@ pub(super) const MODEL: Model = Model {
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EDE8), "sfar"),
         bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EF34), "fpccr"),
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EF38), "fpcar"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EF3C), "fpdscr"),
     ],
     roles: [Some("pc"), Some("sp"), Some("lr")],
     aliases: arm::ALIASES,
@@ -90,6 +91,52 @@ pub(super) fn complete(registers: &mut Registers) {
         registers.set_from(Origin::Inferred, "msp", sp);
     }
 }
+
+/// What `cpuid` shows of the architecture.
+fn architecture_of(cpuid: u64) -> Option<Profile> {
+    let (maker, architecture, part) = (cpuid >> 24, cpuid >> 16 & 0xF, cpuid >> 4 & 0xFFF);
+    match architecture {
+        // What is not there may read as zeros or ones.
+        _ if matches!(maker, 0 | 0xFF) => None,
+        0xC => Some(Profile::Baseline),
+        0xF if matches!(part, 0xC23 | 0xC24 | 0xC27) => Some(Profile::V7),
+        0xF => Some(Profile::Mainline),
+        _ => None,
+    }
+}
+
+/// Which registers there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    /// Armv6-M, and Armv8-M without the Main Extension: every fault is a HardFault, and nothing records which.
+    Baseline,
+    /// Cortex-M3, M4 and M7: no SecureFault.
+    V7,
+    /// Armv8-M with the Main Extension, and makers' own processors.
+    Mainline,
+}
+
+/// Drops what was read of registers that the processor does not have; all, where it has no `cpuid` of a Cortex-M, and the
+/// bytes are something else.
+pub(super) fn complete_mapped(found: &mut Registers, cpuid: Option<u64>) {
+    const SECURE: [&str; 2] = ["sfsr", "sfar"];
+    const RECORDS: [&str; 9] = ["cfsr", "hfsr", "mmfar", "bfar", "sfsr", "sfar", "fpccr", "fpcar", "fpdscr"];
+    let drop: Vec<&str> = match found.get("cpuid").or(cpuid).and_then(architecture_of) {
+        None => found.known().map(|(register, _)| register.name).collect(),
+        Some(Profile::Baseline) => RECORDS.to_vec(),
+        Some(Profile::V7) => SECURE.to_vec(),
+        Some(Profile::Mainline) => Vec::new(),
+    };
+    drop.into_iter().for_each(|name| found.forget(name));
+}
+
+/// What else an evidence core of a Cortex-M holds of the System Control Space: how many interrupts there are; SysTick's
+/// reload and current value and its calibration; which interrupts are enabled, pending and active, and their priorities.
+///
+/// Not read: `SYST_CSR` (0xE000E010), of which reading clears COUNTFLAG, and `DHCSR` (0xE000EDF0), of which reading clears
+/// S_RESET_ST and S_RETIRE_ST (Armv7-M Architecture Reference Manual, B3.3.3 and C1.6.2).
+pub const INTERRUPT_STATE: [(Addr, usize); 6] =
+    [(0xE000_E004, 4), (0xE000_E014, 12), (0xE000_E100, 64), (0xE000_E200, 64), (0xE000_E300, 64), (0xE000_E400, 496)];
 
 /// In an exception the registers of the thread that it interrupted lie on that thread's own stack.
 pub(super) fn needed(registers: &Registers) -> &'static [&'static str] {

@@ -1,86 +1,137 @@
 //! Faults: what the fault registers of a processor say, in words. One file an architecture.
 
-use super::{Architecture, Registers};
+mod aarch64;
+mod arm;
+mod cortex_m;
+mod riscv;
+
+pub use cortex_m::FrameDoubt;
+
+use super::{Architecture, Group, Origin, Registers};
 use crate::abi::Addr;
 
-/// `cfsr`: pushing registers as an exception came failed: MSTKERR, STKERR, STKOF.
-const NOT_WRITTEN: [(u64, &str); 3] = [(1 << 4, "MSTKERR"), (1 << 12, "STKERR"), (1 << 20, "STKOF")];
-/// `cfsr`: storing the floating-point registers into a frame failed later on: MLSPERR, LSPERR.
-const FLOATS_NOT_WRITTEN: [(u64, &str); 2] = [(1 << 5, "MLSPERR"), (1 << 13, "LSPERR")];
-/// `fpccr`: room for s0 to s15 is in a frame, and they are still in the registers.
-const LSPACT: u64 = 1;
-/// From the start of a frame to its s0.
-const FLOATS_AT: u64 = 32;
+/// A bit of a fault register: its mask, its name in the manual, and what it means.
+type Bit = (u64, &'static str, &'static str);
 
-/// What the fault registers say against a frame that an exception of a Cortex-M pushed.
-///
-/// The bits stay set until a program clears them: they may be those of an earlier exception.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FrameDoubt {
-    /// The bits that say that the frame may not have been written: MSTKERR, STKERR, STKOF.
-    pub not_written: Vec<&'static str>,
-    /// The bits that say that s0 to s15 in it may not have been written: MLSPERR, LSPERR, LSPACT.
-    pub floats_stale: Vec<&'static str>,
+/// What the fault registers of one CPU say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Which fault it is, by its handler that runs or by its registers: `HardFault`, `data abort`.
+    pub name: Option<&'static str>,
+    /// True where its handler is known to run. False where none does: what is recorded is of an earlier fault, since the
+    /// registers were last cleared. `None` where that is not known.
+    pub current: Option<bool>,
+    /// The registers that are known, with their values.
+    pub registers: Vec<(&'static str, u64)>,
+    /// What they record.
+    pub bits: Vec<FaultBit>,
+    /// The address whose access failed, and the register that holds it; only where that register is valid.
+    pub address: Option<(Addr, &'static str)>,
+    /// False where the registers say that they do not hold the address of this fault. `None` where a fault of this kind has
+    /// none, or where it is not known.
+    pub address_valid: Option<bool>,
 }
 
-impl FrameDoubt {
-    /// True where nothing is said against it.
+/// One thing that a fault register records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultBit {
+    /// The register.
+    pub register: &'static str,
+    /// The bit's name, or the field and its number: `PRECISERR`, `EC 0x25`.
+    pub name: String,
+    /// What it means.
+    pub words: String,
+    /// As [`Fault::current`].
+    pub current: Option<bool>,
+}
+
+impl Fault {
+    /// Whether it is going on, as a sentence without a full stop.
     #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.not_written.is_empty() && self.floats_stale.is_empty()
+    pub fn state(&self) -> String {
+        match (self.current, self.name) {
+            (Some(true), Some(name)) => format!("{name}: its handler runs"),
+            (Some(true), None) => "its handler runs".to_owned(),
+            (Some(false), _) => "no fault handler runs: recorded since the registers were last cleared".to_owned(),
+            (None, name) => {
+                let name = name.map_or_else(String::new, |name| format!("{name}: "));
+                format!("{name}whether its handler runs is not known: it may be an earlier fault")
+            }
+        }
     }
 
-    /// In words, without a full stop: `STKERR: the exception frame may not have been written`.
+    /// In one line: `HardFault: its handler runs; PRECISERR, FORCED; address 0xe0200000 (bfar)`.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
-        let said = [
-            (&self.not_written, "the exception frame may not have been written"),
-            (&self.floats_stale, "s0 to s15 in the exception frame are stale"),
-        ];
-        let said = said.into_iter().filter(|(bits, _)| !bits.is_empty());
-        said.map(|(bits, words)| format!("{}: {words}", bits.join(", "))).collect()
+    pub fn line(&self) -> String {
+        let names: Vec<&str> = self.bits.iter().map(|bit| bit.name.as_str()).collect();
+        let bits = if names.is_empty() { "nothing is recorded".to_owned() } else { names.join(", ") };
+        let address = match (self.address, self.address_valid) {
+            (Some((at, register)), _) => format!("; address {at:#x} ({register})"),
+            (None, Some(false)) => "; its address is not known".to_owned(),
+            (None, _) => String::new(),
+        };
+        format!("{}; {bits}{address}", self.state())
     }
 }
 
 impl Registers {
-    /// What the fault registers of this CPU say against the exception frame whose r0 is at `at`. Nothing where they are not
-    /// known. LSPACT is about one frame only: that whose s0 is at `fpcar`.
+    /// What the fault registers say; `None` where none is known, or none records a fault.
     #[must_use]
-    pub fn frame_doubt(&self, at: Addr) -> FrameDoubt {
-        if self.architecture() != Architecture::CortexM {
-            return FrameDoubt::default();
+    pub fn fault(&self) -> Option<Fault> {
+        match self.architecture() {
+            Architecture::CortexM => cortex_m::fault(self),
+            Architecture::Riscv32 | Architecture::Riscv64 => riscv::fault(self),
+            Architecture::Arm => arm::fault(self),
+            Architecture::Aarch64 => aarch64::fault(self),
+            Architecture::X86 | Architecture::X86_64 => None,
         }
-        let cfsr = self.get("cfsr").unwrap_or_default();
-        let set = |bits: &[(u64, &'static str)]| bits.iter().filter(|(b, _)| cfsr & b != 0).map(|(_, n)| *n).collect();
-        let mut floats_stale: Vec<&'static str> = set(&FLOATS_NOT_WRITTEN);
-        let lazy = self.get("fpccr").unwrap_or_default() & LSPACT != 0;
-        let floats = self.get("fpcar").map(|at| at & !7);
-        if lazy && floats.is_none_or(|floats| at.checked_add(FLOATS_AT).is_some_and(|own| own & !7 == floats)) {
-            floats_stale.push("LSPACT");
-        }
-        FrameDoubt { not_written: set(&NOT_WRITTEN), floats_stale }
     }
+
+    /// The registers that show a fault and that a stub has to be asked for by name, where they could be of a fault that goes
+    /// on. None for a Cortex-M, which maps them into memory.
+    #[must_use]
+    pub fn fault_names(&self) -> &'static [&'static str] {
+        match self.architecture() {
+            Architecture::Arm if arm::may_be_in_fault(self) => &arm::NAMES,
+            Architecture::Aarch64 => &aarch64::NAMES,
+            Architecture::Riscv32 | Architecture::Riscv64 => &riscv::NAMES,
+            _ => &[],
+        }
+    }
+
+    /// The name under which a stub has a register that each exception level has of its own: `ESR_EL1` for `esr`.
+    #[must_use]
+    pub fn banked_name(&self, name: &str) -> Option<String> {
+        (self.architecture() == Architecture::Aarch64).then(|| aarch64::banked_name(self, name)).flatten()
+    }
+
+    /// The known ones of these names.
+    fn known_of(&self, names: &[&'static str]) -> Vec<(&'static str, u64)> {
+        names.iter().filter_map(|name| Some((*name, self.get(name)?))).collect()
+    }
+
+    /// The known registers of faults and exceptions.
+    fn known_of_faults(&self) -> Vec<(&'static str, u64)> {
+        self.known().filter(|(r, _)| r.group == Group::Fault).map(|(r, (value, _))| (r.name, value)).collect()
+    }
+
+    /// True for a register that was typed: it is printed whatever it says.
+    fn is_given(&self, name: &str) -> bool {
+        self.value(name).is_some_and(|(_, origin)| origin == Origin::Given)
+    }
+}
+
+/// The bits of a register that are set.
+fn set_bits(register: &'static str, value: u64, all: &[Bit], current: impl Fn(u64) -> Option<bool>) -> Vec<FaultBit> {
+    let set = all.iter().filter(|(mask, ..)| value & mask != 0);
+    let bit = |(mask, name, words): &Bit| FaultBit {
+        register,
+        name: (*name).to_owned(),
+        words: (*words).to_owned(),
+        current: current(*mask),
+    };
+    set.map(bit).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn doubt(values: &[(&str, u64)]) -> FrameDoubt {
-        let mut registers = Registers::new(Architecture::CortexM);
-        assert!(values.iter().all(|(name, value)| registers.set(name, *value)));
-        registers.frame_doubt(0x2000_0100)
-    }
-
-    #[test]
-    fn what_is_said_against_a_frame() {
-        assert!(doubt(&[]).is_none() && doubt(&[("cfsr", 0x8200), ("fpccr", 0xC000_0000)]).is_none());
-        assert_eq!(doubt(&[("cfsr", 0x1000)]).words(), ["STKERR: the exception frame may not have been written"]);
-        assert_eq!(doubt(&[("cfsr", 0x10_0010)]).not_written, ["MSTKERR", "STKOF"]);
-        assert_eq!(doubt(&[("cfsr", 0x2000)]).floats_stale, ["LSPERR"]);
-        let stale = ["LSPACT: s0 to s15 in the exception frame are stale"];
-        assert_eq!(doubt(&[("fpccr", 1)]).words(), stale);
-        assert_eq!(doubt(&[("fpccr", 1), ("fpcar", 0x2000_0120)]).words(), stale);
-        assert!(doubt(&[("fpccr", 1), ("fpcar", 0x2000_0220)]).is_none(), "another frame");
-    }
-}
+mod tests;

@@ -57,7 +57,11 @@ impl Registers {
     #[must_use]
     pub fn level(&self) -> Level {
         match self.architecture() {
-            Architecture::CortexM => self.get("xpsr").map_or(Level::Unknown, Level::of_xpsr),
+            Architecture::CortexM => match self.get("xpsr") {
+                Some(xpsr) => Level::of_xpsr(xpsr),
+                // VECTACTIVE is the number that xpsr has.
+                None => self.get("icsr").map_or(Level::Unknown, |icsr| Level::of_xpsr(icsr & NUMBER | THUMB)),
+            },
             Architecture::Arm => self.get("cpsr").map_or(Level::Unknown, Level::of_cpsr),
             _ => Level::Unknown,
         }
@@ -99,6 +103,15 @@ mod tests {
         assert_eq!(level(0x8100_0000), Level::Thread);
         // A fault in a handler without its Thumb bit is one still; a word that is not known is written as 0.
         assert_eq!((level(3), level(0)), (Level::Exception(3), Level::Unknown));
+    }
+
+    #[test]
+    fn the_interrupt_control_register_shows_the_exception() {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("icsr", 0x0041_E803));
+        assert_eq!(registers.level(), Level::Exception(3));
+        assert!(registers.set("xpsr", 0x0100_0000));
+        assert_eq!(registers.level(), Level::Thread);
     }
 
     #[test]

@@ -22,8 +22,8 @@ mod x86;
 use std::sync::LazyLock;
 
 pub use code::CodeRanges;
-pub use cortex_m::pushed;
-pub use fault::FrameDoubt;
+pub use cortex_m::{INTERRUPT_STATE, pushed};
+pub use fault::{Fault, FaultBit, FrameDoubt};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
@@ -31,7 +31,7 @@ pub use register::{Origin, Registers};
 pub use stub::from_stub;
 pub use table::{Group, Kind, Place, Register};
 
-use crate::abi::Width;
+use crate::abi::{Addr, Width};
 use crate::elf::{Elf, Machine};
 
 /// A processor's instruction set, as far as registers and saved frames depend on it.
@@ -120,6 +120,14 @@ impl Architecture {
     pub fn registers(self) -> &'static [Register] {
         static TABLES: LazyLock<[Vec<Register>; 7]> = LazyLock::new(|| Architecture::ALL.map(|a| a.model().expand()));
         TABLES.get(self as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The ranges of memory into which the processor maps registers: none of those that reading changes.
+    #[must_use]
+    pub fn mapped(self) -> &'static [(Addr, usize)] {
+        static RUNS: LazyLock<[Vec<(Addr, usize)>; 7]> =
+            LazyLock::new(|| Architecture::ALL.map(|a| table::runs(a.registers())));
+        RUNS.get(self as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The names of the system and fault registers that neither a `g` packet nor a core's notes have a place for.

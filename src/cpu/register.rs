@@ -147,17 +147,33 @@ impl Registers {
         bytes
     }
 
-    /// Reads the registers that the processor maps into memory, as far as they can be read and are not known: a
-    /// Cortex-M's fault registers.
-    pub fn read_mapped(&mut self, memory: &mut dyn Memory, endian: Endian) {
-        let mapped = |r: &&Register| matches!(r.place, Place::Memory(_)) && self.get(r.name).is_none();
-        let open: Vec<&Register> = self.architecture.registers().iter().filter(mapped).collect();
-        let at = |r: &&Register| if let Place::Memory(at) = r.place { Some((at, r.bytes())) } else { None };
-        let wanted: Vec<(Addr, usize)> = open.iter().filter_map(at).collect();
-        for (register, bytes) in open.iter().zip(memory.read_batch(&wanted)) {
-            if let Some(value) = bytes.ok().and_then(|b| endian.u32(&b, 0)) {
-                self.set_from(Origin::Read, register.name, value.into());
+    /// Reads the registers that the processor maps into memory, as far as they can be read and are not known: a Cortex-M's
+    /// System Control Block, in one flight. What is there where no such processor is, is not taken.
+    pub fn read_mapped(&mut self, memory: &mut dyn Memory) {
+        let runs = self.architecture.mapped();
+        let mut found = Self::of(self.architecture, Origin::Read);
+        for (run, bytes) in runs.iter().zip(memory.read_batch(runs)) {
+            let Ok(bytes) = bytes else { continue };
+            for register in self.architecture.registers() {
+                let Place::Memory(at) = register.place else { continue };
+                let offset = at.checked_sub(run.0).and_then(|offset| usize::try_from(offset).ok());
+                // The System Control Space is little-endian whatever the processor's data are.
+                let value = offset.and_then(|offset| Endian::Little.u32(bytes.as_slice(), offset));
+                value.map(|value| found.set(register.name, value.into()));
             }
+        }
+        found.complete_mapped(self);
+        for (register, (value, origin)) in found.known() {
+            if self.get(register.name).is_none() {
+                self.set_from(origin, register.name, value);
+            }
+        }
+    }
+
+    /// Drops what this processor does not have. `known`: what was known before.
+    fn complete_mapped(&mut self, known: &Self) {
+        if self.architecture == Architecture::CortexM {
+            cortex_m::complete_mapped(self, known.get("cpuid"));
         }
     }
 
@@ -188,6 +204,12 @@ impl Registers {
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.values.iter().all(Option::is_none)
+    }
+
+    /// True where a general register or a stack pointer is known.
+    #[must_use]
+    pub fn is_placed(&self) -> bool {
+        self.known().any(|(r, _)| r.group == Group::General || matches!(r.name, "psp" | "msp"))
     }
 
     /// The program counter.

@@ -116,6 +116,21 @@ pub(super) fn words(names: &'static str) -> impl Iterator<Item = Option<&'static
     names.split_ascii_whitespace().map(|name| (name != "-").then_some(name))
 }
 
+/// The ranges of memory that hold these registers; those that follow each other are one.
+pub(super) fn runs(registers: &[Register]) -> Vec<(Addr, usize)> {
+    let mut runs: Vec<(Addr, usize)> = Vec::new();
+    for register in registers {
+        let Place::Memory(at) = register.place else { continue };
+        match runs.last_mut() {
+            Some((start, len)) if start.checked_add(*len as u64) == Some(at) => {
+                *len = len.saturating_add(register.bytes())
+            }
+            _ => runs.push((at, register.bytes())),
+        }
+    }
+    runs
+}
+
 /// One architecture.
 pub(super) struct Model {
     /// What it is called.

@@ -282,18 +282,60 @@ fn registers_of_faults_have_names() {
     }
 }
 
+/// CPUID to BFAR.
+fn system_control_block(cpuid: u32) -> Stacked {
+    let words = [cpuid, 0x803, 0, 0xFA05_0000, 0, 0x200, 0, 0, 0x40FF_0000, 0x7_0000, 0x8200, 0x4000_0000, 0, 4, 8];
+    Stacked { base: 0xE000_ED00, bytes: words32(&words, Endian::Little) }
+}
+
+/// Whether a register is there, `cpuid` shows; zeros and ones are no Cortex-M.
+#[test]
+fn what_is_no_system_control_block_was_a_fault() {
+    for (cpuid, cfsr, shcsr) in [
+        (0x410F_C231, true, true),
+        (0x410F_D213, true, true),
+        (0x410C_C601, false, true),
+        (0, false, false),
+        (0xFFFF_FFFF, false, false),
+        (0x2000_0100, false, false),
+    ] {
+        let mut r = Registers::new(Architecture::CortexM);
+        r.read_mapped(&mut system_control_block(cpuid));
+        assert_eq!((r.get("cfsr").is_some(), r.get("shcsr").is_some()), (cfsr, shcsr), "{cpuid:#x}");
+    }
+    // What was typed stays.
+    let mut r = Registers::new(Architecture::CortexM);
+    assert!(r.set("cfsr", 1));
+    r.read_mapped(&mut system_control_block(0));
+    assert_eq!(r.get("cfsr"), Some(1));
+}
+
+/// COUNTFLAG of SYST_CSR, S_RESET_ST and S_RETIRE_ST of DHCSR are cleared by reading them; DCRSR, STIR and others are written.
+#[test]
+fn no_register_is_read_that_reading_changes() {
+    let ranges = Architecture::CortexM.mapped().iter().chain(&INTERRUPT_STATE);
+    for (start, len) in ranges {
+        let end = start + *len as u64;
+        assert!(*start >= 0xE000_E000 && end <= 0xE000_F000 && start % 4 == 0 && len % 4 == 0, "{start:#x}");
+        for at in [0xE000_E010, 0xE000_EDF0, 0xE000_EDF4, 0xE000_EDF8, 0xE000_EF00, 0xE000_EF50] {
+            assert!(at + 4 <= *start || at >= end, "{at:#x} is in {start:#x}..{end:#x}");
+        }
+    }
+    assert_eq!(Architecture::CortexM.mapped().len(), 3);
+    assert!(Architecture::Riscv32.mapped().is_empty());
+}
+
 /// SHCSR, CFSR, HFSR, DFSR, MMFAR, BFAR; and what was typed is not read over.
 #[test]
 fn fault_registers_are_read_from_memory() {
-    let mut memory =
-        Stacked { base: 0xE000_ED24, bytes: words32(&[0x7_0000, 0x8200, 0x4000_0000, 0, 4, 8], Endian::Little) };
+    let mut memory = system_control_block(0x410F_C231);
     let mut r = Registers::new(Architecture::CortexM);
     assert!(r.set("cfsr", 0x1_0000));
-    r.read_mapped(&mut memory, Endian::Little);
+    r.read_mapped(&mut memory);
     assert_eq!(values(&r, &["shcsr", "cfsr", "hfsr", "mmfar", "bfar"]), some(&[0x7_0000, 0x1_0000, 0x4000_0000, 4, 8]));
     assert_eq!((r.value("bfar"), r.value("cfsr")), (Some((8, Origin::Read)), Some((0x1_0000, Origin::Given))));
     let mut none = Registers::new(Architecture::Riscv32);
-    none.read_mapped(&mut memory, Endian::Little);
+    none.read_mapped(&mut memory);
     assert!(none.is_unknown());
     assert!(
         Architecture::Riscv64.system_registers().contains(&"mcause")

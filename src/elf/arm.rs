@@ -29,6 +29,16 @@ impl Elf {
         m
     }
 
+    /// True for a program whose attributes name ARM's A or R profile; false where they name none.
+    #[must_use]
+    pub fn is_a_or_r_profile(&self) -> bool {
+        let mut other = false;
+        self.arm_attributes(|tag, value| {
+            other |= tag == TAG_CPU_ARCH_PROFILE && [b'A', b'R'].map(u64::from).contains(&value);
+        });
+        other
+    }
+
     /// True for a program whose attributes name the small instruction set of the M profile: ARMv6-M, ARMv8-M baseline.
     #[must_use]
     pub fn is_arm_baseline(&self) -> bool {

@@ -461,7 +461,7 @@ impl Layout {
         members.extend(thread_tail(port));
         Self {
             shape,
-            how: format!("the layout of {}", port.name),
+            how: format!("the layout of the ports for {}", port.name),
             thread: lay_out(&members, shape),
             objects: Kind::ALL.into_iter().map(|kind| lay_out(&kind.members(port), shape)).collect(),
             tail: Some(tail),
@@ -547,7 +547,7 @@ mod tests {
     /// Measured from the debug information of real kernels: size, `run_count`, `stack_ptr`, `stack_start`,
     /// `stack_end`, `stack_size`, `time_slice`, name, priority, state, entry, `created_next`, `created_prev`.
     const MEASURED: [(&str, [u64; 13]); 7] = [
-        ("Cortex-M, RISC-V 32", [180, 4, 8, 12, 16, 20, 24, 40, 44, 48, 68, 136, 140]),
+        ("Cortex-M and RISC-V 32", [180, 4, 8, 12, 16, 20, 24, 40, 44, 48, 68, 136, 140]),
         ("Cortex-A, 32-bit", [184, 4, 8, 12, 16, 20, 24, 40, 44, 48, 68, 136, 140]),
         ("RISC-V 64", [320, 8, 16, 24, 32, 40, 48, 80, 88, 92, 120, 248, 256]),
         ("Cortex-A, 64-bit", [312, 4, 8, 16, 24, 32, 36, 64, 72, 76, 104, 232, 240]),
@@ -561,7 +561,7 @@ mod tests {
         let all = Layout::measured(Some(Endian::Little), None);
         assert_eq!(all.len(), MEASURED.len());
         for (name, want) in MEASURED {
-            let layout = all.iter().find(|l| l.how == format!("the layout of {name}")).unwrap();
+            let layout = all.iter().find(|l| l.how == format!("the layout of the ports for {name}")).unwrap();
             let size = layout.thread.len.next_multiple_of(width(layout.shape.pointer));
             let names = [
                 "run_count",

@@ -9,7 +9,7 @@ use crate::abi::Addr;
 use crate::code::Code;
 use crate::mem::Memory;
 use crate::sym::Symbol;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, many};
 
 impl Kernel {
     /// Reads the objects of one kind. True where no symbol leads to their list, and they were found without it.
@@ -96,9 +96,9 @@ impl Kernel {
     pub(super) fn found_blind(&self, named: &[Addr]) -> Issue {
         let by_registry = self.threads.iter().any(|t| named.contains(&t.address));
         let message = format!(
-            "no symbol {}: {} threads were found {}; there may be more",
+            "no symbol {}: {} found {}; there may be more",
             HEAD,
-            self.threads.len(),
+            many(self.threads.len() as u64, "thread was", "threads were"),
             if by_registry { "through the trace's registry" } else { "by a search of memory for their ids" }
         );
         Issue::new(Code::NoKernelSymbol, message)
@@ -110,8 +110,9 @@ impl Kernel {
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         (found > 0).then(|| {
             let message = format!(
-                "no symbols of the lists of {}: {found} objects were found through the trace's registry, the threads that wait for them{}; there may be more",
+                "no symbols of the lists of {}: {} found through the trace's registry, the threads that wait for them{}; there may be more",
                 names.join(", "),
+                many(found as u64, "object was", "objects were"),
                 if blind { " or a search of memory for their ids" } else { "" }
             );
             Issue::new(Code::NoKernelSymbol, message)

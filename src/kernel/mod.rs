@@ -9,11 +9,13 @@ mod check;
 mod cpus;
 mod entries;
 mod evidence;
+mod fault_report;
 mod globals;
 mod layout;
 mod layout_match;
 mod lists;
 mod object;
+mod pointers;
 mod port;
 mod position;
 mod program;
@@ -27,16 +29,18 @@ mod walk;
 
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
+pub use fault_report::fault_lines;
 pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;
 pub use object::Object;
+pub use pointers::Pointers;
 pub use position::{Position, Stop};
 pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, pointer_width, version};
 pub use registry::{registered, registered_blocks};
 pub use report::{Detail, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
-pub use thread::{Stacks, State, Thread, Wait};
+pub use thread::{CalledFrom, Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::code::Code;
@@ -90,6 +94,8 @@ pub struct Kernel {
     pub registers: Vec<Registers>,
     /// What went wrong.
     pub issues: Vec<Issue>,
+    /// How many of the first issues are about lists that variables of the ELF lead to.
+    of_lists: usize,
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
@@ -127,6 +133,7 @@ impl Kernel {
             cpus: Vec::new(),
             registers: Vec::new(),
             issues,
+            of_lists: 0,
             layout,
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
@@ -144,6 +151,7 @@ impl Kernel {
                 without.push(kind);
             }
         }
+        kernel.of_lists = kernel.issues.len();
         kernel.issues.extend(blind.then(|| kernel.found_blind(&sources.named)));
         kernel.issues.extend(kernel.found_without(&without, blind));
         kernel.resolve(memory, about.names);

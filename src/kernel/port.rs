@@ -36,7 +36,7 @@ pub(super) const FLOATS: [&str; 3] = ["tx_thread_vfp_enable", "_tx_thread_fp_ena
 
 /// The ports whose layouts were measured, with the shapes that they have: pointer, `ULONG`.
 pub(super) const PORTS: [(Width, Width, Additions); 6] = [
-    (Width::W4, Width::W4, Additions { name: "Cortex-M, RISC-V 32", ..PLAIN }),
+    (Width::W4, Width::W4, Additions { name: "Cortex-M and RISC-V 32", ..PLAIN }),
     (
         Width::W4,
         Width::W4,

@@ -206,7 +206,9 @@ fn run(
 ) {
     let on_its_stack = stop.cpus.iter().find(|c| c.sp().is_some_and(|sp| thread.holds(sp)));
     let only = stop.cpus.first().filter(|_| cores == 1);
-    let Some(cpu) = on_its_stack.or(only) else {
+    // Fault registers alone are no place.
+    let placed = |cpu: &&Registers| cpu.is_placed() || cpu.level() != Level::Unknown;
+    let Some(cpu) = on_its_stack.or(only).filter(placed) else {
         thread.position.how = match stop.frames {
             Some(_) => "it runs, and its registers are not in this source (--reg pc=N --reg sp=N)",
             None => "it runs; the registers of its processor are not known here",

@@ -136,7 +136,7 @@ impl Program<'_> {
     /// Compares the names of threads in memory with the ELF's constants. `None` where they cannot be compared: addresses
     /// are cut, control blocks are not there, or names lie in RAM.
     pub fn names(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<Agreement> {
-        let blocks = Blocks::read(memory, self.elf.width(), trace)?;
+        let blocks = Blocks::read(memory, self.elf.width(), trace, BLOCK)?;
         // Ports and options of the kernel move the name's pointer: it lies where most names are right. Only where they are
         // not, the debug information is asked, which in a large program takes longer than all else.
         let all: Vec<usize> = (0..BLOCK).step_by(blocks.pointer.bytes()).collect();
@@ -183,7 +183,7 @@ impl Program<'_> {
 
     /// Compares the entries of threads in memory with the ELF's functions. `None` where they cannot be compared.
     pub fn entries(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<Entries> {
-        let blocks = Blocks::read(memory, self.elf.width(), trace)?;
+        let blocks = Blocks::read(memory, self.elf.width(), trace, BLOCK)?;
         let offsets: Vec<u64> = match self.symbols.member_offset(THREAD, ENTRY) {
             Some(at) => vec![at],
             None => {
@@ -200,22 +200,22 @@ impl Program<'_> {
 }
 
 /// The control blocks of live threads with the names that the trace has for them: only those that begin as one does.
-struct Blocks {
+pub(super) struct Blocks {
     endian: Endian,
-    pointer: Width,
+    pub pointer: Width,
     all: Vec<(String, Bytes)>,
 }
 
 impl Blocks {
-    /// `None` where the trace holds addresses cut, which cannot be followed.
-    fn read(memory: &mut dyn Memory, pointer: Width, trace: &Trace) -> Option<Self> {
+    /// Reads `len` bytes of each. `None` where the trace holds addresses cut, which cannot be followed.
+    pub fn read(memory: &mut dyn Memory, pointer: Width, trace: &Trace, len: usize) -> Option<Self> {
         if pointer != trace.about.word {
             return None;
         }
         let endian = trace.about.endian;
         let named = |o: &&Object| o.is_thread && !o.deleted && !o.name.is_empty();
         let threads: Vec<_> = trace.objects.iter().filter(named).take(MAX_THREADS).collect();
-        let wanted: Vec<(Addr, usize)> = threads.iter().map(|o| (o.address, BLOCK)).collect();
+        let wanted: Vec<(Addr, usize)> = threads.iter().map(|o| (o.address, len)).collect();
         let read = memory.read_batch(&wanted);
         // The first word is a ULONG, of the width of a stored word.
         let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
@@ -223,8 +223,13 @@ impl Blocks {
         Some(Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() })
     }
 
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// The name of each, and its word at `offset`.
-    fn words(&self, offset: usize) -> impl Iterator<Item = (&str, Option<Addr>)> {
+    pub fn words(&self, offset: usize) -> impl Iterator<Item = (&str, Option<Addr>)> {
         self.all.iter().map(move |(name, block)| (name.as_str(), self.endian.word(self.pointer, block, offset)))
     }
 }

@@ -107,6 +107,19 @@ impl Kernel {
         }
     }
 
+    /// The same for the lists: that they are broken has one cause, and is one issue.
+    pub fn fold_lists(&mut self) {
+        let is_list = |issue: &Issue| matches!(issue.code, Code::KernelDamaged | Code::KernelUnreadable);
+        let of_lists: Vec<Issue> = self.issues.drain(..self.of_lists.min(self.issues.len())).collect();
+        let (broken, others): (Vec<Issue>, Vec<Issue>) = of_lists.into_iter().partition(is_list);
+        self.of_lists = others.len();
+        self.issues.splice(0..0, others);
+        let Some(severity) = broken.iter().map(|issue| issue.severity).max() else { return };
+        let message = "the ELF is of another build, and does not show where the kernel's lists are: objects are those that the trace's registry or a waiting thread names, and there may be more";
+        let issue = Issue::new(Code::KernelDamaged, message).severity(severity);
+        self.issues.insert(self.of_lists, issue.times(broken.len() as u64));
+    }
+
     /// Where no variable of the kernel gives the thread that runs: by the stack that the only CPU is on.
     pub fn find_running(&mut self, stop: &Stop) {
         if !self.current.is_empty() {

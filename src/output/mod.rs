@@ -31,7 +31,7 @@ use std::io::{self, BufWriter, Write};
 pub use csv::Csv;
 pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
-pub use issues::{issue_text, write_issues};
+pub use issues::{by_weight, issue_text, sentence, write_issues};
 pub use json::{Json, write_error};
 pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};
@@ -124,7 +124,7 @@ pub trait EventSink {
     /// Where the writer fails.
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()>;
 
-    /// What became of the call of the event that comes next. Formats of data alone ignore it.
+    /// The outcome of the call of the event that comes next. Formats of data alone ignore it.
     fn outcome(&mut self, outcome: Outcome) {
         let _ = outcome;
     }
@@ -206,6 +206,11 @@ pub trait ReportWriter {
     fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
         let _ = part;
         Ok(())
+    }
+
+    /// Addresses are this wide from here on. Formats for people print them as they are.
+    fn addresses(&mut self, word: Width) {
+        let _ = word;
     }
 
     /// One report.

@@ -1,4 +1,4 @@
-//! What became of a call, in words.
+//! The outcome of a call, in words.
 
 use super::View;
 use super::row::Rows;
@@ -6,7 +6,7 @@ use super::scale::Scale;
 use crate::analysis::{Outcome, Waker};
 
 impl Rows {
-    /// What became of a call, in words; then the same in fewer and fewer words, for narrow lines. Hostile: escape before
+    /// The outcome of a call, in words; then the same in fewer and fewer words, for narrow lines. Hostile: escape before
     /// printing.
     pub(super) fn outcome(&mut self, view: &View<'_>, outcome: &Outcome) -> [String; 3] {
         let clock = &view.trace.clock;

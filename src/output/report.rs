@@ -13,7 +13,7 @@ use super::scale::Scale;
 use super::text::hex;
 use super::{InMemory, ReportWriter, Resolve, View, csv, digits, escape, json};
 use crate::abi::Width;
-use crate::report::{Cell, Column, Frame, Kind, Report, ThreadTime};
+use crate::report::{Cell, Column, FaultBit, Frame, Kind, RATELESS, Report, ThreadTime};
 use crate::trace::{Clock, Issue};
 
 /// What every writer of reports needs to turn a cell into text.
@@ -96,7 +96,15 @@ impl<'w> Words<'w> {
             }
             Cell::ThreadTimes(threads) => escape(&self.thread_times(threads, |ticks| self.scale.text(ticks))),
             Cell::Frames(frames) => escape(&self.frames(frames)),
+            Cell::Registers(all) => self.registers(all),
+            Cell::FaultBits(bits) => escape(&names(bits)),
         }
+    }
+
+    /// `cfsr=0x00008200 bfar=0xe0200000`.
+    fn registers(&self, all: &[(&'static str, u64)]) -> String {
+        let one = |(name, value): &(&str, u64)| format!("{name}={}", hex(*value, self.digits));
+        all.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     /// Threads with their times, in one text. Hostile: escape before printing.
@@ -205,6 +213,15 @@ impl Serialize for RowLine<'_> {
     }
 }
 
+/// A note of a report as JSON.
+#[derive(Serialize)]
+struct NoteLine<'a> {
+    #[serde(rename = "type")]
+    line: &'static str,
+    report: &'static str,
+    note: &'a str,
+}
+
 /// A cell as JSON has it.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -219,6 +236,32 @@ enum Value {
     Named(NamedValue),
     ThreadTimes(Vec<ThreadTimeValue>),
     Frames(Vec<FrameValue>),
+    Registers(Vec<RegisterValue>),
+    FaultBits(Vec<FaultBitValue>),
+}
+
+#[derive(Serialize)]
+struct RegisterValue {
+    name: &'static str,
+    value: Hex,
+}
+
+#[derive(Serialize)]
+struct FaultBitValue {
+    register: &'static str,
+    name: String,
+    words: String,
+    current: Option<bool>,
+}
+
+fn fault_bit(bit: &FaultBit) -> FaultBitValue {
+    let FaultBit { register, name, words, current } = bit.clone();
+    FaultBitValue { register, name, words, current }
+}
+
+/// `FORCED, PRECISERR`.
+fn names(bits: &[FaultBit]) -> String {
+    bits.iter().map(|bit| bit.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Address and name; each is null where it is not known.
@@ -263,6 +306,10 @@ impl Words<'_> {
             Cell::Isr(number) => Value::Text(isr(*number)),
             Cell::ThreadTimes(threads) => Value::ThreadTimes(threads.iter().map(|t| self.thread_time(t)).collect()),
             Cell::Frames(frames) => Value::Frames(frames.iter().map(|f| self.frame(f)).collect()),
+            Cell::Registers(all) => Value::Registers(
+                all.iter().map(|(name, value)| RegisterValue { name, value: Hex(*value, self.digits) }).collect(),
+            ),
+            Cell::FaultBits(bits) => Value::FaultBits(bits.iter().map(fault_bit).collect()),
         }
     }
 
@@ -298,9 +345,16 @@ impl<W: Write> ReportWriter for JsonReports<'_, W> {
         Ok(true)
     }
 
+    fn addresses(&mut self, word: Width) {
+        self.words.digits = digits(word);
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         let Self { out, words } = self;
-        report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))
+        report.rows.iter().try_for_each(|row| json::line(out, &RowLine { report, row, words }))?;
+        let note = |note| NoteLine { line: "note", report: report.name, note };
+        let mut notes = report.notes.iter().filter(|text| *text != RATELESS);
+        notes.try_for_each(|text| json::line(out, &note(text)))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -355,6 +409,10 @@ impl Words<'_> {
 }
 
 impl<W: Write> ReportWriter for CsvReports<'_, W> {
+    fn addresses(&mut self, word: Width) {
+        self.words.digits = digits(word);
+    }
+
     fn report(&mut self, report: &Report) -> io::Result<()> {
         if std::mem::replace(&mut self.any, true) {
             writeln!(self.out)?;

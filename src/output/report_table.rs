@@ -1,9 +1,11 @@
-//! Reports for people: a table, or where a row is too wide for the terminal each row as a record, line by line. No number
-//! and no word is ever cut.
+//! Reports for people: a table; where a row is too wide for the terminal its columns in several tables, or each row as a
+//! record, line by line. No number and no word is ever cut.
 
 #![allow(clippy::arithmetic_side_effects, reason = "columns and rows of a report")]
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
+use std::ops::RangeInclusive;
 
 use super::line::{Line, width_of, wrap};
 use super::report::Words;
@@ -17,8 +19,15 @@ use crate::trace::Issue;
 const GAP: usize = 2;
 /// A column of text is not made narrower than this: a word in each line would be hard to read.
 const NARROW: usize = 16;
+/// Nor narrower than this, where otherwise a row would not fit.
+const NARROWEST: usize = 10;
 /// Rows that decide which column is folded.
 const SAMPLE: usize = 200;
+/// Rows of which several tables are made: fewer are easier to read as records, and of more each part would be long and
+/// take as much memory as the whole.
+const SPLIT: RangeInclusive<usize> = 3..=10_000;
+/// The most columns that the tables of one report repeat.
+const KEY: usize = 3;
 /// The least room for a value of a record.
 const VALUE: usize = 20;
 /// What is in front of a note.
@@ -146,9 +155,18 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             return self.lines_of_notes(&report.notes);
         }
         let grid = Grid::of(report, &self.words);
-        match grid.fit(self.options.width) {
-            Some(widths) => self.table(&grid, &widths)?,
-            None => self.records(report, &grid)?,
+        let fits = |narrow| grid.fit(self.options.width, narrow);
+        if let Some(widths) = fits(NARROW).or_else(|| fits(NARROWEST)) {
+            self.table(&grid, &widths)?;
+        } else if let Some(tables) = grid.tables(self.options.width) {
+            for (i, (grid, widths)) in tables.iter().enumerate() {
+                if i > 0 {
+                    writeln!(self.out)?;
+                }
+                self.table(grid, widths)?;
+            }
+        } else {
+            self.records(report, &grid)?;
         }
         self.lines_of_notes(&report.notes)
     }
@@ -179,6 +197,7 @@ const fn style_of(cell: &Cell) -> Style {
 }
 
 /// A cell that is to be printed; escaped.
+#[derive(Clone)]
 struct Shown {
     text: String,
     style: Style,
@@ -207,14 +226,63 @@ impl<'r> Grid<'r> {
         Self { columns, heads, rows }
     }
 
+    /// Several tables with a part of the columns each and their widths, which all begin with those that tell the rows apart.
+    /// `None` where no table is narrow enough, or records are easier to read.
+    fn tables(&self, most: usize) -> Option<Vec<(Self, Vec<usize>)>> {
+        if !SPLIT.contains(&self.rows.len()) {
+            return None;
+        }
+        let key: Vec<usize> = (0..self.key()?).collect();
+        let mut tables = Vec::new();
+        let (mut columns, mut last) = (key.clone(), None);
+        for at in key.len()..self.columns.len() {
+            columns.push(at);
+            let part = self.part(&columns);
+            match (part.fit(most, NARROW), last.take()) {
+                (Some(widths), _) => last = Some((part, widths)),
+                (None, Some(full)) => {
+                    tables.push(full);
+                    columns = [key.as_slice(), &[at]].concat();
+                    let part = self.part(&columns);
+                    let widths = part.fit(most, NARROW)?;
+                    last = Some((part, widths));
+                }
+                (None, None) => return None,
+            }
+        }
+        tables.extend(last);
+        Some(tables)
+    }
+
+    /// How many of the first columns tell the rows apart.
+    fn key(&self) -> Option<usize> {
+        (1..=KEY.min(self.columns.len())).find(|columns| {
+            let mut seen = HashSet::new();
+            self.rows
+                .iter()
+                .all(|row| seen.insert(row.iter().take(*columns).map(|cell| &cell.text).collect::<Vec<_>>()))
+        })
+    }
+
+    /// The same rows with these columns.
+    fn part(&self, columns: &[usize]) -> Self {
+        let rows = self.rows.iter().map(|row| columns.iter().filter_map(|at| row.get(*at)).cloned().collect());
+        Self {
+            columns: columns.iter().filter_map(|at| self.columns.get(*at)).copied().collect(),
+            heads: columns.iter().filter_map(|at| self.heads.get(*at)).cloned().collect(),
+            rows: rows.collect(),
+        }
+    }
+
     /// The largest of what a function says of a column's cells.
     fn most(&self, at: usize, of: impl Fn(&str) -> usize) -> usize {
         self.rows.iter().filter_map(|row| row.get(at)).map(|cell| of(&cell.text)).max().unwrap_or(0)
     }
 
     /// Widths with which a row takes at most so many columns of the terminal; `None` where there are none, as every word
-    /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives.
-    fn fit(&self, most: usize) -> Option<Vec<usize>> {
+    /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives. A
+    /// column of at most `narrow` is not folded further.
+    fn fit(&self, most: usize, narrow: usize) -> Option<Vec<usize>> {
         let all: Vec<usize> = self.heads.iter().map(|head| width_of(head)).collect();
         let all = all.iter().enumerate().map(|(at, head)| self.most(at, width_of).max(*head));
         let natural: Vec<usize> = all.collect();
@@ -227,7 +295,7 @@ impl<'r> Grid<'r> {
             }
             let lines = self.lines(&widths);
             let folds = (0..widths.len()).filter_map(|at| {
-                let narrower = self.narrower(at, *widths.get(at)?)?;
+                let narrower = self.narrower(at, *widths.get(at)?, narrow)?;
                 let mut with = widths.clone();
                 *with.get_mut(at)? = narrower;
                 let gained = widths.get(at)?.checked_sub(narrower)?.min(over).max(1);
@@ -250,14 +318,14 @@ impl<'r> Grid<'r> {
     }
 
     /// The width that a column of this width has once it is folded further; `None` where it cannot be.
-    fn narrower(&self, at: usize, width: usize) -> Option<usize> {
+    fn narrower(&self, at: usize, width: usize, narrow: usize) -> Option<usize> {
         let column = self.columns.get(at)?;
         let widest = |text: &str| folded(text, width - 1).iter().map(|line| width_of(line)).max().unwrap_or(0);
         let is_whole = column.kind.is_right() || column.kind == Kind::Address;
         let cells = if is_whole { self.most(at, width_of) } else { self.most(at, widest) };
         let head = widest(self.heads.get(at)?);
         let narrower = cells.max(head);
-        (narrower < width && (is_whole || width > NARROW)).then_some(narrower)
+        (narrower < width && (is_whole || width > narrow)).then_some(narrower)
     }
 
     /// Lines of the head and of the first rows with these widths.
@@ -391,6 +459,40 @@ state         semaphore rx_ready
         assert_eq!(printed(&threads(), 50, false), records);
         // Not even then is a word cut.
         assert!(printed(&threads(), 20, false).contains("at            0xffffffff80001234\n"));
+    }
+
+    /// `blocked` was a record of ten lines for each wait at 120 columns.
+    #[test]
+    fn many_rows_that_are_too_wide_are_tables_that_repeat_what_tells_them_apart() {
+        let mut report = threads();
+        report.rows.extend(threads().rows.into_iter().map(|mut row| {
+            // The same threads a second time: the first two columns tell the rows apart.
+            if let Some(cell) = row.get_mut(1) {
+                *cell = Cell::Count(2);
+            }
+            row
+        }));
+        let tables = "                       max at
+thread           runs   event  at
+System Timer  1000000       7  0xffffffff80001234
+Thread
+comms         1000000       7  0x0000000000000010
+System Timer        2       7  0xffffffff80001234
+Thread
+comms               2       7  0x0000000000000010
+
+thread                  runs  state
+System Timer Thread  1000000  semaphore rx_ready
+comms                1000000  semaphore rx_ready
+System Timer Thread        2  semaphore rx_ready
+comms                      2  semaphore rx_ready
+";
+        assert_eq!(printed(&report, 50, false), tables);
+        // Nothing tells these rows apart, or a column does not fit beside what does.
+        let same = Report { rows: [threads().rows, threads().rows].concat(), ..threads() };
+        for (report, width) in [(same, 50), (report, 26)] {
+            assert!(printed(&report, width, false).starts_with("thread        System Timer Thread\n"), "{width}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Show<W: Write> {
     rows: Rows,
     newest: Option<i64>,
     any: bool,
-    /// What became of the call of the event that comes next.
+    /// The outcome of the call of the event that comes next.
     outcome: Option<Outcome>,
 }
 
@@ -56,15 +56,18 @@ impl<W: Write> Show<W> {
                 let scale = Scale::of(clock, ticks.unsigned_abs(), 3);
                 format!("{} {}", scale.text(ticks), scale.unit)
             };
-            let mut text = format!("{} after event {}", say(event.ticks), view.trace.about.origin);
-            if let Some(newest) = self.newest {
-                match newest.checked_sub(event.ticks) {
-                    Some(0) => text.push_str(", the newest"),
-                    Some(back) => text.push_str(&format!(", {} before the newest", say(back))),
-                    None => {}
-                }
-            }
-            self.line("time", &text)?;
+            let back = self.newest.and_then(|newest| newest.checked_sub(event.ticks));
+            let place = back.map(|back| match back {
+                0 => "the newest event".to_owned(),
+                _ => format!("{} before the newest event", say(back)),
+            });
+            let origin = view.trace.about.origin;
+            // The line below says how long after the event before it.
+            let is_said = event.seq == origin || event.delta.is_some() && event.seq.checked_sub(1) == Some(origin);
+            let after = || format!("{} after event {origin}", say(event.ticks));
+            let after = if is_said && place.is_some() { None } else { Some(after()) };
+            let parts: Vec<String> = place.into_iter().chain(after).collect();
+            self.line("time", &parts.join(", "))?;
             if let Some(delta) = event.delta {
                 self.line("delta", &format!("{} after the event before it", say(delta)))?;
             }

@@ -30,7 +30,7 @@ pub struct Table<W: Write> {
     who: ShortNames,
     events: ShortNames,
     arguments: Arguments,
-    /// What became of the call of the event that comes next.
+    /// The outcome of the call of the event that comes next.
     outcome: Option<Outcome>,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
@@ -140,7 +140,7 @@ impl<W: Write> Table<W> {
             let _ = arguments.add_prose(label, text);
         });
         let outcome = outcome.take().map(|outcome| rows.outcome(view, &outcome));
-        // The object says what the call was about; all other words come behind what became of it.
+        // The object says what the call was about; all other words come behind the outcome.
         let mut before = outcome.as_ref().map(|_| usize::from(rows.leads_with_object(view, event)));
         let add_outcome = |arguments: &mut Arguments| match &outcome {
             Some(texts) => add_shortest(arguments, texts),

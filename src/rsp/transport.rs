@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::{RspError, RspErrorKind};
+use crate::error::reason;
 use crate::sys::{self, GroupSignal};
 
 /// Why bytes did not get across.
@@ -121,7 +122,7 @@ fn connect_error(endpoint: &str, timeout: Duration, error: &io::Error) -> RspErr
         ErrorKind::TimedOut | ErrorKind::WouldBlock => return RspErrorKind::ConnectTimeout { timeout }.at(endpoint),
         ErrorKind::NotFound => "there is no such file".to_owned(),
         ErrorKind::PermissionDenied => "permission denied (is your user in the device's group?)".to_owned(),
-        _ => error.to_string(),
+        _ => reason(error),
     };
     RspErrorKind::CannotOpen { why }.at(endpoint)
 }
@@ -141,7 +142,7 @@ fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<P
     let target = (host.to_owned(), port);
     let addresses: Vec<SocketAddr> = within(timeout, move || Ok(target.to_socket_addrs()?.collect())).map_err(|e| {
         let late = e.kind() == ErrorKind::TimedOut;
-        let why = if late { format!("no answer within {timeout:?}") } else { e.to_string() };
+        let why = if late { format!("no answer within {timeout:?}") } else { reason(&e) };
         RspErrorKind::HostUnknown { why }.at(name)
     })?;
     let mut worst = io::Error::from(ErrorKind::AddrNotAvailable);
@@ -255,7 +256,7 @@ fn broken(error: io::Error) -> TransportError {
         ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
             TransportError::Closed(String::new())
         }
-        _ => TransportError::Io(error.to_string()),
+        _ => TransportError::Io(reason(&error)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::catalogue::user::header::{Macros, is_reserved};
 use crate::catalogue::user::{self, Parsed, UserEvent, UserEvents};
 use crate::code::Code;
 use crate::elf::Elf;
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::sym::dwarf::{Dwarf, EnumNames};
 use crate::trace::{Issue, Severity, Trace};
 
@@ -370,9 +370,9 @@ fn no_enum(name: &str, found: &FromElf) -> Error {
 /// Reads a file of events.
 fn read(path: &Path, ids: &RangeInclusive<u32>) -> Result<Parsed, String> {
     let shown = path.display();
-    let file = std::fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
+    let file = std::fs::File::open(path).map_err(|e| format!("{shown}: {}", reason(&e)))?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| format!("{shown}: {e}"))?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| format!("{shown}: {}", reason(&e)))?;
     if bytes.len() as u64 > LARGEST {
         return Err(format!("{shown}: larger than {} MiB", LARGEST >> 20));
     }

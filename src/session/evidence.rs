@@ -152,10 +152,16 @@ impl Target<'_> {
             Err(error) => {
                 all.issues.push(left_out(format!("the core holds no threads: {}", error.message)));
                 *stop = self.stop(&mut all.issues)?;
+                self.read_fault_registers(stop)?;
                 None
             }
         };
         self.ask_system_registers(stop)?;
+        let interrupts = self.interrupt_state(stop);
+        if !interrupts.is_empty() {
+            all.said.push("fault registers, SysTick and the interrupt controller".to_owned());
+        }
+        all.wanted.add_if_there(interrupts);
         if let Some(kernel) = &kernel {
             all.issues.extend(kernel.issues.iter().cloned());
             for (what, region) in kernel.regions() {

@@ -52,14 +52,26 @@ fn cannot_open(error: &MapError) -> Error {
                     message = MapError::Missing(file.to_owned()).to_string();
                     hint = near_files(file);
                 }
-                _ => hint = near_files(path),
+                _ => hint = Some(near_files(path)).filter(|near| !near.is_empty()).unwrap_or_else(|| filter_hint(path)),
             }
         }
         MapError::Directory(path) => hint = format!("give a file in it: {}", path.join("FILE").display()),
+        MapError::NotRegular { path, what } => hint = hint_for(what, path),
         MapError::Empty(_) => "the copy or the dump failed: make it again".clone_into(&mut hint),
         _ => {}
     }
     Error::failed(Code::File, message, hint)
+}
+
+/// What to do with something that is there and has no size. A device may have no end, so nobody is told to copy all of it.
+fn hint_for(what: &str, path: &Path) -> String {
+    let path = path.display();
+    match what {
+        "FIFO" => format!("pipe what comes out of it: cat {path} | tx-trace last --image -"),
+        "socket" => format!("the socket of a GDB stub is --remote unix:{path}"),
+        _ if path.to_string().contains("/tty") => format!("a stub on a serial line is --remote {path}"),
+        _ => format!("copy the part that is needed into a file: head -c 1M {path} > ram.bin"),
+    }
 }
 
 /// For the name of a file with something behind it that is not `@ADDR`.
@@ -69,6 +81,14 @@ fn address_hint(file: &Path, address: &str) -> String {
         Some(_) => format!("the address of a dump follows an @: {file}@{address}"),
         None => format!("the address of a dump is a number behind an @: {file}@0x20000000"),
     }
+}
+
+/// For a word that may be the name of a thread or an event: no path, and without the ending of a file's name.
+fn filter_hint(path: &Path) -> String {
+    let is_name = |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ' '));
+    path.to_str().filter(is_name).map_or_else(String::new, |name| {
+        format!("a word is the name of a file; to choose a thread: --thread {name}, or threads --bt={name}")
+    })
 }
 
 /// Files in the same directory whose names are near to that of one that is not there.

@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::elf::Elf;
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
-use crate::kernel::{self, Agreement, Entries, Program};
+use crate::kernel::{self, Agreement, Entries, Pointers, Program};
 use crate::trace::{Issue, Trace};
 
 /// What memory and ELF say of the program.
@@ -22,38 +22,69 @@ pub struct Identity {
     pub agreement: Option<Agreement>,
     /// How many thread entries are functions of the ELF.
     pub entries: Option<Entries>,
+    /// How many of the kernel's pointers lead to threads.
+    pub pointers: Option<Pointers>,
     /// How much of the code does.
     pub code: Option<CodeMatch>,
+    /// What shows by itself that the ELF is of another program, in words.
+    pub another: Option<String>,
 }
 
 impl Identity {
+    /// True where code leaves open whether the ELF is that of the program.
+    fn is_open(&self) -> bool {
+        self.code.is_none_or(CodeMatch::leaves_open)
+    }
+
     /// The thread names, unless code decides.
-    pub(super) fn names(&self) -> Option<Agreement> {
-        self.agreement.filter(|_| self.code.is_none_or(CodeMatch::leaves_open))
+    fn names(&self) -> Option<Agreement> {
+        self.agreement.filter(|_| self.is_open())
     }
 
     /// The thread entries, unless code decides.
     fn entries(&self) -> Option<&Entries> {
-        self.entries.as_ref().filter(|_| self.code.is_none_or(CodeMatch::leaves_open))
+        self.entries.as_ref().filter(|_| self.is_open())
+    }
+
+    /// The kernel's pointers, unless something else decides: names that agree are of the right ELF.
+    fn pointers(&self) -> Option<Pointers> {
+        self.pointers.filter(|_| self.is_open() && !self.agreement.is_some_and(Agreement::holds))
     }
 
     /// True where something shows that the ELF is of another build: then its addresses are those of other variables.
     #[must_use]
     pub fn is_another(&self) -> bool {
         self.code.is_some_and(CodeMatch::is_another)
+            || self.is_open() && self.another.is_some()
             || self.names().is_some_and(|names| !names.holds())
             || self.entries().is_some_and(Entries::is_another)
     }
 
-    /// The issue of a mismatch: what is certain before what is not, code before names before entries.
+    /// The issue of a mismatch, with all that shows it: what is certain before what is not.
     #[must_use]
     pub fn issue(&self) -> Option<Issue> {
-        let sure = self.code.filter(|code| code.is_another()).and_then(CodeMatch::issue);
-        let sure = sure.or_else(|| self.names()?.issue());
-        let sure = sure.or_else(|| self.entries().filter(|e| e.is_another())?.issue());
-        sure.or_else(|| self.code?.issue()).or_else(|| self.entries()?.issue())
+        let other = self.another.as_ref().filter(|_| self.is_open());
+        let other = other.map(|why| Issue::new(Code::ElfMismatch, format!("{why}: {OTHER_BUILD}")));
+        let code = self.code.and_then(CodeMatch::issue);
+        let (sure, unsure) = if self.code.is_some_and(CodeMatch::is_another) { (code, None) } else { (None, code) };
+        let entries = self.entries().and_then(Entries::issue);
+        let (false_entries, odd_entries) =
+            if self.entries().is_some_and(Entries::is_another) { (entries, None) } else { (None, entries) };
+        let pointers = self.pointers().and_then(Pointers::issue);
+        let all = [sure, other, self.names().and_then(Agreement::issue), false_entries, unsure, odd_entries, pointers];
+        let mut all = all.into_iter().flatten();
+        let mut first = all.next()?;
+        // `EVIDENCE: CONCLUSION`: the conclusion is that of the strongest, the evidence is everything.
+        let evidence: Vec<String> = all.filter_map(|i| Some(i.message.rsplit_once(": ")?.0.to_owned())).collect();
+        if let (false, Some((own, conclusion))) = (evidence.is_empty(), first.message.rsplit_once(": ")) {
+            first.message = format!("{own}, {}: {conclusion}", evidence.join(", "));
+        }
+        Some(first)
     }
 }
+
+/// What follows where the ELF is of another program.
+const OTHER_BUILD: &str = "this ELF is of another build; names and lines from it are wrong";
 
 impl Target<'_> {
     /// Reads what shows whether ELF and memory match. Costs reads: for `info`, not for `last`.
@@ -61,15 +92,43 @@ impl Target<'_> {
         let (memory, symbols) = self.parts();
         let version = kernel::version(memory, symbols);
         let enable_bits = kernel::enable_bits(memory, symbols, trace.about.endian, trace.about.word);
-        let agreement = self.agreement(trace);
         let entries = self.entries(trace);
-        Identity { version, enable_bits, agreement, entries, code: self.code_match() }
+        let code = self.code_match();
+        Identity { version, enable_bits, entries, code, ..self.by_memory(trace) }
     }
 
-    /// What thread names and the code of files show: it costs no read of a live target.
-    pub(super) fn by_names(&mut self, trace: &Trace) -> Identity {
-        let agreement = if self.is_live() { None } else { self.agreement(trace) };
-        Identity { agreement, code: self.info.code.found(), ..Identity::default() }
+    /// What the memory of files shows: it costs no read of a live target, and no search of the ELF's symbols.
+    pub(super) fn by_files(&mut self, trace: &Trace) -> Identity {
+        let code = self.info.code.found();
+        if self.is_live() {
+            Identity { code, ..Identity::default() }
+        } else {
+            Identity { code, ..self.by_memory(trace) }
+        }
+    }
+
+    /// What the kernel's pointers and the control blocks of its threads show.
+    fn by_memory(&mut self, trace: &Trace) -> Identity {
+        let agreement = self.agreement(trace);
+        let is_placed = self.info.elf().is_some_and(|elf| self.info.load_offset().known(elf).is_some());
+        let is_other_profile = self.info.elf().is_some_and(|elf| self.info.core.is_other_profile(elf));
+        let Some(program) = self.info.kernel_program().filter(|_| is_placed) else {
+            return Identity { agreement, ..Identity::default() };
+        };
+        let memory = self.memory.memory();
+        let pointers = program.pointers(memory, trace);
+        let order = other_order(program.elf, trace).and_then(|i| Some(i.message.rsplit_once(": ")?.0.to_owned()));
+        let another = if order.is_some() {
+            order
+        } else if is_other_profile {
+            Some("the core is of a Cortex-M, the ELF for another ARM".to_owned())
+        } else if let Some((ours, there)) = program.other_version(memory) {
+            Some(format!("the kernel in memory is \"{there}\", that of the ELF \"{ours}\""))
+        } else {
+            let threads = program.foreign_threads(memory, trace);
+            threads.map(|n| format!("the control blocks of {n} threads lead to nothing in this ELF"))
+        };
+        Identity { agreement, pointers, another, ..Identity::default() }
     }
 
     /// How much of the code in memory is the ELF's. Costs reads of a live target, and none of files.
@@ -93,15 +152,10 @@ impl Target<'_> {
         if let Some(issue) = code.filter(|c| c.is_another()).and_then(CodeMatch::issue) {
             return Some(issue.message);
         }
-        if let Some((ours, there)) = self.info.kernel_program()?.other_version(self.memory.memory()) {
-            return Some(format!(
-                "the kernel in memory says \"{there}\", the ELF \"{ours}\": this ELF is of another program"
-            ));
-        }
         let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
-        let issue = self.info.elf().and_then(|elf| other_order(elf, &loaded.trace));
-        let issue = issue.or_else(|| self.agreement(&loaded.trace)?.issue());
-        issue.or_else(|| self.entries(&loaded.trace)?.issue()).map(|issue| issue.message)
+        // Code that differs in part may have been changed in memory.
+        let identity = Identity { code: None, ..self.identity(&loaded.trace) };
+        identity.issue().map(|issue| issue.message)
     }
 
     /// The kernel's version string.

@@ -1,29 +1,34 @@
 //! A target (memory, symbols, registers) and the trace in it.
 
 mod backtrace;
+mod callers;
 mod code;
 pub mod events;
 mod evidence;
+mod faults;
 mod file;
 mod identity;
 mod inputs;
+mod interrupted;
 mod live;
 mod offset;
 mod open;
 mod placing;
 mod program;
 mod raw;
+mod registers;
 mod scan;
 mod stop;
 mod stub;
 mod target;
 mod wanted;
 
-pub use backtrace::Function;
+pub use backtrace::{Function, Functions, Unwound};
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::Identity;
 pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use interrupted::Interrupted;
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;
@@ -40,10 +45,9 @@ use crate::catalogue::{Catalogue, Names};
 use crate::code::Code;
 use crate::error::Error;
 use crate::format::{self, Capture, DecodeOptions, Extent, Format, Location};
-use crate::kernel::Agreement;
 use crate::mem::segments::{Block, Segments};
 use crate::sym::{ElfSymbols, Symbols as _};
-use crate::trace::{Issue, Trace};
+use crate::trace::{Issue, Trace, many};
 
 /// Set by a signal handler: waits for a stub end, and the target is left as the options say.
 pub static INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -115,11 +119,7 @@ impl Target<'_> {
                 return Err(error);
             }
             // In a file this costs nothing; over a link `info` asks for it.
-            let identity = self.by_names(trace);
-            trace.issues.extend(identity.names().and_then(Agreement::issue));
-            if identity.is_another() {
-                program::doubt_left_over(&mut trace.issues);
-            }
+            self.by_files(trace).blame(&mut trace.issues);
         }
         Ok(loaded)
     }
@@ -233,7 +233,7 @@ fn just_begun(trace: &Trace) -> Option<Issue> {
     let held = trace.about.held;
     (!trace.about.wrapped && held < JUST_BEGUN).then(|| {
         Issue::new(
-            Code::JustBegun, format!("the trace holds only {held} events: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)"),
+            Code::JustBegun, format!("the trace holds only {}: did attaching reset the target? Many probes do by default (connect under reset, `monitor reset`)", many(held, "event", "events")),
         )
     })
 }

@@ -18,7 +18,7 @@ use crate::bytes::Bytes;
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::format::{self, Format, Hints};
 use crate::kernel;
 use crate::mem::Memory;
@@ -89,7 +89,7 @@ pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
     } else {
         Source::Files(of_traces(files.traces, &mut info))
     };
-    info.finish();
+    info.finish()?;
     issues.extend(info.issues.iter().cloned());
     Ok(Target { memory, info, issues, place: None, link })
 }
@@ -99,7 +99,7 @@ pub(super) fn describe(inputs: Inputs) -> Result<TargetInfo, Error> {
     let mut files = Files::open(&inputs)?;
     files.check(Some("the memory that is served"))?;
     let mut info = TargetInfo::of(inputs, files.elf.take())?;
-    info.finish();
+    info.finish()?;
     Ok(info)
 }
 
@@ -336,14 +336,16 @@ impl TargetInfo {
         image::parse_number(self.notes.as_ref()?.fact(key)?)
     }
 
-    /// Called once all files are open: makes the symbols, and the issues of the program.
-    fn finish(&mut self) {
+    /// Called once all files are open: checks registers that were typed, makes the symbols, and the issues of the program.
+    fn finish(&mut self) -> Result<(), Error> {
+        self.check_registers()?;
         self.collect_symbols();
         self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
         if let Some(notes) = &self.notes {
             self.issues.extend(self.elf().and_then(|elf| other_program(notes, elf)));
             self.events.of_core(notes.events());
         }
+        Ok(())
     }
 
     /// Code and constants come from the ELF where the dump leaves them out, and are compared where it has them. The ELF's
@@ -472,7 +474,7 @@ fn read_stdin() -> Result<Bytes, Error> {
         .lock()
         .take(MAX_STDIN)
         .read_to_end(&mut bytes)
-        .map_err(|e| Error::failed(Code::File, format!("standard input: {e}"), ""))?;
+        .map_err(|e| Error::failed(Code::File, format!("standard input: {}", reason(&e)), ""))?;
     if bytes.is_empty() {
         return Err(Error::failed(
             Code::File,

@@ -76,7 +76,7 @@ fn no_header(piece: &Piece, searched: Option<usize>, only: Option<&'static dyn F
         Error::not_found(
             Code::NoTrace,
             format!("{name}: no trace header in its {} bytes", bytes.len()),
-            "if it is a dump of RAM, check that it covers the trace buffer; its address goes in as FILE@ADDR",
+            "the trace was never enabled, its header was overwritten, or the dump does not cover it; with an ELF and the dump's address (FILE@ADDR) the message says which",
         )
     })
 }

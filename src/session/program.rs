@@ -63,11 +63,20 @@ pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Err
     error
 }
 
-/// Takes back what was concluded from a variable of an ELF of another build: that a trace that was found by a search is left
-/// over.
-pub(super) fn doubt_left_over(issues: &mut [Issue]) {
-    for issue in issues.iter_mut().filter(|issue| issue.code == Code::LeftOver) {
-        issue.code = Code::FoundBySearch;
-        issue.message = format!("{OTHER}, and does not show where the trace is: this one was found by a search");
+impl Identity {
+    /// Puts what is wrong with the ELF before all other issues: it is the likely cause of others. Where it is of another
+    /// build, its variables do not show where the trace is, nor that it is left over.
+    pub fn blame(&self, issues: &mut Vec<Issue>) {
+        let Some(cause) = self.issue() else { return };
+        issues.retain(|issue| issue.code != Code::ElfMismatch);
+        issues.insert(0, cause);
+        if !self.is_another() {
+            return;
+        }
+        let by_variable = |code| matches!(code, Code::LeftOver | Code::FoundBySearch);
+        for issue in issues.iter_mut().filter(|issue| by_variable(issue.code)) {
+            issue.code = Code::FoundBySearch;
+            issue.message = format!("{OTHER}, and does not show where the trace is: this one was found by a search");
+        }
     }
 }

@@ -1,15 +1,15 @@
 //! A stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
+use super::registers::no_register;
 use super::{Identity, Target, TargetInfo, program, stub};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
-use crate::cpu::{self, Architecture, CodeRanges, Frames, Group, Origin, Registers};
-use crate::elf::Machine;
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
+use crate::elf::{Elf, Machine};
 use crate::error::Error;
 use crate::kernel::{About, Kernel, Stop, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
-use crate::near::{did_you_mean, nearest};
 use crate::rsp::RspError;
 use crate::sym::EvidenceNotes;
 use crate::trace::{Issue, Trace};
@@ -76,9 +76,19 @@ impl CoreNotes {
         self.frames.is_some_and(|f| f.architecture == Architecture::CortexM)
     }
 
+    /// True where the core is of a Cortex-M, and the program was built for a processor that is none.
+    pub fn is_other_profile(&self, elf: &Elf) -> bool {
+        self.is_m_profile() && elf.is_a_or_r_profile()
+    }
+
     /// The auxiliary vector of the process.
     pub fn auxv(&self) -> Option<&[u8]> {
         self.auxv.as_deref()
+    }
+
+    /// The processor, as far as the core gives it: never the profile of an ARM.
+    pub const fn architecture(&self) -> Option<Architecture> {
+        self.architecture
     }
 
     /// The instruction set that the core names.
@@ -132,9 +142,10 @@ impl Target<'_> {
         }
         let mut issues = Vec::new();
         *stop = self.stop(&mut issues)?;
+        self.read_fault_registers(stop)?;
         let before = stop.frames.map(|f| f.architecture);
         let mut identity =
-            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_names(t)) };
+            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_files(t)) };
         let said = identity.issue().is_some();
         let about = About {
             symbols: &self.info.symbols,
@@ -171,7 +182,7 @@ impl Target<'_> {
     /// # Errors
     /// As [`Target::kernel`].
     pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Error> {
-        let mut identity = self.by_names(trace);
+        let mut identity = self.by_files(trace);
         let about = About {
             symbols: &self.info.symbols,
             endian: self.info.hints.endian,
@@ -227,7 +238,7 @@ impl Target<'_> {
         }
         for (name, value) in &self.info.registers.typed {
             if !cpus.first_mut().is_some_and(|cpu| cpu.set_from(Origin::Given, name, *value)) {
-                return Err(no_such_register(architecture, name, *value));
+                return Err(no_register(&[architecture], name, *value));
             }
         }
         cpus.retain(|cpu| !cpu.is_unknown());
@@ -258,30 +269,12 @@ impl Target<'_> {
     }
 }
 
-/// A register that was typed does not exist, or its value is too large for it.
-fn no_such_register(architecture: Architecture, name: &str, value: u64) -> Error {
-    let own = architecture.name();
-    if Registers::new(architecture).set(name, 0) {
-        let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {own}");
-        return Error::failed(Code::Usage, message, "");
-    }
-    let near = nearest(name, architecture.registers().iter().map(|r| r.name));
-    let hint = match near.as_slice() {
-        [] => {
-            let all = architecture.registers().iter().filter(|r| r.group != Group::Float);
-            let all: Vec<&str> = all.map(|r| r.name).collect();
-            format!("its registers are {}", all.join(", "))
-        }
-        near => did_you_mean(near, ""),
-    };
-    Error::failed(Code::Usage, format!("--reg {name}={value:#x}: {own} has no such register"), hint)
-}
-
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
 fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo) {
     identity.entries = info.compare_entries(kernel.threads.iter().filter_map(|t| t.entry));
     if identity.is_another() {
         kernel.forget_running();
+        kernel.fold_lists();
     }
 }
 

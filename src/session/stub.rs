@@ -13,6 +13,12 @@ pub(super) fn registers(client: &mut Client, frames: Frames) -> Result<Option<Re
             // A debugger knows more than is known here: segments, flags of its own.
             cpu.set(name, *value);
         }
+        for name in cpu.fault_names() {
+            let banked = cpu.banked_name(name);
+            let own =
+                named.iter().find(|(known, _)| banked.as_ref() == Some(known)).filter(|_| cpu.get(name).is_none());
+            own.map(|(_, value)| cpu.set(name, *value));
+        }
         return Ok(Some(cpu));
     }
     let Some(bytes) = client.registers()? else { return Ok(None) };
@@ -31,7 +37,9 @@ pub(super) fn ask(client: &mut Client, endian: Endian, cpu: &mut Registers, name
     }
     let described = client.described_registers()?;
     for name in unknown {
-        let Some((_, number)) = described.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else { continue };
+        let banked = cpu.banked_name(name);
+        let is_own = |known: &str| known.eq_ignore_ascii_case(name) || banked.as_deref() == Some(known);
+        let Some((_, number)) = described.iter().find(|(known, _)| is_own(known)) else { continue };
         let Some(bytes) = client.register(*number)? else { continue };
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
         let value = match (bytes.len(), endian) {

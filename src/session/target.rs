@@ -227,6 +227,12 @@ impl<'m> Target<'m> {
         self.memory.is_live()
     }
 
+    /// True for a trace buffer without the rest of the memory.
+    #[must_use]
+    pub const fn is_buffer(&self) -> bool {
+        !self.info.buffers.is_empty()
+    }
+
     /// Names and addresses.
     #[must_use]
     pub fn symbols(&self) -> &dyn Symbols {

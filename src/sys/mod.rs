@@ -21,5 +21,5 @@ pub use file::{Map, data_ranges, open_for_reading};
 pub use process::{GroupSignal, signal_group};
 pub use serial::open_serial;
 #[cfg(feature = "cli")]
-pub use terminal::columns;
+pub use terminal::{columns, columns_of_stderr};
 pub use wait::{acknowledge_at_once, wait_readable, wait_writable};

@@ -58,10 +58,18 @@ impl Issue {
         self
     }
 
-    /// True for a note about the files that were read, which changes nothing of what is shown.
+    /// True for a note about the files that were read, which changes nothing of what is shown. A file that is cut short may
+    /// lack what would be shown.
     #[must_use]
     pub fn is_about_source(&self) -> bool {
-        self.severity == Severity::Note && self.code.is_about_files()
+        let is_cut = matches!(self.code, Code::ElfTruncated | Code::CoreTruncated);
+        self.severity == Severity::Note && self.code.is_about_files() && !is_cut
+    }
+
+    /// True for what is the likely cause of other issues: with the wrong ELF much looks damaged.
+    #[must_use]
+    pub fn is_cause(&self) -> bool {
+        matches!(self.code, Code::ElfMismatch | Code::DifferentRuns)
     }
 
     /// The same, at a place.
@@ -77,4 +85,10 @@ impl Issue {
         self.count = count;
         self
     }
+}
+
+/// So many of something, with the words that go with one or with more: `1 slot was`, `2 slots were`.
+#[must_use]
+pub fn many(n: u64, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
 }

@@ -17,7 +17,7 @@ pub use context::{Context, ContextId, ContextIndex, ContextKind, Contexts};
 pub use event::{DefId, Event, Extra, Words};
 pub use interner::Interner;
 pub use interrupt::{Interrupts, Mark, Number};
-pub use issue::{Issue, Place, Severity};
+pub use issue::{Issue, Place, Severity, many};
 pub use object::{Object, ObjectId, ObjectTable};
 
 use std::ops::ControlFlow;

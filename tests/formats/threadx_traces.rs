@@ -144,6 +144,20 @@ fn a_pointer_within_young_events_was_taken_at_its_word() {
     assert_eq!(t.len(), 64);
 }
 
+/// Too few slots were read to see that the pointer leads into the middle of the events: the last two were others.
+#[test]
+fn last_of_two_events_was_silent_about_a_doubtful_pointer() {
+    let young = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));
+    let mut bytes = young.bytes();
+    bytes[32..36].copy_from_slice(&(young.ring() as u32 + 7 * 32).to_le_bytes());
+    for n in [1, 2, 5, 20, 63, 64] {
+        let decode = |bytes| decode_bytes(&young, bytes, &[], Extent::Newest(n), &DecodeOptions::default()).unwrap();
+        let t = decode(bytes.clone());
+        assert_eq!(issue(&t, "current-doubtful").place.address, Some(young.current_address()), "last {n}");
+        assert_eq!(codes(&decode(young.bytes())), Vec::<&str>::new(), "last {n}");
+    }
+}
+
 #[test]
 fn unused_slots_in_the_middle_leave_a_gap() {
     let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));

@@ -240,3 +240,23 @@ fn a_cut_elf_is_known_by_its_sections_and_without_any_by_its_segments() {
     assert_eq!(cut(bare[..0x4410].to_vec()), None);
     assert!(cut(bare[..0x440F].to_vec()).unwrap().contains("its segments reach up to 17424"));
 }
+
+/// "Events may be missing between two of the joined buffers, 4286966556 ticks apart": they were of two boards.
+#[test]
+fn traces_of_two_boards_were_joined_with_a_time_between_them() {
+    let out = run("list --trace smp.trx --trace cm3.trx");
+    assert!(out.status.success());
+    assert!(
+        talk(&out).starts_with("lost: the joined buffers are of different programs: no thread of one is in the other")
+    );
+    assert!(!talk(&out).contains("missing between") && !talk(&out).contains("fall back"), "{}", talk(&out));
+    let first = data(&out).lines().find(|line| line.starts_with("256 ")).unwrap().to_owned();
+    assert_eq!(first.split_whitespace().nth(1), Some("0"), "{first}");
+    assert_eq!(run("list --strict --trace smp.trx --trace cm3.trx").status.code(), Some(2));
+    let report = data(&run("report --trace smp.trx --trace cm3.trx"));
+    let verdict = report.split_once("At the end\n").unwrap().1;
+    assert!(verdict.starts_with("- Doubtful: the joined buffers are of different programs"), "{verdict}");
+    // The buffers of one run have threads in common.
+    let out = run("list --trace cm3.trx --trace cm3.trx");
+    assert!(!talk(&out).contains("different programs"), "{}", talk(&out));
+}

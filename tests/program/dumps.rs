@@ -391,7 +391,7 @@ fn dump_refuses_what_it_cannot_do_honestly() {
     let elf = text(scratch.path("elf.trx"));
     refused(Path::new(&elf), &["--elf", &elf, "--core", &text(fixture("cm3.core"))], "which is read");
     assert_eq!(fs::read(&input).unwrap(), fs::read(&trx).unwrap(), "untouched");
-    refused(&scratch.path("no/such.trx"), &[&trx], "No such file or directory");
+    refused(&scratch.path("no/such.trx"), &[&trx], "does not exist");
     // An older dump of that name is replaced, whole.
     fs::write(&to, "older").unwrap();
     assert_eq!(dump(&to, &[&trx]).status.code(), Some(0));

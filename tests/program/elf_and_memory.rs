@@ -104,7 +104,10 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     }
     let info = json("info", &elf, &ram);
     // Its symbols are left: they show where functions begin.
-    assert_eq!(belonging(&info), "match: 10 of 10 thread entries begin a function");
+    assert_eq!(
+        belonging(&info),
+        "match: 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread"
+    );
     // Its segments' bytes are no code and no names: threads are named by the registry.
     let threads = json("threads", &elf, &ram);
     let names = threads.iter().filter(|l| l["report"] == "threads").map(|l| l["thread"]["name"].as_str().unwrap());
@@ -113,13 +116,16 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     // A core has the code; the build id in it is the ELF's.
     let core = fixture("cm3.core");
     let info = json("info", &elf, &["--core", core.to_str().unwrap()]);
-    assert_eq!(belonging(&info), "match: 10 of 10 thread entries begin a function, the build id is the same");
+    assert_eq!(
+        belonging(&info),
+        "match: 10 of 10 thread entries begin a function, the build id is the same, 3 of 3 pointers of the kernel lead to a thread"
+    );
     // Of another build it is not called the same.
     let other = fixture("cm3-never.elf");
     let info = json("info", &other, &ram);
     assert_eq!(
         belonging(&info),
-        "0 of 10 thread names agree, 1 of 10 thread entries begin a function: this ELF is of another build"
+        "mismatch: 0 of 10 thread names agree, 1 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread: this ELF is of another build"
     );
 }
 
@@ -139,13 +145,13 @@ fn an_elf_of_another_build_with_the_same_names_was_accepted() {
         );
     }
     let said = belonging(&json("info", &other, &source));
-    assert!(said.starts_with("10 of 10 thread names agree, ") && said.contains("another build"), "{said}");
+    assert!(said.starts_with("mismatch: 10 of 10 thread names agree, ") && said.contains("another build"), "{said}");
     // A dump of RAM has no code: only names can be compared.
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
     let info = json("info", &other, &["--image", &image]);
     assert_eq!(
         (mismatches(&info).len(), belonging(&info)),
-        (0, "match: 10 of 10 thread names agree, 10 of 10 thread entries begin a function".into())
+        (0, "match: 10 of 10 thread names agree, 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread".into())
     );
     // Each program with its own memory.
     for (elf, core) in
@@ -189,7 +195,7 @@ fn thread_entries_within_functions_were_a_match() {
     let (image, core) = (ram(), fixture("cm3.core"));
     let source = ["--image", image.as_str()];
     let info = json("info", &later, &source);
-    let text = "10 of 10 thread names agree, 0 of 10 thread entries begin a function: this ELF is of another build";
+    let text = "mismatch: 10 of 10 thread names agree, 0 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread: this ELF is of another build";
     assert_eq!((belonging(&info).as_str(), mismatches(&info).len()), (text, 1));
     let threads = json("threads", &later, &source);
     let said = mismatches(&threads);
@@ -317,7 +323,7 @@ fn code_of_a_live_target_is_compared_by_info_and_threads() {
     let source = ["--remote", remote.as_str(), "--leave", "halted"];
     let info = json("info", &own, &source);
     assert!(
-        belonging(&info).ends_with("the build id is the same, 8 of 8 samples of code agree"),
+        belonging(&info).contains("the build id is the same, 8 of 8 samples of code agree, 3 of 3 pointers"),
         "{}",
         belonging(&info)
     );
@@ -373,5 +379,87 @@ fn threads_of_a_stripped_program() {
         assert_eq!(control["doing"], "mutex bus_mutex (low_task)", "{words:?}");
         let issues: Vec<&str> = lines.iter().filter_map(|l| l["code"].as_str()).collect();
         assert!(issues.contains(&"no-kernel-symbol") && issues.contains(&"kernel-layout"), "{words:?}: {issues:?}");
+    }
+}
+
+/// What `threads` and `report` print of a core with the ELF of another build: seven broken lists came first, and the cause
+/// of them was somewhere below.
+#[test]
+fn broken_lists_came_before_the_other_build_that_broke_them() {
+    let (elf, core) = (fixture("cm3-unwrapped.elf"), fixture("cm3.core"));
+    let run = |command: &str| {
+        let out = tx_trace(&[command, elf.to_str().unwrap(), core.to_str().unwrap()]);
+        (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (_, said) = run("threads");
+    assert!(said.starts_with("inferred: 0 of 10 thread names agree, 7 of 8 samples of code agree"), "{said}");
+    assert!(said.contains("this ELF is of another build; names and lines from it are wrong"), "{said}");
+    let lists: Vec<&str> = said.lines().filter(|line| line.contains("list")).collect();
+    assert!(!said.contains("is broken"), "{said}");
+    let lost: Vec<&&str> = lists.iter().filter(|line| line.starts_with("lost: ")).collect();
+    assert!(lost.len() == 1 && lost[0].contains("does not show where the kernel's lists are"), "{said}");
+    let (report, _) = run("report");
+    let verdict = report.split_once("At the end\n").unwrap().1;
+    assert!(verdict.starts_with("- Doubtful: 0 of 10 thread names agree, 7 of 8"), "{verdict}");
+    let notes = report.split_once("\nNotes\n").unwrap().1;
+    assert!(notes.starts_with("- inferred: 0 of 10 thread names agree, 7 of 8"), "{notes}");
+    assert!(!report.contains("is broken"), "{report}");
+    // `last` says one thing too, and its search is no damage of its own.
+    let (_, said) = run("last");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(said.lines().nth(1).unwrap().contains("does not show where the trace is"), "{said}");
+}
+
+/// `info` said "not compared" of the ELF of another program for another board, and `last` nothing.
+#[test]
+fn a_foreign_elf_of_the_same_machine_was_not_compared() {
+    let image = ram();
+    let core = fixture("cm3.core");
+    for (elf, source, shown) in [
+        ("smp.elf", ["--core", core.to_str().unwrap()], "the core is of a Cortex-M, the ELF for another ARM"),
+        ("smp.elf", ["--image", &image], "the control blocks of 10 threads lead to nothing in this ELF"),
+        ("uia-stop.elf", ["--image", &image], "the control blocks of 10 threads lead to nothing in this ELF"),
+        ("cm3.elf", ["--core", fixture("smp.core").to_str().unwrap()], "the control blocks of 10 threads lead"),
+        ("cm3-stream.elf", ["--core", core.to_str().unwrap()], "1 of 8 samples of code agree"),
+    ] {
+        for command in ["last", "list", "info", "report"] {
+            let said = mismatches(&json(command, &fixture(elf), &source));
+            assert!(said.len() == 1 && said[0].starts_with(shown), "{command} {elf}: {said:?}");
+            assert!(said[0].contains("this ELF is of another build"), "{command} {elf}: {said:?}");
+        }
+        // Its address of the list of threads leads nowhere.
+        let out = tx_trace(&[&["threads", "--elf", fixture(elf).to_str().unwrap()], &source[..]].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(said.contains("this ELF is of another build"), "{elf}: {said}");
+        assert!(out.status.success() || said.starts_with("error: ELF and memory do not match: "), "{elf}: {said}");
+        let said = belonging(&json("info", &fixture(elf), &source));
+        assert!(said.starts_with("mismatch: "), "{elf}: {said}");
+    }
+}
+
+/// The ELF of the program itself is never called another.
+#[test]
+fn no_fixture_mismatches_its_own_elf() {
+    let core = |name: &str| ["--core".to_owned(), fixture(name).display().to_string()];
+    let image = |name: &str| ["--image".to_owned(), format!("{}@0x20000000", fixture(name).display())];
+    for (elf, source) in [
+        ("cm3.elf", core("cm3.core")),
+        ("cm3.stripped.elf", core("cm3.core")),
+        ("be.elf", core("be.core")),
+        ("host.elf", core("host.core")),
+        ("smp.elf", core("smp.core")),
+        ("cm3.elf", image("cm3.ram.bin")),
+        ("cm3.stripped.elf", image("cm3.ram.bin")),
+        ("cm3-disabled.elf", image("cm3-disabled.ram.bin")),
+        ("cm3-straddle.elf", image("cm3-straddle.ram.bin")),
+        ("cm3-unwrapped.elf", image("cm3-unwrapped.ram.bin")),
+    ] {
+        let source: Vec<&str> = source.iter().map(String::as_str).collect();
+        for command in ["last", "info", "threads"] {
+            let lines = json(command, &fixture(elf), &source);
+            assert_eq!(mismatches(&lines), Vec::<String>::new(), "{command} {elf} {source:?}");
+        }
+        let said = belonging(&json("info", &fixture(elf), &source));
+        assert!(said.starts_with("match: "), "{elf} {source:?}: {said}");
     }
 }

@@ -339,3 +339,49 @@ fn the_bytes_were_named_before_the_cause() {
     assert!(error.starts_with("error: ELF and memory do not match: "), "{said}");
     assert!(said.contains("tried: "), "{said}");
 }
+
+/// `last --reg zz=1` printed its events as if nothing had been typed.
+#[test]
+fn an_unknown_register_was_ignored_by_last() {
+    let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
+    let (elf, core, trace) = (elf.to_str().unwrap(), core.to_str().unwrap(), fixture("cm3.trx"));
+    for command in ["last", "list", "info", "objects", "threads", "stats", "report"] {
+        let out = tx_trace(&[command, "--reg", "zz=1", elf, core]);
+        assert_eq!(out.status.code(), Some(2), "{command}");
+        assert!(
+            said(&out).starts_with("error: --reg zz=0x1: Cortex-M has no such register\nhint: its registers are r0,")
+        );
+        let out = tx_trace(&[command, "--reg", "pcc=1", elf, core]);
+        assert!(
+            out.status.code() == Some(2) && said(&out).contains("hint: did you mean pc or fpccr?"),
+            "{}",
+            said(&out)
+        );
+    }
+    let out = tx_trace(&["last", "--reg", "pc=0x100000000", elf, core]);
+    assert!(out.status.code() == Some(2) && said(&out).contains("too large for pc of Cortex-M"), "{}", said(&out));
+    // Nothing shows which processor it is: a register of any will do.
+    let trace = trace.to_str().unwrap();
+    let out = tx_trace(&["last", "--reg", "rip=1", trace]);
+    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    let out = tx_trace(&["last", "--reg", "zz=1", trace]);
+    assert!(out.status.code() == Some(2) && said(&out).contains("no processor that is known here"), "{}", said(&out));
+}
+
+/// Of an ELF that was cut short on its way here names are missing, and only `info` said so.
+#[test]
+fn files_that_are_cut_short_were_used_without_a_word() {
+    let files = Scratch::new("cut-short");
+    let cut = |name: &str, len: usize| {
+        let path = files.path(name);
+        std::fs::write(&path, &std::fs::read(fixture(name)).unwrap()[..len]).unwrap();
+        path.display().to_string()
+    };
+    let (elf, core) = (fixture("cm3.elf").display().to_string(), fixture("cm3.core").display().to_string());
+    for command in ["last", "list", "stats", "threads"] {
+        let out = tx_trace(&[command, &cut("cm3.elf", 12_000), &core]);
+        assert!(out.status.success() && said(&out).contains("copy it again"), "{command}: {}", said(&out));
+        let out = tx_trace(&[command, &elf, &cut("cm3.core", 41_500)]);
+        assert!(out.status.success() && said(&out).contains("is cut short"), "{command}: {}", said(&out));
+    }
+}

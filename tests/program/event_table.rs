@@ -119,7 +119,7 @@ fn arguments_have_most_of_a_narrow_line_and_no_word_is_broken() {
         assert!(narrow.len() <= 80, "{narrow}");
         let (whole, narrow) = (whole.get(from..).unwrap_or_default(), narrow.get(to..).unwrap_or_default());
         let shown = narrow.strip_suffix('~').unwrap_or(narrow);
-        // What became of a call has shorter words.
+        // The outcome of a call has shorter words.
         if !shown.contains('(') {
             assert!(whole.starts_with(shown), "{whole}\n{narrow}");
             assert!(whole[shown.len()..].is_empty() || narrow.ends_with(" ~") || narrow == "~", "{narrow}");
@@ -242,4 +242,57 @@ fn waits_for_an_object_were_not_counted_where_filters_choose_it() {
     let all = stdout("objects --use --format csv cm3.elf cm3.core");
     let row = |text: &str| text.lines().find(|line| line.contains("samples")).map(str::to_owned);
     assert!(row(&text).is_some() && row(&text) == row(&all), "{text}");
+}
+
+/// The first event of `last` had no delta, and in `list` the same event had one.
+#[test]
+fn the_first_event_of_last_had_no_delta() {
+    // Without the columns that say more of a longer trace: sequence number and delta.
+    let rows = |words: &str| -> Vec<(String, String)> {
+        let csv = stdout(&format!("{words} --format csv"));
+        let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+        let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
+        let row = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[at("seq")].to_owned(), cells[at("delta")].to_owned())
+        };
+        csv.lines().skip(1).map(row).collect()
+    };
+    for source in SOURCES {
+        let list = rows(&format!("list {source}"));
+        for n in [1, 2, 7, list.len() - 1, list.len(), list.len() + 9] {
+            let last = rows(&format!("last {n} {source}"));
+            assert_eq!(last, list[list.len().saturating_sub(n)..], "last {n} {source}");
+        }
+    }
+    // With filters too: the event before the first is one that they leave out.
+    let list = rows("list --thread filter cm3.elf cm3.core");
+    let last = rows("last 2 --thread filter cm3.elf cm3.core");
+    assert_eq!(last, list[list.len() - 2..]);
+}
+
+#[test]
+fn the_line_now_names_the_function_that_runs() {
+    let now = |registers: &str| {
+        let text = stdout(&format!("last 2 cm3.elf cm3.core {registers}"));
+        text.lines().last().unwrap().to_owned()
+    };
+    let thread = "--reg xpsr=0x01000000 --reg pc=0x1d74";
+    assert_eq!(
+        now(thread),
+        "now: watchdog runs in record_write (app.c:282)",
+        "the interrupt of the newest event is over"
+    );
+    let interrupt = "--reg xpsr=0x0100000f --reg psp=0x20002f00";
+    let interrupted = "now: in an interrupt; watchdog is the running thread, interrupted in record_write (app.c:282)";
+    assert_eq!(now(interrupt), interrupted);
+    // A fault may have left no frame; a stack pointer may lead to a device; and a pc may be none of the program's.
+    for other in [
+        "--reg xpsr=0x01000003 --reg psp=0x20002f00",
+        "--reg xpsr=0x0100000f --reg psp=0x40002f00",
+        "--reg xpsr=0x0100000f",
+        "--reg xpsr=0x01000000 --reg pc=0x20000000",
+    ] {
+        assert!(now(other).ends_with("watchdog is the running thread"), "{other}: {}", now(other));
+    }
 }

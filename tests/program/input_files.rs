@@ -39,7 +39,8 @@ fn a_core_cut_short_was_told_twice() {
     let cut = scratch.path("cut.core");
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let elf = fixture("host.elf");
-    let said = text(&tx_trace(&["info", "--elf", elf.to_str().unwrap(), "--core", cut.to_str().unwrap()]).stdout);
+    let out = tx_trace(&["info", "--elf", elf.to_str().unwrap(), "--core", cut.to_str().unwrap()]);
+    let said = text(&out.stdout) + &text(&out.stderr);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(said.matches("cut short: ").count(), 1, "{said}");
     assert!(!said.contains(" times"), "{said}");

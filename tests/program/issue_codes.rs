@@ -150,7 +150,7 @@ fn what_was_typed() {
         (format!("last --netx trio {s}"), "netx", "--netx trio: not a NetX: duo or classic"),
         (format!("last --format-in ctf {s}"), "format-in", "--format-in ctf: not a format of traces: threadx"),
         (format!("last --hz SystemCoreClok {s}"), "no-such-symbol", "--hz SystemCoreClok: neither a rate nor a symbol"),
-        ("last @nofile".to_owned(), "option-file", "option file nofile: No such file"),
+        ("last @nofile".to_owned(), "option-file", "option file nofile: there is no such file"),
     ] {
         error(&line, 2, code, sentence);
     }
@@ -164,7 +164,7 @@ fn what_was_typed() {
 
 #[test]
 fn names_of_the_applications_events() {
-    error("last --events nofile cm3.trx", 2, "events-file", "nofile: No such file");
+    error("last --events nofile cm3.trx", 2, "events-file", "nofile: there is no such file");
     error("last --event-enum nonsense cm3.elf cm3.core", 2, "no-such-enum", "has no enum 'nonsense'");
     // This format is no JSON: its sentence tells.
     let (out, code) = (run("events --user --format tsv"), "no-user-events");
@@ -372,7 +372,7 @@ fn snapshots_and_wide_targets() {
     let ram = Ram::new(0x2000_0000).put(0x2000_0000, &lap.state()).put(lap.base, &lap.mem);
     let ram = files.put("ram.bin", ram.bytes);
     let line = format!("list --format-in uia --header {RAM:#x} --image {ram}@{RAM:#x}");
-    issue(&line, "lost", "snapshot-incomplete", "1 snapshots hold less data than they state");
+    issue(&line, "lost", "snapshot-incomplete", "1 snapshot holds less data than stated");
     let wide = format!("list --format-in uia --elf host.elf --image uia-min.ram.bin@{RAM:#x} --header {RAM:#x}");
     issue(&wide, "inferred", "layout-inferred", "arguments are taken to be of eight bytes");
 }
@@ -514,8 +514,14 @@ fn links_that_take_nothing() {
 fn output_that_goes_nowhere() {
     // Neither has a place for JSON: "output" is told by its sentence.
     for (out, sentence) in [
-        (run("last cm3.trx --format json -o no/such/dir/x"), "error: no/such/dir/x: No such file"),
-        (run("dump cm3.trx -o no/such/dir/x.trx"), "error: no/such/dir/x.trx: No such file"),
+        (
+            run("last cm3.trx --format json -o no/such/dir/x"),
+            "error: no/such/dir/x: the directory no/such/dir does not exist",
+        ),
+        (
+            run("dump cm3.trx -o no/such/dir/x.trx"),
+            "error: no/such/dir/x.trx: the directory no/such/dir does not exist",
+        ),
     ] {
         assert!(talk(&out).contains(sentence), "{}", talk(&out));
         assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "output");
@@ -550,8 +556,8 @@ fn a_kernel_by_its_symbols_alone() {
     let symbols: Vec<String> = names.iter().map(|n| format!("--symbol {n}={:#x}", symbol(&elf, n))).collect();
     let line = format!("threads {} --image cm3.ram.bin@0x20000000", symbols.join(" "));
     issue(&line, "inferred", "cpu-inferred", "the processor is taken for one");
-    issue(&line, "inferred", "kernel-layout", "the layout of Cortex-M");
-    issue(&format!("{line} --reg cr3=1"), "note", "reg-unused", "no such register of Cortex-M");
+    issue(&line, "inferred", "kernel-layout", "the layout of the ports for Cortex-M");
+    issue(&format!("{line} --reg rip=1"), "note", "reg-unused", "no such register of Cortex-M");
     issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");
     error("threads --trace cm3.trx", 2, "no-kernel-symbol", "a trace buffer alone holds no threads");
 }

@@ -88,6 +88,7 @@ fn every_line_of_the_goldens_and_captures_is_in_the_schema() {
         "events --format json",
         "last --format json cm3.core cm3.ram.bin",
         "last --format json no-such-file",
+        "threads --format json --reg cfsr=0x8200 --reg hfsr=0x40000000 --reg bfar=0xe0200000 cm3.elf cm3.core",
         &format!("list --format json --class user --events {events} cm3.elf cm3.core"),
     ] {
         check(&schema, line);

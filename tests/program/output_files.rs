@@ -83,7 +83,7 @@ fn a_full_disk_replaced_the_old_file_by_the_line_of_an_error() {
         sh.args(["-c", &limited, "sh", "list", "--format", "json"]).arg(fixture("cm3.trx")).arg("-o").arg(&old);
         let out = sh.output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{trap}: {}", said(&out));
-        assert!(said(&out).contains("old.json: File too large"), "{trap}: {}", said(&out));
+        assert!(said(&out).contains("old.json: file too large"), "{trap}: {}", said(&out));
         assert!(said(&out).contains("is left as it was"), "{trap}: {}", said(&out));
         assert_eq!(fs::read_to_string(&old).unwrap(), OLD, "{trap}");
         assert_eq!(names(&scratch.path(".")), ["old.json"], "{trap}");

@@ -99,7 +99,7 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_none() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let out = command(line).arg(&trace).stdout(full).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{line}: {}", said(&out));
-        assert!(said(&out).contains("No space left"), "{line}: {}", said(&out));
+        assert!(said(&out).contains("no space left"), "{line}: {}", said(&out));
         let out = command(line).arg(&trace).args(["-o", "/dev/full"]).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{line} -o: {}", said(&out));
         // A reader that goes before anything was written.

@@ -27,6 +27,8 @@ fn definition(kind: Kind) -> &'static str {
         Kind::Code => "code",
         Kind::ThreadTimes => "thread_times",
         Kind::Frames => "frames",
+        Kind::Registers => "registers",
+        Kind::FaultBits => "fault_bits",
     }
 }
 

@@ -97,7 +97,9 @@ fn word(cell: &Cell) -> String {
         Cell::Flag(f) => f.to_string(),
         Cell::Real(n) => format!("{n:.2}"),
         Cell::Named(a, name) => name.clone().unwrap_or_else(|| format!("{a:#x}")),
-        Cell::ThreadTimes(_) | Cell::Frames(_) => unreachable!("no report here has one"),
+        Cell::ThreadTimes(_) | Cell::Frames(_) | Cell::Registers(_) | Cell::FaultBits(_) => {
+            unreachable!("no report here has one")
+        }
     }
 }
 

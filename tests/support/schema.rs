@@ -75,8 +75,8 @@ impl Schema {
         let value: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
         let kind = value["type"].as_str().ok_or_else(|| format!("no type: {line}"))?;
         let name = match value["report"].as_str() {
-            Some(report) => format!("{kind}_{report}"),
-            None => kind.to_owned(),
+            Some(report) if kind == "row" => format!("{kind}_{report}"),
+            _ => kind.to_owned(),
         };
         let index = self.lines.get(&name).ok_or_else(|| format!("not in the schema: {name}: {line}"))?;
         self.schemas.validate(&value, *index).map_err(|e| format!("{name}: {e:#}\n{line}"))?;

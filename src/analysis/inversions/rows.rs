@@ -225,11 +225,11 @@ impl Inversions {
         }
         if self.sums.before > 0 {
             let gap = if system.trace.gaps.is_empty() { "" } else { " or before missing ones" };
-            notes.push(format!("{} began before the first event{gap}: only their end is known", self.sums.before));
+            notes.push(format!("{} began before the first event{gap}: only the end is known", self.sums.before));
         }
         if self.sums.earlier > 0 {
             notes.push(format!(
-                "{} began before the window: their time is whole, who ran counts from its start",
+                "{} began before the window: the time is whole, who ran counts from the window's start",
                 self.sums.earlier
             ));
         }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::timing::{Timing, notes, timing_columns};
+use crate::analysis::many;
 use crate::analysis::scope::Scope;
 use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
@@ -105,8 +106,10 @@ impl Every {
             notes.push(format!("--every {text}: no such event among those that were looked at"));
         }
         if self.beyond > 0 {
-            notes
-                .push(format!("more than {MAX_IDS} ids without a name: {} events of others are left out", self.beyond));
+            notes.push(format!(
+                "more than {MAX_IDS} ids without a name: {} left out",
+                many(self.beyond, "event of another is", "events of others are")
+            ));
         }
         let nothing = "none of these events came".to_owned();
         Report { rows, nothing, notes, ..Report::new("latency_every", "Events: from one to the next", columns) }

@@ -14,7 +14,7 @@ use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
 use super::tracker::{Change, Span, Step, System, ThreadNo, Who};
-use super::{Changes, Making, Needs, Of};
+use super::{Changes, Making, Needs, Of, many};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report, Term};
@@ -344,8 +344,8 @@ fn notes(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> V
     }
     if all.unexplained > 0 {
         notes.push(format!(
-            "unexplained: {} times a thread that could go on lost its core, and a priority is not known",
-            all.unexplained
+            "unexplained: {} a thread that could go on lost its core, and a priority is not known",
+            many(all.unexplained, "time", "times")
         ));
     }
     can.say(all, &mut notes);

@@ -30,7 +30,7 @@ pub trait Consumer {
 pub struct Wants {
     /// Changes of threads, cores and interrupts. Without them there are spans alone.
     pub changes: bool,
-    /// Calls, what became of them, and locks.
+    /// Calls, their outcomes, and locks.
     pub calls: bool,
 }
 

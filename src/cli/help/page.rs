@@ -72,6 +72,36 @@ impl Page {
         self.line(&line);
     }
 
+    /// A paragraph, or an item of a list.
+    fn paragraph(&mut self, text: &str) {
+        match item(text) {
+            Some((mark, text)) => self.text(mark, mark.len(), text),
+            None => self.text("", 0, text),
+        }
+    }
+
+    /// A table: what is in the last column is explained by the others, each as wide as its texts.
+    fn table(&mut self, rows: &[Vec<&str>]) {
+        let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+        let between = rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
+        let widths: Vec<usize> = (1..between).filter_map(width).map(|width| width.saturating_add(2)).collect();
+        let column = widths.iter().fold(OPTIONS, |column, width| column.saturating_add(*width));
+        for row in rows {
+            let [name, middle @ .., last] = row.as_slice() else { continue };
+            let mut head = format!("  {name}");
+            // A name that is too long for its column is alone in its line.
+            if head.chars().count() >= OPTIONS {
+                self.line(&head);
+                head.clear();
+            }
+            head = format!("{head:OPTIONS$}");
+            for (cell, width) in middle.iter().zip(&widths) {
+                head.push_str(&format!("{cell:width$}"));
+            }
+            self.text(&head, column, last);
+        }
+    }
+
     /// A name, and what it means; on a line of its own where it is too long for the column.
     fn entry(&mut self, name: &str, column: usize, text: &str) {
         let head = format!("  {name}");
@@ -153,31 +183,41 @@ pub fn command(row: &Row) -> String {
     page.text
 }
 
-/// A page of docs/ as wide as the terminal: its paragraphs, lists and tables of two columns are put into lines anew.
+/// A page of docs/ as wide as the terminal: its paragraphs, lists and tables are put into lines anew.
 pub fn markdown(text: &str) -> String {
     let mut page = Page::new();
     let mut paragraph = String::new();
+    let mut rows: Vec<Vec<&str>> = Vec::new();
     for line in text.lines().chain([""]) {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let begins = line.is_empty() || line.starts_with(['#', '|', '*']) || line.starts_with("    ");
-        if begins && !paragraph.is_empty() {
-            match paragraph.strip_prefix("* ") {
-                Some(item) => page.text("* ", 2, item),
-                None => page.text("", 0, &paragraph),
-            }
+        let is_row = line.starts_with('|');
+        let begins = line.is_empty() || is_row || line.starts_with(['#', '*']) || line.starts_with("    ");
+        if (begins || item(line).is_some()) && !paragraph.is_empty() {
+            page.paragraph(&paragraph);
             paragraph.clear();
         }
-        match (line, cells.as_slice()) {
-            _ if line.starts_with('|') && line.trim_matches(['|', '-', ':', ' ']).is_empty() => {}
-            (_, [name, rest @ ..]) if line.starts_with('|') => page.entry(name, OPTIONS, &rest.join("  ")),
-            _ if line.is_empty() || line.starts_with('#') || line.starts_with("    ") => page.line(line),
-            _ => {
-                paragraph.push_str(line);
-                paragraph.push(' ');
+        if !is_row && !rows.is_empty() {
+            page.table(&std::mem::take(&mut rows));
+        }
+        if is_row {
+            // The line below the head has no words.
+            if !line.trim_matches(['|', '-', ':', ' ']).is_empty() {
+                rows.push(line.trim_matches('|').split(" | ").map(str::trim).collect());
             }
+        } else if line.is_empty() || line.starts_with('#') || line.starts_with("    ") {
+            page.line(line);
+        } else {
+            paragraph.push_str(line);
+            paragraph.push(' ');
         }
     }
     page.text
+}
+
+/// The mark of an item of a list, and its text: `* ` or `1. `.
+fn item(line: &str) -> Option<(&str, &str)> {
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = digits.strip_prefix(". ").filter(|_| digits.len() < line.len()).or_else(|| line.strip_prefix("* "))?;
+    Some((line.get(..line.len().saturating_sub(rest.len()))?, rest))
 }
 
 /// The group of an option.
@@ -263,5 +303,23 @@ mod tests {
             assert!(example(row.name).is_some(), "{}: docs/examples.md has none", row.name);
         }
         assert!(main().lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn pages_of_docs_keep_their_lists_and_columns() {
+        let text = "A text\nin lines.\n\n1. One\n   more.\n2. Two.\n\n| name | in tables | is |\n|---|---|---|\n| `runs` | runs | how often |\n| `the_longest_name_of_a_column` | long | a name |\n";
+        let page = "\
+A text in lines.
+
+1. One more.
+2. Two.
+
+  name                    in tables  is
+  `runs`                  runs       how often
+  `the_longest_name_of_a_column`
+                          long       a name
+
+";
+        assert_eq!(markdown(text), page);
     }
 }

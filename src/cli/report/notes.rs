@@ -1,5 +1,6 @@
 //! The notes of all tables, each once.
 
+use crate::output::by_weight;
 use crate::report::Report;
 use crate::trace::{Issue, Severity};
 
@@ -20,8 +21,7 @@ impl Notes {
 
     /// What is wrong with the trace, the worst first, then the notes: `Waits: ...`.
     pub fn sentences(self, issues: &[Issue]) -> Vec<String> {
-        let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
-        let issues = of(Severity::Lost).chain(of(Severity::Inferred));
+        let issues = by_weight(issues).into_iter().filter(|issue| issue.severity != Severity::Note);
         let issues = issues.map(|issue| format!("{}: {}", issue.severity.name(), issue.message));
         // What several tables have is about the trace, not about one of them.
         let note = |(note, tables): (String, Vec<&str>)| match tables.as_slice() {

@@ -79,7 +79,8 @@ struct Waiter {
 impl Verdict<'_> {
     /// The sentences.
     pub fn sentences(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.old_end().into_iter().collect();
+        let mut all: Vec<String> = self.causes();
+        all.extend(self.old_end());
         all.extend(match self.kernel {
             Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),
             _ => self.ran(),
@@ -89,6 +90,12 @@ impl Verdict<'_> {
         all.extend(self.stacks());
         all.extend(lost(&self.trace.issues));
         all
+    }
+
+    /// What is the likely cause of all that follows.
+    fn causes(&self) -> Vec<String> {
+        let causes = self.trace.issues.iter().filter(|issue| issue.is_cause());
+        causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
     }
 
     /// That the newest events are not among those that were read.
@@ -308,7 +315,7 @@ fn percent(part: u64, whole: u64) -> u64 {
 
 /// What is lost.
 fn lost(issues: &[Issue]) -> Vec<String> {
-    let of = |severity| issues.iter().filter(move |issue| issue.severity == severity);
+    let of = |severity| issues.iter().filter(move |issue| issue.severity == severity && !issue.is_cause());
     let mut all: Vec<String> = of(Severity::Lost).take(MOST).map(|issue| format!("Lost: {}.", issue.message)).collect();
     let more = of(Severity::Lost).count().saturating_sub(MOST);
     if more > 0 {

@@ -11,7 +11,7 @@ use super::parse::{self, Part, RawElement};
 use crate::abi::{Addr, Endian};
 use crate::bytes::Bytes;
 use crate::code::Code;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place, Severity, many};
 
 /// Elements that lie together.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub(super) struct Assembled {
     pub payload: Option<u32>,
 }
 
-/// What became of the elements.
+/// The events that the elements make, and what could not be used.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     /// The events in the order in which they were complete.
@@ -203,18 +203,34 @@ impl Assembler {
         let Problems { leading, orphans, incomplete, damaged, empty } = std::mem::take(&mut self.problems);
         self.out.begins_torn = leading > 0;
         if leading > 0 {
-            let text = "elements at the start are the end of an event whose beginning is overwritten";
-            let issue = Issue::new(Code::OrphanParts, format!("{leading} {text}")).severity(Severity::Note);
+            let text = many(leading, "element at the start is", "elements at the start are");
+            let text = format!("{text} the end of an event whose beginning is overwritten");
+            let issue = Issue::new(Code::OrphanParts, text).severity(Severity::Note);
             self.out.issues.push(issue.times(leading));
         }
-        for (problem, code, what) in [
-            (orphans, Code::OrphanParts, "elements are parts of events whose beginning is missing"),
-            (incomplete, Code::EventIncomplete, "events have no end: they are shown as far as they go"),
-            (damaged, Code::EventDamaged, "elements are no events: bits are set that mean nothing"),
-            (empty, Code::UnusedSlot, "slots that were counted hold no event"),
+        for (problem, code, one, more) in [
+            (
+                orphans,
+                Code::OrphanParts,
+                "element is a part of an event whose beginning is missing",
+                "elements are parts of events whose beginning is missing",
+            ),
+            (
+                incomplete,
+                Code::EventIncomplete,
+                "event has no end: it is shown as far as it goes",
+                "events have no end: they are shown as far as they go",
+            ),
+            (
+                damaged,
+                Code::EventDamaged,
+                "element is no event: bits are set that mean nothing",
+                "elements are no events: bits are set that mean nothing",
+            ),
+            (empty, Code::UnusedSlot, "slot that was counted holds no event", "slots that were counted hold no event"),
         ] {
             if problem.count > 0 {
-                let issue = Issue::new(code, format!("{} {what}", problem.count)).severity(Severity::Lost);
+                let issue = Issue::new(code, many(problem.count, one, more)).severity(Severity::Lost);
                 let place = Place { address: problem.first, ..Place::default() };
                 self.out.issues.push(issue.times(problem.count).at(place));
             }

@@ -6,7 +6,7 @@ use crate::abi::{Addr, Endian};
 use crate::code::Code;
 use crate::error::Error;
 use crate::mem::Memory;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, many};
 
 /// What is read, for messages.
 pub const WHAT: &str = "the trace ring";
@@ -237,12 +237,14 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     };
     let (count, first) = of(|s| s.is_lost);
     add(Code::BufferLost, count, first, &|n| {
-        format!("the headers of {n} buffers of the ring are overwritten: what they held is lost")
+        let what = many(n, "buffer of the ring has", "buffers of the ring have");
+        format!("{what} an overwritten header: what was in there is lost")
     });
     let (count, first) = of(|s| s.is_damaged);
     add(Code::BufferDamaged, count, first, &|n| {
         format!(
-            "{n} buffers give a count and an end that contradict each other: what is believable of the two is taken"
+            "{} a count and an end that contradict each other: what is believable of the two is taken",
+            many(n, "buffer gives", "buffers give")
         )
     });
     let gaps = order.windows(2).filter_map(|pair| {
@@ -252,7 +254,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     });
     let first = gaps.clone().next().map(|(_, address)| address);
     add(Code::BufferGap, gaps.map(|(missing, _)| missing).sum(), first, &|n| {
-        format!("{n} buffers are missing between those that are here")
+        format!("{} missing between those that are here", many(n, "buffer is", "buffers are"))
     });
     list
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::code::Code;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, many};
 
 /// Bits of an event's stamp.
 const LOW: u64 = 0xFFFF_FFFF;
@@ -176,8 +176,8 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
         issues.push(
             Issue::new(
                 Code::HighWordUnknown, format!(
-                    "the low word of the clock falls back {} times and no control event reports a new turn: one is assumed, and a stamp may be damaged instead",
-                    doubts.turns
+                    "the low word of the clock falls back {} and no control event reports a new turn: one is assumed, and a stamp may be damaged instead",
+                    many(doubts.turns, "time", "times")
                 ),
             )
             .times(doubts.turns),
@@ -187,8 +187,8 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
         issues.push(
             Issue::new(
                 Code::StampsStepBack, format!(
-                    "{} times the clock of a processor falls back by more than an event is late: a damaged stamp, or the clock was set back",
-                    doubts.falls
+                    "{} the clock of a processor falls back by more than an event is late: a damaged stamp, or the clock was set back",
+                    many(doubts.falls, "time", "times")
                 ),
             )
             .times(doubts.falls)

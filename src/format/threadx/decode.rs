@@ -27,7 +27,7 @@ use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::code::Code;
 use crate::error::Error;
-use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
+use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace, many};
 
 /// One capture in ring order, before its clock is judged.
 struct Prepared {
@@ -41,6 +41,8 @@ struct Prepared {
     facts: Vec<(&'static str, String)>,
     /// The first events of joined buffers before which others are missing.
     gaps: Vec<u64>,
+    /// The first events of joined buffers of another program than the one before.
+    breaks: Vec<u64>,
     issues: Vec<Issue>,
 }
 
@@ -95,7 +97,19 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
         judge.order(capture, &torn(capture), &mut issues)
     };
     let Ordered { ring, scan, stretches } = ordered;
-    Ok(Prepared { g, codec, ring, scan, stretches, objects, cores, facts, gaps: Vec::new(), issues })
+    Ok(Prepared {
+        g,
+        codec,
+        ring,
+        scan,
+        stretches,
+        objects,
+        cores,
+        facts,
+        gaps: Vec::new(),
+        breaks: Vec::new(),
+        issues,
+    })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is reported.
@@ -110,7 +124,17 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     }
     let shared = before.ring.shared_with(&next.ring, a);
     let held = before.ring.held;
-    if shared == 0
+    if let Some(names) = other_program(&before.objects, &next.objects).filter(|_| shared == 0) {
+        let issue = Issue::new(
+            Code::DifferentRuns,
+            format!(
+                "the joined buffers are of different programs: no thread of one is in the other ({names}); the time between them is not known, and 0 ticks are counted"
+            ),
+        );
+        before.issues.insert(0, issue.at(Place::seq(held)));
+        before.gaps.push(held);
+        before.breaks.push(held);
+    } else if shared == 0
         && let (Some(last), Some(first)) = (before.scan.last_stamp(), next.scan.first_stamp())
     {
         let direction = before.scan.votes().direction().0;
@@ -120,10 +144,13 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
         if step > usual {
             // A clock that counts events shows how many are missing.
             let slots = before.scan.counts_events(direction).and_then(|each| step.checked_div(each));
-            let missing = slots.map_or("events may be".to_owned(), |n| format!("{} events are", n.saturating_sub(1)));
+            let missing =
+                slots.map_or("events may be".to_owned(), |n| many(n.saturating_sub(1), "event is", "events are"));
             let issue = Issue::new(
                 Code::JoinedGap,
-                format!("{missing} missing between two of the joined buffers, {step} ticks apart"),
+                format!(
+                    "{missing} missing between two of the joined buffers, {step} ticks apart if they are of one run"
+                ),
             );
             before.issues.push(issue.at(Place::seq(held)));
             before.gaps.push(held);
@@ -144,14 +171,28 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     Ok(before)
 }
 
+/// A thread of each of two registries, where these have no thread in common: at the same address, of the same name. The
+/// buffers of one run have the kernel's timer thread, at least.
+fn other_program(before: &ObjectTable, next: &ObjectTable) -> Option<String> {
+    let threads = |table: &ObjectTable| -> Vec<(u64, String)> {
+        table.iter().filter(|object| object.is_thread).map(|object| (object.address, object.name.clone())).collect()
+    };
+    let (a, b) = (threads(before), threads(next));
+    let (first, other) = a.first().zip(b.first())?;
+    let name = |(address, name): &(u64, String)| format!("{name} at {address:#x}");
+    (!a.iter().any(|thread| b.contains(thread))).then(|| format!("{}; {}", name(first), name(other)))
+}
+
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let port = port(capture, &prepared, &ids, catalogue);
-    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, mut issues } = prepared;
+    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, breaks, mut issues } =
+        prepared;
     let mut found = clock::find(&scan, codec, options, (capture.place.kernel.core_clock, port), &mut issues);
     facts.extend(found.rate.take());
     let mut doubts = Doubts::default();
     if !options.previous {
         doubts = self::doubts(&ring, codec, &ids, &found, (&scan, stretches));
+        doubts.count_none(&breaks);
         doubts.report(&odd(&scan, capture, &objects), &mut issues);
     }
     found.clock.doubts = doubts.count();
@@ -344,9 +385,14 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
     if scan.unused.count > 0 {
         issues.push(
             Issue::new(
-                Code::UnusedSlot, format!(
-                    "{} slots in the middle of the ring hold no event: something cleared them, and what they held is lost",
-                    scan.unused.count
+                Code::UnusedSlot,
+                format!(
+                    "{} no event: something cleared the memory, and what was in there is lost",
+                    many(
+                        scan.unused.count,
+                        "slot in the middle of the ring holds",
+                        "slots in the middle of the ring hold"
+                    )
                 ),
             )
             .times(scan.unused.count)
@@ -358,8 +404,12 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
-                    "{} slots hold no event that makes sense: they were written over, and are left out",
-                    scan.damaged.count
+                    "{} written over, and left out",
+                    many(
+                        scan.damaged.count,
+                        "slot holds no event that makes sense: it was",
+                        "slots hold no event that makes sense: they were"
+                    )
                 ),
             )
             .times(scan.damaged.count)

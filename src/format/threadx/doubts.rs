@@ -5,13 +5,15 @@
 use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
-use crate::trace::{Clock, Direction, Issue, Place};
+use crate::trace::{Clock, Direction, Issue, Place, many};
 
 /// The steps of a clock that are not what its stamps alone say.
 #[derive(Debug)]
 pub(super) struct Doubts {
     /// Shorter steps are believed.
     big: u64,
+    /// Shorter steps are believed without a look at `steps`.
+    sure: u64,
     /// Ticks until the clock starts over.
     range: u64,
     /// Events, in their order, with the ticks that are counted before them.
@@ -25,6 +27,7 @@ impl Default for Doubts {
     fn default() -> Self {
         Self {
             big: u64::MAX,
+            sure: u64::MAX,
             range: u64::MAX,
             steps: Vec::new(),
             outliers: Vec::new(),
@@ -157,7 +160,7 @@ impl Doubts {
         steps.extend(falls.iter().map(|fall| (fall.seq, 0)));
         steps.sort_unstable();
         let Stretches { big, backs, .. } = stretches;
-        Self { big, range: range(clock), steps, outliers: sorted.outliers, falls, backs }
+        Self { big, sure: big, range: range(clock), steps, outliers: sorted.outliers, falls, backs }
     }
 
     fn join(mut self, other: Self) -> Self {
@@ -169,6 +172,7 @@ impl Doubts {
         self.falls.sort_by_key(|f| f.seq);
         Self {
             big: self.big.min(other.big),
+            sure: self.sure.min(other.sure),
             range: self.range.min(other.range),
             backs: self.backs.join(other.backs),
             ..self
@@ -180,10 +184,22 @@ impl Doubts {
         self.steps.len() as u64 + self.backs.count
     }
 
+    /// Counts no time to the first events of buffers that another board filled: nothing shows how far they lie apart.
+    pub fn count_none(&mut self, breaks: &[u64]) {
+        if breaks.is_empty() {
+            return;
+        }
+        self.falls.retain(|fall| !breaks.contains(&fall.seq));
+        self.steps.retain(|(seq, _)| !breaks.contains(seq));
+        self.steps.extend(breaks.iter().map(|seq| (*seq, 0)));
+        self.steps.sort_unstable();
+        self.sure = 0;
+    }
+
     /// Ticks of a step to an event, which its stamp alone would make `step`.
     #[inline]
     pub fn step(&self, seq: u64, step: u64) -> i64 {
-        if step < self.big { i64::try_from(step).unwrap_or(i64::MAX) } else { self.unusual(seq, step) }
+        if step < self.sure { i64::try_from(step).unwrap_or(i64::MAX) } else { self.unusual(seq, step) }
     }
 
     #[cold]
@@ -213,8 +229,9 @@ impl Doubts {
         }
         if let Some(seq) = self.backs.first {
             let message = format!(
-                "{} time stamps are smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
-                self.backs.count, self.backs.most
+                "{} smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
+                many(self.backs.count, "time stamp is", "time stamps are"),
+                self.backs.most
             );
             let issue = Issue::new(Code::StampsStepBack, message);
             issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
@@ -231,10 +248,16 @@ impl Doubts {
             ));
         }
         if odd.events > 0 {
-            why.push(format!("{} have priority words that no kernel stores", odd.events));
+            why.push(format!(
+                "{} that no kernel stores",
+                many(odd.events, "has a priority word", "have priority words")
+            ));
         }
         if odd.unregistered > 0 {
-            why.push(format!("{} threads are not in the registry, which has room for them", odd.unregistered));
+            why.push(format!(
+                "{} not in the registry, which has room",
+                many(odd.unregistered, "thread is", "threads are")
+            ));
         }
         if why.is_empty() {
             return;

@@ -58,6 +58,9 @@ pub(super) struct Slots<'a> {
     codec: Codec,
 }
 
+/// Slots before the current pointer that the one at it is compared with.
+pub(super) const COMPARED: u64 = 16;
+
 impl<'a> Slots<'a> {
     /// What a capture holds of the ring.
     pub fn of(capture: &Capture, g: &'a TraceLayout, codec: Codec) -> Self {
@@ -110,8 +113,6 @@ impl<'a> Slots<'a> {
 
     /// True where the events from a slot on follow those before it as any other does: it is not where the ring begins.
     pub fn goes_on(&self, slot: u64) -> bool {
-        /// Steps before it that it is compared with.
-        const COMPARED: u64 = 16;
         let clock = rough_clock(self.codec.mask, self.direction());
         let before = (1..=COMPARED.min(self.g.capacity)).map_while(|n| self.stamp(self.g.before(slot, n)));
         let before: Vec<u64> = before.collect();

@@ -5,7 +5,7 @@ use super::capture::{Capture, Part, Place, Torn};
 use super::entry::Codec;
 use super::header::{self, Header};
 use super::layout::{self, MAGIC, MAX_BUFFER, TraceLayout, USUAL_NAME};
-use super::order::Slots;
+use super::order::{COMPARED, Slots};
 use super::repair;
 use super::symbols::Variables;
 use crate::abi::{Addr, Endian, Width};
@@ -13,7 +13,7 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
-use crate::trace::{Issue, Place as At};
+use crate::trace::{Issue, Place as At, many};
 
 /// A registry of more bytes is not read before the header was seen.
 const MAX_AHEAD: u64 = 1 << 20;
@@ -148,7 +148,8 @@ type Stretch = (u64, u64);
 /// The slots that are read for a question; the second stretch only where the ring has wrapped.
 fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
     match (extent, layout.current) {
-        (Extent::Newest(n), Some(current)) => newest(layout.capacity, current, n),
+        // With fewer it would not show whether the pointer leads into the middle of the events.
+        (Extent::Newest(n), Some(current)) => newest(layout.capacity, current, n.max(COMPARED)),
         (Extent::Nothing, current) => ((current.unwrap_or(0), 1), None),
         // Without a pointer all of it is needed to find the order.
         (Extent::All | Extent::Newest(_), _) => ((0, layout.capacity), None),
@@ -220,7 +221,10 @@ fn take_registry(
 ) -> Result<(), Error> {
     let records = Records::read(memory, wanted, capture.layout.object_size(), read, "the object registry")?;
     if records.missing > 0 {
-        let message = format!("{} registry entries cannot be read: their objects have no names", records.missing);
+        let message = format!(
+            "{} cannot be read: the names of the objects there are not known",
+            many(records.missing, "registry entry", "registry entries")
+        );
         let issue = Issue::new(Code::RegistryUnreadable, message).times(records.missing);
         capture.issues.push(issue.at(At::address(wanted.0)));
     }
@@ -354,7 +358,10 @@ fn find_torn(memory: &mut dyn Memory, capture: &mut Capture) {
             "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
         ));
     } else if written > 0 {
-        let message = format!("{written} slots were written while they were read, and are left out");
+        let message = format!(
+            "{} while the trace was read, and left out",
+            many(written, "slot was written", "slots were written")
+        );
         capture.issues.push(Issue::new(Code::Torn, message).times(written));
     }
 }

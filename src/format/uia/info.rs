@@ -7,7 +7,7 @@ use super::read::Capture;
 use super::text::Tables;
 use crate::abi::Width;
 use crate::code::Code;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, many};
 
 /// Adds an issue for each kind of loss and doubt.
 pub(super) fn add_issues(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
@@ -20,28 +20,36 @@ pub(super) fn add_issues(capture: &Capture, index: &Index, issues: &mut Vec<Issu
     };
     let n = tally.gaps;
     let more = if tally.five_bits { "; the numbers have five bits, so 32 more may be missing at each gap" } else { "" };
-    let text = format!("{n} events are missing between others by their sequence numbers{more}");
+    let text = format!("{} missing between others by their sequence numbers{more}", many(n, "event is", "events are"));
     say(Code::SequenceGap, n, text, tally.first_gap);
     let n = capture.logger.dropped.unwrap_or(0);
-    let text = format!("the logger counted {n} events that it did not record");
+    let text = format!("the logger counted {} that it did not record", many(n, "event", "events"));
     say(Code::EventsDropped, n, text, None);
     let n = tally.contradicting;
     let text = format!(
-        "{n} events contradict those before them in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between them are missing, or were written over, and who runs before each is doubtful"
+        "{} those before in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between are missing, or were written over, and who runs before each is doubtful",
+        many(n, "event contradicts", "events contradict")
     );
     say(Code::SlotsIncoherent, n, text, tally.first_contradicting);
     let n = tally.cut_short;
     let text = format!(
-        "{n} events end before the argument that names a task or an interrupt: who runs from there on is not known"
+        "{} before the argument that names a task or an interrupt: who runs from there on is not known",
+        many(n, "event ends", "events end")
     );
     say(Code::EventIncomplete, n, text, tally.first_cut_short);
     let n = tally.overwritten;
     let text = format!(
-        "{n} records of snapshots were overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here"
+        "{} overwritten by the next record of the same snapshot, as this logger does with those that need more than one: only the last part is here",
+        many(n, "record of a snapshot was", "records of snapshots were")
     );
     say(Code::SnapshotOverwritten, n, text, None);
     let n = tally.incomplete;
-    say(Code::SnapshotIncomplete, n, format!("{n} snapshots hold less data than they state"), None);
+    say(
+        Code::SnapshotIncomplete,
+        n,
+        format!("{} less data than stated", many(n, "snapshot holds", "snapshots hold")),
+        None,
+    );
     if capture.word == Width::W8 {
         let text = "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen";
         say(Code::LayoutInferred, 1, text.to_owned(), None);

@@ -6,7 +6,7 @@ use super::super::DecodeOptions;
 use super::index::Index;
 use crate::abi::Width;
 use crate::code::Code;
-use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
+use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, many};
 
 /// Pauses of more than half the clock's range are usual where one step in so many is one.
 const USUAL: usize = 8;
@@ -42,8 +42,8 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
             Issue::new(
                 Code::StampsStepBack,
                 format!(
-                    "the time stamps fall back {} times, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
-                    found.len()
+                    "the time stamps fall back {}, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
+                    many(found.len() as u64, "time", "times")
                 ),
             )
             .times(found.len() as u64)

@@ -198,7 +198,7 @@ fn issues_stand_beside_the_result() {
     assert_eq!(lines[2]["where"], json!({"address": "0x00000020", "offset": 64}));
     assert_eq!(lines[3], json!({"type": "end", "events": 0, "issues": 2}));
     let mut out = Vec::new();
-    write_issues(&mut out, &made.trace.issues, &Styles::default()).unwrap();
+    write_issues(&mut out, &made.trace.issues, &Styles::default(), usize::MAX).unwrap();
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "lost: slots were written while they were read (3 times, first at 0x20, offset 0x40)\n\
@@ -411,7 +411,7 @@ proptest! {
             run(Json::new(&mut all), &made.view());
             objects(format("table"), &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
             objects(format("md"), &mut all, &made.view(), &TableOptions::default(), &[], &[]).unwrap();
-            write_issues(&mut all, &made.trace.issues, &Styles::default()).unwrap();
+            write_issues(&mut all, &made.trace.issues, &Styles::default(), usize::MAX).unwrap();
             let all = String::from_utf8(all).unwrap();
             prop_assert!(!all.contains(is_hostile), "{:?}", all);
             let lines = json(&made);

@@ -191,7 +191,7 @@ impl Firmware {
         stores
     }
 
-    /// What the kernel's `TX_TRACE_IN_LINE_INSERT` does; gives what became of the event.
+    /// What the kernel's `TX_TRACE_IN_LINE_INSERT` does; returns the counter of what happened to the event.
     fn insert(&self, id: u32, class: u32, words: [u32; 4]) -> Result<Counter, Stop> {
         let (at, enabled) = (self.load(CURRENT)?, self.load(ENABLED)?);
         if at == 0 {

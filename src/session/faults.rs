@@ -1,0 +1,63 @@
+//! The fault and system registers of a stopped CPU, read where they change nothing by being read.
+
+use super::{Target, stub};
+use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers};
+use crate::error::Error;
+use crate::kernel::{self, Stop};
+use crate::mem::{Memory as _, Region};
+
+impl Target<'_> {
+    /// Reads what shows a fault. Of a Cortex-M that is one flight of reads; of others the stub is asked for each register
+    /// that it describes. A register that cannot be read stays unknown.
+    ///
+    /// # Errors
+    /// Where the link fails.
+    pub(super) fn read_fault_registers(&mut self, stop: &mut Stop) -> Result<(), Error> {
+        let Some(frames) = stop.frames else { return Ok(()) };
+        if frames.architecture == Architecture::CortexM {
+            self.read_mapped(stop);
+            return Ok(());
+        }
+        let Some((remote, cpu)) = self.remote_mut().zip(stop.cpus.first_mut()) else { return Ok(()) };
+        let names = cpu.fault_names();
+        stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
+    }
+
+    /// The System Control Block of a Cortex-M. Only of a target that does not run, and where the program shows that it is one:
+    /// of another processor there may be anything at these addresses.
+    fn read_mapped(&mut self, stop: &mut Stop) {
+        let live = self.is_live();
+        if live && !self.is_m_profile() || self.memory.memory().changes() || stop.cpus.len() > 1 {
+            return;
+        }
+        let mut only = Registers::of(Architecture::CortexM, Origin::Read);
+        let cpu = stop.cpus.first_mut().unwrap_or(&mut only);
+        cpu.read_mapped(self.memory.memory());
+        if stop.cpus.is_empty() && !only.is_unknown() {
+            stop.cpus.push(only);
+        }
+    }
+
+    /// The ranges of a live Cortex-M that show its interrupts and SysTick, with those of its fault registers; read in one
+    /// flight. Empty for other targets.
+    pub(super) fn interrupt_state(&mut self, stop: &Stop) -> Vec<Region> {
+        let known = stop.cpus.first().is_some_and(|cpu| cpu.get("cpuid").is_some());
+        if !self.is_live() || !known || stop.cpus.len() > 1 {
+            return Vec::new();
+        }
+        let mapped = Architecture::CortexM.mapped().iter().chain(&INTERRUPT_STATE).copied().collect::<Vec<_>>();
+        let read = self.memory.memory().read_batch(&mapped);
+        let there = mapped.iter().zip(read).filter(|(_, bytes)| bytes.is_ok());
+        there.map(|((start, len), _)| Region { start: *start, len: *len as u64 }).collect()
+    }
+
+    /// What the fault registers record, one line for each CPU; empty where they record nothing, or are not known.
+    ///
+    /// # Errors
+    /// Where the link fails, or a register that was typed does not exist.
+    pub fn faults(&mut self) -> Result<Vec<String>, Error> {
+        let mut stop = self.stop(&mut Vec::new())?;
+        self.read_fault_registers(&mut stop)?;
+        Ok(kernel::fault_lines(&stop.cpus))
+    }
+}

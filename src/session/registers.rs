@@ -1,0 +1,60 @@
+//! Registers that were typed (`--reg`): a name that the processor does not have is an error of every command.
+
+use super::TargetInfo;
+use crate::code::Code;
+use crate::cpu::{Architecture, Group, Registers};
+use crate::error::Error;
+use crate::near;
+
+impl TargetInfo {
+    /// Checks their names and values, as far as the processor is known.
+    ///
+    /// # Errors
+    /// For a register that the processor does not have, or a value that is too large for it.
+    pub(super) fn check_registers(&self) -> Result<(), Error> {
+        let possible = self.possible_architectures();
+        let unknown = self.registers.typed.iter().find(|(name, value)| {
+            !possible.is_empty() && !possible.iter().any(|a| Registers::new(*a).set(name, *value))
+        });
+        unknown.map_or(Ok(()), |(name, value)| Err(no_register(&possible, name, *value)))
+    }
+
+    /// The processors that the target can have; none where the program is for one whose registers are not known here.
+    fn possible_architectures(&self) -> Vec<Architecture> {
+        match (self.elf().map(Architecture::of), self.core.architecture()) {
+            (Some(program), _) => program.into_iter().collect(),
+            // A core of an ARM need not name the profile.
+            (None, Some(Architecture::Arm)) => vec![Architecture::Arm, Architecture::CortexM],
+            (None, Some(core)) => vec![core],
+            (None, None) => Architecture::ALL.to_vec(),
+        }
+    }
+}
+
+/// The error of a register that none of these has, or that is smaller than the value.
+pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> Error {
+    let registers = || possible.iter().flat_map(|a| a.registers());
+    let who = match possible {
+        [only] => only.name(),
+        _ => "a processor that is known here",
+    };
+    if possible.iter().any(|a| Registers::new(*a).set(name, 0)) {
+        let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {who}");
+        return Error::usage(Code::Usage, message);
+    }
+    let names = registers().map(|register| register.name).chain(["pc", "sp", "lr"]);
+    let near = near::did_you_mean(&near::nearest(name, names), "");
+    let hint = match possible {
+        _ if !near.is_empty() => near,
+        [_] => {
+            let own = registers().filter(|register| register.group != Group::Float).map(|register| register.name);
+            format!("its registers are {}", own.collect::<Vec<_>>().join(", "))
+        }
+        _ => "--elf FILE shows which processor it is".to_owned(),
+    };
+    let why = match possible {
+        [_] => format!("{who} has no such register"),
+        _ => "no processor that is known here has such a register".to_owned(),
+    };
+    Error::usage(Code::Usage, format!("--reg {name}={value:#x}: {why}")).hint(hint)
+}
