@@ -295,7 +295,7 @@ fn show(
     let held = view.trace.about.held;
     for position in &missing {
         diagnostics.failed(format_args!(
-            "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
+            "there is no event {position}: the trace has the events 0 to {}, without those of unused slots",
             held.saturating_sub(1)
         ));
     }
