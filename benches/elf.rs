@@ -19,7 +19,8 @@
 
 mod support;
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use support::{Run, fixture, goal, installed, kept, least, mib, run, table, time, tx_trace};
 
@@ -27,6 +28,26 @@ const RUNS: usize = 7;
 
 fn row(what: &str, r: Run) -> Vec<String> {
     vec![what.to_owned(), time(r.first), time(r.wall), time(r.cpu), mib(r.peak)]
+}
+
+/// The backtraces of all threads, beside GDB's over `serve`.
+fn backtraces(elf: &str, image: &str) {
+    let words = ["threads", "--bt", "--elf", elf, "--image", image];
+    let mut rows = vec![row("`tx-trace threads --bt`", least(RUNS, || run(&mut tx_trace(&words))))];
+    if installed("gdb-multiarch") {
+        let mut server = tx_trace(&["serve", "--elf", elf, "--image", image, "--listen", ":0"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let target = said.into_iter().find_map(|line| Some(line.strip_prefix("(gdb) ")?.to_owned())).unwrap();
+        let gdb = ["-nx", "-batch", "-ex", &target, "-ex", "thread apply all bt", "-ex", "detach", elf];
+        let r = least(3, || run(Command::new("gdb-multiarch").args(gdb)));
+        rows.push(row("`gdb -batch -ex 'thread apply all bt'`, over `serve`", r));
+        let _ = (server.kill(), server.wait());
+    }
+    table(&["backtraces of 10 threads", "first line", "end", "processor", "peak"], &rows);
 }
 
 fn main() {
@@ -71,6 +92,8 @@ fn main() {
         }
     }
     table(&["", "first line", "end", "processor", "peak"], &rows);
+    println!();
+    backtraces(&elf, &image);
     if let Some(fastest) = peers.into_iter().min() {
         let part = ours.first.as_secs_f64() / fastest.as_secs_f64();
         goal("first line under a fifth of the fastest", part < 0.2, &format!("{part:.3} of it"));

@@ -88,7 +88,8 @@ fn link(work: &Path, elf: &Path) -> bool {
     let parts = ["kernel.c", "trace.c", "app.c", "port_cm3.c"].map(|name| firmware.join(name));
     compiler(work, |c| {
         c.args(["-Og", "-g", "-fno-omit-frame-pointer", "-fno-strict-aliasing", "-ffunction-sections"])
-            .args(["-fdata-sections", "-Wl,--gc-sections", "-Wl,--build-id=sha1", "-DFW_VARIANT=FW_CRASH", "-T"])
+            .args(["-fdata-sections", "-Wl,--gc-sections", "-Wl,--build-id=sha1", "-DFW_VARIANT=FW_CRASH"])
+            .args(["-DFW_MAY_BE_REPLACED=", "-T"])
             .arg("large.ld")
             .args((0..UNITS).map(|unit| format!("unit{unit}.o")))
             .args(&parts)

@@ -126,25 +126,30 @@ pub fn unwind(data: &[u8]) -> usize {
     let Some(architecture) = Architecture::of(&elf) else { return 0 };
     let elf = Arc::new(elf);
     let dwarf = Dwarf::new(Arc::clone(&elf));
-    let cfi = dwarf.cfi();
+    let (cfi, lines) = (dwarf.cfi(), dwarf.lines());
     let code = CodeRanges::of(&elf, 0);
     let stack = Region { start: 0x2000_0000, len: data.len() as u64 };
     let mut memory = Segments::new(vec![Block::whole(stack.start, data.to_vec().into())]);
     let unwinder =
-        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entry: None };
+        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entries: &[] };
     let mut frames = 0_usize;
     let starts: Vec<u64> = cfi.addresses().step_by(7).take(40).chain([elf.entry(), 0, u64::MAX]).collect();
     for (at, pc) in (0_u64..).step_by(52).zip(starts) {
         let mut registers = Registers::new(architecture);
         let exc_return = if at % 8 == 0 { 0xFFFF_FFED } else { 0xFFFF_FFF1 };
-        let values = [("pc", pc), ("sp", stack.start.saturating_add(at)), ("lr", exc_return), ("psp", stack.start)];
+        // In a thread, in an exception, and where that is not known.
+        let xpsr = [0x0100_0000, 0x0100_0003, 0];
+        let xpsr = xpsr.get(usize::try_from(at % 3).unwrap_or_default()).copied().unwrap_or_default();
+        let sp = stack.start.saturating_add(at);
+        let values = [("pc", pc), ("sp", sp), ("lr", exc_return), ("psp", stack.start), ("xpsr", xpsr)];
         for (name, value) in values {
             registers.set(name, value);
         }
         let backtrace = unwinder.backtrace(&registers, &[stack], &mut memory);
         assert!(backtrace.frames.len() <= MAX_FRAMES && !backtrace.end.to_string().is_empty());
         let addresses: Vec<u64> = backtrace.frames.iter().map(|f| f.address()).collect();
-        assert_eq!(dwarf.source_frames(&addresses).len(), addresses.len());
+        assert_eq!(lines.frames(&addresses).len(), addresses.len());
+        assert_eq!(lines.units(&addresses, "_tx_").len(), addresses.len());
         frames = frames.saturating_add(backtrace.frames.len());
     }
     frames

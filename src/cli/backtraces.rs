@@ -1,16 +1,13 @@
 //! `threads --bt`: the backtraces of the kernel's threads.
 
-use std::path::Path;
-
-use super::threads::Found;
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::error::Error;
-use crate::kernel::Thread;
+use crate::kernel::{CalledFrom, Kernel, Thread};
 use crate::near::{did_you_mean, nearest};
 use crate::output::Reader;
 use crate::report::{Cell, Column, Frame, Kind, Report};
-use crate::session::{Function, Target};
+use crate::session::{Function, Target, Unwound};
 use crate::unwind::{Backtrace, End};
 
 /// Which threads' backtraces are asked for.
@@ -39,14 +36,14 @@ impl Wanted {
     ///
     /// # Errors
     /// Where a name is of no thread.
-    fn choose<'k>(&self, found: &'k Found) -> Result<Vec<&'k Thread>, Error> {
-        let all = found.kernel.in_order();
+    fn choose<'k>(&self, kernel: &'k Kernel) -> Result<Vec<&'k Thread>, Error> {
+        let all = kernel.in_order();
         match self {
             Self::Nothing => Ok(Vec::new()),
             Self::All => Ok(all.collect()),
             Self::Threads(names) => {
                 for name in names {
-                    known(name, found)?;
+                    known(name, kernel)?;
                 }
                 Ok(all.filter(|thread| names.iter().any(|name| is(thread, name))).collect())
             }
@@ -58,11 +55,11 @@ fn is(thread: &Thread, name: &str) -> bool {
     thread.name.as_deref() == Some(name) || name == format!("{:#x}", thread.address)
 }
 
-fn known(name: &str, found: &Found) -> Result<(), Error> {
-    if found.kernel.threads.iter().any(|thread| is(thread, name)) {
+fn known(name: &str, kernel: &Kernel) -> Result<(), Error> {
+    if kernel.threads.iter().any(|thread| is(thread, name)) {
         return Ok(());
     }
-    let names: Vec<&str> = found.kernel.threads.iter().filter_map(|t| t.name.as_deref()).collect();
+    let names: Vec<&str> = kernel.threads.iter().filter_map(|t| t.name.as_deref()).collect();
     let hint = match nearest(name, names.iter().copied()).as_slice() {
         [] => format!("the threads are {}", names.join(", ")),
         near => did_you_mean(near, "'"),
@@ -70,37 +67,74 @@ fn known(name: &str, found: &Found) -> Result<(), Error> {
     Err(Error::not_found(Code::NothingMatches, format!("--bt={name}: this kernel has no thread of that name"), hint))
 }
 
-/// Backtraces without names.
-#[derive(Default)]
-pub struct Unwound {
-    threads: Vec<Addr>,
-    backtraces: Vec<Backtrace>,
+/// The backtraces of a kernel's threads, and which of them are printed.
+pub struct Stacks {
+    unwound: Unwound,
+    printed: Vec<Addr>,
 }
 
-impl Unwound {
-    /// Reads the stacks of the threads that are wanted.
+impl Stacks {
+    /// Reads the stacks of the threads that are wanted; of all threads where the program says how functions are unwound.
     ///
     /// # Errors
     /// Where a name is of no thread.
-    pub fn read(found: &Found, target: &mut Target<'_>, wanted: &Wanted) -> Result<Option<Self>, Error> {
-        if *wanted == Wanted::Nothing {
+    pub fn read(kernel: &Kernel, target: &mut Target<'_>, wanted: &Wanted) -> Result<Option<Self>, Error> {
+        let printed = wanted.choose(kernel)?;
+        let all = target.has_unwind_information();
+        if printed.is_empty() && !all {
             return Ok(None);
         }
-        let threads = wanted.choose(found)?;
-        let backtraces = target.unwind(&found.kernel, &threads);
-        Ok(Some(Self { threads: threads.iter().map(|t| t.address).collect(), backtraces }))
+        let threads = if all { kernel.in_order().collect() } else { printed.clone() };
+        let unwound = target.unwind(kernel, &threads);
+        Ok(Some(Self { unwound, printed: printed.iter().map(|t| t.address).collect() }))
     }
 
-    /// The same with functions and lines, for `reader`.
-    pub fn report(&self, found: &Found, target: &Target<'_>, reader: Reader) -> Report {
-        let functions = target.functions(&self.backtraces);
-        let threads = self.threads.iter().filter_map(|at| found.kernel.thread(*at));
-        let all = threads.zip(&self.backtraces).zip(&functions);
-        let all = all.map(|((thread, backtrace), functions)| One { thread, end: &backtrace.end, functions });
-        match reader {
+    /// Finds functions and lines: the kernel gets those that called it. Reads nothing of the target.
+    pub fn name(&self, kernel: &mut Kernel, target: &Target<'_>) -> Named<'_> {
+        let functions = target.functions(kernel, &self.unwound);
+        for (thread, function) in self.unwound.threads.iter().zip(functions.called_from) {
+            let Some(thread) = kernel.threads.iter_mut().find(|t| t.address == *thread) else { continue };
+            thread.called_from =
+                function.and_then(|f| Some(CalledFrom { pc: f.pc, function: f.name?, file: f.file, line: f.line }));
+        }
+        Named { stacks: self, functions: functions.all }
+    }
+}
+
+/// The same with functions and lines.
+pub struct Named<'a> {
+    stacks: &'a Stacks,
+    functions: Vec<Vec<Function>>,
+}
+
+impl Named<'_> {
+    /// The backtraces that are printed, for `reader`; `None` where none is.
+    pub fn report(&self, kernel: &Kernel, reader: Reader) -> Option<Report> {
+        let Stacks { unwound, printed } = self.stacks;
+        let all = unwound.threads.iter().zip(&unwound.backtraces).zip(&self.functions);
+        let all = all.filter(|((at, _), _)| printed.contains(at));
+        let all = all
+            .filter_map(|((at, backtrace), functions)| Some(One { thread: kernel.thread(*at)?, backtrace, functions }));
+        (!printed.is_empty()).then(|| match reader {
             Reader::Program => for_programs(all),
             Reader::Terminal | Reader::Page => for_people(all),
-        }
+        })
+    }
+
+    /// A row for each thread: its functions from the innermost to the first.
+    pub fn short(&self, kernel: &Kernel) -> Report {
+        const COLUMNS: [Column; 2] = [
+            Column::new("thread", Kind::Text),
+            Column::new("frames", Kind::Text).titled("functions, the innermost first"),
+        ];
+        let Unwound { threads, backtraces } = &self.stacks.unwound;
+        let all = threads.iter().zip(backtraces).zip(&self.functions).filter(|(_, all)| !all.is_empty());
+        let row = |((at, backtrace), functions): ((&Addr, &Backtrace), &Vec<Function>)| {
+            let mut names: Vec<String> = functions.iter().map(words).collect();
+            names.extend((!backtrace.is_complete()).then(|| "?".to_owned()));
+            Some(vec![Cell::Text(kernel.thread(*at)?.label()), Cell::Text(names.join(" < "))])
+        };
+        Report { rows: all.filter_map(row).collect(), ..Report::new("backtraces", "Backtraces", COLUMNS) }
     }
 }
 
@@ -108,14 +142,14 @@ impl Unwound {
 struct One<'a> {
     thread: &'a Thread,
     functions: &'a [Function],
-    end: &'a End,
+    backtrace: &'a Backtrace,
 }
 
 impl One<'_> {
     /// Why there are no more frames, in words.
     fn end(&self) -> String {
-        let how = &self.thread.position.how;
-        if *self.end == End::NoRegisters && !how.is_empty() { how.clone() } else { self.end.to_string() }
+        let (how, end) = (&self.thread.position.how, &self.backtrace.end);
+        if *end == End::NoRegisters && !how.is_empty() { how.clone() } else { end.to_string() }
     }
 }
 
@@ -132,7 +166,7 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
         vec![
             Cell::Named(one.thread.address, one.thread.name.clone()),
             Cell::Frames(one.functions.iter().map(frame).collect()),
-            Cell::Flag(one.end.is_complete()),
+            Cell::Flag(one.backtrace.is_complete()),
             Cell::Text(one.end()),
         ]
     }));
@@ -169,7 +203,7 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
             let (source, pc) = (source(function), Cell::Address(function.pc));
             report.rows.push(vec![name, Cell::Count(number), Cell::Text(words(function)), source, pc]);
         }
-        if !one.end.is_complete() {
+        if !one.backtrace.is_complete() {
             let name = label.take().map_or(Cell::Empty, Cell::Text);
             let end = Cell::Text(format!("({})", one.end()));
             report.rows.push(vec![name, Cell::Empty, end, Cell::Empty, Cell::Empty]);
@@ -201,9 +235,13 @@ fn words(function: &Function) -> String {
     text
 }
 
-/// `app.c:133`.
 fn source(function: &Function) -> Cell {
-    let Some(file) = &function.file else { return Cell::Empty };
-    let name = Path::new(file).file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
-    Cell::Text(function.line.map_or_else(|| name.clone(), |line| format!("{name}:{line}")))
+    source_of(function).map_or(Cell::Empty, Cell::Text)
+}
+
+/// `app.c:133`. Hostile: escape before printing.
+pub fn source_of(function: &Function) -> Option<String> {
+    let file = function.file.as_deref()?;
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    Some(function.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
 }

@@ -37,7 +37,7 @@ pub fn request(typed: options::Bridge) -> Result<Request, Error> {
         return wrong("bridge needs a live stub: give it by --remote :3333 (a core or a dump has none)".to_owned());
     };
     if !stub.endpoint.is_rsp() || stub.endpoint == Endpoint::Stdio {
-        return wrong(format!("{}: a debugger's stub is wanted here", stub.endpoint));
+        return wrong(format!("{}: bridge needs a GDB stub", stub.endpoint));
     }
     if inputs.scan {
         return wrong("--scan reads all memory, which a live target does not list".to_owned());
@@ -72,7 +72,7 @@ impl Task for BridgeTask {
                 Ok(Some(End::Debugger)) => "the debugger disconnected".to_owned(),
                 Ok(Some(End::Stub(why))) => format!("{} closed the connection{why}", stub.endpoint),
                 Err(BridgeError::Stub(e)) => format!("{e}; the debugger was disconnected"),
-                Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, reason(&e), "")),
+                Err(BridgeError::Listen(e)) => return Err(Error::failed(Code::Listen, reason(e), "")),
             };
             diagnostics.say(sentence);
             if once {

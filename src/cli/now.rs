@@ -2,13 +2,20 @@
 
 use std::io::{self, Write};
 
+use super::backtraces::source_of;
 use crate::abi::{Addr, Width};
 use crate::output::{Style, Styles, View, escape};
-use crate::session::Loaded;
+use crate::session::{Interrupted, Loaded};
 use crate::trace::{ContextKind, Event};
 
 /// Writes the line, where the kernel's variables are known.
-pub fn print(loaded: &Loaded, view: &View<'_>, styles: &Styles, out: &mut dyn Write) -> io::Result<()> {
+pub fn print(
+    loaded: &Loaded,
+    stopped: Option<&Interrupted>,
+    view: &View<'_>,
+    styles: &Styles,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     // An old event shows nothing of now.
     let newest = view.trace.newest().filter(|_| view.trace.unread_at_end() == 0);
     for (core, running) in loaded.running.iter().enumerate() {
@@ -16,18 +23,20 @@ pub fn print(loaded: &Loaded, view: &View<'_>, styles: &Styles, out: &mut dyn Wr
         // Of the other cores the newest events may not have been read.
         let newest = newest.as_ref().filter(|e| only || usize::from(e.core) == core);
         let at = if only { String::new() } else { format!(" on core {core}") };
-        let line = format!("now{at}: {}", sentence(*running, newest, view));
+        let line = format!("now{at}: {}", sentence(*running, newest, stopped, view));
         writeln!(out, "{}", styles.text(Style::Dim, &line))?;
     }
     Ok(())
 }
 
 /// What a core does; `newest` is the newest event, where that is of this core.
-fn sentence(running: Addr, newest: Option<&Event>, view: &View<'_>) -> String {
+fn sentence(running: Addr, newest: Option<&Event>, stopped: Option<&Interrupted>, view: &View<'_>) -> String {
     let trace = view.trace;
     let address = if trace.about.word == Width::W4 { running & Width::W4.max() } else { running };
     let context = newest.and_then(|e| trace.contexts.get(e.context));
     let interrupt = newest.filter(|_| context.is_some_and(|c| c.kind == ContextKind::Isr));
+    // The registers show more than an event: an interrupt may have ended since.
+    let interrupt = interrupt.filter(|_| stopped.is_none_or(|stopped| stopped.in_interrupt));
     let in_isr = interrupt.map_or(String::new(), |e| match e.isr.and_then(|number| view.names.exception(number)) {
         Some(name) => format!("in {}; ", escape(&name)),
         None => "in an interrupt; ".to_owned(),
@@ -37,7 +46,26 @@ fn sentence(running: Addr, newest: Option<&Event>, view: &View<'_>) -> String {
     }
     let own = newest.filter(|_| context.is_some_and(|c| c.kind == ContextKind::Thread && c.address == address));
     let priority = own.and_then(|e| e.priority).map_or(String::new(), |p| format!(", priority {p}"));
-    format!("{in_isr}{} is the running thread{priority}", escape(&name(address, view)))
+    let thread = escape(&name(address, view));
+    let place = stopped.and_then(|stopped| Some((place(stopped)?, stopped.in_interrupt)));
+    match place {
+        Some((place, false)) => format!("{thread} runs in {place}{priority}"),
+        Some((place, true)) => format!("{in_isr}{thread} is the running thread, interrupted in {place}{priority}"),
+        None => format!("{in_isr}{thread} is the running thread{priority}"),
+    }
+}
+
+/// `uart_send (uart.c:120)`; escaped.
+fn place(stopped: &Interrupted) -> Option<String> {
+    let function = &stopped.function;
+    let mut text = function.name.clone()?;
+    if let Some(offset) = function.offset.filter(|offset| *offset > 0) {
+        text.push_str(&format!("+{offset:#x}"));
+    }
+    if let Some(source) = source_of(function) {
+        text.push_str(&format!(" ({source})"));
+    }
+    Some(escape(&text))
 }
 
 /// What the thread at an address is called.

@@ -48,6 +48,7 @@ pub fn answer(
             let document = Document {
                 loaded: &answer.loaded,
                 found: answer.document.as_ref(),
+                stopped: answer.stopped.as_ref(),
                 query: &query,
                 names: &names,
                 target,
@@ -72,7 +73,7 @@ pub fn answer(
         }
     };
     if let (Ask::Last(_), Reader::Terminal) = (&question.ask, format.reader()) {
-        now::print(&answer.loaded, &view, &options.styles, &mut sink)?;
+        now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
     // A document has what is lost or inferred in it; who reads a file later may not see it now.
@@ -294,7 +295,7 @@ fn show(
     let held = view.trace.about.held;
     for position in &missing {
         diagnostics.failed(format_args!(
-            "there is no event {position}: the trace holds {held} (0 to {}), some may be unused slots",
+            "there is no event {position}: the trace has the events 0 to {}, without those of unused slots",
             held.saturating_sub(1)
         ));
     }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
 use crate::output;
 use crate::query::{Amount, Bound, Edge, Filters, Position, Query};
-use crate::session::{Inputs, Loaded, Target};
+use crate::session::{Inputs, Interrupted, Loaded, Target};
 
 /// A question about a target's trace.
 pub struct Question {
@@ -63,11 +63,13 @@ pub struct Answer {
     pub document: Option<report::Found>,
     /// The objects' current states.
     pub states: Vec<output::InMemory>,
+    /// Where the running thread is.
+    pub stopped: Option<Interrupted>,
 }
 
 impl From<Loaded> for Answer {
     fn from(loaded: Loaded) -> Self {
-        Self { loaded, info: None, origin: None, document: None, states: Vec::new() }
+        Self { loaded, info: None, origin: None, document: None, states: Vec::new(), stopped: None }
     }
 }
 
@@ -148,9 +150,15 @@ impl Reader<'_, '_> {
             Ask::Document(_) => {
                 let mut loaded = self.load(Extent::All)?;
                 let document = Some(report::read(self.target, &mut loaded)?);
-                Answer { document, ..loaded.into() }
+                Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
             }
-            Ask::Last(amount) => self.newest(*amount)?.into(),
+            Ask::Last(amount) => {
+                let loaded = self.newest(*amount)?;
+                // Registers of a live target are one more round trip while it is halted: `threads` and `report` ask for them.
+                let is_live = self.target.is_live();
+                let stopped = if is_live { None } else { self.target.interrupted(&loaded)? };
+                Answer { stopped, ..loaded.into() }
+            }
             Ask::Show(positions) => self.positions(positions)?.into(),
             Ask::Objects => {
                 let mut loaded = self.load(Extent::Nothing)?;

@@ -6,6 +6,7 @@ mod verdict;
 
 use std::io::Write;
 
+use super::backtraces::{Named, Stacks, Wanted};
 use super::names::SymbolNames;
 use super::print;
 use super::sink::Sink;
@@ -17,7 +18,7 @@ use crate::kernel::{self, Detail, Kernel};
 use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::session::{Loaded, Target};
+use crate::session::{Interrupted, Loaded, Target};
 
 pub use facts::dated;
 use notes::Notes;
@@ -42,15 +43,28 @@ pub struct Found {
     facts: Vec<(&'static str, String)>,
     /// The kernel's objects in memory, where they can be read.
     kernel: Option<Kernel>,
+    /// The stacks of its threads, where the program says how functions are unwound.
+    stacks: Option<Stacks>,
 }
 
 /// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none.
 pub fn read(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Found, Error> {
     let kernel = threads::beside(target, &mut loaded.trace)?;
-    Ok(Found { facts: facts::read(target, &loaded.trace), kernel })
+    let stacks = match &kernel {
+        Some(kernel) if target.has_unwind_information() => Stacks::read(kernel, target, &Wanted::All)?,
+        _ => None,
+    };
+    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks })
 }
 
 impl Found {
+    /// The kernel with the functions that called it, and the backtraces of its threads.
+    fn named(&self, target: &Target<'_>) -> (Option<Kernel>, Option<Named<'_>>) {
+        let mut kernel = self.kernel.clone();
+        let named = kernel.as_mut().zip(self.stacks.as_ref()).map(|(kernel, stacks)| stacks.name(kernel, target));
+        (kernel, named)
+    }
+
     /// Adds when the bytes are from.
     pub fn date(&mut self, date: Option<String>) {
         let at = self.facts.len().min(1);
@@ -87,6 +101,8 @@ impl Resolve for Names<'_> {
 pub struct Document<'a> {
     /// What was read beside the trace.
     pub found: Option<&'a Found>,
+    /// Where the running thread is.
+    pub stopped: Option<&'a Interrupted>,
     /// The trace.
     pub loaded: &'a Loaded,
     /// Its events that the filters keep.
@@ -113,6 +129,11 @@ impl Document<'_> {
         self.found.and_then(|found| found.kernel.as_ref())
     }
 
+    /// The kernel with the functions that called it, and the backtraces of its threads.
+    fn named(&self) -> (Option<Kernel>, Option<Named<'_>>) {
+        self.found.map(|found| found.named(self.target)).unwrap_or_default()
+    }
+
     /// Prints it: for programs the rows of all reports, and those of `threads`.
     pub fn print(
         &self,
@@ -126,7 +147,11 @@ impl Document<'_> {
         let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
         if format.reader() == Reader::Program {
-            return reports::stream(request, self.kernel(), self.query, &view, format, options, sink);
+            let (kernel, named) = self.named();
+            let kernel = kernel.as_ref();
+            let backtraces = kernel.zip(named).and_then(|(kernel, named)| named.report(kernel, Reader::Program));
+            let kernel = kernel.map(|kernel| (kernel, backtraces));
+            return reports::stream(request, kernel, self.query, &view, format, options, sink);
         }
         let request = ReportRequest { last: EVENTS, ..request.clone() };
         let mut made = Made::of(trace, catalogue, self.query, &request)?;
@@ -154,7 +179,13 @@ impl Document<'_> {
         out.part(Part::Sentences(&verdict.sentences()))?;
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
-        self.threads(&made, &names, options, &mut out)?;
+        let (kernel, named) = self.named();
+        self.threads(kernel.as_ref(), &made, &names, options, &mut out)?;
+        if let (Some(kernel), Some(named)) = (&kernel, named) {
+            let report = if out.is_page { named.report(kernel, Reader::Page) } else { Some(named.short(kernel)) };
+            let report = report.filter(|report| !report.rows.is_empty());
+            out.folded("Backtraces", report.into_iter().collect(), "threads --bt")?;
+        }
         inversions.iter_mut().for_each(|report| only(report, &INVERSIONS));
         blocked.iter_mut().for_each(|report| only(report, &WAITS));
         out.tables(inversions, "inversions")?;
@@ -193,19 +224,20 @@ impl Document<'_> {
             text.clear();
             writeln!(text, "no event passes the filters")?;
         }
-        now::print(self.loaded, view, &options.styles, &mut text)?;
+        now::print(self.loaded, self.stopped, view, &options.styles, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// The threads and what they hold: from memory, else what the events say.
     fn threads(
         &self,
+        kernel: Option<&Kernel>,
         made: &Made<'_>,
         names: &dyn Resolve,
         options: &TableOptions,
         out: &mut Pages<'_>,
     ) -> Result<(), Error> {
-        let Some(kernel) = self.kernel() else {
+        let Some(kernel) = kernel else {
             return out.table("Threads", by_events(made, names), "list --event internal_thread_*");
         };
         // A page has the columns that a narrow terminal has: what a thread waits for must be in sight.

@@ -12,6 +12,7 @@ use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
 use crate::session::Target;
+use crate::trace::many;
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
 pub struct Origin {
@@ -57,9 +58,8 @@ pub fn digest(target: &mut Target<'_>) -> Option<String> {
 fn mark_doubts(doubts: u64, reports: &mut [Report]) {
     let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
     for report in timed.filter(|_| doubts > 0) {
-        report
-            .notes
-            .push(format!("{doubts} time stamps do not follow the one before: the times across them are doubtful"));
+        let stamps = many(doubts, "time stamp does", "time stamps do");
+        report.notes.push(format!("{stamps} not follow the one before: the times across are doubtful"));
     }
 }
 
@@ -96,10 +96,10 @@ pub fn print(
 }
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
-/// kernel in memory, where it was read, come last.
+/// kernel in memory, where it was read, come last, with the backtraces of its threads.
 pub fn stream(
     request: &ReportRequest,
-    kernel: Option<&Kernel>,
+    kernel: Option<(&Kernel, Option<Report>)>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -115,9 +115,9 @@ pub fn stream(
             writer.report(&report)?;
         }
     }
-    if let Some(kernel) = kernel {
+    if let Some((kernel, backtraces)) = kernel {
         writer.addresses(kernel.layout.shape.pointer);
-        for report in kernel::reports(kernel, Detail::Full) {
+        for report in kernel::reports(kernel, Detail::Full).into_iter().chain(backtraces) {
             writer.report(&report)?;
         }
     }

@@ -458,7 +458,7 @@ fn remote(
         Some(typed) => typed,
         None => match std::env::var("TX_TRACE_LEAVE").ok().filter(|value| !value.is_empty()) {
             Some(value) => Leave::from_str(&value, false).map_err(|_| {
-                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: as-found, running or halted is wanted"))
+                Error::usage(Code::Usage, format!("TX_TRACE_LEAVE={value}: not one of as-found, running, halted"))
             })?,
             None => Leave::AsFound,
         },
@@ -506,11 +506,8 @@ pub fn filters(f: options::Filters) -> Result<Filters, Error> {
     if let (Some(from), Some(to)) = (&f.from, &f.to)
         && all.from.zip(all.to).is_some_and(|(first, last)| first.is_after(last))
     {
-        return Err(Error::usage(
-            Code::Filter,
-            format!("--from {from} lies behind --to {to}: no event is between them"),
-        )
-        .hint(format!("did you mean --from {to} --to {from}?")));
+        return Err(Error::usage(Code::Filter, format!("--from {from} is after --to {to}: no event is between them"))
+            .hint(format!("did you mean --from {to} --to {from}?")));
     }
     if let Some(around) = &f.around {
         all.add_around(around).map_err(|e| of_option("--around", around, e))?;

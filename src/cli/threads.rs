@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::Outcome;
-use super::backtraces::{Unwound, Wanted};
+use super::backtraces::{Stacks, Wanted};
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
@@ -62,9 +62,9 @@ impl Task for ThreadsTask {
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let Self { inputs, all, backtraces } = *self;
         let read = |target: &mut Target<'static>| read(target, &backtraces);
-        live::run(inputs, diagnostics, read, |(found, unwound), target, client| {
+        live::run(inputs, diagnostics, read, |(found, stacks), target, client| {
             let sink = Sink::open(output, client)?;
-            print(&found, unwound.as_ref(), target, all, output, sink, diagnostics)
+            print(found, stacks, target, all, output, sink, diagnostics)
         })
     }
 
@@ -77,16 +77,16 @@ impl Task for ThreadsTask {
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
         let read = read(&mut target, &self.backtraces);
-        let (found, unwound) = read.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        print(&found, unwound.as_ref(), &target, self.all, output, Sink::over(out), diagnostics)
+        let (found, stacks) = read.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
+        print(found, stacks, &target, self.all, output, Sink::over(out), diagnostics)
     }
 }
 
-/// Reads the kernel, and the stacks of the threads whose backtraces are wanted.
-fn read(target: &mut Target<'_>, wanted: &Wanted) -> Result<(Found, Option<Unwound>), Error> {
+/// Reads the kernel and the stacks of its threads.
+fn read(target: &mut Target<'_>, wanted: &Wanted) -> Result<(Found, Option<Stacks>), Error> {
     let found = find(target)?;
-    let unwound = Unwound::read(&found, target, wanted)?;
-    Ok((found, unwound))
+    let stacks = Stacks::read(&found.kernel, target, wanted)?;
+    Ok((found, stacks))
 }
 
 /// Reads the kernel, and what of a trace names its objects.
@@ -161,8 +161,8 @@ pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMem
 }
 
 fn print(
-    found: &Found,
-    unwound: Option<&Unwound>,
+    mut found: Found,
+    stacks: Option<Stacks>,
     target: &Target<'_>,
     all: bool,
     output: &Output,
@@ -179,8 +179,9 @@ fn print(
         Reader::Page => Detail::Summary { width: usize::MAX, all },
         Reader::Program => Detail::Full,
     };
+    let named = stacks.as_ref().map(|stacks| stacks.name(&mut found.kernel, target));
     let mut reports = kernel::reports(&found.kernel, detail);
-    reports.extend(unwound.map(|unwound| unwound.report(found, target, format.reader())));
+    reports.extend(named.and_then(|named| named.report(&found.kernel, format.reader())));
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);
     if let Some(loaded) = &found.loaded {

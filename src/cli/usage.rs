@@ -103,12 +103,12 @@ fn first_word(text: &str) -> &str {
 fn unknown_option(row: Option<&Row>, option: &str) -> Error {
     let usage = |message: String| Error::usage(Code::Usage, message);
     let Some(row) = row else {
-        return usage(format!("{option} is not an option that stands before the command"))
+        return usage(format!("{option} is not an option that comes before the command"))
             .hint("options follow the command: tx-trace last --thread NAME; `tx-trace help` lists the commands");
     };
     let name = row.name;
     if has(row, option) {
-        return usage(format!("{option} stands before the command"))
+        return usage(format!("{option} comes before the command"))
             .hint(format!("options follow the command: tx-trace {name} {option}"));
     }
     if !option.starts_with('-') {

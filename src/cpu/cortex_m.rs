@@ -52,6 +52,7 @@ pub(super) const MODEL: Model = Model {
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EDE8), "sfar"),
         bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EF34), "fpccr"),
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_EF38), "fpcar"),
+        bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_EF3C), "fpdscr"),
     ],
     roles: [Some("pc"), Some("sp"), Some("lr")],
     aliases: arm::ALIASES,
@@ -119,7 +120,7 @@ enum Profile {
 /// bytes are something else.
 pub(super) fn complete_mapped(found: &mut Registers, cpuid: Option<u64>) {
     const SECURE: [&str; 2] = ["sfsr", "sfar"];
-    const RECORDS: [&str; 8] = ["cfsr", "hfsr", "mmfar", "bfar", "sfsr", "sfar", "fpccr", "fpcar"];
+    const RECORDS: [&str; 9] = ["cfsr", "hfsr", "mmfar", "bfar", "sfsr", "sfar", "fpccr", "fpcar", "fpdscr"];
     let drop: Vec<&str> = match found.get("cpuid").or(cpuid).and_then(architecture_of) {
         None => found.known().map(|(register, _)| register.name).collect(),
         Some(Profile::Baseline) => RECORDS.to_vec(),

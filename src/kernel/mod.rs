@@ -40,7 +40,7 @@ pub use registry::{registered, registered_blocks};
 pub use report::{Detail, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
-pub use thread::{Stacks, State, Thread, Wait};
+pub use thread::{CalledFrom, Stacks, State, Thread, Wait};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::code::Code;

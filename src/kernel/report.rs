@@ -20,6 +20,8 @@ pub enum Detail {
     Full,
 }
 
+/// From this many columns on it has a column each for where a thread continues and for what called the kernel.
+const WIDEST: usize = 160;
 /// From this many columns of a terminal on, the summary has more columns: addresses of eight bytes are eight digits longer, in
 /// two of them.
 const fn wide(kernel: &Kernel) -> usize {
@@ -34,7 +36,7 @@ const fn wide(kernel: &Kernel) -> usize {
 pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     match detail {
         Detail::Summary { width, all } => {
-            let mut reports = vec![summary(kernel, width >= wide(kernel))];
+            let mut reports = vec![summary(kernel, width)];
             reports.extend(fault(kernel, detail));
             reports.extend(Some(held(kernel, all)).filter(|held| !held.rows.is_empty()));
             reports
@@ -118,8 +120,34 @@ impl Kernel {
     }
 }
 
+/// What the summary shows of where a thread is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Places {
+    /// Where it continues: no stack was unwound.
+    At,
+    /// What called the kernel, and where that is not known where it continues: there is no room for both.
+    Function,
+    /// Both.
+    Both,
+}
+
+impl Places {
+    fn of(kernel: &Kernel, width: usize) -> Self {
+        let any = kernel.threads.iter().any(|thread| thread.called_from.is_some());
+        match any {
+            false => Self::At,
+            true if width < WIDEST => Self::Function,
+            true => Self::Both,
+        }
+    }
+}
+
+const CALLED_FROM: Column = Column::new("called_from", CellKind::Code).titled("called from");
+
 /// The threads, as wide as a terminal.
-fn summary(kernel: &Kernel, wide: bool) -> Report {
+fn summary(kernel: &Kernel, width: usize) -> Report {
+    let wide = width >= wide(kernel);
+    let places = Places::of(kernel, width);
     let system = kernel.threads.iter().any(|t| t.pthread.is_some());
     let only_if = |shown: bool, name, kind| shown.then_some(Column::new(name, kind));
     let columns = [
@@ -132,10 +160,12 @@ fn summary(kernel: &Kernel, wide: bool) -> Report {
         only_if(wide, "entry", CellKind::Code),
         only_if(wide, "owns", CellKind::Text),
         only_if(wide && system, "lwp", CellKind::Count),
-        Some(Column::new("at", CellKind::Code)),
+        only_if(places != Places::Function, "at", CellKind::Code),
+        only_if(places == Places::Function, "function", CellKind::Code),
+        (places == Places::Both).then_some(CALLED_FROM),
         Some(Column::new("state", CellKind::Text)),
     ];
-    let row = |thread| summary_row(kernel, thread, wide, system);
+    let row = |thread| summary_row(kernel, thread, wide, system, places);
     Report {
         rows: kernel.in_order().map(row).collect(),
         notes: summary_notes(kernel, system),
@@ -144,11 +174,16 @@ fn summary(kernel: &Kernel, wide: bool) -> Report {
 }
 
 /// One thread, with the cells of [`summary`]'s columns.
-fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool) -> Vec<Cell> {
+fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool, places: Places) -> Vec<Cell> {
     let mark = if thread.core.is_some() { "* " } else { "  " };
     let at = match thread.position.pc {
         _ if thread.position.never_ran => text("never ran"),
         pc => address(pc),
+    };
+    let called_from = thread.called_from.as_ref();
+    let at = match called_from.filter(|_| places == Places::Function) {
+        Some(called_from) => text(&called_from.function),
+        None => at,
     };
     let cells = [
         Some(text(format!("{mark}{}", thread.label()))),
@@ -161,6 +196,7 @@ fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool) -> Ve
         wide.then(|| text(kernel.owned(thread))),
         (wide && system).then(|| count(thread.lwp())),
         Some(at),
+        (places == Places::Both).then(|| called_from.map_or(Cell::Empty, |called_from| text(called_from.label()))),
         Some(Cell::State(thread.state_kind(), kernel.doing(thread))),
     ];
     cells.into_iter().flatten().collect()
@@ -275,7 +311,7 @@ fn held(kernel: &Kernel, all: bool) -> Report {
 }
 
 /// The columns of the full report of threads, which only programs read.
-const THREADS: [(&str, CellKind); 28] = [
+const THREADS: [(&str, CellKind); 31] = [
     ("thread", CellKind::Thread),
     ("running", CellKind::Flag),
     ("core", CellKind::Count),
@@ -299,6 +335,9 @@ const THREADS: [(&str, CellKind); 28] = [
     ("entry", CellKind::Code),
     ("at", CellKind::Code),
     ("at_how", CellKind::Text),
+    ("called_from", CellKind::Code),
+    ("called_from_file", CellKind::Text),
+    ("called_from_line", CellKind::Count),
     ("lwp", CellKind::Count),
     ("kernel_stack_start", CellKind::Address),
     ("kernel_stack_size", CellKind::Count),
@@ -317,6 +356,7 @@ fn threads(kernel: &Kernel) -> Report {
 fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
     let wait = thread.waits.as_ref();
     let calls = thread.kernel_stack.unwrap_or_default();
+    let called_from = thread.called_from.as_ref();
     vec![
         kernel.named(thread.address),
         // Where it is not known which thread runs, none is shown as not running.
@@ -342,6 +382,9 @@ fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
         address(thread.entry),
         address(thread.position.pc),
         known(&thread.position.how),
+        called_from.map_or(Cell::Empty, |f| Cell::Named(f.pc, Some(f.function.clone()))),
+        called_from.and_then(|f| f.file.clone()).map_or(Cell::Empty, Cell::Text),
+        count(called_from.and_then(|f| f.line)),
         count(thread.lwp()),
         address(calls.start),
         count(calls.size),

@@ -79,6 +79,31 @@ impl Wait {
     }
 }
 
+/// The first function of a thread that is neither of the kernel nor of the C library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledFrom {
+    /// Where it goes on.
+    pub pc: Addr,
+    /// Its name. Hostile text: escape before printing.
+    pub function: String,
+    /// Its source file, as the compiler recorded it. Hostile text.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<u32>,
+}
+
+impl CalledFrom {
+    /// `control_step (app.c:133)`. Hostile text.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let file = self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
+        match (file, self.line) {
+            (Some(file), Some(line)) => format!("{} ({file}:{line})", self.function),
+            _ => self.function.clone(),
+        }
+    }
+}
+
 /// Which stacks a thread has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stacks {
@@ -138,6 +163,8 @@ pub struct Thread {
     pub pthread: Option<Addr>,
     /// Where it was stopped.
     pub position: Position,
+    /// The application's function that called the kernel, where its stack was unwound.
+    pub called_from: Option<CalledFrom>,
     /// To be suspended once it leaves the kernel.
     pub delayed_suspend: bool,
     /// The last byte of the stack that its control block names.
@@ -249,6 +276,7 @@ impl Thread {
             saved,
             pthread: block.pthread(),
             position: Position::default(),
+            called_from: None,
             delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
             stack_end: get("tx_thread_stack_end"),
             suspended_on: get("tx_thread_suspend_control_block"),

@@ -173,6 +173,9 @@ fn is_inert(word: &str, begins: bool) -> bool {
         return true;
     }
     let core = word.trim_start_matches('(').trim_end_matches(['.', ',', ':', ';', ')', '?', '!']);
+    if core == "%" {
+        return true;
+    }
     let is_plain = |c: char| c.is_alphanumeric() || !c.is_ascii() || "_-./%+='\",()?!:".contains(c);
     // An underscore is emphasis unless it is within a name.
     let within = |name: &str| !name.starts_with('_') && !name.ends_with('_');
@@ -281,6 +284,8 @@ mod tests {
             "180/8192",
             "2026-01-31 12:00:00 UTC",
             "8196:1",
+            "67.6 %",
+            "at most (33 %).",
             "",
         ] {
             assert_eq!(shown(plain), plain);

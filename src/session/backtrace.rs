@@ -1,16 +1,17 @@
 //! Backtraces of the kernel's threads, with functions and source lines.
 
 use super::Target;
+use super::callers::{self, KernelCode, Place};
 use crate::abi::{Addr, Region};
-use crate::cpu::{CodeRanges, Registers};
-use crate::kernel::{Kernel, Thread};
+use crate::cpu::{CodeRanges, Level, Registers};
+use crate::kernel::{Kernel, PREFIX, Thread};
 use crate::mem::Memory;
 use crate::sym::dwarf::{Cfi, SourceFrame};
 use crate::sym::{ElfSymbols, Symbol, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
 /// The function in which the kernel starts every thread.
-const ENTRY: &str = "_tx_thread_shell_entry";
+const SHELL: &str = "_tx_thread_shell_entry";
 
 /// One line of a backtrace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,35 +40,89 @@ impl Function {
     }
 }
 
+/// The backtraces of threads, without names.
+#[derive(Debug, Clone, Default)]
+pub struct Unwound {
+    /// The control blocks of the threads.
+    pub threads: Vec<Addr>,
+    /// The backtrace of each.
+    pub backtraces: Vec<Backtrace>,
+}
+
+/// The functions of the backtraces, in the same order.
+#[derive(Debug, Clone, Default)]
+pub struct Functions {
+    /// Those of each thread, the innermost first.
+    pub all: Vec<Vec<Function>>,
+    /// Of each thread the first that is neither of the kernel nor of the C library, where it is known.
+    pub called_from: Vec<Option<Function>>,
+}
+
 impl Target<'_> {
-    /// Reads the stacks of `threads`, of a kernel that was read from this target: their backtraces, in the same order.
-    pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Vec<Backtrace> {
+    /// True where the program says how its functions are unwound.
+    #[must_use]
+    pub fn has_unwind_information(&self) -> bool {
+        self.info.program.as_ref().is_some_and(|program| program.dwarf().has_cfi())
+    }
+
+    /// Reads the stacks of `threads`, of a kernel that was read from this target.
+    pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Unwound {
         let program = self.info.program.clone();
         let (memory, symbols) = self.parts();
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
         let load_offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
         let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
-        // On ARM bit 0 of a function's address means Thumb state.
-        let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
-        let entry = symbols.lookup(ENTRY).map(region);
-        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entry };
-        threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect()
+        let entries = entries(kernel, symbols, program.as_ref());
+        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
+        read_ahead(threads, memory);
+        Unwound {
+            threads: threads.iter().map(|thread| thread.address).collect(),
+            backtraces: threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect(),
+        }
     }
 
     /// The functions and source lines of each backtrace. Reads nothing of the target.
     #[must_use]
-    pub fn functions(&self, backtraces: &[Backtrace]) -> Vec<Vec<Function>> {
+    pub fn functions(&self, kernel: &Kernel, unwound: &Unwound) -> Functions {
         let program = self.info.program.as_ref();
-        let linked = |frame: &Frame| match program {
-            Some(program) => program.elf().width().moved_back(frame.address(), program.load_offset()),
-            None => frame.address(),
-        };
-        let addresses: Vec<Addr> = backtraces.iter().flat_map(|b| &b.frames).map(linked).collect();
-        let lines = program.map(|p| p.dwarf().source_frames(&addresses)).unwrap_or_default();
-        let mut lines = lines.into_iter();
-        let mut of = |frame: &Frame| functions(frame, lines.next().unwrap_or_default(), self.symbols());
-        backtraces.iter().map(|b| b.frames.iter().flat_map(&mut of).collect()).collect()
+        let linked = |at: Addr| program.map_or(at, |p| p.elf().width().moved_back(at, p.load_offset()));
+        let frames = || unwound.backtraces.iter().flat_map(|b| &b.frames);
+        let addresses: Vec<Addr> = frames().map(|frame| linked(frame.address())).collect();
+        let lines = program.map(|p| p.dwarf().lines());
+        let mut source = lines.as_ref().map(|l| l.frames(&addresses)).unwrap_or_default().into_iter();
+        let mut of = |frame: &Frame| functions(frame, source.next().unwrap_or_default(), self.symbols());
+        let by_frame: Vec<Vec<Vec<Function>>> =
+            unwound.backtraces.iter().map(|b| b.frames.iter().map(&mut of).collect()).collect();
+        let mut units = lines.as_ref().map(|l| l.units(&addresses, PREFIX)).unwrap_or_default().into_iter();
+        let mut units = || units.next().flatten();
+        let places: Vec<Vec<Place<'_>>> = unwound
+            .backtraces
+            .iter()
+            .zip(&by_frame)
+            .map(|(b, all)| b.frames.iter().zip(all).map(|(frame, own)| callers::place(frame, own, units())).collect())
+            .collect();
+        let threads: Vec<_> = unwound.threads.iter().map(|at| kernel.thread(*at)).zip(places).collect();
+        let code = lines.map(|lines| KernelCode::find(kernel, self.symbols(), &lines, &linked, &threads));
+        let called_from =
+            threads.iter().map(|(thread, places)| code.as_ref()?.called_from((*thread)?, places)).collect();
+        Functions { all: by_frame.iter().map(|frames| frames.concat()).collect(), called_from }
     }
+}
+
+/// Bytes of a stack that are read at once: the frames of most threads need less.
+const AHEAD: u64 = 1024;
+
+/// Reads the stacks that backtraces begin on together: over a link each read costs a round trip.
+fn read_ahead(threads: &[&Thread], memory: &mut dyn Memory) {
+    let used = |thread: &&Thread| {
+        let sp = thread.position.registers.as_ref()?.sp()?;
+        let (start, len) = thread.stretches().find(|(start, len)| Region { start: *start, len: *len }.contains(sp))?;
+        let left = start.checked_add(len)?.checked_sub(sp)?;
+        Some((sp, usize::try_from(left.min(AHEAD)).ok()?))
+    };
+    let wanted: Vec<(Addr, usize)> = threads.iter().filter_map(used).collect();
+    // What cannot be read is missed where it is needed.
+    drop(memory.read_batch(&wanted));
 }
 
 /// What the backtraces of one kernel have in common.
@@ -76,7 +131,22 @@ struct Stopped<'a> {
     cfi: Option<&'a Cfi<'a>>,
     load_offset: u64,
     code: &'a CodeRanges,
-    entry: Option<Region>,
+    entries: &'a [Region],
+}
+
+/// The functions that nothing calls: that in which the kernel starts every thread, by its name, or because threads that
+/// never ran will begin there; and that in which the program starts.
+fn entries(kernel: &Kernel, symbols: &dyn Symbols, program: Option<&ElfSymbols>) -> Vec<Region> {
+    // On ARM bit 0 of a function's address means Thumb state.
+    let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
+    let never_ran = kernel.threads.iter().filter(|t| t.position.never_ran).filter_map(|t| t.position.pc);
+    let begins_at = |pc: Addr| symbols.function(pc).map(region).filter(|function| function.start == pc & !1);
+    let start = program.map(|p| p.elf().width().moved(p.elf().entry(), p.load_offset()) & !1).filter(|at| *at != 0);
+    let known = symbols.lookup(SHELL).map(region);
+    let mut all: Vec<Region> = known.into_iter().chain(never_ran.chain(start).filter_map(begins_at)).collect();
+    all.sort_unstable_by_key(|region| (region.start, region.len));
+    all.dedup();
+    all
 }
 
 impl Stopped<'_> {
@@ -93,7 +163,10 @@ impl Stopped<'_> {
             all.frames.retain(|f| f.origin != Origin::Found);
             let first = all.frames.len();
             all.frames.extend(below.frames);
-            all.frames.get_mut(first).into_iter().for_each(|frame| frame.origin = Origin::Exception);
+            // Where no register shows the exception, it is only likely that one pushed these registers.
+            let is_sure = matches!(registers.level(), Level::Exception(_));
+            let origin = if is_sure { Origin::Exception } else { Origin::Found };
+            all.frames.get_mut(first).into_iter().for_each(|frame| frame.origin = origin);
             all.end = below.end;
         }
         all
@@ -106,7 +179,7 @@ impl Stopped<'_> {
             cfi: self.cfi,
             load_offset: self.load_offset,
             code: self.code,
-            entry: self.entry,
+            entries: self.entries,
         };
         let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
         unwinder.backtrace(registers, &stacks, memory)

@@ -1,6 +1,7 @@
 //! A target (memory, symbols, registers) and the trace in it.
 
 mod backtrace;
+mod callers;
 mod code;
 pub mod events;
 mod evidence;
@@ -8,6 +9,7 @@ mod faults;
 mod file;
 mod identity;
 mod inputs;
+mod interrupted;
 mod live;
 mod offset;
 mod open;
@@ -21,11 +23,12 @@ mod stub;
 mod target;
 mod wanted;
 
-pub use backtrace::Function;
+pub use backtrace::{Function, Functions, Unwound};
 pub use code::CodeMatch;
 pub use evidence::Evidence;
 pub use identity::Identity;
 pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};
+pub use interrupted::Interrupted;
 pub use open::open_elf;
 pub use program::cut_short;
 pub use raw::Raw;

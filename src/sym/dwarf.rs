@@ -10,9 +10,9 @@ mod cfi;
 mod enums;
 mod lines;
 
-pub use cfi::{Caller, Cfi, CfiError, Values};
+pub use cfi::{Caller, CallerValue, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
-pub use lines::SourceFrame;
+pub use lines::{Lines, SourceFrame, SourceUnit};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,6 +163,13 @@ impl Dwarf {
             section.map_or(&[][..], |s| self.elf.section_slice(&s))
         };
         Cfi::new(&self.elf, bytes(".debug_frame"), bytes(".eh_frame"))
+    }
+
+    /// True where there are such rules. An empty `.eh_frame` is a word of zeros.
+    #[must_use]
+    pub fn has_cfi(&self) -> bool {
+        let size = |name| self.elf.section(name).map_or(0, |section| section.size);
+        size(".debug_frame") > 0 || size(".eh_frame") > 8
     }
 
     fn view(&self) -> View<'_> {

@@ -5,8 +5,8 @@
 //! 4 no floating-point registers are in the frame, 5 (Armv8-M) r4 to r11 are not in it.
 
 use super::{End, Origin, Walk};
-use crate::abi::{Addr, Width};
-use crate::cpu::{Architecture, Registers};
+use crate::abi::{Addr, Region, Width};
+use crate::cpu::{Architecture, Level, Registers};
 
 /// The registers in the order in which they are pushed, by the numbers of debug information; the last is xpsr.
 const PUSHED: [u16; 7] = [0, 1, 2, 3, 12, 14, 15];
@@ -30,6 +30,31 @@ const NO_ADDITIONAL: u64 = 1 << 5;
 /// True for the value of lr that leads out of an exception.
 pub(super) const fn is_exc_return(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 2 == 0
+}
+
+/// The most bytes of the main stack that are read: nothing says where it ends.
+const MAIN: u64 = 64 << 10;
+/// Where memory is, by the address map of the architecture (Armv7-M, B3.1): code, SRAM and external RAM. All else is of
+/// devices, and reading it may change them.
+const MEMORY: [Region; 2] = [Region { start: 0, len: 0x4000_0000 }, Region { start: 0x6000_0000, len: 0x4000_0000 }];
+
+/// The main stack, where `registers` are those of an exception on it. A thread whose stack pointer left its stack is in no
+/// exception.
+pub(super) fn main_stack(registers: &Registers) -> Option<Region> {
+    let sp = registers.sp().filter(|_| registers.architecture() == Architecture::CortexM)?;
+    let in_exception = match registers.level() {
+        Level::Exception(_) => true,
+        Level::Unknown => registers.get("msp") == Some(sp) || registers.get("lr").is_some_and(is_exc_return),
+        Level::Thread | Level::Mode(_) => false,
+    };
+    in_exception.then(|| main_stack_at(sp)).flatten()
+}
+
+/// The main stack from a stack pointer upwards.
+fn main_stack_at(sp: Addr) -> Option<Region> {
+    let memory = MEMORY.into_iter().find(|memory| memory.contains(sp))?;
+    let rest = memory.len.checked_sub(memory.offset_of(sp)?)?;
+    Some(Region { start: sp, len: rest.min(MAIN) })
 }
 
 /// The two stack pointers, as far as they are known.
@@ -62,6 +87,9 @@ impl Walk<'_, '_> {
     pub(super) fn leave_exception(&mut self, exc_return: u64, sp: Addr, pointers: &mut Pointers) -> Result<(), End> {
         let process = exc_return & PROCESS_STACK != 0;
         let at = if process { pointers.process.ok_or(End::StackPointer("psp"))? } else { sp };
+        if !self.is_on_stack(at) {
+            return Err(End::OutsideStack(at));
+        }
         let mut behind = at;
         if exc_return & NO_ADDITIONAL == 0 {
             self.take_additional(at)?;
@@ -84,7 +112,8 @@ impl Walk<'_, '_> {
         if process {
             pointers.process = Some(sp);
         }
-        self.in_handler = !to_thread || !process;
+        // Only a thread runs on the process stack.
+        self.main = self.main.filter(|_| !process);
         (self.pc, self.is_next) = (pc, true);
         Ok(())
     }
@@ -102,6 +131,9 @@ impl Walk<'_, '_> {
     }
 
     fn pushed(&mut self, at: Addr) -> Result<u64, End> {
+        if !self.main.iter().chain(self.stacks).any(|stack| stack.contains(at)) {
+            return Err(End::Unreadable(at));
+        }
         let bytes = self.memory.read_bytes(at, 4).map_err(|_| End::Unreadable(at))?;
         self.unwinder.endian.u32(&bytes, 0).map(u64::from).ok_or(End::Unreadable(at))
     }

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Architecture, CodeRanges, Registers};
 use crate::mem::Memory;
-use crate::sym::dwarf::{Caller, Cfi, CfiError, Values};
+use crate::sym::dwarf::{Caller, CallerValue, Cfi, CfiError, Values};
 
 /// The most frames of one backtrace.
 pub const MAX_FRAMES: usize = 256;
@@ -74,10 +74,13 @@ impl Frame {
 /// Why a backtrace ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// At the function in which every thread begins.
+    /// At a function that nothing calls: that in which every thread begins, or that in which the program does.
     Entry,
     /// Call frame information says that there is no caller.
     Outermost,
+    /// A return address of 0 or all ones, in a function that is not known as the first. A first function has it, and so has
+    /// a stack that was overwritten.
+    NoCaller(u64),
     /// A function has no call frame information, or such that cannot be used.
     Cfi(CfiError),
     /// The call frame information of a function needs a register that is not known.
@@ -86,8 +89,10 @@ pub enum End {
     NotCode(Addr),
     /// The call frame information leaves the return address open.
     NoReturnAddress(Addr),
-    /// The stack pointer of a frame lies outside of the thread's stack, or does not go up.
+    /// The stack pointer of a frame lies outside of the thread's stack.
     OutsideStack(Addr),
+    /// The stack pointer of the next frame is not above that of this one.
+    NotAbove(Addr),
     /// The stack pointer before an exception is not known; its name.
     StackPointer(&'static str),
     /// What an exception pushed cannot be read.
@@ -101,28 +106,32 @@ pub enum End {
 }
 
 impl End {
-    /// True where nothing is missing.
-    #[must_use]
-    pub const fn is_complete(&self) -> bool {
-        matches!(self, Self::Entry | Self::Outermost)
+    /// True where the stack above may still hold return addresses.
+    const fn leaves_callers_open(&self) -> bool {
+        use End::{Cfi, NeedsRegister, NoCaller, NoReturnAddress, NotCode};
+        matches!(self, Cfi(_) | NeedsRegister(..) | NoReturnAddress(_) | NotCode(_) | NoCaller(_))
     }
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Entry => f.write_str("reached the thread's entry"),
-            Self::Outermost => f.write_str("the outermost function"),
+            Self::Entry => f.write_str("this is the first function"),
+            Self::Outermost => f.write_str("the unwind information says that this function has no caller"),
+            Self::NoCaller(to) => {
+                write!(f, "the return address is {to:#x}: this is the first function, or the stack was overwritten")
+            }
             Self::Cfi(error) => error.fmt(f),
             Self::NeedsRegister(pc, name) => {
                 write!(f, "the unwind information for {pc:#x} needs register {name}, which is not known")
             }
             Self::NotCode(at) => write!(f, "the return address {at:#x} is not code of the program"),
             Self::NoReturnAddress(pc) => write!(f, "the return address of the function at {pc:#x} is not known"),
-            Self::OutsideStack(at) => write!(f, "the next frame would be at {at:#x}, outside of the stack"),
+            Self::OutsideStack(at) => write!(f, "the stack pointer {at:#x} is outside of the thread's stack"),
+            Self::NotAbove(at) => write!(f, "the next frame would be at {at:#x}, which is not above this one"),
             Self::StackPointer(name) => write!(f, "{name} is not known (--reg {name}=N)"),
-            Self::Unreadable(at) => write!(f, "what the exception pushed at {at:#x} cannot be read"),
-            Self::NoExceptionFrame(at) => write!(f, "at {at:#x} lie no registers that an exception pushed"),
+            Self::Unreadable(at) => write!(f, "the registers that the exception pushed to {at:#x} cannot be read"),
+            Self::NoExceptionFrame(at) => write!(f, "no exception pushed the words at {at:#x}"),
             Self::TooMany => write!(f, "there are more than {MAX_FRAMES} frames"),
             Self::NoRegisters => f.write_str("the program counter is not known"),
         }
@@ -138,6 +147,14 @@ pub struct Backtrace {
     pub end: End,
 }
 
+impl Backtrace {
+    /// True where no frame is missing and none is inferred.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, End::Entry | End::Outermost) && self.frames.iter().all(|f| f.origin != Origin::Found)
+    }
+}
+
 /// What is needed to find callers.
 #[derive(Clone, Copy)]
 pub struct Unwinder<'a> {
@@ -151,21 +168,21 @@ pub struct Unwinder<'a> {
     pub load_offset: u64,
     /// Where the program's code lies.
     pub code: &'a CodeRanges,
-    /// The function in which every thread begins, where it is known.
-    pub entry: Option<Region>,
+    /// Functions that nothing calls: that in which every thread begins, that in which the program does.
+    pub entries: &'a [Region],
 }
 
 /// A frame on the way, with its registers.
 struct Walk<'u, 'm> {
     unwinder: Unwinder<'u>,
     memory: &'m mut dyn Memory,
-    /// The stacks of the thread; the main stack, on which exceptions run, has no known end.
+    /// The stacks of the thread.
     stacks: &'m [Region],
     values: Values,
     pc: Addr,
     is_next: bool,
-    /// True while the frames are those of exceptions on the main stack.
-    in_handler: bool,
+    /// The main stack of a Cortex-M, while the frames are those of exceptions on it.
+    main: Option<Region>,
     /// True once a frame was inferred: all behind it are too.
     inferred: bool,
     frames: Vec<Frame>,
@@ -178,7 +195,6 @@ impl Unwinder<'_> {
         let known =
             self.architecture.dwarf_registers().filter_map(|(number, name)| Some((number, registers.get(name)?)));
         let Some(pc) = registers.pc() else { return Backtrace { frames: Vec::new(), end: End::NoRegisters } };
-        let on_stack = |sp| stacks.iter().any(|stack| within(*stack, sp));
         let walk = Walk {
             unwinder: *self,
             memory,
@@ -186,7 +202,7 @@ impl Unwinder<'_> {
             values: known.collect(),
             pc,
             is_next: true,
-            in_handler: self.architecture == Architecture::CortexM && !registers.sp().is_some_and(on_stack),
+            main: cortex_m::main_stack(registers),
             inferred: false,
             frames: Vec::new(),
         };
@@ -212,7 +228,7 @@ impl Walk<'_, '_> {
                 Err(end) => break end,
             }
         };
-        if matches!(end, End::Cfi(_) | End::NeedsRegister(..) | End::NoReturnAddress(_) | End::NotCode(_)) {
+        if end.leaves_callers_open() {
             self.look_for_return_addresses();
         }
         Backtrace { frames: self.frames, end }
@@ -221,8 +237,13 @@ impl Walk<'_, '_> {
     /// Goes to the caller.
     fn step(&mut self, system: &mut cortex_m::Pointers) -> Result<Origin, End> {
         let unwinder = self.unwinder;
-        if unwinder.entry.is_some_and(|entry| entry.contains(self.pc)) {
+        let address = Frame { pc: self.pc, is_next: self.is_next, origin: Origin::Cfi }.address();
+        if unwinder.entries.iter().any(|entry| entry.contains(address)) {
             return Err(End::Entry);
+        }
+        // A stack that overflowed goes on in what lies below it.
+        if let Some(outside) = self.stack_pointer().filter(|sp| !self.is_on_stack(*sp)) {
+            return Err(End::OutsideStack(outside));
         }
         let caller = match self.caller() {
             Ok(caller) => caller,
@@ -232,17 +253,19 @@ impl Walk<'_, '_> {
                 None => return self.go_back_by_link().ok_or(end),
             },
         };
-        let to = self.return_address(&caller)?;
-        if !self.may_follow(self.stack_pointer(), caller.cfa) {
-            return Err(End::OutsideStack(caller.cfa));
+        let to = self.return_address(&caller);
+        // Outside of the stack no return address can be read.
+        if matches!(to, Ok(_) | Err(End::Cfi(_))) {
+            self.check_next(self.stack_pointer(), caller.cfa)?;
         }
+        let to = to?;
         self.enter(&caller);
         if unwinder.architecture == Architecture::CortexM && cortex_m::is_exc_return(to) {
             return self.leave_exception(to, caller.cfa, system).map(|()| Origin::Exception);
         }
-        // What a thread's first function has in its link register: nothing, or on ARM all ones.
+        // What the first function has in its link register: nothing, or on ARM all ones.
         if to == 0 || to == unwinder.architecture.width().max() {
-            return Err(End::Outermost);
+            return Err(End::NoCaller(to));
         }
         let to = match unwinder.architecture {
             Architecture::CortexM | Architecture::Arm => to & !1,
@@ -278,10 +301,10 @@ impl Walk<'_, '_> {
         let at = Frame { pc: self.pc, is_next: self.is_next, origin: Origin::Cfi }.address();
         let Some(cfi) = unwinder.cfi else { return Err(End::Cfi(CfiError::Missing(at))) };
         let width = unwinder.architecture.width();
-        let (memory, stacks, in_handler) = (&mut *self.memory, self.stacks, self.in_handler);
+        let (memory, stacks, main) = (&mut *self.memory, self.stacks, self.main);
         let mut read = |address: Addr, size: u8| {
-            let allowed = in_handler || stacks.iter().any(|stack| stack.contains(address));
-            let bytes = memory.read_bytes(address, usize::from(size)).ok().filter(|_| allowed)?;
+            main.iter().chain(stacks).any(|stack| stack.contains(address)).then_some(())?;
+            let bytes = memory.read_bytes(address, usize::from(size)).ok()?;
             let word = unwinder.endian.word(width, &bytes, 0);
             word.filter(|_| usize::from(size) == width.bytes())
         };
@@ -299,21 +322,31 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// True where the caller's frame may begin at `cfa`: within the stack, and above this frame. A function that keeps nothing on
-    /// the stack has no frame of its own.
-    fn may_follow(&self, sp: Option<Addr>, cfa: Addr) -> bool {
+    /// Checks that the caller's frame may begin at `cfa`: within the stack, and above this frame. A function that keeps
+    /// nothing on the stack has no frame of its own.
+    fn check_next(&self, sp: Option<Addr>, cfa: Addr) -> Result<(), End> {
         let above = match sp {
             Some(sp) if self.is_next => cfa >= sp,
             Some(sp) => cfa > sp,
             None => true,
         };
-        above && (self.in_handler || self.stacks.iter().any(|stack| within(*stack, cfa)))
+        if !above {
+            return Err(End::NotAbove(cfa));
+        }
+        if self.is_on_stack(cfa) { Ok(()) } else { Err(End::OutsideStack(cfa)) }
+    }
+
+    /// True for a stack pointer on a stack that may be read.
+    fn is_on_stack(&self, sp: Addr) -> bool {
+        self.main.iter().chain(self.stacks).any(|stack| within(*stack, sp))
     }
 
     fn return_address(&self, caller: &Caller) -> Result<Addr, End> {
         match caller.registers.get(&caller.return_register) {
-            Some(Some(to)) => Ok(*to),
-            Some(None) => Err(End::Outermost),
+            Some(CallerValue::Known(to)) => Ok(*to),
+            Some(CallerValue::Undefined) => Err(End::Outermost),
+            Some(CallerValue::Unreadable(at)) => Err(End::Cfi(CfiError::Unreadable(*at))),
+            Some(CallerValue::Unknown) => Err(End::NoReturnAddress(self.pc)),
             // Without a rule it is still in its register: only where no call has replaced it since.
             None if self.is_next => {
                 self.values.get(&caller.return_register).copied().ok_or(End::NoReturnAddress(self.pc))
@@ -328,8 +361,8 @@ impl Walk<'_, '_> {
         self.values.retain(|number, _| architecture.is_kept(*number));
         for (number, value) in &caller.registers {
             match value {
-                Some(value) => self.values.insert(*number, *value),
-                None => self.values.remove(number),
+                CallerValue::Known(value) => self.values.insert(*number, *value),
+                _ => self.values.remove(number),
             };
         }
         if let Some(sp) = architecture.dwarf_number("sp") {

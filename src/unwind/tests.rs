@@ -1,10 +1,13 @@
 //! Exceptions of a Cortex-M, and code without call frame information. Backtraces of real programs are compared with GDB's in
 //! `tests/targets/serve/backtraces.rs`.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::elf::Elf;
 use crate::elf::writer::{Writer, sect};
 use crate::mem::segments::{Block, Segments};
+use crate::sym::dwarf::Dwarf;
 
 const STACK: Region = Region { start: 0x2000_0000, len: 0x400 };
 const MAIN: Addr = 0x2000_8000;
@@ -36,6 +39,11 @@ impl Board {
     }
 
     fn backtrace(&self, registers: &[(&str, u64)]) -> (Vec<(u64, Origin)>, End) {
+        let Backtrace { frames, end } = self.unwind(registers, None, &[]);
+        (frames.into_iter().map(|f| (f.pc, f.origin)).collect(), end)
+    }
+
+    fn unwind(&self, registers: &[(&str, u64)], cfi: Option<&Cfi<'_>>, entries: &[Region]) -> Backtrace {
         let mut code = vec![0; 0x1000];
         code[0x100..0x104].copy_from_slice(&[0x00, 0xF0, 0x00, 0xF8]);
         let blocks = [(0x1000, code), (STACK.start, self.stack.clone()), (MAIN, self.main.clone())];
@@ -47,13 +55,12 @@ impl Board {
         let unwinder = Unwinder {
             architecture: Architecture::CortexM,
             endian: Endian::Little,
-            cfi: None,
+            cfi,
             load_offset: 0,
             code: &self.code,
-            entry: None,
+            entries,
         };
-        let Backtrace { frames, end } = unwinder.backtrace(&known, &[STACK], &mut memory);
-        (frames.into_iter().map(|f| (f.pc, f.origin)).collect(), end)
+        unwinder.backtrace(&known, &[STACK], &mut memory)
     }
 }
 
@@ -64,6 +71,86 @@ fn pushed(lr: u32, pc: u32, xpsr: u32) -> [u32; 8] {
 
 fn in_handler(lr: u64, psp: u64) -> [(&'static str, u64); 4] {
     [("pc", HANDLER), ("sp", MAIN + 0x100), ("lr", lr), ("psp", psp)]
+}
+
+/// Every function in 0x1000 to 0x1fff has 16 bytes of stack, with the return address in the highest word. `undefined`: it has
+/// none.
+fn with_frames_of_16_bytes(undefined: bool) -> Dwarf {
+    // Version 1, no augmentation, code by 2, data by -4, the return address in r14; the CFA is r13 + 16.
+    let mut cie = vec![0xFF, 0xFF, 0xFF, 0xFF, 1, 0, 2, 0x7C, 14, 0x0C, 13, 16];
+    cie.extend(if undefined { [0x07, 14] } else { [0x80 | 14, 1] });
+    cie.resize(20, 0);
+    let fde: Vec<u8> = [0_u32, 0x1000, 0x1000].into_iter().flat_map(u32::to_le_bytes).collect();
+    let sized = |entry: &[u8]| [&(entry.len() as u32).to_le_bytes(), entry].concat();
+    let mut w = Writer::new(false, false, 2, 40);
+    w.sects = vec![sect(".debug_frame", 1, 0, 0, [sized(&cie), sized(&fde)].concat())];
+    Dwarf::new(Arc::new(Elf::open(w.build()).unwrap()))
+}
+
+/// Registers of a thread without an exception.
+fn in_thread(sp: u64) -> [(&'static str, u64); 4] {
+    [("pc", 0x1800), ("sp", sp), ("lr", 0), ("xpsr", 0x0100_0000)]
+}
+
+#[test]
+fn a_stack_pointer_that_left_the_stack_was_followed() {
+    let mut board = Board::new();
+    let dwarf = with_frames_of_16_bytes(false);
+    let cfi = dwarf.cfi();
+    // The thread ran down into the main stack, where a return address lies.
+    board.put(MAIN + 0x10C, &[CALL as u32 | 1]);
+    let outside = board.unwind(&in_thread(MAIN + 0x100), Some(&cfi), &[]);
+    assert_eq!((outside.frames.len(), outside.end), (1, End::OutsideStack(MAIN + 0x100)));
+    // In an exception that is the right stack.
+    let handler = [("pc", 0x1800), ("sp", MAIN + 0x100), ("lr", 0), ("xpsr", 0x0100_0003)];
+    assert_eq!(board.unwind(&handler, Some(&cfi), &[]).frames[1].pc, CALL);
+    // What is read for it is memory: reading devices may change them.
+    let device = [("pc", 0x1800), ("sp", 0x4000_1000), ("lr", 0), ("xpsr", 0x0100_0003)];
+    assert_eq!(board.unwind(&device, Some(&cfi), &[]).end, End::OutsideStack(0x4000_1000));
+    // The caller's frame would lie outside.
+    let last = board.unwind(&in_thread(STACK.start + STACK.len - 8), Some(&cfi), &[]);
+    assert_eq!(last.end, End::OutsideStack(STACK.start + STACK.len + 8));
+    let psp = in_handler(0xFFFF_FFFD, STACK.start - 32);
+    assert_eq!(board.backtrace(&psp).1, End::OutsideStack(STACK.start - 32));
+}
+
+#[test]
+fn a_return_address_that_was_overwritten_by_zero_was_shown_as_the_end() {
+    let mut board = Board::new();
+    let dwarf = with_frames_of_16_bytes(false);
+    let cfi = dwarf.cfi();
+    let sp = STACK.start + 0x100;
+    board.put(sp + 12, &[CALL as u32 | 1, 0, 0, 0, 0]);
+    let all = board.unwind(&in_thread(sp), Some(&cfi), &[]);
+    assert_eq!((all.frames.len(), &all.end, all.is_complete()), (2, &End::NoCaller(0), false));
+    // In a function that nothing calls it is right.
+    let first = Region { start: CALL - 4, len: 8 };
+    let all = board.unwind(&in_thread(sp), Some(&cfi), &[first]);
+    assert_eq!((all.frames.len(), &all.end, all.is_complete()), (2, &End::Entry, true));
+    // A call may be the last instruction of a function: the return address is that of the next.
+    let behind = Region { start: CALL, len: 8 };
+    assert_eq!(board.unwind(&in_thread(sp), Some(&cfi), &[behind]).end, End::NoCaller(0));
+    let dwarf = with_frames_of_16_bytes(true);
+    let all = board.unwind(&in_thread(sp), Some(&dwarf.cfi()), &[]);
+    assert_eq!((all.frames.len(), &all.end, all.is_complete()), (1, &End::Outermost, true));
+}
+
+#[test]
+fn a_return_address_that_could_not_be_read_was_taken_for_none() {
+    let dwarf = with_frames_of_16_bytes(false);
+    let cfi = dwarf.cfi();
+    let board = Board { stack: vec![0; 0x104], ..Board::new() };
+    let all = board.unwind(&in_thread(STACK.start + 0x100), Some(&cfi), &[]);
+    assert_eq!(all.end, End::Cfi(CfiError::Unreadable(STACK.start + 0x10C)));
+}
+
+#[test]
+fn a_backtrace_with_an_inferred_frame_is_not_complete() {
+    let mut board = Board::new();
+    let psp = STACK.start + 0x100;
+    board.put(psp, &pushed(CALL as u32 | 1, 0xDEAD_BEE0, 0x0100_0000));
+    let all = board.unwind(&in_handler(0xFFFF_FFFD, psp), None, &[Region { start: CALL - 4, len: 8 }]);
+    assert_eq!((&all.end, all.is_complete()), (&End::Entry, false), "it was found by the link register");
 }
 
 #[test]
@@ -114,7 +201,10 @@ fn what_is_no_frame_of_an_exception_is_none() {
         assert_eq!((frames.len(), end), (1, End::NoExceptionFrame(psp)), "{what}");
     }
     let board = Board::new();
-    assert_eq!(board.backtrace(&in_handler(0xFFFF_FFFD, 0x1000_0000)).1, End::Unreadable(0x1000_0000));
+    let outside = board.backtrace(&in_handler(0xFFFF_FFFD, 0x1000_0000)).1;
+    assert_eq!(outside, End::OutsideStack(0x1000_0000));
+    let board = Board { stack: vec![0; 0x110], ..board };
+    assert_eq!(board.backtrace(&in_handler(0xFFFF_FFFD, psp)).1, End::Unreadable(psp + 16));
     let without = &in_handler(0xFFFF_FFFD, psp)[..3];
     assert_eq!(board.backtrace(without).1, End::StackPointer("psp"));
     // An exception within an exception: where on the main stack its frame begins is not known without unwind information.

@@ -270,3 +270,29 @@ fn the_first_event_of_last_had_no_delta() {
     let last = rows("last 2 --thread filter cm3.elf cm3.core");
     assert_eq!(last, list[list.len() - 2..]);
 }
+
+#[test]
+fn the_line_now_names_the_function_that_runs() {
+    let now = |registers: &str| {
+        let text = stdout(&format!("last 2 cm3.elf cm3.core {registers}"));
+        text.lines().last().unwrap().to_owned()
+    };
+    let thread = "--reg xpsr=0x01000000 --reg pc=0x1d74";
+    assert_eq!(
+        now(thread),
+        "now: watchdog runs in record_write (app.c:282)",
+        "the interrupt of the newest event is over"
+    );
+    let interrupt = "--reg xpsr=0x0100000f --reg psp=0x20002f00";
+    let interrupted = "now: in an interrupt; watchdog is the running thread, interrupted in record_write (app.c:282)";
+    assert_eq!(now(interrupt), interrupted);
+    // A fault may have left no frame; a stack pointer may lead to a device; and a pc may be none of the program's.
+    for other in [
+        "--reg xpsr=0x01000003 --reg psp=0x20002f00",
+        "--reg xpsr=0x0100000f --reg psp=0x40002f00",
+        "--reg xpsr=0x0100000f",
+        "--reg xpsr=0x01000000 --reg pc=0x20000000",
+    ] {
+        assert!(now(other).ends_with("watchdog is the running thread"), "{other}: {}", now(other));
+    }
+}

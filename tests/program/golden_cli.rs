@@ -172,6 +172,89 @@ fn threads_for_programs() {
     check("threads", &all);
 }
 
+/// Commands that print tables, with what they need; those that have goldens of their own at every width are not here.
+const TABLES: [&str; 20] = [
+    "show -1",
+    "info",
+    "objects",
+    "objects --use",
+    "threads",
+    "threads --all",
+    "threads --bt=control",
+    "stats",
+    "profile",
+    "services",
+    "stack",
+    "inversions",
+    "blocked",
+    "latency",
+    "latency --every * --span isr_enter..isr_exit",
+    "report --tracex",
+    "events tx_mutex_*",
+    "control show",
+    "last 3 --wide",
+    "last 3 --columns time,priority",
+];
+
+/// Commands whose goldens are elsewhere, or that print no tables.
+const NO_TABLES: [&str; 10] = ["last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help"];
+
+#[test]
+fn every_table_at_every_width() {
+    let commands = stdout("gdb --commands");
+    let names = commands.lines().skip(1).filter_map(|line| line.split('\t').next()).filter(|name| !name.is_empty());
+    for name in names {
+        let is_here = TABLES.iter().any(|line| line.split(' ').next() == Some(name));
+        assert!(is_here || NO_TABLES.contains(&name), "{name}: no golden at every width");
+    }
+    let mut all = String::new();
+    for line in TABLES {
+        let source = if line.starts_with("events") { "" } else { " cm3.elf cm3.core" };
+        let in_a_pipe = run(&format!("{line}{source}"));
+        all += &format!("{in_a_pipe}\n");
+        let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
+        for width in [200, 120, 80] {
+            let at_width = run(&format!("{line}{source} --width {width}"));
+            let is_same = body(&at_width) == body(&in_a_pipe);
+            let head = at_width.lines().next().unwrap();
+            all += &if is_same { format!("{head}\n(as in a pipe)\n\n") } else { format!("{at_width}\n") };
+        }
+    }
+    compare("cli/widths.txt", &all);
+}
+
+/// `follow` on a target that stops by itself at once, so that it prints the same each time.
+#[test]
+#[cfg(feature = "serve")]
+fn follow_at_every_width() {
+    let program = env!("CARGO_BIN_EXE_tx-trace");
+    let remote = format!("|{program} serve --stdio cm3.elf cm3.core 2>/dev/null");
+    let mut all = String::new();
+    for more in [
+        "",
+        "--width 200",
+        "--width 120",
+        "--width 80",
+        "--wide",
+        "--event APP_*",
+        "--report profile --width 80",
+        "--format csv",
+        "--format json",
+    ] {
+        let out = std::process::Command::new(program)
+            .args("follow 12 --leave running --halt-every 20ms --elf cm3.elf --remote".split(' '))
+            .arg(&remote)
+            .args(more.split_whitespace())
+            .current_dir(root().join("tests/fixtures"))
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(0), "{more}: {}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap().replace(&remote, "|serve");
+        all += &format!("$ tx-trace follow 12 {more}\n{text}\n");
+    }
+    compare("cli/follow.txt", &all);
+}
+
 #[test]
 fn backtraces() {
     let core = "cm3.elf cm3.core";

@@ -67,9 +67,14 @@ pub struct Qemu {
 impl Qemu {
     /// The firmware has hit its fault, and spins there.
     pub fn dead(elf: &Path) -> Self {
+        Self::dead_on("mps2-an385", elf)
+    }
+
+    /// The same on another board.
+    pub fn dead_on(machine: &str, elf: &Path) -> Self {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");
-        command.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none", "-gdb"]);
+        command.args(["-M", machine, "-display", "none", "-monitor", "none", "-serial", "none", "-gdb"]);
         let child = quiet(command.arg(format!("tcp:127.0.0.1:{port}")).arg("-kernel").arg(elf));
         // The firmware's last store.
         let magic = symbol(elf, "fw_fault");

@@ -7,6 +7,7 @@ mod big_endian;
 mod bridge;
 mod control;
 mod examples;
+mod fault_registers;
 mod follow;
 mod follow_openocd;
 mod follow_overrun;

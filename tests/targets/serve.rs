@@ -15,6 +15,7 @@
 )]
 
 mod backtraces;
+mod backtraces_built;
 mod debuggers;
 mod hostile;
 mod image;

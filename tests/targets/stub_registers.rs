@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use crate::support::machine::{fixture, symbol, tx_trace};
 
 const RAM: u64 = 0x2000_0000;
+const CONTROL: u64 = 0xE000_E000;
 
 /// What the stub is.
 #[derive(Clone, Default)]
@@ -28,6 +29,8 @@ struct Stub {
     documents: Vec<(&'static str, String)>,
     /// What `p` answers.
     registers: Vec<(u32, String)>,
+    /// The System Control Space; without it a read there is an error.
+    control: Option<Vec<u8>>,
 }
 
 impl Stub {
@@ -74,6 +77,11 @@ impl Stub {
         }
         if let Some(range) = request.strip_prefix('m') {
             let (at, len) = range.split_once(',').unwrap();
+            let there = self.control.as_ref().zip(u64::from_str_radix(at, 16).unwrap().checked_sub(CONTROL));
+            let word = |n: &str| usize::from_str_radix(n, 16).unwrap();
+            if let Some(bytes) = there.and_then(|(page, at)| page.get(at as usize..)?.get(..word(len))) {
+                return hex(bytes);
+            }
             let at = u64::from_str_radix(at, 16).unwrap().checked_sub(RAM).map(|at| at as usize);
             let found = at.and_then(|at| ram.get(at..at + usize::from_str_radix(len, 16).unwrap()));
             return found.map_or_else(|| "E14".to_owned(), hex);
@@ -129,15 +137,21 @@ fn parts() -> Vec<(&'static str, String)> {
 
 /// The first row of `threads`, and what was asked.
 fn threads(stub: Stub) -> (serde_json::Value, Vec<String>) {
+    let (rows, asked) = all_rows(stub);
+    (rows[0].clone(), asked)
+}
+
+/// The rows of `threads`, and what was asked.
+fn all_rows(stub: Stub) -> (Vec<serde_json::Value>, Vec<String>) {
     let (address, asked) = stub.start();
     let elf = fixture("cm3.elf").display().to_string();
     let out = tx_trace(&["threads", "--format", "json", "--elf", &elf, "--remote", &address]);
     let text = String::from_utf8(out.stdout).unwrap();
     assert_eq!(out.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&out.stderr));
     let rows = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
-    let row = rows.into_iter().find(|l| l["type"] == "row").unwrap();
+    let rows = rows.into_iter().filter(|l| l["type"] == "row").collect();
     let asked = asked.lock().unwrap().clone();
-    (row, asked)
+    (rows, asked)
 }
 
 /// Requests that are about registers.
@@ -156,7 +170,7 @@ fn registers_beyond_g_were_not_asked_for() {
     let value: String = psp.to_le_bytes().iter().map(|b| format!("{b:02x}")).collect();
     for (documents, number) in [(flat(), 18), (parts(), 27)] {
         let registers = vec![(number, value.clone())];
-        let (row, asked) = threads(Stub { exception: 3, documents, registers });
+        let (row, asked) = threads(Stub { exception: 3, documents, registers, ..Stub::default() });
         assert_eq!(row["at"]["address"], format!("{pc:#010x}"), "{row} {asked:?}");
         // One, and no other.
         let ps: Vec<&str> = of_registers(&asked).into_iter().filter(|r| r.starts_with('p')).collect();
@@ -177,7 +191,7 @@ fn a_stub_that_does_not_know_them_is_believed() {
         (flat(), vec![(18, "xxxxxxxx".to_owned())], "unavailable"),
         (flat(), vec![(18, String::new())], "not supported"),
     ] {
-        let (row, asked) = threads(Stub { exception: 3, documents, registers });
+        let (row, asked) = threads(Stub { exception: 3, documents, registers, ..Stub::default() });
         assert!(row["at"].is_null(), "{what}: {row} {asked:?}");
         assert!(row["at_how"].as_str().unwrap().contains("--reg psp=N"), "{what}: {row}");
     }
@@ -186,6 +200,47 @@ fn a_stub_that_does_not_know_them_is_believed() {
 #[test]
 fn nothing_is_asked_that_tells_nothing() {
     // In a thread its registers are those of the CPU.
-    let (_, asked) = threads(Stub { exception: 0, documents: flat(), registers: vec![] });
+    let (_, asked) = threads(Stub { documents: flat(), ..Stub::default() });
     assert_eq!(of_registers(&asked), ["g"], "{asked:?}");
+}
+
+/// The System Control Space of a Cortex-M of this `cpuid` in a HardFault.
+fn control(cpuid: u32) -> Vec<u8> {
+    let mut page = vec![0; 0x1000];
+    let words = [(0xD00, cpuid), (0xD04, 0x803), (0xD28, 0x8200), (0xD2C, 0x4000_0000), (0xD38, 0x1234_0000)];
+    for (at, word) in words {
+        page[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    page
+}
+
+#[test]
+fn fault_registers_were_invented_from_what_a_stub_answers() {
+    for (control, found, what) in [
+        (Some(control(0x410F_C231)), true, "a Cortex-M3"),
+        (None, false, "errors"),
+        (Some(vec![0; 0x1000]), false, "zeros"),
+        (Some(vec![0xFF; 0x1000]), false, "ones"),
+        (Some(control(0)), false, "no CPUID"),
+        (Some(control(0x410C_C200)), false, "a Cortex-M0, which records nothing"),
+    ] {
+        let (rows, asked) = all_rows(Stub { exception: 3, control, ..Stub::default() });
+        let fault = rows.iter().find(|row| row["report"] == "fault");
+        assert_eq!(fault.is_some(), found, "{what}: {fault:?}");
+        // One flight, and none of the registers that reading changes.
+        let is_of_control = |request: &&String| request.starts_with("me000");
+        let first = asked.iter().position(|request| request.starts_with("me000")).unwrap();
+        let reads: Vec<&String> = asked.iter().filter(is_of_control).collect();
+        assert_eq!(reads, ["me000ed00,3c", "me000ede4,8", "me000ef34,c"], "{what}");
+        assert_eq!(asked[first..first + 3].iter().collect::<Vec<_>>(), reads, "{what}: {asked:?}");
+    }
+}
+
+#[test]
+fn the_last_events_cost_no_read_of_fault_registers() {
+    let (address, asked) = Stub { exception: 3, control: Some(control(0x410F_C231)), ..Stub::default() }.start();
+    let elf = fixture("cm3.elf").display().to_string();
+    assert!(tx_trace(&["last", "5", "--elf", &elf, "--remote", &address]).status.success());
+    let asked = asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|request| !request.starts_with("me000")), "{asked:?}");
 }

@@ -69,7 +69,7 @@ pub(super) struct Spans {
 /// `A..B` or `A..B:FIELD`.
 fn parse(text: &str, catalogue: &Catalogue) -> Result<Span, Error> {
     let wrong = || {
-        wrong_filter(format!("--span {text}: A..B or A..B:FIELD is wanted, where A and B are events"))
+        wrong_filter(format!("--span {text}: not A..B or A..B:FIELD, where A and B are events"))
             .hint("--span tx_queue_send..tx_queue_receive:queue_ptr")
     };
     let (from, rest) = text.split_once("..").ok_or_else(wrong)?;

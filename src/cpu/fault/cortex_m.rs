@@ -17,7 +17,7 @@ const CFSR: [Bit; 20] = [
     (1 << 5, "MLSPERR", "the MPU forbids the frame's place for s0 to s15: they are stale in it"),
     (MMARVALID, "MMARVALID", "mmfar holds the address"),
     (1 << 8, "IBUSERR", "a bus error at the fetch of an instruction"),
-    (1 << 9, "PRECISERR", "a bus error at a data access of the instruction at the frame's pc"),
+    (1 << 9, "PRECISERR", "bus error at a data access of the frame's pc"),
     (1 << 10, "IMPRECISERR", "a bus error of a write some instructions before the frame's pc"),
     (1 << 11, "UNSTKERR", "a bus error as an exception return took registers from the stack"),
     (1 << 12, "STKERR", "a bus error at the stack of the exception frame: it may not have been written"),
@@ -42,7 +42,7 @@ const WITH_BFAR: u64 = 1 << 9;
 
 const HFSR: [Bit; 3] = [
     (1 << 1, "VECTTBL", "the vector of an exception could not be read"),
-    (FORCED, "FORCED", "a fault without a handler of its own: cfsr has the reason"),
+    (FORCED, "FORCED", "another fault became this one: cfsr says which"),
     (DEBUGEVT, "DEBUGEVT", "a breakpoint or another debug event without a debugger: dfsr has the reason"),
 ];
 const FORCED: u64 = 1 << 30;
@@ -180,7 +180,7 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
 /// A forced HardFault whose reason is not in `cfsr`.
 fn no_reason(bits: &mut [FaultBit]) {
     for bit in bits.iter_mut().filter(|bit| bit.name == "FORCED") {
-        "a fault without a handler of its own; cfsr is 0: a breakpoint instruction, or its bits were cleared"
+        "another fault became this one; cfsr is 0: a breakpoint instruction, or its bits were cleared"
             .clone_into(&mut bit.words);
     }
 }

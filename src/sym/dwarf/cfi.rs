@@ -24,12 +24,25 @@ pub type Values = BTreeMap<u16, u64>;
 pub struct Caller {
     /// The canonical frame address: the stack pointer of the caller at the call.
     pub cfa: Addr,
-    /// What the tables give of the caller's registers. `None`: the value is lost. Registers that are missing have no rule.
-    pub registers: BTreeMap<u16, Option<u64>>,
+    /// What the tables give of the caller's registers. Registers that are missing have no rule.
+    pub registers: BTreeMap<u16, CallerValue>,
     /// The register that holds the return address.
     pub return_register: u16,
     /// The function was entered by a signal or an exception: its caller's address is of an instruction that is to run next.
     pub is_signal: bool,
+}
+
+/// What the tables give of one of the caller's registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallerValue {
+    /// Its value.
+    Known(u64),
+    /// The table says that the caller has none. For the return address this means: there is no caller.
+    Undefined,
+    /// It is a copy of a register that is not known.
+    Unknown,
+    /// It was saved at this address, which cannot be read.
+    Unreadable(Addr),
 }
 
 /// Why a caller is not found.
@@ -184,7 +197,7 @@ impl Frame<'_> {
         Ok(Caller { cfa, registers, return_register, is_signal: fde.is_signal_trampoline() })
     }
 
-    /// The caller's value of a register; `None` where it is lost.
+    /// The caller's value of a register.
     fn value<'a, S>(
         &mut self,
         section: &S,
@@ -192,25 +205,26 @@ impl Frame<'_> {
         rule: RegisterRule<usize>,
         cfa: Addr,
         encoding: Encoding,
-    ) -> Result<Option<u64>, CfiError>
+    ) -> Result<CallerValue, CfiError>
     where
         S: UnwindSection<Slice<'a>>,
     {
+        let copy = |of: Register| self.values.get(&of.0).map_or(CallerValue::Unknown, |v| CallerValue::Known(*v));
         let at = match rule {
-            RegisterRule::Undefined => return Ok(None),
-            RegisterRule::SameValue => return Ok(self.values.get(&register.0).copied()),
-            RegisterRule::Register(other) => return Ok(self.values.get(&other.0).copied()),
-            RegisterRule::ValOffset(offset) => return Ok(Some(self.moved(cfa, offset))),
-            RegisterRule::Constant(value) => return Ok(Some(value)),
+            RegisterRule::Undefined => return Ok(CallerValue::Undefined),
+            RegisterRule::SameValue => return Ok(copy(register)),
+            RegisterRule::Register(other) => return Ok(copy(other)),
+            RegisterRule::ValOffset(offset) => return Ok(CallerValue::Known(self.moved(cfa, offset))),
+            RegisterRule::Constant(value) => return Ok(CallerValue::Known(value)),
             RegisterRule::ValExpression(expression) => {
-                return self.evaluate(section, expression, encoding, Some(cfa)).map(Some);
+                return self.evaluate(section, expression, encoding, Some(cfa)).map(CallerValue::Known);
             }
             RegisterRule::Offset(offset) => self.moved(cfa, offset),
             RegisterRule::Expression(expression) => self.evaluate(section, expression, encoding, Some(cfa))?,
             _ => return Err(CfiError::Unusable(self.pc, "it has a rule of one vendor".to_owned())),
         };
         // Floating-point registers are wider than a word, and no address depends on them.
-        Ok(self.word(at, encoding.address_size).ok())
+        Ok(self.word(at, encoding.address_size).map_or(CallerValue::Unreadable(at), CallerValue::Known))
     }
 
     /// Evaluates an expression.

@@ -39,7 +39,7 @@ fn use_as_printed() {
 fn mistakes_are_said() {
     let source = "cm3.elf cm3.core";
     for (words, code, says) in [
-        ("latency --span tx_queue_send", 2, "A..B or A..B:FIELD is wanted"),
+        ("latency --span tx_queue_send", 2, "not A..B or A..B:FIELD"),
         ("latency --span tx_queue_send..tx_queue_get", 2, "no catalogue has an event 'tx_queue_get'"),
         ("latency --span tx_queue_send..tx_queue_receive:nonsense", 2, "'tx_queue_send' has no field 'nonsense'"),
         ("latency --every no_such_event", 2, "no catalogue has an event 'no_such_event'"),

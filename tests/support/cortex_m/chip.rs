@@ -274,6 +274,10 @@ impl Chip {
     }
 
     pub fn poke(&mut self, at: u32, word: u32) {
+        if at >> 20 == 0xE00 {
+            self.peripherals.insert(at, word);
+            return;
+        }
         let bytes = if self.big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
         self.memory(at, 4).unwrap().copy_from_slice(&bytes);
     }

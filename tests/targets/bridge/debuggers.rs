@@ -258,8 +258,8 @@ fn what_a_bridge_refuses() {
     for (words, said) in [
         (&["bridge"][..], "give it by --remote"),
         (&["bridge", "--core", "x"], "give it by --remote"),
-        (&["bridge", "--remote", "openocd:localhost:6666"], "stub is wanted"),
-        (&["bridge", "--remote", "stdio:"], "stub is wanted"),
+        (&["bridge", "--remote", "openocd:localhost:6666"], "bridge needs a GDB stub"),
+        (&["bridge", "--remote", "stdio:"], "bridge needs a GDB stub"),
         (&["bridge", "--remote", ":1", "--listen", "nonsense"], "--listen"),
         (&["bridge", "--remote", ":1", "--listen", ":0", "--elf", "/nowhere.elf"], "/nowhere.elf"),
         (&["bridge", "--remote", ":1", "--scan"], "--scan"),

@@ -10,10 +10,10 @@ use super::image::{CORE, Image, RAM};
 use super::tools::{binary, fixture, installed, run};
 
 /// Function, file and line.
-type Line = (String, String, u32);
+pub type Line = (String, String, u32);
 
 /// The frames of each thread, by the thread's name.
-type Threads = Vec<(String, Vec<Line>)>;
+pub type Threads = Vec<(String, Vec<Line>)>;
 
 /// Those that GDB printed.
 fn of_gdb(text: &str) -> Threads {
@@ -33,12 +33,12 @@ fn of_gdb(text: &str) -> Threads {
     threads
 }
 
-fn base(path: &str) -> String {
+pub fn base(path: &str) -> String {
     Path::new(path).file_name().unwrap().to_string_lossy().into_owned()
 }
 
 /// What `threads --bt` gives for these files: the frames of each thread by its name, and why they end.
-fn ours(files: &[&str]) -> (Threads, Vec<(String, String)>) {
+pub fn ours(files: &[&str]) -> (Threads, Vec<(String, String)>) {
     let mut command = Command::new(binary());
     let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
     let rows = out.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -78,7 +78,7 @@ fn backtraces_of_a_core_are_those_of_gdb() {
             // Its handler is written in assembler, and where that keeps the link register no unwind information says.
             "watchdog" => "the return address of the function at 0x2550 is not known",
             "startup" => "ended",
-            _ => "the outermost function",
+            _ => "this is the first function",
         };
         assert_eq!(end, want, "{thread}");
     }
@@ -117,5 +117,5 @@ fn backtraces_of_ram_with_registers_are_those_of_gdb() {
     assert_eq!(end, "the unwind information for 0x1d74 needs register r7, which is not known");
     let (lines, end) = look(&["--reg", "r7=0x20002f24"]);
     assert_eq!(lines, ["HardFault_Handler", "record_write", "watchdog_report", "watchdog_entry", "mk_thread_shell"]);
-    assert_eq!(end, "the outermost function");
+    assert_eq!(end, "this is the first function");
 }

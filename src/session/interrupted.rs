@@ -1,0 +1,77 @@
+//! Where the running thread is: the line `now` below the newest events.
+
+use super::{Function, Loaded, Target};
+use crate::abi::{Addr, Region};
+use crate::cpu::{self, Architecture, Level, Registers};
+use crate::error::Error;
+use crate::sym::Symbols as _;
+use crate::unwind::Origin;
+
+/// What the registers of the CPU show of the thread that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupted {
+    /// The function that it is in, with its source line.
+    pub function: Function,
+    /// An interrupt has interrupted it.
+    pub in_interrupt: bool,
+}
+
+/// From this number on exceptions of a Cortex-M are no faults. After a fault it has to be judged whether its frame was
+/// written.
+const NO_FAULT: u32 = 11;
+/// Where a Cortex-M has RAM (Armv7-M Architecture Reference Manual, B3.1): what is elsewhere is not read, as it may be of
+/// devices.
+const RAM: [Region; 2] =
+    [Region { start: 0x1000_0000, len: 0x3000_0000 }, Region { start: 0x6000_0000, len: 0x4000_0000 }];
+
+impl Target<'_> {
+    /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt came upon it. `None` where the
+    /// source has no registers of it, the CPU is in a fault, or no thread runs.
+    ///
+    /// # Errors
+    /// Where the link fails, or a register that was typed does not exist.
+    pub fn interrupted(&mut self, loaded: &Loaded) -> Result<Option<Interrupted>, Error> {
+        let is_known = matches!(loaded.running.as_slice(), [running] if *running != 0);
+        // A target that runs is elsewhere by now.
+        if !is_known || !self.is_m_profile() || self.info.elf().is_none() || self.is_running() {
+            return Ok(None);
+        }
+        let stop = self.stop(&mut Vec::new())?;
+        let Some(cpu) = stop.cpus.first().filter(|cpu| cpu.architecture() == Architecture::CortexM) else {
+            return Ok(None);
+        };
+        let (pc, in_interrupt) = match cpu.level() {
+            Level::Thread => (cpu.pc(), false),
+            Level::Exception(NO_FAULT..) => (self.pushed_pc(cpu), true),
+            _ => (None, false),
+        };
+        let pc = pc.filter(|pc| stop.code.holds(*pc) == Some(true));
+        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt }))
+    }
+
+    /// The program counter that an interrupt pushed onto the stack of the thread.
+    fn pushed_pc(&mut self, cpu: &Registers) -> Option<Addr> {
+        let psp = cpu.get("psp").filter(|psp| psp & 3 == 0 && RAM.iter().any(|ram| ram.contains(*psp)))?;
+        let endian = self.info.elf()?.endian();
+        cpu::pushed(self.memory.memory(), psp, endian)?.ok()?.pc()
+    }
+
+    /// The function at an address where the CPU goes on.
+    fn function_at(&self, pc: Addr) -> Function {
+        let symbol = self.info.symbols.function(pc);
+        let program = self.info.program.as_ref();
+        let linked = program.map(|p| p.elf().width().moved_back(pc, p.load_offset()));
+        let lines = program.zip(linked).and_then(|(p, at)| p.dwarf().lines().frames(&[at]).pop());
+        let source = lines.and_then(|frames| frames.into_iter().next()).unwrap_or_default();
+        let offset = symbol.as_ref().filter(|_| source.function.is_none()).and_then(|s| pc.checked_sub(s.address & !1));
+        Function {
+            pc,
+            name: source.function.or_else(|| symbol.map(|s| s.name)),
+            offset,
+            file: source.file,
+            line: source.line,
+            is_inlined: false,
+            origin: Origin::Registers,
+        }
+    }
+}
