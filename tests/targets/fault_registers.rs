@@ -129,6 +129,16 @@ const AARCH64: Failing = Failing {
     said: &["is not known", "EC 0x25", "address 0x3f000000 (far)"],
 };
 
+/// An Armv8-M with the security extension, whose handler of bus faults is enabled.
+const CORTEX_M33: Failing = Failing {
+    machine: &["qemu-system-arm", "-M", "mps2-an505"],
+    compiler: &["--target=thumbv8m.main-none-eabi", "-mcpu=cortex-m33", "-Wl,-N", "-Wl,-Ttext=0x10000000"],
+    source: ".syntax unified\n.cpu cortex-m33\n.thumb\n.word 0x38001000\n.word _start + 1\n.rept 14\n.word handler + 1\n.endr\n\
+             .globl _start\n_start: ldr r0, =0xE000ED24\nldr r1, =0x70000\nstr r1, [r0]\nldr r0, =0xF0000000\n\
+             ldr r2, [r0]\nhandler: b handler\n",
+    said: &["BusFault: its handler runs; PRECISERR, BFARVALID; address 0xf0000000 (bfar)"],
+};
+
 fn build(of: &Failing, scratch: &Scratch) -> PathBuf {
     let (source, elf) = (scratch.path("failing.S"), scratch.path("failing.elf"));
     std::fs::write(&source, of.source).unwrap();
@@ -153,7 +163,7 @@ fn said(elf: &Path, port: u16) -> Vec<String> {
 
 #[test]
 fn faults_of_other_processors_are_read_from_their_stubs() {
-    for failing in [RISCV, ARM, AARCH64] {
+    for failing in [RISCV, ARM, AARCH64, CORTEX_M33] {
         if !["clang", "ld.lld", failing.machine[0]].into_iter().all(installed) {
             continue;
         }
