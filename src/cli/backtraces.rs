@@ -173,7 +173,8 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     report
 }
 
-fn frame(function: &Function) -> Frame {
+/// One function for programs.
+pub fn frame(function: &Function) -> Frame {
     Frame {
         pc: function.pc,
         function: function.name.clone(),
@@ -220,11 +221,7 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
 
 /// The function, and what is special about its frame.
 fn words(function: &Function) -> String {
-    let mut text = match (&function.name, function.offset) {
-        (Some(name), Some(offset)) if offset > 0 => format!("{name}+{offset:#x}"),
-        (Some(name), _) => name.clone(),
-        (None, _) => "?".to_owned(),
-    };
+    let mut text = name(function);
     if function.is_inlined {
         text.push_str(" [inlined]");
     }
@@ -233,6 +230,15 @@ fn words(function: &Function) -> String {
         remark => text.push_str(&format!(" [{remark}]")),
     }
     text
+}
+
+/// `parse_field`, or `parse_field+0x8` where no line is known. Hostile: escape before printing.
+pub fn name(function: &Function) -> String {
+    match (&function.name, function.offset) {
+        (Some(name), Some(offset)) if offset > 0 => format!("{name}+{offset:#x}"),
+        (Some(name), _) => name.clone(),
+        (None, _) => "?".to_owned(),
+    }
 }
 
 fn source(function: &Function) -> Cell {

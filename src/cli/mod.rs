@@ -5,6 +5,7 @@ mod backtraces;
 mod bridge;
 mod commands;
 mod control;
+mod crash;
 mod demo;
 mod diagnostics;
 mod dump;

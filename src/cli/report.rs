@@ -7,6 +7,7 @@ mod verdict;
 use std::io::Write;
 
 use super::backtraces::{Named, Stacks, Wanted};
+use super::crash::Places;
 use super::names::SymbolNames;
 use super::print;
 use super::sink::Sink;
@@ -150,7 +151,12 @@ impl Document<'_> {
             let (kernel, named) = self.named();
             let kernel = kernel.as_ref();
             let backtraces = kernel.zip(named).and_then(|(kernel, named)| named.report(kernel, Reader::Program));
-            let kernel = kernel.map(|kernel| (kernel, backtraces));
+            let kernel = kernel.map(|kernel| {
+                let mut reports = kernel::reports(kernel, Detail::Full);
+                reports.splice(1..1, Places::of(kernel, self.target).reports(kernel, Reader::Program));
+                reports.extend(backtraces);
+                (kernel.layout.shape.pointer, reports)
+            });
             return reports::stream(request, kernel, self.query, &view, format, options, sink);
         }
         let request = ReportRequest { last: EVENTS, ..request.clone() };
@@ -176,7 +182,10 @@ impl Document<'_> {
             inversions: inversions.first(),
             stack: stack.first(),
         };
-        out.part(Part::Sentences(&verdict.sentences()))?;
+        let crash = |kernel| Places::of(kernel, self.target).sentences(kernel);
+        let mut sentences = self.kernel().map(crash).unwrap_or_default();
+        sentences.extend(verdict.sentences());
+        out.part(Part::Sentences(&sentences))?;
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         let (kernel, named) = self.named();
@@ -244,6 +253,8 @@ impl Document<'_> {
         let width = if out.is_page { 0 } else { options.width };
         let mut reports = kernel::reports(kernel, Detail::Summary { width, all: false });
         reports.iter_mut().for_each(|report| shorten(report, THREADS));
+        let reader = if out.is_page { Reader::Page } else { Reader::Terminal };
+        reports.splice(1..1, Places::of(kernel, self.target).reports(kernel, reader));
         out.tables(reports, "threads")
     }
 }

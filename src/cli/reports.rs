@@ -5,9 +5,9 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
+use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
 use crate::error::Error;
-use crate::kernel::{self, Detail, Kernel};
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
@@ -99,7 +99,7 @@ pub fn print(
 /// kernel in memory, where it was read, come last, with the backtraces of its threads.
 pub fn stream(
     request: &ReportRequest,
-    kernel: Option<(&Kernel, Option<Report>)>,
+    kernel: Option<(Width, Vec<Report>)>,
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -115,9 +115,9 @@ pub fn stream(
             writer.report(&report)?;
         }
     }
-    if let Some((kernel, backtraces)) = kernel {
-        writer.addresses(kernel.layout.shape.pointer);
-        for report in kernel::reports(kernel, Detail::Full).into_iter().chain(backtraces) {
+    if let Some((pointer, reports)) = kernel {
+        writer.addresses(pointer);
+        for report in reports {
             writer.report(&report)?;
         }
     }

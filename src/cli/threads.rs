@@ -5,6 +5,7 @@ use std::io::Write;
 use super::Outcome;
 use super::backtraces::{Stacks, Wanted};
 use super::commands::Row;
+use super::crash::Places;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
 use super::names::SymbolNames;
@@ -181,6 +182,7 @@ fn print(
     };
     let named = stacks.as_ref().map(|stacks| stacks.name(&mut found.kernel, target));
     let mut reports = kernel::reports(&found.kernel, detail);
+    reports.splice(1..1, Places::of(&found.kernel, target).reports(&found.kernel, format.reader()));
     reports.extend(named.and_then(|named| named.report(&found.kernel, format.reader())));
     let word = found.kernel.layout.shape.pointer;
     let mut writer = report_writer(format, &mut sink, &options, word, &names);

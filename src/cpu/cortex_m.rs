@@ -13,9 +13,8 @@ use super::frame::Stack;
 use super::level::THUMB;
 use super::table::{Group, Kind, Model, Place, bank, general, words};
 use super::{Architecture, Level, Origin, Registers, Saved, SavedError, SavedKind, arm};
-use crate::abi::{Addr, Endian, Width};
+use crate::abi::{Addr, Width};
 use crate::elf::Machine;
-use crate::mem::Memory;
 
 /// Registers of `org.gnu.gdb.arm.m-profile`, `org.gnu.gdb.arm.vfp` and `org.gnu.gdb.arm.m-system`; `exc_return`, which is
 /// what `lr` held as the exception began; and those of the System Control Block that show a fault or an exception (Armv7-M
@@ -219,18 +218,4 @@ fn doubles(stack: &mut Stack<'_>, names: &'static str, registers: &mut Registers
         registers.put(name, low | high << 32);
     }
     Ok(())
-}
-
-/// What a Cortex-M pushed at `at` when an exception came: r0 to r3, r12, lr, pc, xpsr; the last two alone where they are
-/// not those of a thread. `None` where it cannot be read. The stack pointer before it is left unknown: without knowing
-/// whether the FPU was in use it is not known.
-pub fn pushed(memory: &mut dyn Memory, at: Addr, endian: Endian) -> Option<Result<Registers, (u64, u64)>> {
-    let bytes = memory.read_bytes(at, 32).ok()?;
-    let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
-    for (word, name) in bytes.chunks_exact(4).zip(words(PUSHED).flatten()) {
-        registers.put(name, u64::from(endian.u32(word, 0)?));
-    }
-    // A thread that has lost Thumb state is rarer than a slip of the hand, and both numbers show it.
-    let (pc, status) = (registers.pc()?, registers.get("xpsr")?);
-    Some(if is_thread(status) && pc & 1 == 0 { Ok(registers) } else { Err((pc, status)) })
 }

@@ -32,7 +32,7 @@ impl Stopped {
         let of_kernel = kernel.map(|k| k.layout.shape.endian);
         let endian = frames.map(|f| f.endian).or(of_kernel).or(endian).unwrap_or(Endian::Little);
         let Some(kernel) = kernel else {
-            return Self { architecture, endian, threads: with_cpus(Vec::new(), cpus, None) };
+            return Self { architecture, endian, threads: with_cpus(Vec::new(), cpus, None, None) };
         };
         if architecture != kernel.processor && kernel.processor.is_some() {
             architecture = kernel.processor;
@@ -43,13 +43,14 @@ impl Stopped {
         }
         let mut order: Vec<&KernelThread> = kernel.threads.iter().collect();
         order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
-        let threads = order.into_iter().map(|thread| shown(thread, kernel, &cpus)).collect();
+        let mut threads: Vec<Thread> = order.into_iter().map(|thread| shown(thread, kernel, &cpus)).collect();
+        let handler = crashes(&mut threads, kernel);
         let name = |address: Addr| label(kernel, address).unwrap_or_else(|| format!("{address:#x}"));
         let without_thread = match kernel.cpus.as_slice() {
             [cpu] => cpu.without_thread(&name),
             _ => None,
         };
-        Self { architecture, endian, threads: with_cpus(threads, cpus, without_thread) }
+        Self { architecture, endian, threads: with_cpus(threads, cpus, handler, without_thread) }
     }
 }
 
@@ -76,6 +77,40 @@ fn shown(thread: &KernelThread, kernel: &Kernel, cpus: &[Registers]) -> Thread {
     let registers = cpu.cloned().or_else(saved);
     let extra = remarks(thread, kernel, cpu, registers.is_some());
     Thread { id: thread.address, name: thread.name.clone().unwrap_or_default(), extra, registers }
+}
+
+/// Where it is certain what a fault interrupted, a debugger begins there: the thread has the registers that it had before the
+/// fault, and the CPU in the handler becomes a thread of its own. A fault within another exception is no thread's. Returns
+/// what that CPU does, in words.
+fn crashes(threads: &mut Vec<Thread>, kernel: &Kernel) -> Option<String> {
+    let mut handler = None;
+    for found in kernel.interrupted.iter().filter(|found| found.is_crash()) {
+        let Some(place) = found.certain() else { continue };
+        let own = found.thread.and_then(|at| threads.iter_mut().find(|t| t.id == at));
+        match (place.in_exception(), own) {
+            (None, Some(thread)) => {
+                thread.registers = Some(place.registers.clone());
+                thread.extra =
+                    thread.extra.replace(&format!(", in {}", found.by), &format!(", interrupted by {}", found.by));
+            }
+            (None, None) => continue,
+            (Some(_), own) => {
+                let within = place.within.clone().unwrap_or_default();
+                if let Some((thread, registers)) = own.zip(found.registers.clone()) {
+                    thread.registers = Some(registers);
+                    thread.extra =
+                        thread.extra.replace(&format!(", in {}", found.by), &format!(", interrupted by {within}"));
+                }
+                let extra = format!("in {within}, interrupted by {}", found.by);
+                threads.insert(
+                    0,
+                    Thread { id: 0, name: "CPU".to_owned(), extra, registers: Some(place.registers.clone()) },
+                );
+            }
+        }
+        handler = Some(format!("in {}", found.by));
+    }
+    handler
 }
 
 /// A thread in one line: what it does, its priority, and what is not known of it.
@@ -133,15 +168,22 @@ fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
     thread.position.how.split_once("; ").map(|(_, why)| why)
 }
 
-/// Adds the CPUs, or a system's own threads, that run none of the kernel's threads.
-fn with_cpus(mut threads: Vec<Thread>, cpus: Vec<Registers>, without_thread: Option<String>) -> Vec<Thread> {
+/// Adds the CPUs, or a system's own threads, that run none of the kernel's threads. `handler`: what a CPU does behind a crash,
+/// which comes first.
+fn with_cpus(
+    mut threads: Vec<Thread>,
+    cpus: Vec<Registers>,
+    handler: Option<String>,
+    without_thread: Option<String>,
+) -> Vec<Thread> {
     let count = cpus.len();
     let place = |r: &Registers| (r.pc(), r.sp());
     let is_shown =
         |cpu: &Registers| threads.iter().filter_map(|t| t.registers.as_ref()).any(|r| place(r) == place(cpu));
     let rest: Vec<(usize, Registers)> = cpus.into_iter().enumerate().filter(|(_, cpu)| !is_shown(cpu)).collect();
     // Where none of the kernel's threads runs, the CPU is what stopped.
-    let at = if threads.is_empty() || rest.len() == count { 0 } else { threads.len() };
+    let first = threads.is_empty() || (rest.len() == count && handler.is_none());
+    let at = if first { 0 } else { threads.len() };
     let others: Vec<Thread> = rest
         .into_iter()
         .map(|(index, registers)| Thread {
@@ -151,7 +193,10 @@ fn with_cpus(mut threads: Vec<Thread>, cpus: Vec<Registers>, without_thread: Opt
                 None if count == 1 => "CPU".to_owned(),
                 None => format!("CPU {index}"),
             },
-            extra: without_thread.clone().unwrap_or_else(|| "its registers, as the core has them".to_owned()),
+            extra: handler
+                .clone()
+                .or_else(|| without_thread.clone())
+                .unwrap_or_else(|| "its registers, as the core has them".to_owned()),
             registers: Some(registers),
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use super::{Kernel, Stop};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Level, Registers};
+use crate::cpu::{Architecture, Level, Registers, is_fault};
 use crate::sym::{Exceptions, Symbol, Symbols};
 
 /// The exception in which a Cortex-M switches threads, and waits for one while there is none.
@@ -56,6 +56,12 @@ pub enum Above {
 }
 
 impl Above {
+    /// True for an exception of a Cortex-M that a fault leads to.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        matches!(self, Self::Exception(number, _) if is_fault(*number))
+    }
+
     /// In words, for a sentence; `None` where nothing is known to have interrupted it.
     #[must_use]
     pub fn words(&self) -> Option<String> {
@@ -69,7 +75,7 @@ impl Above {
 }
 
 /// `exception 3 (HardFault)`, `exception 36 (IRQ 20, UART0_Handler)`.
-fn exception(number: u32, name: Option<&str>) -> String {
+pub(super) fn exception(number: u32, name: Option<&str>) -> String {
     let irq = number.checked_sub(FIRST_IRQ);
     match (irq, name) {
         (None, Some(name)) => format!("exception {number} ({name})"),
@@ -236,7 +242,7 @@ fn is_waiting(registers: Option<&Registers>, symbols: &dyn Symbols) -> bool {
 
 /// What the exception of this number is called: by the architecture or the vector table, never by the code at the
 /// handler's address, which several may share.
-fn exception_name(number: u32, symbols: &dyn Symbols) -> Option<String> {
+pub(super) fn exception_name(number: u32, symbols: &dyn Symbols) -> Option<String> {
     let own = Exceptions::own(number).map(str::to_owned);
     own.or_else(|| symbols.exception(number)).or_else(|| Some(format!("irq{}", number.checked_sub(FIRST_IRQ)?)))
 }

@@ -9,6 +9,9 @@ use crate::mem::Region;
 /// longest of them.
 const NAME: u64 = 64;
 const NAME_PART: usize = 16;
+/// Bytes that are taken of a main stack, in parts.
+const MAIN_STACK: u64 = 4096;
+const MAIN_PART: usize = 32;
 /// The longest stack.
 const MAX_STACK: u64 = 64 << 20;
 
@@ -23,6 +26,18 @@ impl Kernel {
         let blocks = threads.chain(objects).map(|region| ("control blocks", region));
         let stacks = self.threads.iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len });
         blocks.chain(stacks.filter(|r| r.len <= MAX_STACK).map(|region| ("stack", region))).collect()
+    }
+
+    /// The main stack of each CPU that is on it, in parts: where it ends is not known.
+    #[must_use]
+    pub fn main_stacks(&self) -> Vec<Region> {
+        if !self.may_be_interrupted() {
+            return Vec::new();
+        }
+        let on_a_thread = |sp: &Addr| self.threads.iter().any(|t| t.holds(*sp));
+        let starts = self.registers.iter().filter_map(Registers::sp).filter(|sp| !on_a_thread(sp));
+        let parts = |sp: Addr| (0..MAIN_STACK).step_by(MAIN_PART).map_while(move |offset| sp.checked_add(offset));
+        starts.flat_map(parts).map(|start| Region { start, len: MAIN_PART as u64 }).collect()
     }
 
     /// Where the names of objects are.

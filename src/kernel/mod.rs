@@ -11,6 +11,7 @@ mod entries;
 mod evidence;
 mod fault_report;
 mod globals;
+mod interrupted;
 mod layout;
 mod layout_match;
 mod lists;
@@ -30,6 +31,7 @@ mod walk;
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
 pub use fault_report::fault_lines;
+pub use interrupted::{FoundBy, Interrupted, Interruption};
 pub use layout::{Kind, Layout, Shape};
 pub use layout_match::THREAD_ID;
 pub use object::Object;
@@ -92,6 +94,8 @@ pub struct Kernel {
     pub cpus: Vec<Cpu>,
     /// The registers of the CPUs or of the system's threads, once it is known where the threads are.
     pub registers: Vec<Registers>,
+    /// What was interrupted by the exceptions that CPUs are in, once it is known where the threads are.
+    pub interrupted: Vec<Interrupted>,
     /// What went wrong.
     pub issues: Vec<Issue>,
     /// How many of the first issues are about lists that variables of the ELF lead to.
@@ -132,6 +136,7 @@ impl Kernel {
             processor: None,
             cpus: Vec::new(),
             registers: Vec::new(),
+            interrupted: Vec::new(),
             issues,
             of_lists: 0,
             layout,
@@ -170,11 +175,7 @@ impl Kernel {
     #[must_use]
     pub fn registers_of(&self, thread: &Thread) -> Option<Registers> {
         let core = thread.core.filter(|_| thread.pthread.is_none());
-        let cpu = core.and_then(|core| match (self.cpus.len(), self.registers.as_slice()) {
-            (1, [first, ..]) => Some(first),
-            (cores, registers) if registers.len() == cores => registers.get(core),
-            _ => None,
-        });
+        let cpu = core.and_then(|core| self.registers_of_core(core));
         if let Some(cpu) = cpu.filter(|cpu| !cpu.is_unknown()) {
             return Some(cpu.clone());
         }
@@ -183,6 +184,15 @@ impl Kernel {
             registers.complete_thread(only);
         }
         Some(registers)
+    }
+
+    /// The registers of a core's CPU.
+    fn registers_of_core(&self, core: usize) -> Option<&Registers> {
+        match (self.cpus.len(), self.registers.as_slice()) {
+            (1, [first, ..]) => Some(first),
+            (cores, registers) if registers.len() == cores => registers.get(core),
+            _ => None,
+        }
     }
 
     /// The object at this address.

@@ -4,7 +4,7 @@ use super::thread::{Stacks, Thread};
 use super::{Above, Kernel, State, cpus};
 use crate::abi::{Addr, Endian};
 use crate::code::Code;
-use crate::cpu::{self, Architecture, CodeRanges, Frames, Level, Origin, Registers, SavedError, SavedKind};
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Level, Origin, Pushed, Registers, SavedError, SavedKind};
 use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::{Issue, Place};
@@ -236,8 +236,15 @@ fn run(
             format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
         }
         Some(psp) if psp & 3 != 0 => format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"),
-        Some(psp) => match cpu::pushed(memory, psp, endian) {
-            Some(Ok(mut frame)) => {
+        Some(psp) => match Pushed::read(memory, psp, endian) {
+            Some(_) if not_written(above, cpu, psp).is_some() => {
+                format!(
+                    "its own registers may not lie at psp={psp:#x}: {}",
+                    not_written(above, cpu, psp).unwrap_or_default()
+                )
+            }
+            Some(pushed) if pushed.is_of_thread() || called_wrong_address(above, &pushed, stop) => {
+                let mut frame = pushed.registers(&Registers::new(Architecture::CortexM), None);
                 // It was pushed onto the thread's stack: that is where the thread's stack pointer is now.
                 if thread.holds(psp) {
                     frame.set_from(Origin::Inferred, "sp", psp);
@@ -248,13 +255,27 @@ fn run(
                 };
                 return settle(thread, frame, &format!("interrupted by {by}{from}"));
             }
-            Some(Err((pc, status))) => format!(
-                "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {pc:#010x}, xPSR {status:#010x}"
+            Some(pushed) => format!(
+                "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {:#010x}, xPSR {:#010x}",
+                pushed.pc, pushed.xpsr
             ),
             None => format!("its own registers lie at PSP, but {psp:#x} cannot be read"),
         },
     };
     thread.position.how = format!("interrupted by {by}; {why}");
+}
+
+/// Why what a fault pushed may not have been written, in words.
+fn not_written(above: &Above, cpu: &Registers, frame: Addr) -> Option<String> {
+    let doubt = above.is_fault().then(|| cpu.frame_doubt(frame)).filter(|doubt| !doubt.not_written.is_empty())?;
+    doubt.words().into_iter().next()
+}
+
+/// True for a thread that has called an address without the Thumb bit. One that has lost Thumb state in another way is rarer
+/// than a slip of the hand.
+fn called_wrong_address(above: &Above, pushed: &Pushed, stop: &Stop) -> bool {
+    let fault = matches!(above, Above::Exception(number, _) if cpu::is_fault_of_state(*number));
+    fault && pushed.has_lost_thumb() && pushed.lr & 1 == 1 && stop.code.holds(pushed.lr & !1) == Some(true)
 }
 
 /// The exception of a Cortex-M that has interrupted a thread, in words; `None` where none has, as far as is known.

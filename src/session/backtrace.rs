@@ -3,10 +3,10 @@
 use super::Target;
 use super::callers::{self, KernelCode, Place};
 use crate::abi::{Addr, Region};
-use crate::cpu::{CodeRanges, Level, Registers};
+use crate::cpu::{Architecture, CodeRanges, Level, Registers};
 use crate::kernel::{Kernel, PREFIX, Thread};
 use crate::mem::Memory;
-use crate::sym::dwarf::{Cfi, SourceFrame};
+use crate::sym::dwarf::SourceFrame;
 use crate::sym::{ElfSymbols, Symbol, Symbols};
 use crate::unwind::{Backtrace, End, Frame, Origin, Unwinder};
 
@@ -67,18 +67,33 @@ impl Target<'_> {
 
     /// Reads the stacks of `threads`, of a kernel that was read from this target.
     pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Unwound {
+        self.with_unwinder(kernel, |unwinder, memory, _| {
+            let stopped = Stopped { kernel, unwinder };
+            read_ahead(threads, memory);
+            Unwound {
+                threads: threads.iter().map(|thread| thread.address).collect(),
+                backtraces: threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect(),
+            }
+        })
+    }
+
+    /// Runs `f` with what is needed to find callers.
+    pub(super) fn with_unwinder<R>(
+        &mut self,
+        kernel: &Kernel,
+        f: impl FnOnce(&Unwinder<'_>, &mut dyn Memory, &dyn Symbols) -> R,
+    ) -> R {
         let program = self.info.program.clone();
         let (memory, symbols) = self.parts();
         let cfi = program.as_ref().map(|program| program.dwarf().cfi());
         let load_offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
         let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
         let entries = entries(kernel, symbols, program.as_ref());
-        let stopped = Stopped { kernel, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
-        read_ahead(threads, memory);
-        Unwound {
-            threads: threads.iter().map(|thread| thread.address).collect(),
-            backtraces: threads.iter().map(|thread| stopped.backtrace(thread, memory)).collect(),
-        }
+        let endian = kernel.layout.shape.endian;
+        let architecture = kernel.processor.unwrap_or(Architecture::CortexM);
+        let unwinder =
+            Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
+        f(&unwinder, memory, symbols)
     }
 
     /// The functions and source lines of each backtrace. Reads nothing of the target.
@@ -128,10 +143,7 @@ fn read_ahead(threads: &[&Thread], memory: &mut dyn Memory) {
 /// What the backtraces of one kernel have in common.
 struct Stopped<'a> {
     kernel: &'a Kernel,
-    cfi: Option<&'a Cfi<'a>>,
-    load_offset: u64,
-    code: &'a CodeRanges,
-    entries: &'a [Region],
+    unwinder: &'a Unwinder<'a>,
 }
 
 /// The functions that nothing calls: that in which the kernel starts every thread, by its name, or because threads that
@@ -173,14 +185,7 @@ impl Stopped<'_> {
     }
 
     fn unwind(&self, thread: &Thread, registers: &Registers, memory: &mut dyn Memory) -> Backtrace {
-        let unwinder = Unwinder {
-            architecture: registers.architecture(),
-            endian: self.kernel.layout.shape.endian,
-            cfi: self.cfi,
-            load_offset: self.load_offset,
-            code: self.code,
-            entries: self.entries,
-        };
+        let unwinder = Unwinder { architecture: registers.architecture(), ..*self.unwinder };
         let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
         unwinder.backtrace(registers, &stacks, memory)
     }
@@ -189,6 +194,8 @@ impl Stopped<'_> {
 /// The functions of one frame: those that were inlined first.
 fn functions(frame: &Frame, source: Vec<SourceFrame>, symbols: &dyn Symbols) -> Vec<Function> {
     let symbol = symbols.function(frame.address());
+    // Functions that the linker left out lie at 0 in debug information.
+    let source = if frame.pc == 0 { Vec::new() } else { source };
     let last = source.len().saturating_sub(1);
     let line = |(at, source): (usize, SourceFrame)| {
         let own = symbol.as_ref().filter(|_| at == last);

@@ -13,7 +13,7 @@ use crate::elf::core_file::{CoreFile, MAX_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
 use crate::error::Error;
 use crate::format::{DecodeOptions, Extent};
-use crate::kernel::{self, Kernel, Stop};
+use crate::kernel::{self, Interrupted, Interruption, Kernel, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
@@ -50,6 +50,18 @@ struct Parts<'a> {
     events: &'a str,
     /// The auxiliary vector of a process.
     auxv: Option<Vec<u8>>,
+}
+
+impl Parts<'_> {
+    /// What a fault interrupted, where that is certain.
+    fn crash(&self) -> Option<&Interruption> {
+        self.kernel?.interrupted.iter().filter(|found| found.is_crash()).find_map(Interrupted::certain)
+    }
+
+    /// The thread below it.
+    fn crashed(&self) -> Option<Addr> {
+        self.kernel?.interrupted.iter().find(|found| found.is_crash() && found.is_certain)?.thread
+    }
 }
 
 /// What is found of the trace.
@@ -168,6 +180,7 @@ impl Target<'_> {
                 all.wanted.add(what, [region]);
             }
             all.wanted.add_if_there(kernel.name_regions());
+            all.wanted.add_if_there(kernel.main_stacks());
             all.said.push(format!("{} threads with their stacks", kernel.threads.len()));
         }
         Ok(kernel)
@@ -326,8 +339,12 @@ impl Target<'_> {
             let own = ("CORE", NT_PRSTATUS, cpu::to_prstatus(registers, parts.endian, number, signal));
             std::iter::once(own).chain(tls).collect::<Vec<_>>()
         };
+        // A debugger begins with the first.
+        let crash = parts.crash();
+        notes.extend(crash.into_iter().map(|place| &place.registers).flat_map(&mut status));
         notes.extend(parts.stop.cpus.iter().flat_map(&mut status));
-        let threads = parts.kernel.into_iter().flat_map(|k| &k.threads);
+        let crashed = parts.crashed().filter(|_| crash.is_some_and(|place| place.in_exception().is_none()));
+        let threads = parts.kernel.into_iter().flat_map(|k| &k.threads).filter(|t| Some(t.address) != crashed);
         let of_stop = |r: &Registers| parts.stop.cpus.contains(r);
         let placed = threads.filter_map(|t| t.position.registers.as_ref()).filter(|r| !of_stop(r));
         notes.extend(placed.flat_map(&mut status));
@@ -380,6 +397,7 @@ impl Target<'_> {
         }
         facts.extend(architecture.map(|a| ("processor", a.name().to_owned())));
         facts.push(("cpus", parts.stop.cpus.len().to_string()));
+        facts.extend(parts.crash().map(|_| ("notes before the cpus", "1".to_owned())));
         let system = parts.stop.cpus.first().map(system_registers).unwrap_or_default();
         facts.extend((!system.is_empty()).then_some(("system registers", system)));
         if let Some(frames) = &parts.stop.frames {

@@ -2,7 +2,7 @@
 
 use super::{Function, Loaded, Target};
 use crate::abi::{Addr, Region};
-use crate::cpu::{self, Architecture, Level, Registers};
+use crate::cpu::{Architecture, Level, Pushed, Registers};
 use crate::error::Error;
 use crate::sym::Symbols as _;
 use crate::unwind::Origin;
@@ -53,7 +53,7 @@ impl Target<'_> {
     fn pushed_pc(&mut self, cpu: &Registers) -> Option<Addr> {
         let psp = cpu.get("psp").filter(|psp| psp & 3 == 0 && RAM.iter().any(|ram| ram.contains(*psp)))?;
         let endian = self.info.elf()?.endian();
-        cpu::pushed(self.memory.memory(), psp, endian)?.ok()?.pc()
+        Pushed::read(self.memory.memory(), psp, endian).filter(Pushed::is_of_thread).map(|pushed| pushed.pc)
     }
 
     /// The function at an address where the CPU goes on.

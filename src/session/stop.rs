@@ -55,13 +55,14 @@ impl CoreNotes {
             baseline: fact("frames of the small instruction set") == Some("true"),
             ..Frames::new(architecture, endian)
         });
-        // In an evidence core the threads follow the CPUs.
+        // In an evidence core the threads follow the CPUs, and the place of a crash comes before them.
+        let before = fact("notes before the cpus").and_then(|n| n.parse().ok()).unwrap_or(0);
         let cpus = fact("cpus").and_then(|n| n.parse().ok()).unwrap_or(MAX_NOTES).min(MAX_NOTES);
         let threads = core.threads().into_iter().map(|(desc, tls)| (desc.to_vec(), tls.map(<[u8]>::to_vec)));
         Self {
             architecture: known.or_else(|| Architecture::of(core.elf())),
             endian: Some(endian),
-            threads: threads.take(cpus).collect(),
+            threads: threads.skip(before).take(cpus).collect(),
             auxv: core.auxv_bytes().filter(|bytes| bytes.len() <= MAX_AUXV).map(<[u8]>::to_vec),
             system: fact("system registers").map(system_registers).unwrap_or_default(),
             machine: Some(core.elf().machine()),
@@ -165,6 +166,11 @@ impl Target<'_> {
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         kernel.find_running(stop);
         kernel.place(memory, stop, &self.info.symbols);
+        if kernel.may_be_interrupted() {
+            let found = self
+                .with_unwinder(&kernel, |unwinder, memory, symbols| kernel.find_interrupted(memory, unwinder, symbols));
+            kernel.take_interrupted(found);
+        }
         if stop.frames.map(|f| f.architecture) != before {
             // What was inferred of the processor before its threads were read.
             issues.retain(|i| i.code != Code::CpuInferred);

@@ -4,9 +4,9 @@
 //! Manual, B1.5; Armv8-M, B3.18 to B3.22). Bits of an EXC_RETURN: 2 the frame is on the process stack, 3 back to a thread,
 //! 4 no floating-point registers are in the frame, 5 (Armv8-M) r4 to r11 are not in it.
 
-use super::{End, Origin, Walk};
+use super::{End, Exit, Origin, Walk};
 use crate::abi::{Addr, Region, Width};
-use crate::cpu::{Architecture, Level, Registers};
+use crate::cpu::{self, Architecture, Level, Registers};
 
 /// The registers in the order in which they are pushed, by the numbers of debug information; the last is xpsr.
 const PUSHED: [u16; 7] = [0, 1, 2, 3, 12, 14, 15];
@@ -57,16 +57,29 @@ fn main_stack_at(sp: Addr) -> Option<Region> {
     Some(Region { start: sp, len: rest.min(MAIN) })
 }
 
-/// The two stack pointers, as far as they are known.
+/// True for the registers of a thread that has called an address without the Thumb bit, as an exception pushed them.
+pub(super) fn has_lost_thumb(registers: &Registers) -> bool {
+    let pushed = registers.value("xpsr").filter(|(_, origin)| *origin == cpu::Origin::Frame);
+    registers.architecture() == Architecture::CortexM && pushed.is_some_and(|(xpsr, _)| xpsr & (THUMB | EXCEPTION) == 0)
+}
+
+/// What is known beside the registers that a call changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pointers {
+    /// The process stack pointer.
     process: Option<Addr>,
+    /// The number of the exception; `None` where it is not known, or there is none.
+    exception: Option<u32>,
 }
 
 impl Pointers {
     pub(super) fn of(registers: &Registers) -> Self {
         let process = (registers.architecture() == Architecture::CortexM).then(|| registers.get("psp")).flatten();
-        Self { process }
+        let exception = match registers.level() {
+            Level::Exception(number) => Some(number),
+            _ => None,
+        };
+        Self { process, exception }
     }
 }
 
@@ -86,6 +99,7 @@ impl Walk<'_, '_> {
     /// Goes back to what was interrupted. `sp`: the main stack pointer as the exception began.
     pub(super) fn leave_exception(&mut self, exc_return: u64, sp: Addr, pointers: &mut Pointers) -> Result<(), End> {
         let process = exc_return & PROCESS_STACK != 0;
+        self.exits.push(self.exit(exc_return, sp, pointers.exception));
         let at = if process { pointers.process.ok_or(End::StackPointer("psp"))? } else { sp };
         if !self.is_on_stack(at) {
             return Err(End::OutsideStack(at));
@@ -102,7 +116,10 @@ impl Walk<'_, '_> {
         let xpsr = self.pushed(behind.wrapping_add(BASIC - 4))?;
         let to_thread = exc_return & TO_THREAD != 0;
         let pc = self.values.remove(&15).unwrap_or_default();
-        if xpsr & THUMB == 0 || (xpsr & EXCEPTION == 0) != to_thread || pc & 1 != 0 {
+        // A call of an address without the Thumb bit is a fault.
+        self.lost_thumb = xpsr & THUMB == 0 && pointers.exception.is_some_and(cpu::is_fault_of_state);
+        let state = xpsr & THUMB != 0 || self.lost_thumb;
+        if !state || (xpsr & EXCEPTION == 0) != to_thread || pc & 1 != 0 {
             return Err(End::NoExceptionFrame(at));
         }
         let floats = if exc_return & NO_FLOATS == 0 { FLOATS } else { 0 };
@@ -114,8 +131,37 @@ impl Walk<'_, '_> {
         }
         // Only a thread runs on the process stack.
         self.main = self.main.filter(|_| !process);
+        pointers.exception = u32::try_from(xpsr & EXCEPTION).ok().filter(|number| *number != 0);
         (self.pc, self.is_next) = (pc, true);
+        self.left(behind, xpsr);
         Ok(())
+    }
+
+    /// An exception that is about to be left: of what it interrupted only the registers are known that it kept.
+    fn exit(&self, exc_return: u64, sp: Addr, exception: Option<u32>) -> Exit {
+        Exit { exception, exc_return, main_pointer: sp, frame: None, registers: self.known() }
+    }
+
+    /// It was left: what it pushed lies at `frame`.
+    fn left(&mut self, frame: Addr, xpsr: u64) {
+        let (pc, mut registers) = (self.pc, self.known());
+        registers.set("pc", pc);
+        // How it was pushed is gone when it is.
+        registers.set("xpsr", xpsr & !SKIPPED);
+        if let Some(exit) = self.exits.last_mut() {
+            (exit.frame, exit.registers) = (Some(frame), registers);
+        }
+    }
+
+    /// The registers as they are now.
+    fn known(&self) -> Registers {
+        let mut registers = Registers::of(Architecture::CortexM, cpu::Origin::Frame);
+        for (number, name) in Architecture::CortexM.dwarf_registers() {
+            if let Some(value) = self.values.get(&number) {
+                registers.set(name, *value);
+            }
+        }
+        registers
     }
 
     /// r4 to r11, which a secure exception pushes below the others.

@@ -1,6 +1,6 @@
 //! Return addresses that lie on the stack, for code without call frame information.
 
-use super::{Frame, Origin, Walk};
+use super::{Frame, Origin, Unwinder, Walk};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::mem::Memory;
@@ -22,7 +22,7 @@ impl Walk<'_, '_> {
         let mut found = 0;
         for word in bytes.chunks_exact(width.bytes()) {
             let Some(word) = self.unwinder.endian.word(width, word, 0) else { continue };
-            let Some(pc) = self.return_to(word) else { continue };
+            let Some(pc) = self.unwinder.return_to(word, self.memory) else { continue };
             if self.frames.len() >= super::MAX_FRAMES || found >= MAX_FOUND {
                 return;
             }
@@ -30,21 +30,22 @@ impl Walk<'_, '_> {
             found = found.saturating_add(1);
         }
     }
+}
 
+impl Unwinder<'_> {
     /// The address that a word leads back to, where it follows a call in the program's code.
-    fn return_to(&mut self, word: u64) -> Option<Addr> {
-        let unwinder = self.unwinder;
-        let thumb = match unwinder.architecture {
+    pub(super) fn return_to(&self, word: u64, memory: &mut dyn Memory) -> Option<Addr> {
+        let thumb = match self.architecture {
             Architecture::CortexM => (word & 1 == 1).then_some(true)?,
             Architecture::Arm => word & 1 == 1,
             _ => false,
         };
         let pc = if thumb { word & !1 } else { word };
-        if unwinder.code.holds(pc) != Some(true) {
+        if self.code.holds(pc) != Some(true) {
             return None;
         }
-        let code = Code { memory: self.memory, at: pc };
-        code.follows_call(unwinder.architecture, thumb).then_some(pc)
+        let code = Code { memory, at: pc };
+        code.follows_call(self.architecture, thumb).then_some(pc)
     }
 }
 

@@ -4,7 +4,10 @@
 //! information is missing, return addresses that lie on the stack are offered as [`Origin::Found`], and no more.
 
 mod cortex_m;
+mod exception;
 mod found;
+
+pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;
 
@@ -186,15 +189,31 @@ struct Walk<'u, 'm> {
     /// True once a frame was inferred: all behind it are too.
     inferred: bool,
     frames: Vec<Frame>,
+    /// The exceptions that were left on the way.
+    exits: Vec<Exit>,
+    /// True at what an exception interrupted that had lost Thumb state: it had called a wrong address.
+    lost_thumb: bool,
 }
 
 impl Unwinder<'_> {
     /// The callers of the code at `registers`, whose stacks are `stacks`. Only these are read, and on a Cortex-M in an
     /// exception the main stack.
     pub fn backtrace(&self, registers: &Registers, stacks: &[Region], memory: &mut dyn Memory) -> Backtrace {
+        self.with_exits(registers, stacks, memory).0
+    }
+
+    /// The same, and the exceptions of a Cortex-M that were left on the way: that which came last is the first.
+    pub fn with_exits(
+        &self,
+        registers: &Registers,
+        stacks: &[Region],
+        memory: &mut dyn Memory,
+    ) -> (Backtrace, Vec<Exit>) {
         let known =
             self.architecture.dwarf_registers().filter_map(|(number, name)| Some((number, registers.get(name)?)));
-        let Some(pc) = registers.pc() else { return Backtrace { frames: Vec::new(), end: End::NoRegisters } };
+        let Some(pc) = registers.pc() else {
+            return (Backtrace { frames: Vec::new(), end: End::NoRegisters }, Vec::new());
+        };
         let walk = Walk {
             unwinder: *self,
             memory,
@@ -205,6 +224,8 @@ impl Unwinder<'_> {
             main: cortex_m::main_stack(registers),
             inferred: false,
             frames: Vec::new(),
+            exits: Vec::new(),
+            lost_thumb: cortex_m::has_lost_thumb(registers),
         };
         walk.run(registers)
     }
@@ -216,7 +237,7 @@ fn within(stack: Region, sp: Addr) -> bool {
 }
 
 impl Walk<'_, '_> {
-    fn run(mut self, registers: &Registers) -> Backtrace {
+    fn run(mut self, registers: &Registers) -> (Backtrace, Vec<Exit>) {
         let mut system = cortex_m::Pointers::of(registers);
         let mut origin = Origin::Registers;
         let end = loop {
@@ -231,7 +252,7 @@ impl Walk<'_, '_> {
         if end.leaves_callers_open() {
             self.look_for_return_addresses();
         }
-        Backtrace { frames: self.frames, end }
+        (Backtrace { frames: self.frames, end }, self.exits)
     }
 
     /// Goes to the caller.
@@ -245,7 +266,9 @@ impl Walk<'_, '_> {
         if let Some(outside) = self.stack_pointer().filter(|sp| !self.is_on_stack(*sp)) {
             return Err(End::OutsideStack(outside));
         }
-        let caller = match self.caller() {
+        // Debug information has functions at 0 that the linker left out.
+        let caller = if self.lost_thumb { Err(End::NotCode(self.pc)) } else { self.caller() };
+        let caller = match caller {
             Ok(caller) => caller,
             // A handler in assembler: as long as the link register leads back to a thread, nothing of its own stack matters.
             Err(end) => match self.leave_handler_by_link(system) {
@@ -286,12 +309,13 @@ impl Walk<'_, '_> {
         let thumb = matches!(architecture, Architecture::CortexM | Architecture::Arm);
         let to = *self.values.get(&number)?;
         let to = if thumb { to & !1 } else { to };
-        if self.unwinder.code.holds(self.pc) != Some(false) || self.unwinder.code.holds(to) != Some(true) {
+        let wrong = self.lost_thumb || self.unwinder.code.holds(self.pc) == Some(false);
+        if !wrong || self.unwinder.code.holds(to) != Some(true) {
             return None;
         }
         self.values
             .retain(|number, _| architecture.is_kept(*number) || architecture.dwarf_number("sp") == Some(*number));
-        (self.pc, self.is_next, self.inferred) = (to, false, true);
+        (self.pc, self.is_next, self.inferred, self.lost_thumb) = (to, false, true, false);
         Some(Origin::Found)
     }
 

@@ -14,7 +14,10 @@ class CrashTruth(gdb.Command):
     def invoke(self, words, from_tty):
         name, path = words.split()
         truth = gdb.parse_and_eval("crash_truth")
-        get = lambda field: int(truth[field]) & 0xFFFFFFFF
+
+        def get(field):
+            return int(truth[field]) & 0xFFFFFFFF
+
         function = truth["function"].string() if get("function") else "-"
         written, in_isr = get("written"), get("in_isr")
         pc, sp = get("pc"), get("sp")

@@ -1065,6 +1065,17 @@ UINT mk_byte_release(VOID *memory)
     return TX_SUCCESS;
 }
 
+/* ---- Suspension: only of a thread that is ready and does not run ---- */
+
+VOID mk_thread_suspend(TX_THREAD *t)
+{
+    UINT posture = port_disable();
+    mk_trace(114, T_THREAD, UL(t), t->tx_thread_state, HERE, 0);
+    if (t->tx_thread_state == TX_READY && t != CURRENT)
+        suspend(t, TX_SUSPENDED, 0);
+    leave(posture);
+}
+
 /* ---- Start ---- */
 
 static ULONG timer_stack[FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));

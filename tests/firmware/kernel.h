@@ -390,6 +390,7 @@ VOID mk_thread_create(TX_THREAD *t, const CHAR *name, VOID (*entry)(ULONG), ULON
                       VOID *stack, ULONG size, UINT priority, UINT autostart);
 VOID mk_thread_sleep(ULONG ticks);
 VOID mk_thread_relinquish(VOID);
+VOID mk_thread_suspend(TX_THREAD *t); /* of a thread that is ready */
 TX_THREAD *mk_thread_identify(VOID);
 ULONG mk_time_get(VOID);
 VOID mk_timer_create(TX_TIMER *t, const CHAR *name, VOID (*fn)(ULONG), ULONG param,
@@ -426,7 +427,9 @@ VOID mk_thread_shell(VOID);                   /* first function of every thread 
 #ifndef FW_CLOCK_TO_OVERFLOW
 #define FW_CLOCK_TO_OVERFLOW 20700000u
 #endif
+#ifndef FW_TICK_CYCLES
 #define FW_TICK_CYCLES 250000u      /* 100 ticks a second at 25 MHz */
+#endif
 #define FW_MAX_THREADS 10
 #define FW_MAX_VECTORS 32
 #define FW_RING_EVENTS 256

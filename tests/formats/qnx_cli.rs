@@ -295,3 +295,26 @@ fn inside_gdb_it_is_the_same() {
     }
     same_events(&said, &run("last 5 --format json qnx-ring.bin"));
 }
+
+/// Stamps of the second processor lay in the future: it had run for 45 µs of a trace of 13, and a wait was as long.
+#[test]
+fn times_of_the_future_contradicted_each_other() {
+    let ring = root().join("tests/fixtures/qnx-ring.bin");
+    let rows = |command: &str| -> Vec<serde_json::Value> {
+        let program = env!("CARGO_BIN_EXE_tx-trace");
+        let out = Command::new(program).args([command, "--format", "json"]).arg(&ring).output().unwrap();
+        String::from_utf8(out.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let list = rows("list");
+    let ticks = |line: &serde_json::Value| line["ticks"].as_i64();
+    let span = list.iter().filter(|line| line["type"] == "event").filter_map(ticks).max().unwrap();
+    let newest = list.iter().rfind(|line| line["type"] == "event").and_then(ticks).unwrap();
+    assert_eq!(span, newest);
+    let core = |line: &&serde_json::Value| line["report"] == "profile" && line["core"] == 1;
+    let ran: i64 = rows("profile").iter().filter(core).filter_map(ticks).sum();
+    assert!(ran > 0 && ran <= span, "{ran} of {span}");
+    for command in ["list", "last", "blocked", "profile", "report"] {
+        let doubts = rows(command).into_iter().filter(|line| line["code"] == "stamps-step-back");
+        assert_eq!(doubts.map(|line| line["count"].as_u64()).collect::<Vec<_>>(), [Some(4)], "{command}");
+    }
+}

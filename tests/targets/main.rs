@@ -6,6 +6,7 @@ mod support;
 mod big_endian;
 mod bridge;
 mod control;
+mod crashes;
 mod examples;
 mod fault_registers;
 mod follow;

@@ -32,6 +32,12 @@ pub struct Verdict<'a> {
     pub stack: Option<&'a Report>,
 }
 
+/// The exception that another came upon, where that is certain.
+fn nested(kernel: &Kernel, core: usize) -> Option<String> {
+    let found = kernel.interrupted.iter().find(|found| found.core == core)?;
+    found.certain()?.within.clone()
+}
+
 /// What a thread or an object is called.
 fn label(place: &Place, names: &dyn Resolve) -> String {
     let known = place.name.clone().filter(|name| !name.is_empty());
@@ -120,7 +126,10 @@ impl Verdict<'_> {
             let thread = format!("{}{}", name(thread), priority.map(|p| format!(", priority {p}")).unwrap_or_default());
             let place = cpu.function.as_ref().map(|f| format!("; the CPU is in {f}")).unwrap_or_default();
             match (&cpu.above, cpu.above.words()) {
-                (_, Some(above)) => format!("{} interrupted {thread}{place}", capital(&above)),
+                (_, Some(above)) => match nested(kernel, core) {
+                    Some(by) => format!("{} came within {by}, which interrupted {thread}{place}", capital(&above)),
+                    None => format!("{} interrupted {thread}{place}", capital(&above)),
+                },
                 (Above::Unknown, _) if self.is_in_isr(core) => {
                     format!("By the last event an interrupt or exception interrupted {thread}")
                 }

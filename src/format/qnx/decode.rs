@@ -3,6 +3,7 @@
 use super::super::arena::Arena;
 use super::super::{DecodeOptions, Extent};
 use super::assemble::{self, Assembled, Assembly, Segment};
+use super::doubts;
 use super::info;
 use super::layout::{CONTROL, ELEMENT, INTERRUPT, KERNEL_CALL, PROCESS_THREAD, Shape, TIME};
 use super::parse::{self, RawElement};
@@ -35,8 +36,12 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     }
     let Builder { mut rows, times, threads, cores, stamps_differ, unknown, .. } = builder;
     let (times, doubts) = times.finish();
+    let (times, found) = corrected(&rows, times);
+    // What is corrected is no step of the clock any more.
+    let doubts = if found.count > 0 { Doubts { falls: 0, first_fall: None, ..doubts } } else { doubts };
     if !rows.is_empty() {
         issues.extend(time::doubted(doubts));
+        issues.extend(doubts::issue(found));
     }
     issues.extend(info::doubts(capture, release, unknown));
     let first = times.first().copied().unwrap_or(0);
@@ -45,7 +50,7 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     }
     let (contexts, objects) = threads.finish();
     let held = rows.len() as u64;
-    let clock = clock(capture, options, doubts, stamps_differ || held < 2);
+    let clock = clock(capture, options, doubts.count().saturating_add(found.count), stamps_differ || held < 2);
     let mut about = about(capture, held, cores);
     about.wrapped |= begins_torn;
     about.facts = info::facts(capture, options);
@@ -63,7 +68,19 @@ pub(super) fn decode(capture: &Capture, options: &DecodeOptions) -> Trace {
     trace
 }
 
-fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool) -> Clock {
+/// The times without those that do not match.
+fn corrected(rows: &[Row], times: Vec<u64>) -> (Vec<u64>, doubts::Found) {
+    let moment = |(row, time): (&Row, u64)| doubts::Moment {
+        cpu: row.cpu,
+        time,
+        in_interrupt: row.class == INTERRUPT || row.interrupted.is_some(),
+    };
+    let mut moments: Vec<doubts::Moment> = rows.iter().zip(times).map(moment).collect();
+    let found = doubts::correct(&mut moments);
+    (moments.iter().map(|moment| moment.time).collect(), found)
+}
+
+fn clock(capture: &Capture, options: &DecodeOptions, doubts: u64, runs: bool) -> Clock {
     Clock {
         mask: Width::W4.max(),
         direction: Direction::Up,
@@ -72,7 +89,7 @@ fn clock(capture: &Capture, options: &DecodeOptions, doubts: Doubts, runs: bool)
         #[allow(clippy::cast_precision_loss, reason = "no clock has 2^53 ticks in a second")]
         hz: options.hz.or_else(|| capture.cycles.map(|c| c as f64)),
         counts: if runs { Counts::Time } else { Counts::Nothing },
-        doubts: doubts.count(),
+        doubts,
         reason: "control events give the high word, for each processor".to_owned(),
     }
 }
@@ -139,6 +156,7 @@ struct Row {
     def: Option<DefId>,
     priority: Option<u16>,
     class: u16,
+    cpu: u8,
 }
 
 /// Goes over the events once, and keeps what later events depend on.
@@ -190,7 +208,7 @@ impl<'a> Builder<'a> {
         let before = self.threads.now(raw.cpu);
         self.learn(&raw, words, endian);
         let (context, interrupted, priority) = if is_exit { before } else { self.threads.now(raw.cpu) };
-        self.rows.push(Row { part, ticks: 0, context, interrupted, def, priority, class: raw.class });
+        self.rows.push(Row { part, ticks: 0, context, interrupted, def, priority, class: raw.class, cpu: raw.cpu });
     }
 
     /// Updates processes, threads and interrupts from an event.

@@ -3,6 +3,7 @@
 
 mod assemble;
 mod decode;
+mod doubts;
 mod info;
 mod kev;
 mod layout;

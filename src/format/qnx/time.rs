@@ -14,7 +14,7 @@ const HALF: u64 = 1 << 31;
 /// How far around the end of the low word an event may have been overtaken by the control event that reports it.
 const NEAR: u64 = 1 << 24;
 /// How far the clock of one processor can step back: an event is inserted behind those that interrupted it.
-const BACK: u64 = 1 << 20;
+pub(super) const BACK: u64 = 1 << 20;
 /// What is known of one processor's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cpu {

@@ -1,0 +1,181 @@
+//! Where a Cortex-M was interrupted: the exceptions on the way of a backtrace, and frames that may be of one.
+
+use super::{Backtrace, End, Origin, Unwinder};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Pushed, Registers};
+use crate::mem::Memory;
+
+/// An exception of a Cortex-M that a backtrace comes to the end of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Its number; `None` where it is not known.
+    pub exception: Option<u32>,
+    /// The value of `lr` that leads out of it.
+    pub exc_return: u64,
+    /// The main stack pointer as it began.
+    pub main_pointer: Addr,
+    /// Where the registers lie that it pushed; `None` where that is not known, or what lies there is none.
+    pub frame: Option<Addr>,
+    /// The registers of what it interrupted; without a frame those alone that a call keeps.
+    pub registers: Registers,
+}
+
+/// The bit of an EXC_RETURN: the frame is on the process stack.
+const PROCESS_STACK: u64 = 1 << 2;
+/// No floating-point registers are in the frame.
+const NO_FLOATS: u64 = 1 << 4;
+
+impl Exit {
+    /// True where what it pushed lies on the process stack: it came upon a thread.
+    #[must_use]
+    pub const fn is_on_process_stack(&self) -> bool {
+        self.exc_return & PROCESS_STACK != 0
+    }
+
+    /// True where the frame has room for floating-point registers.
+    #[must_use]
+    pub const fn has_floats(&self) -> bool {
+        self.exc_return & NO_FLOATS == 0
+    }
+}
+
+/// Where to look for what an exception pushed.
+pub struct Search<'a> {
+    /// The stack on which it may lie, from the lowest address at which it may begin.
+    pub on: Region,
+    /// The stacks of the thread that was interrupted.
+    pub stacks: &'a [Region],
+    /// The functions of which one has to be among the callers.
+    pub begins_in: &'a [Region],
+    /// Registers that the handler kept; as far as they are known.
+    pub kept: Registers,
+    /// Whether the frame has room for floating-point registers; `None` where that is not known.
+    pub floats: Option<bool>,
+    /// The exception is one that a call of a wrong address leads to.
+    pub wrong_call: bool,
+}
+
+/// What may be the frame of an exception.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it begins.
+    pub frame: Addr,
+    /// The registers of what was interrupted.
+    pub registers: Registers,
+    /// Its callers.
+    pub backtrace: Backtrace,
+}
+
+/// The most bytes of a stack that are looked at, from its end down.
+const MAX_BYTES: u64 = 64 << 10;
+/// The most places whose callers are looked for.
+const MAX_TRIED: usize = 64;
+/// The most candidates.
+const MAX_FOUND: usize = 3;
+/// So many bytes a frame pointer may lie above the stack pointer.
+const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
+/// `xpsr`: Thumb state.
+const THUMB: u64 = 1 << 24;
+/// Bytes of a frame without floating-point registers.
+const BASIC: u64 = 32;
+/// Bytes of the floating-point registers in one.
+const FLOATS: u64 = 72;
+
+impl Unwinder<'_> {
+    /// Frames on a stack that have a pc of the program, a status register of a thread, a return address in lr, and callers up
+    /// to the function in which the thread began. That which lies highest is the first: what an interrupt pushed that is
+    /// over lies below the stack pointer, and mostly lower than what was pushed last.
+    pub fn candidates(&self, search: &Search<'_>, memory: &mut dyn Memory) -> Vec<Candidate> {
+        let end = search.on.start.saturating_add(search.on.len);
+        let start = search.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
+        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return Vec::new() };
+        let Ok(bytes) = memory.read_bytes(start, len) else { return Vec::new() };
+        let (mut found, mut tried) = (Vec::new(), 0_usize);
+        let places: Vec<Addr> = (start..end).step_by(8).collect();
+        for at in places.into_iter().rev() {
+            let offset = at.checked_sub(start).and_then(|offset| usize::try_from(offset).ok()).unwrap_or_default();
+            let Some(pushed) = bytes.get(offset..).and_then(|rest| Pushed::of(rest, self.endian)) else { continue };
+            if !self.may_be_pushed(&pushed, search.wrong_call, memory) {
+                continue;
+            }
+            tried = tried.saturating_add(1);
+            if tried > MAX_TRIED || found.len() >= MAX_FOUND {
+                break;
+            }
+            found.extend(self.candidate(at, &pushed, search, memory));
+        }
+        // Words that are 0 look like a call of 0.
+        if found.iter().any(|candidate| self.is_in_code(candidate)) {
+            found.retain(|candidate| self.is_in_code(candidate));
+        }
+        found
+    }
+
+    fn is_in_code(&self, candidate: &Candidate) -> bool {
+        candidate.registers.pc().is_some_and(|pc| pc != 0 && self.code.holds(pc) == Some(true))
+    }
+
+    /// By the words alone.
+    fn may_be_pushed(&self, pushed: &Pushed, wrong_call: bool, memory: &mut dyn Memory) -> bool {
+        let returns = self.return_to(pushed.lr, memory).is_some();
+        let in_code = pushed.pc & 1 == 0 && self.code.holds(pushed.pc) == Some(true);
+        if pushed.is_of_thread() {
+            // A function that has saved its return address uses lr for anything.
+            return in_code || (wrong_call && returns);
+        }
+        wrong_call && pushed.has_lost_thumb() && returns
+    }
+
+    /// With the callers.
+    fn candidate(&self, at: Addr, pushed: &Pushed, search: &Search<'_>, memory: &mut dyn Memory) -> Option<Candidate> {
+        let sizes: &[u64] = match search.floats {
+            Some(true) => &[BASIC + FLOATS],
+            Some(false) => &[BASIC],
+            None => &[BASIC, BASIC + FLOATS],
+        };
+        sizes.iter().find_map(|size| {
+            let registers = pushed.registers(&search.kept, Some(at.checked_add(*size)?));
+            let backtrace = self.callers(pushed, &registers, search, memory)?;
+            Some(Candidate { frame: at, registers, backtrace })
+        })
+    }
+
+    /// The callers up to the thread's entry; `None` where they do not lead there.
+    fn callers(
+        &self,
+        pushed: &Pushed,
+        registers: &Registers,
+        search: &Search<'_>,
+        memory: &mut dyn Memory,
+    ) -> Option<Backtrace> {
+        let wrong = pushed.has_lost_thumb() || self.code.holds(pushed.pc) != Some(true);
+        let mut start = registers.clone();
+        if wrong {
+            start.set("pc", pushed.lr & !1);
+            start.set("xpsr", pushed.xpsr | THUMB);
+        }
+        let mut backtrace = self.backtrace(&start, search.stacks, memory);
+        // The frame pointer of Thumb code lies close above the stack pointer. Of a wrong one the callers do not fit.
+        for above in FRAME_POINTER {
+            if search.kept.get("r7").is_some() || ends(&backtrace) {
+                break;
+            }
+            registers.sp().map(|sp| start.set("r7", sp.wrapping_add(above)));
+            backtrace = self.backtrace(&start, search.stacks, memory);
+        }
+        if wrong {
+            let first = backtrace.frames.first_mut()?;
+            (first.is_next, first.origin) = (false, Origin::Found);
+            backtrace.frames.insert(0, super::Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers });
+        }
+        let begins = |frame: &super::Frame| search.begins_in.iter().any(|entry| entry.contains(frame.address()));
+        let entry = backtrace.frames.iter().position(begins)?;
+        let calls = backtrace.frames.get(..=entry).unwrap_or_default().iter().skip(if wrong { 2 } else { 1 });
+        (ends(&backtrace) && calls.into_iter().all(|frame| frame.origin == Origin::Cfi)).then_some(backtrace)
+    }
+}
+
+/// True where it is a thread's first function that has no caller.
+fn ends(backtrace: &Backtrace) -> bool {
+    matches!(backtrace.end, End::Entry | End::Outermost | End::NoCaller(_))
+}
