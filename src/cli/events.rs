@@ -127,11 +127,11 @@ impl Events {
     fn names(&self, catalogue: &mut Catalogue, diagnostics: &Diagnostics) -> Result<EventNames, Error> {
         let ids = || catalogue.user_ids().unwrap_or(0..=u32::MAX);
         let mut names = EventNames::open(&self.files, self.enums.clone(), self.elf.as_deref(), ids)?;
-        names.from_files(catalogue)?;
+        names.add_of_files(catalogue)?;
         if let Some(path) = &self.elf {
             let elf = Arc::new(session::open_elf(path)?);
             diagnostics.issues(session::cut_short(path, &elf).as_slice());
-            names.all_from_elf(&elf, catalogue)?;
+            names.add_all_of_elf(&elf, catalogue)?;
         }
         diagnostics.issues(names.issues());
         for how in names.sources().iter().filter(|_| self.user) {

@@ -230,39 +230,52 @@ fn run(
         }
         return;
     };
-    let why = match cpu.get("psp") {
-        None => "its own registers lie at PSP, which is not known (--reg psp=N)".to_owned(),
-        Some(psp) if !thread.holds(psp) && thread.stacks != Stacks::Unknown => {
-            format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack")
-        }
-        Some(psp) if psp & 3 != 0 => format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"),
-        Some(psp) => match Pushed::read(memory, psp, endian) {
-            Some(_) if not_written(above, cpu, psp).is_some() => {
-                format!(
-                    "its own registers may not lie at psp={psp:#x}: {}",
-                    not_written(above, cpu, psp).unwrap_or_default()
-                )
-            }
-            Some(pushed) if pushed.is_of_thread() || called_wrong_address(above, &pushed, stop) => {
-                let mut frame = pushed.registers(&Registers::new(Architecture::CortexM), None);
-                // It was pushed onto the thread's stack: that is where the thread's stack pointer is now.
-                if thread.holds(psp) {
-                    frame.set_from(Origin::Inferred, "sp", psp);
-                }
-                let from = match above {
-                    Above::Unknown => format!(", as what an exception pushes lies at psp={psp:#x}"),
-                    _ => String::new(),
-                };
-                return settle(thread, frame, &format!("interrupted by {by}{from}"));
-            }
-            Some(pushed) => format!(
-                "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {:#010x}, xPSR {:#010x}",
-                pushed.pc, pushed.xpsr
-            ),
-            None => format!("its own registers lie at PSP, but {psp:#x} cannot be read"),
-        },
+    match at_psp(thread, memory, stop, cpu, above, endian) {
+        Ok((frame, from)) => settle(thread, frame, &format!("interrupted by {by}{from}")),
+        Err(why) => thread.position.how = format!("interrupted by {by}; {why}"),
+    }
+}
+
+/// The registers that an exception pushed onto the stack of a thread, and what is inferred there; else why they are not known.
+fn at_psp(
+    thread: &Thread,
+    memory: &mut dyn Memory,
+    stop: &Stop,
+    cpu: &Registers,
+    above: &Above,
+    endian: Endian,
+) -> Result<(Registers, String), String> {
+    let Some(psp) = cpu.get("psp") else {
+        return Err("its own registers lie at PSP, which is not known (--reg psp=N)".to_owned());
     };
-    thread.position.how = format!("interrupted by {by}; {why}");
+    if !thread.holds(psp) && thread.stacks != Stacks::Unknown {
+        return Err(format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack"));
+    }
+    if psp & 3 != 0 {
+        return Err(format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"));
+    }
+    let Some(pushed) = Pushed::read(memory, psp, endian) else {
+        return Err(format!("its own registers lie at PSP, but {psp:#x} cannot be read"));
+    };
+    if let Some(why) = not_written(above, cpu, psp) {
+        return Err(format!("its own registers may not lie at psp={psp:#x}: {why}"));
+    }
+    if !pushed.is_of_thread() && !called_wrong_address(above, &pushed, stop) {
+        return Err(format!(
+            "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {:#010x}, xPSR {:#010x}",
+            pushed.pc, pushed.xpsr
+        ));
+    }
+    let mut frame = pushed.registers(&Registers::new(Architecture::CortexM), None);
+    // It was pushed onto the thread's stack: that is where the thread's stack pointer is now.
+    if thread.holds(psp) {
+        frame.set_from(Origin::Inferred, "sp", psp);
+    }
+    let from = match above {
+        Above::Unknown => format!(", as what an exception pushes lies at psp={psp:#x}"),
+        _ => String::new(),
+    };
+    Ok((frame, from))
 }
 
 /// Why what a fault pushed may not have been written, in words.

@@ -129,8 +129,11 @@ impl Program<'_> {
         let symbol = self.symbols.lookup(VERSION)?;
         let Constant::Text(ours) = constant(self.elf, symbol.address, self.load_offset) else { return None };
         let ours = String::from_utf8(ours).ok()?;
-        let there = version(memory, self.symbols)?;
-        (!there.starts_with(ours.get(..LONGEST).unwrap_or(&ours))).then_some((ours, there))
+        let bytes = memory.read_bytes(symbol.address, ours.len().min(LONGEST)).ok()?;
+        if ours.as_bytes().starts_with(&bytes) {
+            return None;
+        }
+        Some((ours, version(memory, self.symbols)?))
     }
 
     /// Compares the names of threads in memory with the ELF's constants. `None` where they cannot be compared: addresses

@@ -129,7 +129,7 @@ impl EventNames {
     ///
     /// # Errors
     /// [`Error`] where a file that was named gives the system's own ids another meaning.
-    pub fn from_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Error> {
+    pub fn add_of_files(&mut self, catalogue: &mut Catalogue) -> Result<(), Error> {
         self.sources.clear();
         for file in self.from_core.iter().chain(&self.beside) {
             match put(file, catalogue) {
@@ -152,7 +152,7 @@ impl EventNames {
     ///
     /// # Errors
     /// [`Error`] where an enumeration was chosen that is not there.
-    pub fn from_elf(
+    pub fn add_of_elf(
         &mut self,
         elf: Option<&Arc<Elf>>,
         trace: &Trace,
@@ -170,8 +170,8 @@ impl EventNames {
     /// The same without a trace: whatever the ELF calls events.
     ///
     /// # Errors
-    /// As [`EventNames::from_elf`].
-    pub fn all_from_elf(&mut self, elf: &Arc<Elf>, catalogue: &mut Catalogue) -> Result<bool, Error> {
+    /// As [`EventNames::add_of_elf`].
+    pub fn add_all_of_elf(&mut self, elf: &Arc<Elf>, catalogue: &mut Catalogue) -> Result<bool, Error> {
         let Some(ids) = catalogue.user_ids() else { return Ok(false) };
         self.put_elf(elf, &BTreeSet::new(), &ids, catalogue)
     }

@@ -122,7 +122,7 @@ impl Target<'_> {
             order
         } else if is_other_profile {
             Some("the core is of a Cortex-M, the ELF for another ARM".to_owned())
-        } else if let Some((ours, there)) = program.other_version(memory) {
+        } else if let Some((ours, there)) = self.info.other_version.get_or_init(|| program.other_version(memory)) {
             Some(format!("the kernel in memory is \"{there}\", that of the ELF \"{ours}\""))
         } else {
             let threads = program.foreign_threads(memory, trace);

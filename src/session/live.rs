@@ -90,7 +90,7 @@ impl Target<'_> {
         options: &DecodeOptions,
     ) -> Result<Trace, Error> {
         let mut trace = batch.capture.decode(catalogue, options)?;
-        if self.info.events.from_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, catalogue)? {
+        if self.info.events.add_of_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, catalogue)? {
             trace = batch.capture.decode(catalogue, options)?;
         }
         trace.interrupts = catalogue.interrupts(self.is_m_profile());

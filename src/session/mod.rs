@@ -173,9 +173,9 @@ impl Target<'_> {
         options: &DecodeOptions,
     ) -> Result<(Trace, Catalogue), Error> {
         let mut catalogue = capture.catalogue(names);
-        self.info.events.from_files(&mut catalogue)?;
+        self.info.events.add_of_files(&mut catalogue)?;
         let mut trace = capture.decode(&catalogue, options)?;
-        if self.info.events.from_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, &mut catalogue)? {
+        if self.info.events.add_of_elf(self.info.program.as_ref().map(ElfSymbols::elf), &trace, &mut catalogue)? {
             trace = capture.decode(&catalogue, options)?;
         }
         trace.issues.splice(0..0, self.issues.iter().chain(self.info.events.issues()).cloned());

@@ -1,7 +1,7 @@
 //! What was opened: memory, and all that is known of it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::code::Compared;
 use super::events::EventNames;
@@ -60,6 +60,8 @@ pub struct TargetInfo {
     pub(super) core: Arc<CoreNotes>,
     /// How much of the code in the memory of files is the ELF's.
     pub(super) code: Compared,
+    /// The version strings of the kernel in the ELF and in memory where they differ, once they were compared.
+    pub(super) other_version: OnceLock<Option<(String, String)>>,
     /// What the application calls its events.
     pub(super) events: EventNames,
     /// Bare trace buffers, oldest first.

@@ -1,5 +1,16 @@
 //! Crashes that were planted in the fixture firmware (`tests/firmware/crashes.c`): what is shown as the place of the crash is
 //! where the firmware says that it failed, or no place is shown as certain.
+#![cfg(all(unix, feature = "cli"))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test"
+)]
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -220,7 +231,7 @@ fn gdb_begins_at_the_crash_in_an_evidence_core_and_over_serve() {
             assert!(first.contains(&want), "{name}: {text}");
         }
         // Read again it shows the same.
-        let (before, after) = (threads(&words), threads(&[&words[0], &core]));
+        let (before, after) = (threads(&words), threads(&[words[0], &core]));
         assert_eq!(before.places, after.places, "{name}");
         assert_eq!(before.victim["at"], after.victim["at"], "{name}");
     }
