@@ -181,7 +181,7 @@ fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize)
     match frame {
         Some(Err(error)) => return Err(error.to_string()),
         _ if ended => "ended",
-        _ => "the processor is not known: give the ELF",
+        _ => "the processor is not known (give the ELF) or not supported",
     }
     .clone_into(&mut thread.position.how);
     Ok(())
