@@ -99,8 +99,8 @@ impl Interrupted {
 }
 
 /// The most bytes of the main stack that are looked at.
-const MAIN: u64 = 4096;
-/// They are read so many at a time: where the main stack ends is not known.
+const MAIN: usize = 4096;
+/// The fewest that are read at a time: where the main stack ends is not known.
 const STEP: usize = 64;
 /// The most frames on it.
 const MAX_ON_MAIN: usize = 3;
@@ -362,14 +362,7 @@ impl Look<'_> {
     fn on_main_stack(&self, memory: &mut dyn Memory) -> Option<Vec<(Addr, Pushed)>> {
         let sp = self.registers.sp().filter(|sp| !self.stacks.iter().any(|stack| stack.contains(*sp)))?;
         let start = sp.checked_add(7)? & !7;
-        let mut bytes = Vec::new();
-        for at in (start..start.checked_add(MAIN)?).step_by(STEP) {
-            let Ok(more) = memory.read_bytes(at, STEP) else { break };
-            bytes.extend_from_slice(&more);
-        }
-        if bytes.is_empty() {
-            return None;
-        }
+        let bytes = up_to(MAIN, start, memory)?;
         let frames = (start..).step_by(8).zip((0..bytes.len()).step_by(8)).filter_map(|(at, offset)| {
             let pushed = Pushed::of(bytes.get(offset..)?, self.unwinder.endian)?;
             let in_code = self.unwinder.code.holds(pushed.pc) != Some(false);
@@ -392,4 +385,21 @@ impl Look<'_> {
     fn called_wrong_address(&self, own: &Registers) -> bool {
         self.number.is_some_and(is_fault_of_state) && own.get("xpsr").is_some_and(|xpsr| xpsr & 0x1FF == 0)
     }
+}
+
+/// So many bytes, or those in front of the first that cannot be read; `None` where there are none. Over a link each read
+/// takes time, and mostly the first has all.
+fn up_to(most: usize, start: Addr, memory: &mut dyn Memory) -> Option<Vec<u8>> {
+    let (mut bytes, mut len) = (Vec::new(), most);
+    while len >= STEP {
+        let at = start.checked_add(bytes.len() as u64)?;
+        match memory.read_bytes(at, len) {
+            Ok(more) => bytes.extend_from_slice(&more),
+            Err(_) => len /= 2,
+        }
+        if bytes.len() >= most {
+            break;
+        }
+    }
+    (!bytes.is_empty()).then_some(bytes)
 }

@@ -92,6 +92,7 @@ impl Unwinder<'_> {
         let Ok(bytes) = memory.read_bytes(start, len) else { return Vec::new() };
         let (mut found, mut tried) = (Vec::new(), 0_usize);
         let places: Vec<Addr> = (start..end).step_by(8).collect();
+        self.read_calls(&bytes, search.wrong_call, memory);
         for at in places.into_iter().rev() {
             let offset = at.checked_sub(start).and_then(|offset| usize::try_from(offset).ok()).unwrap_or_default();
             let Some(pushed) = bytes.get(offset..).and_then(|rest| Pushed::of(rest, self.endian)) else { continue };
@@ -111,19 +112,32 @@ impl Unwinder<'_> {
         found
     }
 
+    /// Reads what lies before the return addresses that are looked at, in one batch: over a link each read takes time.
+    fn read_calls(&self, bytes: &[u8], wrong_call: bool, memory: &mut dyn Memory) {
+        let pushed = (0..bytes.len()).step_by(8).filter_map(|at| Pushed::of(bytes.get(at..)?, self.endian));
+        let asked = pushed.filter(|pushed| wrong_call && !self.is_placed(pushed));
+        let state = asked.filter(|pushed| pushed.is_of_thread() || pushed.has_lost_thumb());
+        let calls: Vec<(Addr, usize)> = state.filter_map(|pushed| self.call_before(pushed.lr)).collect();
+        drop(memory.read_batch(&calls));
+    }
+
+    /// True for what interrupted a thread within the program's code.
+    fn is_placed(&self, pushed: &Pushed) -> bool {
+        pushed.is_of_thread() && pushed.pc & 1 == 0 && self.code.holds(pushed.pc) == Some(true)
+    }
+
     fn is_in_code(&self, candidate: &Candidate) -> bool {
         candidate.registers.pc().is_some_and(|pc| pc != 0 && self.code.holds(pc) == Some(true))
     }
 
     /// By the words alone.
     fn may_be_pushed(&self, pushed: &Pushed, wrong_call: bool, memory: &mut dyn Memory) -> bool {
-        let returns = self.return_to(pushed.lr, memory).is_some();
-        let in_code = pushed.pc & 1 == 0 && self.code.holds(pushed.pc) == Some(true);
-        if pushed.is_of_thread() {
-            // A function that has saved its return address uses lr for anything.
-            return in_code || (wrong_call && returns);
+        // A function that has saved its return address uses lr for anything.
+        if self.is_placed(pushed) {
+            return true;
         }
-        wrong_call && pushed.has_lost_thumb() && returns
+        let may_be = pushed.is_of_thread() || pushed.has_lost_thumb();
+        wrong_call && may_be && self.return_to(pushed.lr, memory).is_some()
     }
 
     /// With the callers.

@@ -33,6 +33,12 @@ impl Walk<'_, '_> {
 }
 
 impl Unwinder<'_> {
+    /// Where the bytes lie that show whether a word is a return address.
+    pub(super) fn call_before(&self, word: u64) -> Option<(Addr, usize)> {
+        let pc = word & !1;
+        (self.code.holds(pc) == Some(true)).then(|| Some((pc.checked_sub(4)?, 4)))?
+    }
+
     /// The address that a word leads back to, where it follows a call in the program's code.
     pub(super) fn return_to(&self, word: u64, memory: &mut dyn Memory) -> Option<Addr> {
         let thumb = match self.architecture {
@@ -67,9 +73,12 @@ impl Code<'_> {
 
     /// True where the instruction before the address is a call.
     fn follows_call(mut self, architecture: Architecture, thumb: bool) -> bool {
-        let short =
-            if matches!(architecture, Architecture::X86 | Architecture::X86_64) { None } else { self.before(2) };
         let long = self.before(4);
+        let short = match architecture {
+            Architecture::X86 | Architecture::X86_64 => None,
+            // The upper half of the same bytes; where code begins there are no more than these.
+            _ => long.map(|word| word >> 16).or_else(|| self.before(2)),
+        };
         let is = |word: Option<u32>, test: fn(u32) -> bool| word.is_some_and(test);
         match architecture {
             // BLX register; BL or BLX immediate.

@@ -74,6 +74,9 @@ impl Frame {
     }
 }
 
+/// Bytes of a handler's stack that are read at once.
+const AHEAD: usize = 128;
+
 /// Why a backtrace ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
@@ -214,6 +217,9 @@ impl Unwinder<'_> {
         let Some(pc) = registers.pc() else {
             return (Backtrace { frames: Vec::new(), end: End::NoRegisters }, Vec::new());
         };
+        let main = cortex_m::main_stack(registers);
+        // Over a link each read takes time, and the frames of most handlers need less.
+        drop(main.map(|main| memory.read_bytes(main.start, AHEAD)));
         let walk = Walk {
             unwinder: *self,
             memory,
@@ -221,7 +227,7 @@ impl Unwinder<'_> {
             values: known.collect(),
             pc,
             is_next: true,
-            main: cortex_m::main_stack(registers),
+            main,
             inferred: false,
             frames: Vec::new(),
             exits: Vec::new(),

@@ -89,8 +89,8 @@ pub const CAPTURES: &[Capture] = &[
     ),
     capture("uia-stop.elf, RAM whole", "--elf {} uia-stop.ram.bin@0x20000000", "uia-stop.elf", Kind::Program)
         .says(STOP),
-    capture("qnx-ring.bin", "{}", "qnx-ring.bin", Kind::QnxRing),
-    capture("qnx.kev", "{}", "qnx.kev", Kind::QnxFile),
+    capture("qnx-ring.bin", "{}", "qnx-ring.bin", Kind::QnxRing).says(&[("stamps-step-back", "inferred", 4)]),
+    capture("qnx.kev", "{}", "qnx.kev", Kind::QnxFile).says(&[("stamps-step-back", "inferred", 4)]),
     capture(
         "UIA stop mode, 8 KiB",
         "--symbol ti_uia_loggers_LoggerStopMode_Object__table__V=0x20000010 \

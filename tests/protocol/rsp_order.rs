@@ -119,8 +119,9 @@ fn threads_greets_a_stub_once() {
         // Behind each flight, and between reads of one length in it: packets, and no round trips.
         assert!(stats.count("vMustReplyEmpty").saturating_mul(2) <= stats.reads(), "{stats:?}");
         assert!(stats.packets() <= stats.reads() + stats.count("vMustReplyEmpty") + 10, "{stats:?}");
-        // From the handshake on; on QEMU there were 97, one for each pointer of the kernel's lists.
-        assert!(stats.round_trips <= 13, "{stats:?}");
+        // From the handshake on; on QEMU there were 97, one for each pointer of the kernel's lists. In a fault handler, as on
+        // QEMU, three more find the crash: of the handler's stack, and of code in front of return addresses.
+        assert!(stats.round_trips <= 16, "{stats:?}");
         client.leave();
     }
 }
