@@ -192,19 +192,6 @@ fn an_insertion_that_was_cut_off_is_no_event() {
 }
 
 #[test]
-fn an_insertion_that_was_cut_off_soon_after_the_start_was_the_oldest_event() {
-    // As above, while the clock has counted little of its range: it might be one that reloads far below its mask.
-    let mut b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 1000, 10));
-    b.slots[8] = Entry::thread(BETA, 9, 5000, 1000 + 40 * 10, [40, 0, 0, 0]);
-    let t = decode(&b);
-    issue(&t, "insertion-in-progress");
-    assert_eq!((t.len(), t.events().next().unwrap().seq), (15, 1));
-    // It follows the newest event far later than others follow each other: nothing is decided.
-    b.slots[8] = Entry::thread(BETA, 9, 5000, 1000 + 40 * 10 + 500, [40, 0, 0, 0]);
-    assert!(decode(&b).issues.iter().all(|i| i.code != tx_trace::code::Code::InsertionInProgress));
-}
-
-#[test]
 fn a_disabled_trace_is_read_through_the_header() {
     let b = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(16, &steady(40, 0, 10));
     let t = decode_with(&b, &[("_tx_trace_buffer_current_ptr", 0)]);

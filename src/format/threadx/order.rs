@@ -353,28 +353,29 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
         return false;
     };
     let clock = rough_clock(slots.codec.mask, direction);
-    // A clock that reloads far below its mask may fall back anywhere, also here: then the slot has to follow the newest
-    // event as closely as other events follow each other.
-    let may_reload = [newest, here, oldest].into_iter().max().is_none_or(|most| most < slots.codec.mask >> 2);
-    let own = clock.step(newest, here);
+    // A clock that reloads far below its mask falls back anywhere: its stamps show nothing here.
+    if [newest, here, oldest].into_iter().max().is_none_or(|most| most < slots.codec.mask >> 2) {
+        return false;
+    }
     // In a whole ring the step from the newest back to the oldest is the large one.
-    if clock.step(here, oldest) <= slots.codec.mask >> 1 || own >= slots.codec.mask >> 6 || newest == here {
+    if clock.step(here, oldest) <= slots.codec.mask >> 1
+        || clock.step(newest, here) >= slots.codec.mask >> 6
+        || newest == here
+    {
         return false;
     }
     // One event shows as wrong only where all others follow each other closely.
-    let (mut elapsed, mut last, mut longest) = (0u64, oldest, 0u64);
+    let (mut elapsed, mut last) = (0u64, oldest);
     let order = (after..g.capacity).chain(0..current);
     for slot in order.filter(|slot| *slot != current) {
         let Some(stamp) = slots.stamp(slot) else { return false };
-        let step = clock.step(last, stamp);
-        longest = longest.max(step);
-        elapsed = elapsed.saturating_add(step);
+        elapsed = elapsed.saturating_add(clock.step(last, stamp));
         if elapsed > slots.codec.mask >> 2 {
             return false;
         }
         last = stamp;
     }
-    !may_reload || own <= longest
+    true
 }
 
 /// A range without those that are left out.
