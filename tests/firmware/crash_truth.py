@@ -1,12 +1,14 @@
-"""GDB commands for scripts/fixtures-crashes: what is true of a failure of crashes.c, from what the failing code noted."""
+"""GDB commands for scripts/fixtures-crashes: what is true of a failure, from what crashes.c noted."""
 
 import gdb
+
 
 def number(text):
     return int(gdb.parse_and_eval(text)) & 0xFFFFFFFF
 
+
 class CrashTruth(gdb.Command):
-    """crash-truth NAME PATH: what the failing code and the handler noted, and the registers at the stop."""
+    """crash-truth NAME PATH: what code and handler noted, and the registers at the stop."""
 
     def __init__(self):
         super().__init__("crash-truth", gdb.COMMAND_USER)
@@ -48,6 +50,7 @@ class CrashTruth(gdb.Command):
         with open(path, "w") as f:
             f.writelines("%s\t%s\n" % row for row in rows)
 
+
 class UntilTruth(gdb.Command):
     """Goes on to the instruction that fails, where no handler follows."""
 
@@ -60,6 +63,7 @@ class UntilTruth(gdb.Command):
                 return
             gdb.execute("stepi", to_string=True)
         raise gdb.GdbError("it does not come there")
+
 
 CrashTruth()
 UntilTruth()
