@@ -1,4 +1,4 @@
-"""GDB commands for scripts/fixtures-crashes: what is true of a failure, from what crashes.c noted."""
+"""GDB commands for scripts/fixtures-crashes: what is true of a failure, as crashes.c noted it."""
 
 import gdb
 
