@@ -10,7 +10,7 @@ use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level, Origin, Pushed, Registers, is_fault, is_fault_of_state};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::unwind::{Backtrace, End, Exit, Search, Unwinder};
+use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, main_stack_at};
 
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -362,7 +362,8 @@ impl Look<'_> {
     fn on_main_stack(&self, memory: &mut dyn Memory) -> Option<Vec<(Addr, Pushed)>> {
         let sp = self.registers.sp().filter(|sp| !self.stacks.iter().any(|stack| stack.contains(*sp)))?;
         let start = sp.checked_add(7)? & !7;
-        let bytes = up_to(MAIN, start, memory)?;
+        let main = main_stack_at(start)?;
+        let bytes = up_to(usize::try_from(main.len).unwrap_or(MAIN).min(MAIN), start, memory)?;
         let frames = (start..).step_by(8).zip((0..bytes.len()).step_by(8)).filter_map(|(at, offset)| {
             let pushed = Pushed::of(bytes.get(offset..)?, self.unwinder.endian)?;
             let in_code = self.unwinder.code.holds(pushed.pc) != Some(false);
@@ -397,9 +398,7 @@ fn up_to(most: usize, start: Addr, memory: &mut dyn Memory) -> Option<Vec<u8>> {
             Ok(more) => bytes.extend_from_slice(&more),
             Err(_) => len /= 2,
         }
-        if bytes.len() >= most {
-            break;
-        }
+        len = len.min(most.saturating_sub(bytes.len()));
     }
     (!bytes.is_empty()).then_some(bytes)
 }

@@ -63,7 +63,7 @@ fn cannot_open(error: &MapError) -> Error {
     Error::failed(Code::File, message, hint)
 }
 
-/// What to do with something that is there and has no size. A device may have no end, so nobody is told to copy all of it.
+/// What to do with something that is there and has no size. A device may have no end, so the hint is not to copy it whole.
 fn hint_for(what: &str, path: &Path) -> String {
     let path = path.display();
     match what {

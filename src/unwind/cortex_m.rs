@@ -50,8 +50,8 @@ pub(super) fn main_stack(registers: &Registers) -> Option<Region> {
     in_exception.then(|| main_stack_at(sp)).flatten()
 }
 
-/// The main stack from a stack pointer upwards.
-fn main_stack_at(sp: Addr) -> Option<Region> {
+/// The main stack from a stack pointer upwards: nothing of a device.
+pub fn main_stack_at(sp: Addr) -> Option<Region> {
     let memory = MEMORY.into_iter().find(|memory| memory.contains(sp))?;
     let rest = memory.len.checked_sub(memory.offset_of(sp)?)?;
     Some(Region { start: sp, len: rest.min(MAIN) })

@@ -7,6 +7,7 @@ mod cortex_m;
 mod exception;
 mod found;
 
+pub use cortex_m::main_stack_at;
 pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;
@@ -219,7 +220,8 @@ impl Unwinder<'_> {
         };
         let main = cortex_m::main_stack(registers);
         // Over a link each read takes time, and the frames of most handlers need less.
-        drop(main.map(|main| memory.read_bytes(main.start, AHEAD)));
+        let len = |main: Region| usize::try_from(main.len).unwrap_or(AHEAD).min(AHEAD);
+        drop(main.map(|main| memory.read_bytes(main.start, len(main))));
         let walk = Walk {
             unwinder: *self,
             memory,

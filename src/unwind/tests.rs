@@ -224,3 +224,11 @@ fn a_call_of_a_wrong_address_leads_back_by_the_link_register() {
 fn without_a_program_counter_there_is_no_backtrace() {
     assert_eq!(Board::new().backtrace(&[("sp", STACK.start)]), (Vec::new(), End::NoRegisters));
 }
+
+/// In front of a device's registers, bytes behind the end of the stack were read up to a fixed number: reading may change them.
+#[test]
+fn registers_of_devices_were_read_behind_the_main_stack() {
+    let len = |sp| main_stack_at(sp).map(|stack| stack.len);
+    assert_eq!((len(0x3FFF_FFC0), len(0x4000_0000), len(0xE000_ED00)), (Some(0x40), None, None));
+    assert_eq!(len(0x2000_7F00), Some(64 << 10));
+}
