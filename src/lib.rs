@@ -71,6 +71,8 @@ pub mod elf;
 #[cfg(feature = "internals")]
 pub mod error;
 #[cfg(feature = "internals")]
+pub mod explain;
+#[cfg(feature = "internals")]
 pub mod follow;
 #[cfg(feature = "internals")]
 pub mod format;
@@ -125,6 +127,8 @@ mod debugger;
 mod elf;
 #[cfg(not(feature = "internals"))]
 mod error;
+#[cfg(not(feature = "internals"))]
+mod explain;
 #[cfg(not(feature = "internals"))]
 mod follow;
 #[cfg(not(feature = "internals"))]

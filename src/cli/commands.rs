@@ -8,11 +8,12 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
 use super::options::{
-    Bridge, Control, Demo, Dump, Events, Follow, Gdb, Help, Last, List, Objects, Reports, Serve, Threads, Unfiltered,
+    Bridge, Control, Demo, Dump, Events, Explain, Follow, Gdb, Help, Last, List, Objects, Reports, Serve, Threads,
+    Unfiltered,
 };
 use super::read::Ask;
 use super::request::{self, Request};
-use super::{bridge, control, demo, dump, events, follow, gdb, help, serve, threads};
+use super::{bridge, control, demo, dump, events, explain, follow, gdb, help, serve, threads};
 use crate::analysis::Name;
 use crate::error::Error;
 use crate::output::Format;
@@ -154,6 +155,14 @@ pub static COMMANDS: &[Row] = &[
             options::<Threads>,
             |row, m| threads::request(row, take(m)?),
         )
+    },
+    Row {
+        group: Group::Target,
+        formats: Formats::Reports,
+        refuses: PREVIOUS,
+        ..read("explain", "What most likely went wrong, with the evidence", options::<Explain>, |row, m| {
+            explain::request(row, take(m)?)
+        })
     },
     report("profile", "Who had the processor, and for how long", &[Name::Profile]),
     report("stats", "Context switches, preemptions, suspensions, interrupts", &[Name::Stats]),

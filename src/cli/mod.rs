@@ -10,6 +10,7 @@ mod demo;
 mod diagnostics;
 mod dump;
 mod events;
+mod explain;
 mod follow;
 mod gdb;
 mod help;

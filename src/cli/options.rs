@@ -12,6 +12,7 @@ use super::events;
 use super::values::{self, Place, Rate};
 use crate::analysis::Name;
 use crate::catalogue::Names;
+use crate::explain::Confidence;
 use crate::format::Format as TraceFormat;
 use crate::mem::Region;
 use crate::output::{ExtraColumn, Format};
@@ -132,6 +133,30 @@ pub struct Threads {
     pub source: Source,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Options of `explain`.
+#[derive(Args)]
+pub struct Explain {
+    /// FILEs
+    #[arg(value_name = "FILE")]
+    pub words: Vec<OsString>,
+    /// Hints too, what was checked, and what is wrong with the source
+    #[arg(long)]
+    pub all: bool,
+    /// Exit code 1 where a finding is at least so sure: proven, likely or hint
+    #[arg(long, value_name = "HOW", value_parser = confidence)]
+    pub fail_on: Option<Confidence>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+fn confidence(text: &str) -> Result<Confidence, String> {
+    let all = [Confidence::Proven, Confidence::Likely, Confidence::Hint];
+    let found = all.into_iter().find(|confidence| confidence.name() == text);
+    found.ok_or_else(|| "it is proven, likely or hint".to_owned())
 }
 
 /// Options of the reports.

@@ -84,6 +84,8 @@ pub struct Kernel {
     pub execute: Vec<Addr>,
     /// By core: interrupts that are under way, or that the kernel has not started yet.
     pub system_state: Vec<u64>,
+    /// `_tx_thread_preempt_disable`: not 0 in the middle of a call of the kernel; `None` where it is not known.
+    pub preempt_disable: Option<u64>,
     /// The ELF is of another build: `current`, `execute` and `system_state` are not known.
     pub other_build: bool,
     /// All other objects, by kind, in the order of their creation.
@@ -131,6 +133,7 @@ impl Kernel {
             current: globals.each_core(memory, shape, "_tx_thread_current_ptr", shape.pointer),
             execute: globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer),
             system_state: globals.each_core(memory, shape, "_tx_thread_system_state", shape.word),
+            preempt_disable: globals.word(memory, shape, "_tx_thread_preempt_disable", Width::W4),
             other_build: false,
             objects: Vec::new(),
             processor: None,

@@ -20,7 +20,10 @@ use crate::trace::{Context, ContextKind, Event, Extra, Issue, Object, Trace};
 pub(super) const SCHEMA: u64 = 1;
 
 /// Writes one value as a line.
-pub(super) fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+///
+/// # Errors
+/// Where the writer fails.
+pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     line_with(&mut Vec::new(), out, value)
 }
 

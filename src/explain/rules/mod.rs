@@ -1,0 +1,30 @@
+//! The rules, causes before their symptoms.
+
+mod control_blocks;
+mod deadlock;
+mod inversion;
+mod owner_gone;
+mod queue_full;
+mod semaphore_leak;
+mod stacks;
+
+use super::graph::Graph;
+use super::{Case, Finding};
+
+/// One rule.
+pub struct Check {
+    /// What it looks at, in a few words.
+    pub what: &'static str,
+    pub(super) find: fn(&Case<'_>, &Graph) -> Vec<Finding>,
+}
+
+/// All of them.
+pub static CHECKS: &[Check] = &[
+    Check { what: "control blocks and their lists", find: control_blocks::find },
+    Check { what: "stacks", find: stacks::find },
+    Check { what: "waits in a circle", find: deadlock::find },
+    Check { what: "owners of locks that cannot go on", find: owner_gone::find },
+    Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
+    Check { what: "owners of locks that are kept from running", find: inversion::find },
+    Check { what: "full queues", find: queue_full::find },
+];
