@@ -7,6 +7,7 @@ use super::backtraces::{Threads, base, ours};
 use super::debuggers::session;
 use super::image::Image;
 use super::tools::{binary, installed, run};
+use crate::floats;
 use crate::support::machine::{Qemu, Scratch};
 
 /// What GDB prints of each frame. Frames of tail calls are left out: GDB adds them by what a caller can only have called, and
@@ -44,10 +45,21 @@ fn of_gdb(script: &str, elf: &str, core: &str) -> Threads {
     threads
 }
 
+/// The board, and the options of the compiler.
+const BUILDS: [(&str, &[&str]); 6] = [
+    ("mps2-an385", &["-mcpu=cortex-m3", "-O0"]),
+    ("mps2-an385", &["-mcpu=cortex-m3", "-O2"]),
+    ("mps2-an385", &["-mcpu=cortex-m3", "-Os"]),
+    ("mps2-an385", &["-mcpu=cortex-m3", "-O2", "-flto"]),
+    // With frames that have floating-point registers.
+    ("mps2-an386", &["-Og"]),
+    ("mps2-an386", &["-O2"]),
+];
+
 fn build(options: &[&str], elf: &str) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/firmware");
     let mut compiler = Command::new("arm-none-eabi-gcc");
-    compiler.current_dir(sources).args(options).args(["-std=gnu11", "-g", "-w", "-mcpu=cortex-m3", "-mthumb"]);
+    compiler.current_dir(sources).args(options).args(["-std=gnu11", "-g", "-w", "-mthumb"]);
     compiler.args(["-fno-strict-aliasing", "-ffreestanding", "-nostdlib", "-ffunction-sections", "-fdata-sections"]);
     compiler.args([
         "-Wl,--gc-sections",
@@ -62,6 +74,15 @@ fn build(options: &[&str], elf: &str) {
     assert_eq!(done.status, Some(0), "{options:?}: {}", done.err);
 }
 
+/// How many threads have floating-point registers in the frame that they left on their stack.
+fn saved_floats(files: &[&str]) -> usize {
+    let words = ["info", "registers", "d8"];
+    let image = Image::serve(files);
+    let remote = format!("target remote :{}", image.port);
+    let text = session(&[&remote, &format!("thread apply all -s {}", words.join(" ")), "detach"]);
+    text.lines().filter(|line| line.starts_with("d8 ") && !line.contains("<unavailable>")).count()
+}
+
 #[test]
 fn backtraces_of_optimized_programs_are_those_of_gdb() {
     if !installed(&["arm-none-eabi-gcc", "gdb-multiarch", "qemu-system-arm"]) {
@@ -71,10 +92,12 @@ fn backtraces_of_optimized_programs_are_those_of_gdb() {
     let path = |name| scratch.path(name).display().to_string();
     let script = path("frames.py");
     std::fs::write(&script, FRAMES).unwrap();
-    for options in [&["-O0"][..], &["-O2"], &["-Os"], &["-O2", "-flto"]] {
+    for (board, options) in BUILDS {
+        let floats = board == "mps2-an386";
+        let options = if floats { &[options, &floats::OPTIONS[..]].concat() } else { options };
         let (elf, core) = (path("built.elf"), path("built.core"));
         build(options, &elf);
-        let qemu = Qemu::dead(Path::new(&elf));
+        let qemu = Qemu::dead_on(board, Path::new(&elf));
         let remote = qemu.remote();
         let live = ours(&["--remote", &remote, &elf]);
         let dump = run(Command::new(binary()).args(["dump", "-o", &core, "--remote", &remote, &elf]));
@@ -84,5 +107,7 @@ fn backtraces_of_optimized_programs_are_those_of_gdb() {
         let want = of_gdb(&script, &elf, &core);
         assert_eq!(threads, want, "{options:?}");
         assert!(threads.iter().map(|(_, frames)| frames.len()).sum::<usize>() > 20, "{options:?}: {threads:?}");
+        let with_floats = saved_floats(&[&elf, &core]);
+        assert_eq!(with_floats > 2, floats, "{with_floats}");
     }
 }
