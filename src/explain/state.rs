@@ -103,18 +103,14 @@ pub struct Task {
 pub struct Tasks {
     /// Them.
     pub list: Vec<Task>,
-    /// True where events alone show them.
-    pub by_events: bool,
 }
 
 impl Tasks {
     /// Those of the kernel's memory, else those of the events.
     pub fn of(kernel: Option<&Kernel>, events: Option<&Events>) -> Self {
         match (kernel, events) {
-            (Some(kernel), _) => {
-                Self { list: kernel.threads.iter().map(|thread| in_memory(thread, kernel)).collect(), by_events: false }
-            }
-            (None, Some(events)) => Self { list: events.tasks(), by_events: true },
+            (Some(kernel), _) => Self { list: kernel.threads.iter().map(|thread| in_memory(thread, kernel)).collect() },
+            (None, Some(events)) => Self { list: events.tasks() },
             (None, None) => Self::default(),
         }
     }
@@ -147,12 +143,5 @@ fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
             sends: wait.kind == Kind::Queue && object.is_some_and(|queue| queue.get("available_storage") == Some(0)),
         }
     });
-    Task {
-        address: thread.address,
-        does,
-        priority: thread.priority,
-        wait,
-        runs: thread.run_count,
-        seq: None,
-    }
+    Task { address: thread.address, does, priority: thread.priority, wait, runs: thread.run_count, seq: None }
 }

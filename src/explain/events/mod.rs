@@ -7,7 +7,7 @@ mod tries;
 mod words;
 
 pub use interrupts::{Interrupt, Open};
-pub use objects::{Block, Given, Giver, One};
+pub use objects::{Block, Giver, One};
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::abi::Addr;
 use crate::analysis::{Name, ReportRequest, reports};
 use crate::catalogue::Catalogue;
-use crate::query::{Query, Select};
+use crate::query::{Filters, Query};
 use crate::report::{Cell, Report};
 use crate::trace::Trace;
 
@@ -78,7 +78,7 @@ pub struct Inversion {
 
 /// Those that are still on, of the report of inversions.
 pub fn inversions(trace: &Trace, catalogue: &Catalogue) -> Vec<Inversion> {
-    let Ok(query) = Query::new(trace, catalogue, &Select::default()) else { return Vec::new() };
+    let Ok(query) = Query::compile(&Filters::default(), trace, catalogue) else { return Vec::new() };
     let request = ReportRequest { names: vec![Name::Inversions], ..ReportRequest::default() };
     let made = reports(trace, catalogue, &query, &request).unwrap_or_default();
     made.iter().flat_map(|report| report.rows.iter().filter_map(|row| open(report, row))).collect()
@@ -105,10 +105,10 @@ fn open(report: &Report, row: &[Cell]) -> Option<Inversion> {
     Some(Inversion {
         waiter: address("waiter")?,
         owner: address("owner")?,
-        lock: address("mutex").or_else(|| address("lock"))?,
-        waited: ticks("ticks").or_else(|| ticks("waited"))?,
+        lock: address("mutex")?,
+        waited: ticks("ticks")?,
         culprit: address("culprit")?,
-        ran: ticks("culprit_ticks").or_else(|| ticks("culprit_ran"))?,
+        ran: ticks("culprit_ticks")?,
         priorities: (number("waiter_priority")?, number("owner_priority")?),
         from: number("from")?,
     })

@@ -43,7 +43,8 @@ impl Fields {
     /// The memory that is allocated or released; `None` where the event does not say.
     pub fn memory(&self, event: &Event, words: &[u64]) -> Option<Addr> {
         let word = self.places(event)?.memory?;
-        let is_doubtful = u32::try_from(word).ok().and_then(|n| event.doubtful.checked_shr(n)).is_none_or(|b| b & 1 != 0);
+        let is_doubtful =
+            u32::try_from(word).ok().and_then(|n| event.doubtful.checked_shr(n)).is_none_or(|b| b & 1 != 0);
         words.get(word).copied().filter(|address| *address != 0 && !is_doubtful)
     }
 
