@@ -29,11 +29,11 @@ pub(super) fn shows(thread: Addr, text: String, graph: &Graph) -> Evidence {
 /// That a thread waits, and for how long where events show that.
 pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph) -> Evidence {
     let forever = graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
-    let without = if forever { ", without a time-out" } else { "" };
+    let without = if forever { " without a time-out" } else { "" };
     let for_long = case.events.and_then(|events| {
         let activity = events.activity(thread)?;
         activity.since.filter(|_| events.has_clock)?;
-        Some(format!(", {} ticks of the trace's clock so far", events.lasts(thread)))
+        Some(format!(", for {} ticks so far", events.lasts(thread)))
     });
     let text =
         format!("{}: waits for {}{without}{}", case.label(thread), case.object(object), for_long.unwrap_or_default());
