@@ -10,6 +10,7 @@ mod crashes;
 mod examples;
 mod explain_halts;
 mod fault_registers;
+mod floats;
 mod follow;
 mod follow_openocd;
 mod follow_overrun;
