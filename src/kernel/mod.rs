@@ -98,6 +98,8 @@ pub struct Kernel {
     pub registers: Vec<Registers>,
     /// What was interrupted by the exceptions that CPUs are in, once it is known where the threads are.
     pub interrupted: Vec<Interrupted>,
+    /// The function of the start-up code that the CPU is in: the kernel is of the run before.
+    pub start_up: Option<String>,
     /// What went wrong.
     pub issues: Vec<Issue>,
     /// How many of the first issues are about lists that variables of the ELF lead to.
@@ -140,6 +142,7 @@ impl Kernel {
             cpus: Vec::new(),
             registers: Vec::new(),
             interrupted: Vec::new(),
+            start_up: None,
             issues,
             of_lists: 0,
             layout,
