@@ -12,5 +12,6 @@ mod report_latency;
 mod report_qnx;
 mod report_stats;
 mod report_waits;
+mod timeline;
 mod tracex_numbers;
 mod tracker;
