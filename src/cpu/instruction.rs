@@ -242,7 +242,10 @@ fn thumb_loop(pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
             Flow::To(to) if at >= pc && to <= pc && starts.contains(&to) => {
                 // Every instruction on the way round goes on to the next.
                 let inside = flows.iter().filter(|(place, _)| *place >= to);
-                return inside.into_iter().all(|(_, goes_on)| *goes_on).then_some(Loop { start: to, is_masked: masked });
+                return inside
+                    .into_iter()
+                    .all(|(_, goes_on)| *goes_on)
+                    .then_some(Loop { start: to, is_masked: masked });
             }
             Flow::To(_) | Flow::Leaves if at >= pc => return None,
             Flow::To(_) | Flow::Leaves => flows.push((at, false)),

@@ -154,7 +154,11 @@ struct Stopped<'a> {
 fn entries(kernel: Option<&Kernel>, symbols: &dyn Symbols, program: Option<&ElfSymbols>) -> Vec<Region> {
     // On ARM bit 0 of a function's address means Thumb state.
     let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
-    let never_ran = kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(|t| t.position.never_ran).filter_map(|t| t.position.pc);
+    let never_ran = kernel
+        .into_iter()
+        .flat_map(|kernel| &kernel.threads)
+        .filter(|t| t.position.never_ran)
+        .filter_map(|t| t.position.pc);
     let begins_at = |pc: Addr| symbols.function(pc).map(region).filter(|function| function.start == pc & !1);
     let start = program.map(|p| p.elf().width().moved(p.elf().entry(), p.load_offset()) & !1).filter(|at| *at != 0);
     let known = symbols.lookup(SHELL).map(region);

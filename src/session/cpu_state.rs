@@ -97,11 +97,18 @@ impl Target<'_> {
                 stop
             }
         };
-        let cores = kernel.map_or(stop.cpus.len(), |kernel| kernel.cpus.len());
-        // On a host there are the registers of all its threads.
-        let paired = cores == stop.cpus.len() || cores == 1 && stop.cpus.len() == 1;
-        let states = (0..cores).zip(&stop.cpus).filter(|_| paired);
-        Ok(states.map(|(core, registers)| self.cpu_state(core, registers, kernel, &stop)).collect())
+        let mut all = stop.cpus.clone();
+        let looks = |kernel: &Kernel| !kernel.interrupted.is_empty();
+        if all.is_empty() && kernel.is_some_and(looks) {
+            // Without registers the stacks alone show where an exception may have come.
+            all.extend(stop.frames.map(|frames| Registers::new(frames.architecture)));
+        }
+        // On a host there are the registers of all its threads. Without an ELF it is not known how many cores there are.
+        let cores = kernel.map_or(0, |kernel| kernel.cpus.len());
+        if cores > 0 && cores != all.len() {
+            return Ok(Vec::new());
+        }
+        Ok(all.iter().enumerate().map(|(core, registers)| self.cpu_state(core, registers, kernel, &stop)).collect())
     }
 
     fn cpu_state(&mut self, core: usize, registers: &Registers, kernel: Option<&Kernel>, stop: &Stop) -> CpuState {
@@ -260,10 +267,6 @@ impl Target<'_> {
             let word = |four: &[u8]| four.try_into().map_or(0, u32::from_le_bytes);
             bytes.chunks_exact(4).map(word).collect()
         };
-        Some(Interrupts {
-            priorities: priorities.to_vec(),
-            pending: words(&pending),
-            active: words(&active),
-        })
+        Some(Interrupts { priorities: priorities.to_vec(), pending: words(&pending), active: words(&active) })
     }
 }

@@ -59,7 +59,8 @@ impl Target<'_> {
         }
         let code = self.info.elf().map(|elf| CodeRanges::of(elf, self.load_offset().value)).unwrap_or_default();
         let pc = cpu.pc().filter(|pc| cpu.level() == Level::Thread && code.holds(*pc) == Some(true));
-        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false }))
+        let in_start_up = pc.is_some_and(|pc| self.is_first(&cpu, pc));
+        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false, in_start_up }))
     }
 
     /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt came upon it. `None` where the

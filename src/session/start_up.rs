@@ -18,7 +18,7 @@ impl Target<'_> {
         let first = self.first_functions(cpu)?;
         let pc = cpu.pc()?;
         let is_first = |at: u64| first.iter().any(|function| function.contains(at));
-        if is_first(pc & !1) {
+        if self.is_first(cpu, pc) {
             return Some(self.function_at(pc & !1));
         }
         // Over a link each read takes time.
@@ -36,6 +36,11 @@ impl Target<'_> {
         let in_kernel = |at: &u64| self.symbols().function(*at).is_some_and(|function| is_of_kernel(&function.name));
         let begins = frames.iter().any(|at| is_first(*at)) && !frames.iter().any(in_kernel);
         begins.then(|| self.function_at(pc & !1))
+    }
+
+    /// True where a program counter is in a function in which the program begins.
+    pub(super) fn is_first(&self, cpu: &Registers, pc: u64) -> bool {
+        self.first_functions(cpu).is_some_and(|all| all.iter().any(|function| function.contains(pc & !1)))
     }
 
     /// The functions in which the program begins; `None` where the CPU is in an exception, or is none of these processors.

@@ -172,8 +172,9 @@ impl Target<'_> {
         kernel.find_running(stop);
         kernel.place(self.memory.memory(), stop, &self.info.symbols);
         if kernel.may_be_interrupted() {
-            let found = self
-                .with_unwinder(Some(&kernel), |unwinder, memory, symbols| kernel.find_interrupted(memory, unwinder, symbols));
+            let found = self.with_unwinder(Some(&kernel), |unwinder, memory, symbols| {
+                kernel.find_interrupted(memory, unwinder, symbols)
+            });
             kernel.take_interrupted(found);
         }
         if stop.frames.map(|f| f.architecture) != before {

@@ -33,7 +33,6 @@ const PENDING: &[(&str, &[&str])] = &[
     ("wrong_mask", &["core", "ram", "ram and registers", "trace"]),
     ("livelock", &["core", "ram", "ram and registers", "trace"]),
     ("inversion", &["core", "ram", "ram and registers", "trace"]),
-    ("reset", &["core", "ram", "ram and registers", "trace"]),
     ("deadlock", &["trace"]),
     ("cycle", &["trace"]),
     ("queue_full", &["trace"]),

@@ -91,7 +91,13 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     if is_abort {
         words.push_str(&format!(": {}", status(esr & 0x3F)));
     }
-    let bit = FaultBit { register: "esr", name: format!("EC {own:#04x}"), words, current: None, kind: Some(kind(own, esr & 0x3F)) };
+    let bit = FaultBit {
+        register: "esr",
+        name: format!("EC {own:#04x}"),
+        words,
+        current: None,
+        kind: Some(kind(own, esr & 0x3F)),
+    };
     // FnV: far was not written.
     let has_address = is_abort && esr & 1 << 10 == 0 || own == 0x22;
     let address: Option<(Addr, &'static str)> = registers.get("far").filter(|_| has_address).map(|at| (at, "far"));

@@ -2,11 +2,16 @@
 
 mod control_blocks;
 mod deadlock;
+mod fault;
 mod inversion;
 mod owner_gone;
+mod place;
 mod queue_full;
+mod reset;
 mod semaphore_leak;
+mod stack_handler;
 mod stacks;
+mod stopped;
 
 use super::graph::Graph;
 use super::{Case, Finding};
@@ -20,6 +25,10 @@ pub struct Check {
 
 /// All of them.
 pub static CHECKS: &[Check] = &[
+    Check { what: "start-up code over the RAM of an older run", find: reset::find },
+    Check { what: "handlers of stacks that were used up", find: stack_handler::find },
+    Check { what: "faults", find: fault::find },
+    Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "waits in a circle", find: deadlock::find },
