@@ -94,18 +94,18 @@ struct Kind {
 }
 
 /// One CPU in a fault.
-struct Look<'a> {
+struct Look<'a, 'c> {
     cpu: &'a CpuState,
     cpus: &'a Cpus,
-    case: &'a Case<'a>,
+    case: &'a Case<'c>,
     fault: Option<Fault>,
     place: Option<&'a Place>,
     thread: Option<&'a Thread>,
     sure: Sure,
 }
 
-impl<'a> Look<'a> {
-    fn of(cpu: &'a CpuState, cpus: &'a Cpus, case: &'a Case<'a>) -> Option<Self> {
+impl<'a, 'c> Look<'a, 'c> {
+    fn of(cpu: &'a CpuState, cpus: &'a Cpus, case: &'a Case<'c>) -> Option<Self> {
         let fault = cpu.registers.fault();
         let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
         let runs = match cpu.registers.level() {
