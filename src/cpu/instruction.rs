@@ -263,7 +263,7 @@ fn flow(first: u16, second: u16, at: Addr) -> Flow {
             let sign = i64::from(first >> 10 & 1);
             let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
             let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
-            return jump((one(13) << 23 | one(11) << 22 | low) - (sign << 24));
+            return jump((one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24));
         }
         return match first {
             0xF380..=0xF38F if second & 0xFF00 == 0x8800 => match second & 0xFF {
@@ -281,11 +281,11 @@ fn flow(first: u16, second: u16, at: Addr) -> Flow {
         };
     }
     match first {
-        0xB672 | 0xB671 | 0xB673 => Flow::Masks,
-        0xB662 | 0xB661 | 0xB663 => Flow::Unmasks,
+        0xB671..=0xB673 => Flow::Masks,
+        0xB661..=0xB663 => Flow::Unmasks,
         0xE000..=0xE7FF => {
             let offset = i64::from(first & 0x7FF) << 1;
-            jump(if offset & 0x800 != 0 { offset - 0x1000 } else { offset })
+            jump(if offset & 0x800 != 0 { offset.wrapping_sub(0x1000) } else { offset })
         }
         // Conditional branches, IT blocks, calls of a register, pops of pc, writes of pc, supervisor calls.
         0xD000..=0xDFFF | 0xBF01..=0xBFFF if first & 0xFF0F != 0xBF00 => Flow::Leaves,

@@ -26,6 +26,13 @@ const ASSERTS: [&str; 8] = [
     "abort",
     "__stack_chk_fail",
 ];
+/// Registers in which file and line may be: as they were passed, and where compilers keep them.
+const ARGUMENTS: [(&str, &str); 8] =
+    [("r0", "r1"), ("r4", "r5"), ("r5", "r6"), ("r5", "r4"), ("r6", "r7"), ("a0", "a1"), ("s0", "s1"), ("x0", "x1")];
+/// The most bytes of a file's name.
+const NAME: u64 = 128;
+/// How names of source files end.
+const SOURCES: [&str; 7] = [".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s"];
 /// So many functions above it may be the one that was called where it failed.
 const NEAR: usize = 4;
 /// The functions of a backtrace that are named.
@@ -83,7 +90,7 @@ fn lockup(cpu: &CpuState, case: &Case<'_>) -> Finding {
 /// The function that was called where an assertion failed, among the innermost; its place among the callers.
 fn assert(cpu: &CpuState) -> Option<usize> {
     let names = cpu.functions.iter().take(NEAR).map(|function| function.name.as_deref().unwrap_or_default());
-    names.enumerate().filter(|(_, name)| ASSERTS.contains(name)).map(|(at, _)| at).last()
+    names.enumerate().filter(|(_, name)| ASSERTS.contains(name)).map(|(at, _)| at).next_back()
 }
 
 fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
@@ -98,11 +105,14 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     )];
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(cpu.in_loop.map(loop_evidence));
+    let said = arguments(cpu, case);
+    evidence.extend(said.iter().map(|(name, at, text)| Evidence::register(name, *at, text.clone())));
+    let said = said.map_or_else(String::new, |(_, _, text)| format!(" ({text})"));
     let thread = thread_of(cpu, case.kernel);
     let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
     Finding {
         code: Code::Assert,
-        claim: format!("an assertion failed in {at}{}", over(cpu, thread)),
+        claim: format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread)),
         confidence,
         detractors,
         evidence,
@@ -111,6 +121,20 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
         threads: thread.map(|thread| thread.address).into_iter().collect(),
         behind: Vec::new(),
     }
+}
+
+/// File and line of an assertion, where registers still hold the address of a file's name and, in the next one, a number: the
+/// register, its value, and what it says.
+fn arguments(cpu: &CpuState, case: &Case<'_>) -> Option<(&'static str, Addr, String)> {
+    ARGUMENTS.iter().find_map(|(name, line)| {
+        let (at, line) = (cpu.registers.get(name)?, cpu.registers.get(line)?);
+        let bytes = [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len))?;
+        let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
+        let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
+        let is_file = SOURCES.iter().any(|ending| text.ends_with(ending));
+        let file = text.rsplit(['/', '\\']).next().unwrap_or(text);
+        (is_file && (1..100_000).contains(&line)).then(|| (*name, at, format!("{file}:{line}")))
+    })
 }
 
 /// `, thread victim`, `, in exception 36 (IRQ 20)`.
