@@ -193,9 +193,23 @@ impl Stopped<'_> {
 
     fn unwind(&self, thread: &Thread, registers: &Registers, memory: &mut dyn Memory) -> Backtrace {
         let unwinder = Unwinder { architecture: registers.architecture(), ..*self.unwinder };
-        let stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
+        let mut stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
+        if thread.pthread.is_some() {
+            stacks.extend(registers.sp().and_then(|sp| system_stack(sp, memory)));
+        }
         unwinder.backtrace(registers, &stacks, memory)
     }
+}
+
+/// What is used of the stack of an operating system's thread: from its stack pointer to the end of the mapping.
+fn system_stack(sp: Addr, memory: &mut dyn Memory) -> Option<Region> {
+    /// Of a live process mappings are not known; Linux gives a thread no more than this.
+    const MOST: u64 = 8 << 20;
+    let left = match memory.regions() {
+        Some(mapped) => mapped.iter().find(|m| m.contains(sp)).and_then(|m| m.len.checked_sub(m.offset_of(sp)?))?,
+        None => MOST,
+    };
+    Some(Region { start: sp, len: left.min(MOST) })
 }
 
 /// The functions of one frame: those that were inlined first.

@@ -9,6 +9,7 @@ mod control;
 mod crashes;
 mod examples;
 mod fault_registers;
+mod floats;
 mod follow;
 mod follow_openocd;
 mod follow_overrun;
