@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::events;
 use super::values::{self, Place, Rate};
 use crate::analysis::Name;
+use crate::bridge::Mode;
 use crate::catalogue::Names;
 use crate::explain::Confidence;
 use crate::format::Format as TraceFormat;
@@ -250,6 +251,21 @@ impl ValueEnum for Leave {
     }
 }
 
+impl ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Auto, Self::On, Self::Off]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Auto => PossibleValue::new("auto")
+                .help("Where the ELF has ThreadX's symbols, and the stub shows no threads of an RTOS"),
+            Self::On => PossibleValue::new("on").help("Where the ELF has ThreadX's symbols, which it must have"),
+            Self::Off => PossibleValue::new("off").help("Never: every byte is forwarded as it is"),
+        })
+    }
+}
+
 /// Which events.
 #[derive(Args, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Filters")]
@@ -470,6 +486,12 @@ pub struct Bridge {
     /// End when the first debugger has gone
     #[arg(long)]
     pub once: bool,
+    /// Show ThreadX's threads to the debugger
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub threads: Mode,
+    /// Memory that may be read for them beside that of the program, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range)]
+    pub range: Vec<Region>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
