@@ -97,6 +97,8 @@ pub mod session;
 #[cfg(feature = "internals")]
 pub mod sym;
 #[cfg(feature = "internals")]
+pub mod timeline;
+#[cfg(feature = "internals")]
 pub mod trace;
 #[cfg(feature = "internals")]
 pub mod unwind;
@@ -153,6 +155,8 @@ mod serve;
 mod session;
 #[cfg(not(feature = "internals"))]
 mod sym;
+#[cfg(not(feature = "internals"))]
+mod timeline;
 #[cfg(not(feature = "internals"))]
 mod trace;
 #[cfg(not(feature = "internals"))]

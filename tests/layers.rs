@@ -25,7 +25,7 @@ const ORDER: &[&str] = &[
     "abi, bytes < elf < mem < sym < cpu < unwind < kernel < session",
     "report, trace < kernel",
     "catalogue, sym < format < session < follow, control",
-    "analysis, kernel, session < explain",
+    "analysis, kernel, session < explain < timeline < output",
     "output, explain < debugger < serve, bridge < cli < main",
     "follow, control < cli",
     "analysis, session < library",

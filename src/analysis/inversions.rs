@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::scope::Scope;
 use super::tracker::{Call, Change, ObjectNo, Span, Step, System, ThreadNo, Wait, Who};
 use super::{Changes, Making, Needs, Of};
+use crate::abi::Addr;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::report::Report;
@@ -35,8 +36,40 @@ const MAX_RAISED: usize = 4096;
 struct Cycle {
     /// The event that closed it.
     seq: u64,
+    /// Ticks of that event.
+    ticks: i64,
+    /// When one of its threads went on.
+    to: Option<Moment>,
     /// Who waits for which lock of whom.
     links: Vec<(ThreadNo, ObjectNo, ThreadNo)>,
+}
+
+/// An inversion as a stretch of time: for pictures. Threads and locks are addresses, as the trace stores them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inverted {
+    /// Who waits.
+    pub waiter: Addr,
+    /// The less urgent thread that has the lock.
+    pub owner: Addr,
+    /// The lock.
+    pub lock: Addr,
+    /// Of the threads that are less urgent than the waiter, and not the owner, the one that ran longest meanwhile.
+    pub culprit: Option<Addr>,
+    /// Ticks and event with which it began; `None` where that was before the first event.
+    pub from: Option<(i64, u64)>,
+    /// Ticks and event with which it ended; `None` where it goes on.
+    pub to: Option<(i64, u64)>,
+}
+
+/// Threads that wait for each other, as a stretch of time: for pictures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circle {
+    /// Who waits for which lock of the next one, the last for one of the first.
+    pub links: Vec<(Addr, Addr)>,
+    /// Ticks and event that closed it.
+    pub from: (i64, u64),
+    /// Ticks and event with which one of them went on; `None` where none did.
+    pub to: Option<(i64, u64)>,
 }
 
 /// What is counted over all inversions, listed or not.
@@ -151,6 +184,7 @@ impl Inversions {
             Change::Released { lock } => self.close_all(event, lock, End::Released, scope, system),
             Change::Deleted { object } => self.close_all(event, object, End::Deleted, scope, system),
             Change::Readied { thread, by, waited, call, .. } => {
+                self.opens(event, thread);
                 if let Some(waiting) = self.went_on(thread, system) {
                     let end = waited.map_or(End::GivenUp, |wait| wait.ending.into());
                     self.close(event, waiting.window, end, scope, system.catalogue);
@@ -159,6 +193,7 @@ impl Inversions {
                 }
             }
             Change::Ended { thread, .. } => {
+                self.opens(event, thread);
                 if let Some(waiting) = self.went_on(thread, system) {
                     self.close(event, waiting.window, End::Terminated, scope, system.catalogue);
                 }
@@ -197,7 +232,7 @@ impl Inversions {
         });
         self.settle(thread, system);
         if scope.inside {
-            self.closes(event.seq, thread);
+            self.closes(event, thread);
         }
     }
 
@@ -382,7 +417,7 @@ impl Inversions {
     }
 
     /// A thread begins to wait: where that closes a cycle, none of its threads can go on.
-    fn closes(&mut self, seq: u64, thread: ThreadNo) {
+    fn closes(&mut self, event: &Event, thread: ThreadNo) {
         let Some(owner) = self.waits.get(thread).and_then(|w| w.owner) else { return };
         let path = self.waits.path(owner);
         if !path.contains(&thread) {
@@ -401,13 +436,48 @@ impl Inversions {
             }
         }
         if self.cycles.len() < MAX_CYCLES {
-            self.cycles.push(Cycle { seq, links });
+            self.cycles.push(Cycle { seq: event.seq, ticks: event.ticks, to: None, links });
         } else {
             self.more_cycles += 1;
         }
     }
 
+    /// A thread goes on: the cycles that it is part of are open again.
+    fn opens(&mut self, event: &Event, thread: ThreadNo) {
+        let of_it = |c: &&mut Cycle| c.to.is_none() && c.links.iter().any(|(waiter, ..)| *waiter == thread);
+        self.cycles.iter_mut().filter(of_it).for_each(|cycle| cycle.to = Some(moment(event)));
+    }
+
+    /// What was found as stretches of time. At most so many as the report lists.
+    pub(super) fn marks(mut self, system: &System<'_>) -> (Vec<Inverted>, Vec<Circle>) {
+        let open = self.close_up(system).0;
+        let address = |no| system.thread(no).map_or(0, |thread| thread.address);
+        let pair = |moment: Moment| (moment.ticks, moment.seq);
+        let inverted = |window: &Window| Inverted {
+            waiter: address(window.waiter),
+            owner: address(window.owner),
+            lock: system.address(window.lock),
+            culprit: window.culprits.iter().max_by_key(|(_, ticks)| *ticks).map(|(no, _)| address(*no)),
+            from: window.from.map(pair),
+            to: window.to.map(|(to, _)| pair(to)),
+        };
+        let circle = |cycle: &Cycle| Circle {
+            links: cycle.links.iter().map(|(waiter, lock, _)| (address(*waiter), system.address(*lock))).collect(),
+            from: (cycle.ticks, cycle.seq),
+            to: cycle.to.map(pair),
+        };
+        let spans = self.done.iter().chain(&open).map(inverted).collect();
+        (spans, self.cycles.iter().map(circle).collect())
+    }
+
     fn rows_and_notes(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+        let (open, unjudged) = self.close_up(system);
+        self.unjudged += unjudged;
+        self.report(open, scope, system)
+    }
+
+    /// At the end of the trace: the windows that are still open, and how many of these cannot be judged.
+    fn close_up(&mut self, system: &System<'_>) -> (Vec<Window>, u64) {
         for window in std::mem::take(&mut self.closing) {
             self.file(window, system.catalogue);
         }
@@ -422,11 +492,10 @@ impl Inversions {
                 None => unjudged += 1,
             }
         }
-        self.unjudged += unjudged;
         if self.done.len() > MAX_ROWS {
             self.thin();
         }
-        self.report(open, scope, system)
+        (open, unjudged)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::report::Report;
 use crate::trace::{DefId, Event, Trace};
 
 pub use cells::share;
+pub use inversions::{Circle, Inverted};
 pub use last_states::{LastState, LastWait, Place};
 pub use outcome::{Outcome, Outcomes, Waker};
 pub use times::length;
@@ -309,6 +310,37 @@ impl<'a> Made<'a> {
         Ok(Self { reports, tracker, end })
     }
 
+    /// Looks at all events for inversions, and shows what the tracker finds to another consumer as well. The tracker has
+    /// then seen all changes and calls.
+    ///
+    /// # Errors
+    /// As [`Made::of`].
+    pub fn inversions(
+        trace: &'a Trace,
+        catalogue: &'a Catalogue,
+        query: &'a Query<'a>,
+        also: &mut impl Consumer,
+    ) -> Result<Self, Error> {
+        let request = ReportRequest { names: vec![Name::Inversions], ..ReportRequest::default() };
+        let of = Of { trace, catalogue, request: &request };
+        let mut both = Both { reports: Reports::new(Scope::new(trace, query), &of)?, also };
+        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
+        let mut end = i64::MIN;
+        trace.visit(|event| {
+            end = end.max(event.ticks);
+            tracker.event(event, &mut both);
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut both);
+        Ok(Self { reports: both.reports, tracker, end })
+    }
+
+    /// The inversions, and the threads that wait for each other, as stretches of time; nothing where they were asked for
+    /// before, or are not part of the request.
+    pub fn marks(&mut self) -> (Vec<Inverted>, Vec<Circle>) {
+        self.reports.inversions.take().map(|found| found.marks(self.tracker.system())).unwrap_or_default()
+    }
+
     /// A report of the request, with those that belong to it, each with so many rows at most; nothing where it was asked
     /// for before.
     pub fn report(&mut self, name: Name, most: usize) -> Vec<Report> {
@@ -333,6 +365,24 @@ impl<'a> Made<'a> {
     #[must_use]
     pub const fn system(&self) -> &System<'a> {
         self.tracker.system()
+    }
+}
+
+/// Reports, and somebody else who looks at the same.
+struct Both<'q, 'c, C> {
+    reports: Reports<'q>,
+    also: &'c mut C,
+}
+
+impl<C: Consumer> Consumer for Both<'_, '_, C> {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        self.reports.step(step, system);
+        self.also.step(step, system);
+    }
+
+    fn gap(&mut self) {
+        self.reports.gap();
+        self.also.gap();
     }
 }
 

@@ -1,5 +1,7 @@
 //! `explain`: the likely cause of a failure, with its evidence.
 
+mod page;
+
 use std::io::Write;
 
 use super::commands::Row;
@@ -15,15 +17,12 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{CHECKS, Case, Confidence, Events, Evidence, Explanation, Finding, Source, Trust};
+use crate::explain::{Case, Confidence, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
-use crate::output::{Part, Reader, ReportWriter, View, report_writer, write_line};
+use crate::output::{Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Target};
 use crate::trace::Issue;
-
-/// Findings that are printed without `--all`: what fits a screen.
-const MOST: usize = 3;
 
 /// What `explain` is asked.
 #[derive(Default)]
@@ -40,6 +39,8 @@ pub struct ExplainTask {
 struct Found {
     explanation: Explanation,
     loaded: Option<Loaded>,
+    /// Width of an address.
+    word: Width,
     issues: Vec<Issue>,
 }
 
@@ -93,14 +94,22 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         },
     };
     let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust: trust(target, kernel.as_ref()) };
+    let trust = trust(target, kernel.as_ref());
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
     let explanation = Explanation::of(&case);
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
         (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
         (None, None) => Vec::new(),
     };
-    Ok(Found { explanation, loaded, issues })
+    let word = match (&kernel, &loaded) {
+        (Some(kernel), _) => kernel.layout.shape.pointer,
+        (None, Some(loaded)) => loaded.trace.about.word,
+        (None, None) => Width::W4,
+    };
+    Ok(Found { explanation, loaded, word, issues })
 }
 
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Trust {
@@ -120,88 +129,35 @@ fn print(
     diagnostics: &Diagnostics,
 ) -> Result<Outcome, Error> {
     let format = output.format;
-    let findings = &found.explanation.findings;
     let options = sink.table_options(output);
-    if format.reader() == Reader::Program {
-        for (rank, finding) in (1u64..).zip(findings) {
-            write_line(&mut sink, &finding.row(rank))?;
-        }
+    let arm = target.elf().is_some_and(|elf| elf.machine() == Machine::ARM);
+    let names = SymbolNames::whole(target, arm);
+    let view = found.loaded.as_ref().map(|loaded| View {
+        trace: &loaded.trace,
+        catalogue: &loaded.catalogue,
+        names: &names,
+        source: target.name(),
+    });
+    let mut out = report_writer(format, &mut sink, &options, found.word, &names);
+    view.iter().try_for_each(|view| out.begin(view))?;
+    if format.has_issues() {
+        // Its lines of findings are not those of a report.
+        out.flush()?;
+        drop(out);
+        page::lines(&found.explanation, found.word, &mut sink)?;
+        out = report_writer(format, &mut sink, &options, found.word, &names);
+    } else if format.reader() == Reader::Program {
+        out.report(&page::table(&found.explanation))?;
     } else {
-        let arm = target.elf().is_some_and(|elf| elf.machine() == Machine::ARM);
-        let names = SymbolNames::whole(target, arm);
-        let mut writer = report_writer(format, &mut sink, &options, Width::W4, &names);
-        if let Some(loaded) = &found.loaded {
-            let view =
-                View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: target.name() };
-            writer.begin(&view)?;
-        }
-        document(&found.explanation, all, &mut *writer)?;
-        writer.finish(&[])?;
+        page::document(&found.explanation, all, &mut *out)?;
     }
+    out.finish(&found.issues)?;
+    drop(out);
     sink.finish()?;
-    if all {
+    if all && !format.has_issues() {
         diagnostics.issues_of_result(&found.issues);
     }
-    let met = fail_on.is_some_and(|least| findings.iter().any(|finding| finding.confidence >= least));
-    Ok(printing::outcome(if met { Outcome::NotFound } else { Outcome::Done }, &found.issues, output))
-}
-
-fn document(explanation: &Explanation, all: bool, out: &mut dyn ReportWriter) -> Result<(), Error> {
-    let shown = |(rank, finding): &(usize, &Finding)| all || finding.confidence > Confidence::Hint || *rank == 1;
-    let findings: Vec<(usize, &Finding)> = (1..).zip(&explanation.findings).filter(shown).collect();
-    out.part(&Part::Title(&headline(findings.first().map(|(_, finding)| *finding))))?;
-    for (rank, finding) in findings.iter().take(if all { usize::MAX } else { MOST }) {
-        section(*rank, finding, out)?;
-    }
-    if all {
-        let checks: Vec<String> = CHECKS.iter().map(|check| check.what.to_owned()).collect();
-        out.part(&Part::Section("Checked"))?;
-        out.part(&Part::Sentences(&checks))?;
-    }
-    let printed = if all { findings.len() } else { findings.len().min(MOST) };
-    let more = explanation.findings.len().saturating_sub(printed);
-    let mut last: Vec<String> = explanation.not_checked.iter().map(|what| format!("Not checked: {what}.")).collect();
-    if more > 0 {
-        last.push(format!("{more} more {}: --all", if more == 1 { "finding or hint" } else { "findings and hints" }));
-    }
-    if !last.is_empty() {
-        out.part(&Part::Section("Not shown"))?;
-        out.part(&Part::Sentences(&last))?;
-    }
-    out.part(&Part::End)?;
-    Ok(())
-}
-
-/// The first line.
-fn headline(first: Option<&Finding>) -> String {
-    match first {
-        Some(finding) if finding.confidence == Confidence::Hint => {
-            format!("No failure is certain; a hint: {}", finding.claim)
-        }
-        Some(finding) => format!("{}: {}", finding.code.name(), finding.claim),
-        None => "Nothing wrong found".to_owned(),
-    }
-}
-
-fn section(rank: usize, finding: &Finding, out: &mut dyn ReportWriter) -> Result<(), Error> {
-    out.part(&Part::Section(&format!("{rank}. {} ({})", finding.code.name(), finding.confidence.name())))?;
-    let mut lines = vec![format!("{}.", finding.claim)];
-    lines.extend(finding.detractors.iter().map(|against| format!("Against it: {against}.")));
-    lines.extend(finding.evidence.iter().map(evidence));
-    if !finding.explains.is_empty() {
-        lines.push(format!("It explains: {}.", finding.explains.join("; ")));
-    }
-    lines.push(format!("Next: {}.", finding.next));
-    out.part(&Part::Sentences(&lines))?;
-    Ok(())
-}
-
-fn evidence(evidence: &Evidence) -> String {
-    let Evidence { kind, seq, address, text } = evidence;
-    let place = match (kind, seq, address) {
-        (Source::Event, Some(seq), _) => format!("event {seq}"),
-        (_, _, Some(address)) => format!("{address:#x}"),
-        _ => "it".to_owned(),
-    };
-    format!("{place}: {text}")
+    let is_met = |least| found.explanation.findings.iter().any(|finding| finding.confidence >= least);
+    let outcome = if fail_on.is_some_and(is_met) { Outcome::NotFound } else { Outcome::Done };
+    Ok(printing::outcome(outcome, &found.issues, output))
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::abi::Addr;
+use crate::abi::{Addr, Width};
 
 /// What went wrong. The names are a contract with users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -71,6 +71,21 @@ pub enum Code {
 }
 
 impl Code {
+    /// True for what another failure of the same threads may cause: waits, and threads that do not run.
+    pub(super) const fn may_be_symptom(self) -> bool {
+        matches!(
+            self,
+            Self::PriorityInversion
+                | Self::Starvation
+                | Self::QueueFull
+                | Self::EventNeverSet
+                | Self::WrongEventMask
+                | Self::SemaphoreLeak
+                | Self::LockOwnerGone
+                | Self::PoolEmpty
+        )
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -141,47 +156,83 @@ pub enum Source {
     Event,
     /// A word in memory.
     Memory,
+    /// A register of the CPU.
+    Register,
     /// The bytes of a stack.
     Stack,
+    /// A place in the program: a function, with file and line where the ELF has them.
+    Symbol,
 }
 
 /// A piece of evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Where it is from.
     pub kind: Source,
     /// The event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// Where in memory.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hex")]
     pub address: Option<Addr>,
+    /// The name of a register or of what lies at the address. Hostile text: escape before printing.
+    pub symbol: Option<String>,
+    /// What is there.
+    pub value: Option<u64>,
     /// What it says. Hostile text: escape before printing.
     pub text: String,
 }
 
 impl Evidence {
+    const fn new(kind: Source, text: String) -> Self {
+        Self { kind, seq: None, address: None, symbol: None, value: None, text }
+    }
+
     /// A word in memory.
     #[must_use]
-    pub const fn memory(address: Addr, text: String) -> Self {
-        Self { kind: Source::Memory, seq: None, address: Some(address), text }
+    pub fn memory(address: Addr, text: String) -> Self {
+        Self { address: Some(address), ..Self::new(Source::Memory, text) }
     }
 
     /// The bytes of a stack.
     #[must_use]
-    pub const fn stack(address: Addr, text: String) -> Self {
-        Self { kind: Source::Stack, seq: None, address: Some(address), text }
+    pub fn stack(address: Addr, text: String) -> Self {
+        Self { address: Some(address), ..Self::new(Source::Stack, text) }
     }
 
     /// An event.
     #[must_use]
-    pub const fn event(seq: u64, text: String) -> Self {
-        Self { kind: Source::Event, seq: Some(seq), address: None, text }
+    pub fn event(seq: u64, text: String) -> Self {
+        Self { seq: Some(seq), ..Self::new(Source::Event, text) }
+    }
+
+    /// A register of the CPU.
+    #[must_use]
+    pub fn register(name: &str, value: u64, text: String) -> Self {
+        Self { symbol: Some(name.to_owned()), value: Some(value), ..Self::new(Source::Register, text) }
+    }
+
+    /// A place in the program.
+    #[must_use]
+    pub fn symbol(address: Addr, name: &str, text: String) -> Self {
+        Self { address: Some(address), symbol: Some(name.to_owned()), ..Self::new(Source::Symbol, text) }
+    }
+
+    /// The same with the word that is there.
+    #[must_use]
+    pub const fn holds(mut self, value: u64) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    /// The same with the name of what lies there.
+    #[must_use]
+    pub fn named(mut self, symbol: &str) -> Self {
+        self.symbol = Some(symbol.to_owned());
+        self
     }
 }
 
 /// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What.
     pub code: Code,
@@ -198,33 +249,61 @@ pub struct Finding {
     /// What to look at next.
     pub next: String,
     /// The threads that it is about.
-    #[serde(skip)]
     pub threads: Vec<Addr>,
     /// Threads that wait behind these: findings about them alone are symptoms of this one.
-    #[serde(skip)]
     pub behind: Vec<Addr>,
+}
+
+impl Finding {
+    /// Its line of JSON, with its place among all. `digits`: of an address and of a register.
+    #[must_use]
+    pub fn row(&self, rank: u64, digits: Width) -> FindingRow<'_> {
+        let hex = |value: u64| format!("{value:#0width$x}", width = digits.bytes().saturating_mul(2).saturating_add(2));
+        let row = |one: &'_ Evidence| EvidenceRow {
+            kind: one.kind,
+            seq: one.seq,
+            address: one.address.map(hex),
+            symbol: one.symbol.clone(),
+            value: one.value.map(hex),
+            text: one.text.clone(),
+        };
+        FindingRow {
+            rank,
+            code: self.code,
+            claim: &self.claim,
+            confidence: self.confidence,
+            detractors: &self.detractors,
+            evidence: self.evidence.iter().map(row).collect(),
+            explains: &self.explains,
+            next: &self.next,
+        }
+    }
 }
 
 /// A finding as a line of JSON.
 #[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "finding")]
 pub struct FindingRow<'f> {
-    r#type: &'static str,
     rank: u64,
-    #[serde(flatten)]
-    finding: &'f Finding,
+    code: Code,
+    claim: &'f str,
+    confidence: Confidence,
+    detractors: &'f [String],
+    evidence: Vec<EvidenceRow>,
+    explains: &'f [String],
+    next: &'f str,
 }
 
-impl Finding {
-    /// Its line of JSON, with its place among all.
-    #[must_use]
-    pub const fn row(&self, rank: u64) -> FindingRow<'_> {
-        FindingRow { r#type: "finding", rank, finding: self }
-    }
-}
-
-fn hex<S: serde::Serializer>(address: &Option<Addr>, to: S) -> Result<S::Ok, S::Error> {
-    match address {
-        Some(address) => to.collect_str(&format_args!("{address:#x}")),
-        None => to.serialize_none(),
-    }
+#[derive(Debug, Serialize)]
+struct EvidenceRow {
+    kind: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    text: String,
 }

@@ -21,6 +21,8 @@ pub enum Part<'a> {
     Facts(&'a [(&'static str, String)]),
     /// Sentences, one below the other.
     Sentences(&'a [String]),
+    /// A paragraph of its own.
+    Paragraph(&'a str),
     /// Lines as a terminal shows them, escaped already.
     Lines(&'a str),
     /// So many rows of the table above are left out, and the command that prints them all.
@@ -34,17 +36,20 @@ const GAP: usize = 2;
 
 /// Writes a part as text. `any`: something lies above, and a blank line is due.
 pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out: &mut dyn Write) -> io::Result<()> {
-    let bold = |text: &str| options.styles.text(Style::Bold, &escape(text));
+    let heads = |text: &str, out: &mut dyn Write| {
+        let lines = wrap(&escape(text), options.width);
+        lines.iter().try_for_each(|line| writeln!(out, "{}", options.styles.text(Style::Bold, line)))
+    };
     match part {
         Part::Title(title) => {
             *any = true;
-            writeln!(out, "{}", bold(title))
+            heads(title, out)
         }
         Part::Section(title) | Part::Folded(title) => {
             if std::mem::replace(any, false) {
                 writeln!(out)?;
             }
-            writeln!(out, "{}", bold(title))
+            heads(title, out)
         }
         Part::Facts(facts) => {
             if std::mem::replace(any, true) {
@@ -68,6 +73,12 @@ pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out:
                 }
             }
             Ok(())
+        }
+        Part::Paragraph(paragraph) => {
+            if std::mem::replace(any, true) {
+                writeln!(out)?;
+            }
+            wrap(&escape(paragraph), options.width).iter().try_for_each(|line| writeln!(out, "{line}"))
         }
         Part::Lines(lines) => {
             *any = true;

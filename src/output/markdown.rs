@@ -90,6 +90,7 @@ impl<W: Write> ReportWriter for MdReports<'_, W> {
             Part::Sentences(sentences) => {
                 sentences.iter().try_for_each(|sentence| writeln!(out, "- {}", line(sentence)))
             }
+            Part::Paragraph(paragraph) => writeln!(out, "{}", line(paragraph)),
             Part::Lines(lines) => {
                 let fence = fence(lines, 3);
                 writeln!(out, "{fence}text\n{lines}{fence}")

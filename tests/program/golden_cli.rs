@@ -173,7 +173,7 @@ fn threads_for_programs() {
 }
 
 /// Commands that print tables, with what they need; those that have goldens of their own at every width are not here.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 22] = [
     "show -1",
     "info",
     "objects",
@@ -181,6 +181,8 @@ const TABLES: [&str; 20] = [
     "threads",
     "threads --all",
     "threads --bt=control",
+    "explain",
+    "explain --all",
     "stats",
     "profile",
     "services",
@@ -253,6 +255,34 @@ fn follow_at_every_width() {
         all += &format!("$ tx-trace follow 12 {more}\n{text}\n");
     }
     compare("cli/follow.txt", &all);
+}
+
+#[test]
+fn explanations() {
+    let deadlock = "explain failure.elf failure-deadlock.core.gz";
+    let mut all: Vec<String> = ["", " --width 200", " --width 120", " --width 80", " --all --width 80"]
+        .map(|more| format!("{deadlock}{more}"))
+        .to_vec();
+    all.extend(["json", "csv", "md"].map(|format| format!("{deadlock} --format {format}")));
+    all.extend(["likely", "proven --format json", "sure"].map(|least| format!("{deadlock} --fail-on {least}")));
+    for source in [
+        "failure.elf failure-healthy.core.gz --fail-on hint",
+        "failure.elf failure-healthy.core.gz --format json",
+        "failure.elf failure-cycle.core.gz --width 80",
+        "failure.elf failure-quiet_overflow.core.gz --width 80",
+        "failure-other.elf failure-deadlock.core.gz",
+        "failure-deadlock.core.gz",
+        "cm3.ram.bin",
+        "cm3.trx",
+        "uia-stop.elf uia-stop.ram.bin",
+        "qnx.kev --format json",
+        "smp.elf smp.core",
+        "host.elf host.core",
+        "no-such-file",
+    ] {
+        all.push(format!("explain {source}"));
+    }
+    check("explain", &all);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support::golden::{data, updating};
 use crate::support::schema::{definitions, schema};
 
 /// A line of each type: its definition, the command that prints it, and what tells it from the others.
-const EXAMPLES: [(&str, &str, &str); 10] = [
+const EXAMPLES: [(&str, &str, &str); 11] = [
     ("trace", "last 1 --format json cm3.elf cm3.core", "\"type\":\"trace\""),
     ("object", "objects --format json cm3.elf cm3.core", "bus_mutex"),
     ("event", "last 8 --format json cm3.elf cm3.core", "\"seq\":252"),
@@ -21,6 +21,7 @@ const EXAMPLES: [(&str, &str, &str); 10] = [
     ("event", "last 1 --format json qnx-ring.bin", "\"type\":\"event\""),
     ("row_inversions", "inversions --format json cm3.elf cm3.core", "\"type\":\"row\""),
     ("note", "blocked --format json cm3.elf cm3.core", "\"type\":\"note\""),
+    ("finding", "explain --format json failure.elf failure-deadlock.core.gz", "\"type\":\"finding\""),
     ("issue", "last 1 --format json cm3.core", "\"type\":\"issue\""),
     ("error", "last --format json no-such-file", "\"type\":\"error\""),
     ("end", "last 1 --format json cm3.elf cm3.core", "\"type\":\"end\""),

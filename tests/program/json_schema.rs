@@ -23,7 +23,7 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Every command that has events or reports, except those for live targets.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "list",
     "last 3",
     "show 0 -1",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 12] = [
     "objects --use",
     "threads",
     "threads --bt",
+    "explain",
     "report",
     "report --tracex",
     "latency --every * --span isr_enter..isr_exit",

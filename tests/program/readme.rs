@@ -134,7 +134,7 @@ fn what_the_page_on_threads_says_is_so() {
 /// `tx-trace help COMMAND` prints them, behind two blanks.
 #[test]
 fn what_the_examples_say_is_so() {
-    says_what_is_so(&readme().with_file_name("docs/examples.md"), "page-examples", 17, Some(EXAMPLE));
+    says_what_is_so(&readme().with_file_name("docs/examples.md"), "page-examples", 18, Some(EXAMPLE));
 }
 
 /// Columns and lines of an example.

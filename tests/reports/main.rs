@@ -4,6 +4,7 @@
 mod support;
 
 mod columns_in_schema;
+mod explain_failures;
 mod lost_events;
 mod query_and_output;
 mod report_clock;
@@ -11,5 +12,6 @@ mod report_latency;
 mod report_qnx;
 mod report_stats;
 mod report_waits;
+mod timeline;
 mod tracex_numbers;
 mod tracker;

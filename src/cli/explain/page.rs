@@ -1,0 +1,139 @@
+//! How `explain` prints what it found.
+
+use crate::abi::Width;
+use crate::error::Error;
+use crate::explain::{CHECKS, Confidence, Evidence, Explanation, Finding, Source};
+use crate::output::{Part, ReportWriter, write_line};
+use crate::report::{Cell, Column, Kind, Report};
+
+/// Without `--all`: pieces of evidence, and symptoms; further findings. With these the answer fits a screen.
+const EVIDENCE: usize = 6;
+const FURTHER: usize = 3;
+
+/// The findings as lines of JSON.
+pub fn lines(explanation: &Explanation, word: Width, out: &mut dyn std::io::Write) -> Result<(), Error> {
+    for (rank, finding) in (1u64..).zip(&explanation.findings) {
+        write_line(out, &finding.row(rank, word))?;
+    }
+    Ok(())
+}
+
+/// The findings as rows of a table, for programs.
+pub fn table(explanation: &Explanation) -> Report {
+    const COLUMNS: [Column; 8] = [
+        Column::new("rank", Kind::Count),
+        Column::new("code", Kind::Text),
+        Column::new("claim", Kind::Text),
+        Column::new("confidence", Kind::Text),
+        Column::new("detractors", Kind::Text),
+        Column::new("evidence", Kind::Text),
+        Column::new("explains", Kind::Text),
+        Column::new("next", Kind::Text),
+    ];
+    let mut report = Report::new("finding", "Findings", COLUMNS);
+    let text = |text: &str| if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) };
+    report.rows = (1u64..)
+        .zip(&explanation.findings)
+        .map(|(rank, finding)| {
+            vec![
+                Cell::Count(rank),
+                text(finding.code.name()),
+                text(&finding.claim),
+                text(finding.confidence.name()),
+                text(&finding.detractors.join("; ")),
+                text(&finding.evidence.iter().map(evidence).collect::<Vec<_>>().join("; ")),
+                text(&finding.explains.join("; ")),
+                text(&finding.next),
+            ]
+        })
+        .collect();
+    report
+}
+
+/// The answer for people: the headline, what it rests on, further findings in a line each. `all`: every finding in full, and
+/// what was checked.
+pub fn document(explanation: &Explanation, all: bool, out: &mut dyn ReportWriter) -> Result<(), Error> {
+    let findings = &explanation.findings;
+    out.part(&Part::Title(&headline(findings)))?;
+    let in_full = if all { findings.len() } else { findings.len().min(1) };
+    let (first, rest) = findings.split_at_checked(in_full).unwrap_or_default();
+    for (rank, finding) in first.iter().enumerate() {
+        let claim = if rank == 0 { String::new() } else { format!(": {}", finding.claim) };
+        out.part(&Part::Section(&format!("{} ({}){claim}", finding.code.name(), finding.confidence.name())))?;
+        out.part(&Part::Sentences(&sentences(finding, all)))?;
+    }
+    let shown: Vec<String> = rest
+        .iter()
+        .filter(|finding| finding.confidence > Confidence::Hint)
+        .take(FURTHER)
+        .map(|finding| format!("{} ({}): {}.", finding.code.name(), finding.confidence.name(), finding.claim))
+        .collect();
+    if !shown.is_empty() {
+        out.part(&Part::Section("Also"))?;
+        out.part(&Part::Sentences(&shown))?;
+    }
+    if all {
+        let checks: Vec<String> = CHECKS.iter().map(|check| check.what.to_owned()).collect();
+        out.part(&Part::Section("Checked, in this order"))?;
+        out.part(&Part::Sentences(&checks))?;
+    }
+    let more = rest.len().saturating_sub(shown.len());
+    let mut last = Vec::new();
+    if more > 0 {
+        last.push(format!("{more} more {}: --all.", if more == 1 { "finding or hint" } else { "findings and hints" }));
+    }
+    if !explanation.not_checked.is_empty() {
+        last.push(format!("Not checked: {}.", explanation.not_checked.join("; ")));
+    }
+    if !last.is_empty() {
+        out.part(&Part::Paragraph(&last.join(" ")))?;
+    }
+    out.part(&Part::End)?;
+    Ok(())
+}
+
+/// The first line.
+pub fn headline(findings: &[Finding]) -> String {
+    match findings.first() {
+        Some(finding) if finding.confidence == Confidence::Hint => {
+            format!("No failure is certain. A hint: {}: {}", finding.code.name(), finding.claim)
+        }
+        Some(finding) => format!("{}: {}", finding.code.name(), finding.claim),
+        None => "Nothing wrong found".to_owned(),
+    }
+}
+
+/// What speaks for it and against it, and what to do next. The evidence may be long: without `all` its beginning.
+fn sentences(finding: &Finding, all: bool) -> Vec<String> {
+    let most = if all { usize::MAX } else { EVIDENCE };
+    let more =
+        |of: usize| if of > most { format!(" ({} more: --all)", of.saturating_sub(most)) } else { String::new() };
+    let mut lines: Vec<String> = finding.evidence.iter().take(most).map(evidence).collect();
+    if let Some(last) = lines.last_mut() {
+        last.push_str(&more(finding.evidence.len()));
+    }
+    if !finding.explains.is_empty() {
+        let some: Vec<&str> = finding.explains.iter().take(most).map(String::as_str).collect();
+        lines.push(format!("It explains: {}{}.", some.join("; "), more(finding.explains.len())));
+    }
+    if !finding.detractors.is_empty() {
+        lines.push(format!("Against it: {}.", finding.detractors.join("; ")));
+    }
+    lines.push(format!("Next: {}.", finding.next));
+    lines
+}
+
+/// `event 12: ...`, `0x20001234 (bus_mutex): ...`, `cfsr 0x8200: ...`.
+fn evidence(evidence: &Evidence) -> String {
+    let Evidence { kind, seq, address, symbol, value, text } = evidence;
+    let name = symbol.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
+    match (kind, seq, address, symbol) {
+        (Source::Event, Some(seq), _, _) => format!("event {seq}: {text}"),
+        (Source::Register, _, _, Some(register)) => match value {
+            Some(value) => format!("{register} {value:#x}: {text}"),
+            None => format!("{register}: {text}"),
+        },
+        (_, _, Some(address), _) => format!("{address:#x}{name}: {text}"),
+        _ => text.clone(),
+    }
+}

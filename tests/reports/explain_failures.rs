@@ -1,0 +1,171 @@
+//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`): the cause is its first
+//! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
+#![cfg(all(unix, feature = "cli"))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test"
+)]
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::support::machine::{Scratch, fixture, tx_trace};
+
+/// RAM of the machine: its start and length.
+const RAM: (usize, usize) = (0x2000_0000, 0x8000);
+
+/// What does not work yet: the way, and what `explain` is given.
+const PENDING: &[(&str, &[&str])] = &[("reset", &["core", "ram and registers"])];
+
+/// A row of `failures.tsv`.
+struct Way {
+    name: String,
+    code: String,
+    names: Vec<String>,
+    confidence: String,
+    by_trace: String,
+}
+
+fn ways() -> Vec<Way> {
+    let text = std::fs::read_to_string("tests/firmware/failures.tsv").unwrap();
+    let row = |line: &str| {
+        let [name, code, names, confidence, by_trace] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+        Way {
+            name: str::to_owned(name),
+            code: str::to_owned(code),
+            names: split(names),
+            confidence: str::to_owned(confidence),
+            by_trace: str::to_owned(by_trace),
+        }
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(row).collect()
+}
+
+fn split(names: &str) -> Vec<String> {
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The names of the other build: `PICK("first", "other")`.
+fn other(name: &str) -> String {
+    let source = std::fs::read_to_string("tests/firmware/failures.c").unwrap();
+    let of = |text: &str| text.split('"').nth(1).map(str::to_owned);
+    source.split(&format!("PICK(\"{name}\",")).nth(1).and_then(of).unwrap_or_else(|| name.to_owned())
+}
+
+fn word(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// What a core holds: its RAM as one image, and its registers as options.
+fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(core).unwrap()).read_to_end(&mut bytes).unwrap();
+    let (mut ram, mut registers) = (vec![0; RAM.1], Vec::new());
+    let (headers, count) = (word(&bytes, 28), word(&bytes, 44) & 0xFFFF);
+    for header in (0..count).map(|n| headers + 32 * n) {
+        let (at, address, len) = (word(&bytes, header + 4), word(&bytes, header + 8), word(&bytes, header + 16));
+        match word(&bytes, header) {
+            1 if (RAM.0..RAM.0 + RAM.1).contains(&address) => {
+                ram[address - RAM.0..address - RAM.0 + len].copy_from_slice(&bytes[at..at + len]);
+            }
+            // The first note: NT_PRSTATUS, of the owner CORE.
+            4 => {
+                let first = at + 20 + 72;
+                let names = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12"];
+                let all = names.into_iter().chain(["sp", "lr", "pc", "xpsr"]).enumerate();
+                registers = all.map(|(n, name)| format!("{name}={:#x}", word(&bytes, first + 4 * n))).collect();
+            }
+            _ => {}
+        }
+    }
+    (ram, registers)
+}
+
+/// The findings, the first first.
+fn explain(words: &[&str]) -> Vec<Value> {
+    let out = tx_trace(&[&["explain", "--format", "json"], words].concat());
+    let rows: Vec<Value> =
+        String::from_utf8(out.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.into_iter().filter(|row| row["type"] == "finding").collect()
+}
+
+fn rank(confidence: &str) -> usize {
+    ["hint", "likely", "proven"].iter().position(|name| *name == confidence).unwrap()
+}
+
+/// What is wrong with an answer; `least`: the least confidence.
+fn wrong(way: &Way, names: &[String], least: &str, findings: &[Value]) -> Option<String> {
+    let said = |finding: &Value| {
+        format!("{} ({}): {}", finding["code"], finding["confidence"], finding["claim"].as_str().unwrap_or_default())
+    };
+    if way.code == "-" {
+        return findings.iter().find(|finding| finding["confidence"] != "hint").map(said);
+    }
+    let Some(first) = findings.first() else { return Some("nothing".to_owned()) };
+    let text = first.to_string();
+    let missing: Vec<&String> = names.iter().filter(|name| !text.contains(name.as_str())).collect();
+    let confidence = first["confidence"].as_str().unwrap();
+    // The trace alone proves nothing; a hint is no more than a hint.
+    let sure = rank(confidence) >= rank(least) && (way.confidence == "hint") == (confidence == "hint");
+    (first["code"] != way.code.as_str() || !missing.is_empty() || !sure)
+        .then(|| format!("{}, not said: {missing:?}", said(first)))
+}
+
+/// Each way of one build, from everything that it can be known from.
+fn failing(prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<String> {
+    let scratch = Scratch::new("failures");
+    let elf = fixture(elf).display().to_string();
+    let mut failing = Vec::new();
+    for way in ways() {
+        let core = fixture(&format!("{prefix}{}.core.gz", way.name));
+        let (ram, registers) = parts(&core);
+        let [image, trx] = ["ram.bin", "trx"].map(|kind| scratch.path(&format!("{}.{kind}", way.name)));
+        std::fs::write(&image, ram).unwrap();
+        let (core, trx) = (core.display().to_string(), trx.display().to_string());
+        let image = format!("{}@{:#x}", image.display(), RAM.0);
+        let with: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair]).collect();
+        let names: Vec<String> = way.names.iter().map(|name| name_of(name)).collect();
+        let least = way.confidence.as_str();
+        let mut all = vec![
+            ("core", explain(&[&elf, &core]), names.clone(), least),
+            ("ram", explain(&[&elf, &image]), names.clone(), least),
+            ("ram and registers", explain(&[&[elf.as_str(), &image], with.as_slice()].concat()), names.clone(), least),
+        ];
+        if way.by_trace != "-" {
+            let out = tx_trace(&["dump", &elf, &core, "-o", &trx]);
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            let names = if way.by_trace == "=" { names } else { split(&way.by_trace) };
+            all.push(("trace", explain(&[&trx]), names, if least == "proven" { "likely" } else { least }));
+        }
+        for (from, findings, names, least) in all {
+            // Where the CPU is shows in its registers alone.
+            if way.code == "reset" && from == "ram"
+                || PENDING.iter().any(|(name, of)| way.name == *name && of.contains(&from))
+            {
+                continue;
+            }
+            failing
+                .extend(wrong(&way, &names, least, &findings).map(|why| format!("{prefix}{} {from}: {why}", way.name)));
+        }
+    }
+    failing
+}
+
+#[test]
+fn the_planted_failure_is_the_first_finding() {
+    let failing = failing("failure-", "failure.elf", &str::to_owned);
+    assert!(failing.is_empty(), "{}", failing.join("\n"));
+}
+
+#[test]
+fn another_build_with_other_names_gives_the_same_findings() {
+    let failing = failing("failure-other-", "failure-other.elf", &other);
+    assert!(failing.is_empty(), "{}", failing.join("\n"));
+}
