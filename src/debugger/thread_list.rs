@@ -29,7 +29,7 @@ pub struct Thread {
 }
 
 /// A thread in the list, its texts escaped.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ListedThread {
     /// Its number.
     pub id: usize,
@@ -64,7 +64,7 @@ impl ListedThread {
 const NO_PC: &str = "its position is not known: pc 0 is given, as GDB attaches to nothing without one";
 
 /// All that debuggers ask about threads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ThreadList {
     architecture: Option<Architecture>,
     endian: Endian,
@@ -100,6 +100,14 @@ impl ThreadList {
         let described = architecture.map_or_else(Vec::new, |a| described(a, &threads));
         let list = Self { architecture, endian, threads, described, selected: Cell::new(1) };
         list.begin();
+        list
+    }
+
+    /// The same with another number for what a CPU runs.
+    #[must_use]
+    pub fn renumbered(&self, cpu: usize, id: usize) -> Self {
+        let mut list = self.clone();
+        list.threads.iter_mut().filter(|thread| thread.cpu == Some(cpu)).for_each(|thread| thread.id = id);
         list
     }
 

@@ -15,6 +15,9 @@ use crate::rsp::packet::to_hex;
 const IDS: usize = 40;
 /// Bytes of a document in one packet, before they are escaped.
 const PIECE: usize = 480;
+/// Steps of a thread that does not run which are answered as done, one after the other: beside others that run, and alone.
+const STEPS: u32 = 1;
+const STEPS_ALONE: u32 = 2;
 /// The most breakpoints that are remembered.
 const MAX_BREAKPOINTS: usize = 4096;
 /// The most lines for the debugger's console that wait for a stop.
@@ -133,8 +136,8 @@ pub struct Translator {
     reported: Option<(usize, Option<usize>)>,
     /// The thread that the debugger steps.
     stepped: Option<usize>,
-    /// A step of a thread that does not run was answered, and nothing has run since.
-    refused: bool,
+    /// Steps of threads that do not run, which were answered as done since the target ran.
+    refused: u32,
     /// Lines for the debugger's console: it takes them only while the target runs.
     notes: Vec<String>,
     /// The same lines for the bridge's own terminal, which takes them at once.
@@ -165,7 +168,7 @@ impl Translator {
             resumed: None,
             reported: None,
             stepped: None,
-            refused: false,
+            refused: 0,
             notes: Vec::new(),
             lines: Vec::new(),
             ran: false,
@@ -270,6 +273,18 @@ impl Translator {
         }
     }
 
+    /// All threads. A CPU keeps the number under which its stop was reported: a debugger whose thread is gone could not even let
+    /// the target run.
+    fn listing(&self, look: &mut dyn Look) -> Rc<Listing> {
+        let list = look.list();
+        match self.reported {
+            Some((id, Some(cpu))) if list.threads.thread(id).is_none() => {
+                Rc::new(Listing { threads: list.threads.renumbered(cpu, id), remark: list.remark.clone() })
+            }
+            _ => list,
+        }
+    }
+
     /// Lets the stub's next packet be about the CPU of the thread that is selected; memory is the same for all others.
     fn aim(&self, look: &mut dyn Look) {
         if self.cpus().len() > 1 {
@@ -290,7 +305,7 @@ impl Translator {
         {
             return Ok(cpu);
         }
-        look.list().threads.thread(id).map(|thread| thread.cpu).ok_or(())
+        self.listing(look).threads.thread(id).map(|thread| thread.cpu).ok_or(())
     }
 
     fn choose(&mut self, text: &str, look: &mut dyn Look) -> Todo {
@@ -301,6 +316,8 @@ impl Translator {
         let id = match Which::parse(id) {
             Some(Which::One(id)) => {
                 if self.cpu_of(id, look).is_err() {
+                    // GDB does not look at this answer: what it asks next must fail too.
+                    self.selected = Some(id).filter(|_| operation == "g").or(self.selected);
                     return answer(NO_THREAD);
                 }
                 Some(id)
@@ -333,7 +350,7 @@ impl Translator {
         let Some(id) = self.chosen() else { return Subject::Cpu(Some(0)) };
         match self.cpu_of(id, look) {
             Ok(Some(cpu)) => Subject::Cpu(Some(cpu)),
-            Ok(None) => Subject::Saved(look.list(), id),
+            Ok(None) => Subject::Saved(self.listing(look), id),
             Err(()) => Subject::Gone,
         }
     }
@@ -396,7 +413,7 @@ impl Translator {
     /// The target runs on: nothing that was read counts any more.
     fn runs(&mut self, look: &mut dyn Look) {
         look.forget(Forget::Stop);
-        (self.stepped, self.refused, self.selected, self.ran) = (None, false, None, true);
+        (self.stepped, self.refused, self.selected, self.ran) = (None, 0, None, true);
         self.rest.clear();
         self.document.clear();
     }
@@ -409,7 +426,7 @@ impl Translator {
         if let Some(id) = id.filter(|_| text.starts_with(['s', 'S'])) {
             match self.cpu_of(id, look) {
                 Ok(Some(cpu)) => look.select(cpu),
-                Ok(None) => return self.refuse_step(id, look),
+                Ok(None) => return self.refuse_step(id, STEPS, look),
                 Err(()) => return answer(NO_THREAD),
             }
             self.runs(look);
@@ -442,23 +459,26 @@ impl Translator {
                 self.stepped = stepped;
                 Todo::Instead(packet.into_bytes())
             }
-            Resume::Suspended(id) => self.refuse_step(id, look),
+            Resume::Suspended(id) => {
+                let alone = !actions.contains(';');
+                self.refuse_step(id, if alone { STEPS_ALONE } else { STEPS }, look)
+            }
             Resume::NotUnderstood => answer(NO_THREAD),
         }
     }
 
-    /// A thread that no CPU runs stays where it is. Once that looks like a step that is done: a debugger that wants to get over
-    /// a breakpoint goes on. One that steps again and again towards another line would never end: the second time no signal
-    /// says that a step is done.
-    fn refuse_step(&mut self, id: usize, look: &mut dyn Look) -> Todo {
-        let list = look.list();
+    /// A thread that no CPU runs stays where it is. That looks like a step that is done, so that a debugger which wants to get
+    /// over a breakpoint (it steps the thread alone) goes on. One that steps again and again towards another line would never
+    /// end: after `most` steps no signal says that a step is done.
+    fn refuse_step(&mut self, id: usize, most: u32, look: &mut dyn Look) -> Todo {
+        let list = self.listing(look);
         let Some(thread) = list.threads.thread(id) else { return answer(NO_THREAD) };
-        let signal = if std::mem::replace(&mut self.refused, true) { 0 } else { 5 };
+        let (signal, refused) = if self.refused < most { (5, self.refused.saturating_add(1)) } else { (0, 0) };
         let line = format!(
             "{} does not run ({}): it stays where it is until the kernel lets it run",
             thread.name, thread.extra
         );
-        (self.reported, self.selected) = (Some((id, None)), None);
+        (self.reported, self.selected, self.refused) = (Some((id, None)), None, refused);
         let stop = format!("T{signal:02x}thread:{}{id:x};", self.process);
         Todo::Answer(vec![console(&line), stop.into_bytes()])
     }
@@ -494,23 +514,23 @@ impl Translator {
     fn about_threads(&mut self, text: &str, look: &mut dyn Look) -> Vec<u8> {
         if let Some(window) = text.strip_prefix("qXfer:threads:read::") {
             if window.starts_with("0,") || self.document.is_empty() {
-                self.document = threads_xml(&look.list().threads, &self.process);
+                self.document = threads_xml(&self.listing(look).threads, &self.process);
             }
             return piece(&self.document, window, PIECE);
         }
         if let Some(id) = text.strip_prefix("qThreadExtraInfo,") {
-            let list = look.list();
+            let list = self.listing(look);
             let thread = ids::plain(id).and_then(|id| list.threads.thread(id));
             return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| to_hex(described(thread).as_bytes()));
         }
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
-            let list = look.list();
+            let list = self.listing(look);
             let thread = ids::plain(id).and_then(|id| list.threads.thread(id));
             return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| self.stop_info(thread));
         }
         match text {
             "qfThreadInfo" => {
-                self.rest = look.list().threads.threads().iter().map(|thread| thread.id).rev().collect();
+                self.rest = self.listing(look).threads.threads().iter().map(|thread| thread.id).rev().collect();
                 self.more_ids()
             }
             "qsThreadInfo" => self.more_ids(),
@@ -518,7 +538,7 @@ impl Translator {
                 Some((id, _)) => format!("QC{}{id:x}", self.process).into_bytes(),
                 None => format!("QC{}{:x}", self.process, look.stopped(0).id).into_bytes(),
             },
-            "jThreadsInfo" => threads_json(&look.list().threads).into_bytes(),
+            "jThreadsInfo" => threads_json(&self.listing(look).threads).into_bytes(),
             _ => Vec::new(),
         }
     }
@@ -592,7 +612,7 @@ impl Translator {
         // The step let the kernel switch: the thread that was stepped is where it was left.
         let has_frame = |thread: &ListedThread| thread.registers().is_some_and(|registers| registers.pc().is_some());
         let is_left = |thread: &ListedThread| thread.cpu.is_none() && has_frame(thread);
-        let left = stepped.filter(|id| look.list().threads.thread(*id).is_some_and(is_left));
+        let left = stepped.filter(|id| self.listing(look).threads.thread(*id).is_some_and(is_left));
         let reported = left.map_or((stopped.id, Some(cpu)), |id| (id, None));
         (self.reported, self.selected) = (Some(reported), None);
         let remark = look.remark();
