@@ -2,6 +2,7 @@
 
 mod guard;
 mod ids;
+mod look;
 mod reader;
 mod resume;
 mod stop_reply;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::guard::{Allowed, Guarded};
 use super::ids;
-use super::translator::{Begun, Forget, Listing, Look, Stopped};
+use super::look::{Begun, Forget, Listing, Look, Stopped};
 use crate::abi::Addr;
 use crate::cpu::{self, CodeRanges, Frames, Registers};
 use crate::debugger::{ListedThread, ThreadList, runs_on, while_it_stops, without_kernel};

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::super::translator::{Answered, Begun, Forget, Listing, Look, Stopped, Todo, Translator};
+use super::super::look::{Begun, Forget, Listing, Look, Stopped};
+use super::super::translator::{Answered, Todo, Translator};
 use crate::abi::Endian;
 use crate::cpu::{Architecture, Registers};
 use crate::debugger::{ListedThread, Thread, ThreadList};
