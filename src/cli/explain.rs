@@ -17,7 +17,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{Case, Confidence, Events, Explanation, Trust};
+use crate::explain::{Case, Confidence, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
@@ -95,7 +95,10 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         },
     };
     let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust: trust(target, kernel.as_ref()) };
+    let trust = trust(target, kernel.as_ref());
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
     let explanation = Explanation::of(&case);
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
