@@ -17,11 +17,12 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{Case, Confidence, Events, Explanation, Trust};
+use crate::explain::{Case, Confidence, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Target};
+use crate::timeline::Noted;
 use crate::trace::Issue;
 
 /// What `explain` is asked.
@@ -94,7 +95,10 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         },
     };
     let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust: trust(target, kernel.as_ref()) };
+    let trust = trust(target, kernel.as_ref());
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
     let explanation = Explanation::of(&case);
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
@@ -107,6 +111,26 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         (None, None) => Width::W4,
     };
     Ok(Found { explanation, loaded, word, issues })
+}
+
+/// What a picture marks: the findings that are more than hints. The trace's issues stay as they are.
+pub fn noted(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Vec<Noted>, Error> {
+    let issues = loaded.trace.issues.clone();
+    let kernel = threads::beside(target, &mut loaded.trace)?;
+    loaded.trace.issues = issues;
+    let events = Events::of(&loaded.trace, &loaded.catalogue);
+    let trust = trust(target, kernel.as_ref());
+    let explanation = Explanation::of(&Case { kernel: kernel.as_ref(), events: Some(&events), trust });
+    let mask = loaded.trace.about.word.max();
+    let sure = explanation.findings.into_iter().filter(|finding| finding.confidence > Confidence::Hint);
+    Ok(sure
+        .map(|finding| Noted {
+            code: finding.code.name(),
+            claim: finding.claim,
+            events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
+            threads: finding.threads.iter().map(|thread| thread & mask).collect(),
+        })
+        .collect())
 }
 
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Trust {

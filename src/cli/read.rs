@@ -153,10 +153,9 @@ impl Reader<'_, '_> {
                 Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
             }
             Ask::Last(amount) => {
+                self.target.want_interrupted();
                 let loaded = self.newest(*amount)?;
-                // Registers of a live target are one more round trip while it is halted: `threads` and `report` ask for them.
-                let is_live = self.target.is_live();
-                let stopped = if is_live { None } else { self.target.interrupted(&loaded)? };
+                let stopped = self.target.interrupted_as_read(&loaded)?;
                 Answer { stopped, ..loaded.into() }
             }
             Ask::Show(positions) => self.positions(positions)?.into(),

@@ -71,6 +71,21 @@ pub enum Code {
 }
 
 impl Code {
+    /// True for what another failure of the same threads may cause: waits, and threads that do not run.
+    pub(super) const fn may_be_symptom(self) -> bool {
+        matches!(
+            self,
+            Self::PriorityInversion
+                | Self::Starvation
+                | Self::QueueFull
+                | Self::EventNeverSet
+                | Self::WrongEventMask
+                | Self::SemaphoreLeak
+                | Self::LockOwnerGone
+                | Self::PoolEmpty
+        )
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {

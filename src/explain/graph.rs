@@ -1,8 +1,10 @@
 //! Who waits for whom.
 
 use super::Case;
+use super::events::Giver;
+use super::state::{Task, Tasks, Wait};
 use crate::abi::Addr;
-use crate::kernel::{Kernel, Kind, Thread};
+use crate::kernel::Kind;
 
 /// A thread that waits for what another has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,18 +21,25 @@ pub struct Edge {
     pub is_timed: bool,
 }
 
-/// The waits of one moment: at most one for each thread.
+/// The threads of one moment, and their waits: at most one for each.
 #[derive(Debug, Default)]
 pub struct Graph {
-    /// Them.
+    /// The threads.
+    pub tasks: Tasks,
+    /// Waits for what one known thread has.
     pub edges: Vec<Edge>,
+    /// Waits for what one thread alone was seen to give: waiter and giver.
+    gives: Vec<(Addr, Addr)>,
 }
 
 impl Graph {
     /// The waits whose holder is known.
     pub fn of(case: &Case<'_>) -> Self {
-        let Some(kernel) = case.kernel else { return Self::default() };
-        Self { edges: kernel.threads.iter().filter_map(|thread| edge(thread, kernel, case)).collect() }
+        let tasks = Tasks::of(case.kernel, case.events);
+        let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
+        let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
+        let gives = waits().filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?))).collect();
+        Self { edges, gives, tasks }
     }
 
     /// The wait of a thread.
@@ -38,15 +47,17 @@ impl Graph {
         self.edges.iter().find(|edge| edge.waiter == thread)
     }
 
-    /// The threads that wait for these, for those that do, and so on.
+    /// The threads that wait for these, for those that do, and so on; also for what one of them alone gives.
     pub fn behind(&self, of: &[Addr]) -> Vec<Addr> {
         let mut found: Vec<Addr> = of.to_vec();
         let mut at = 0usize;
         while let Some(holder) = found.get(at).copied() {
             at = at.saturating_add(1);
-            for edge in self.edges.iter().filter(|edge| edge.holder == holder) {
-                if !found.contains(&edge.waiter) {
-                    found.push(edge.waiter);
+            let held = self.edges.iter().filter(|edge| edge.holder == holder).map(|edge| edge.waiter);
+            let given = self.gives.iter().filter(|(_, giver)| *giver == holder).map(|(waiter, _)| *waiter);
+            for waiter in held.chain(given) {
+                if !found.contains(&waiter) {
+                    found.push(waiter);
                 }
             }
         }
@@ -74,19 +85,42 @@ impl Graph {
         }
         circles
     }
+
+    /// The thread whose address the trace stores so.
+    pub fn stored(&self, case: &Case<'_>, stored: Addr) -> Option<&Task> {
+        self.tasks.list.iter().find(|task| case.events.is_some_and(|events| events.is(task.address, stored)))
+    }
 }
 
-fn edge(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Edge> {
-    let wait = thread.waits.as_ref()?;
-    let is_timed = thread.timed != Some(false);
-    let edge = |holder, seq| Edge { waiter: thread.address, object: wait.address, holder, seq, is_timed };
-    let own = |stored| kernel.threads.iter().find(|t| case.events.is_some_and(|e| e.is(t.address, stored)));
+fn stored(tasks: &Tasks, case: &Case<'_>, stored: Addr) -> Option<Addr> {
+    let is = |task: &&Task| case.events.is_some_and(|events| events.is(task.address, stored));
+    tasks.list.iter().find(is).map(|task| task.address)
+}
+
+fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+    let edge = |holder, seq| Edge { waiter: task.address, object: wait.object, holder, seq, is_timed: !wait.forever };
     match wait.kind {
-        Kind::Mutex => wait.owner.map(|owner| edge(owner, None)),
+        Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq)),
         Kind::Semaphore => {
-            let taken = case.events?.holder(wait.address)?;
-            Some(edge(own(taken.thread)?.address, Some(taken.seq)))
+            let taken = case.events?.object(wait.object)?.holder()?;
+            Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq)))
         }
         _ => None,
     }
+}
+
+/// The only thread that was seen to give what a thread waits for: messages, or room for some.
+fn giver(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
+    let one = case.events?.object(wait.object)?;
+    let only = if wait.sends {
+        let mut takers = one.takers.iter();
+        let first = *takers.next()?;
+        takers.next().is_none().then_some(first)?
+    } else {
+        match one.givers.keys().collect::<Vec<_>>().as_slice() {
+            [Giver::Thread(thread)] => *thread,
+            _ => return None,
+        }
+    };
+    stored(tasks, case, only).filter(|giver| *giver != task.address)
 }

@@ -5,13 +5,16 @@
 mod events;
 mod finding;
 mod graph;
+mod look;
 mod rules;
+mod state;
 
 pub use events::Events;
 pub use finding::{Code, Confidence, Evidence, Finding, Source};
+pub use look::Look;
 pub use rules::CHECKS;
 
-use crate::kernel::{Kernel, Thread};
+use crate::kernel::{Kernel, Kind, Thread};
 use graph::Graph;
 
 /// How far the kernel's state in memory can be trusted.
@@ -31,6 +34,8 @@ pub struct Case<'a> {
     pub events: Option<&'a Events>,
     /// How far memory can be trusted.
     pub trust: Trust,
+    /// Memory and names.
+    pub look: &'a Look<'a>,
 }
 
 /// What was found.
@@ -50,17 +55,26 @@ impl Explanation {
         let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| (check.find)(case, &graph)).collect();
         // A sort that keeps the order of the rules, which have causes before symptoms.
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.confidence));
-        let explained: Vec<Vec<u64>> = findings.iter().map(|finding| finding.behind.clone()).collect();
-        let mut at = 0usize;
-        findings.retain(|finding| {
-            let before = explained.get(..at).unwrap_or_default();
-            at = at.saturating_add(1);
-            !before
-                .iter()
-                .any(|behind| finding.threads.iter().all(|t| behind.contains(t)) && !finding.threads.is_empty())
-        });
+        let findings = without_symptoms(findings);
         Self { findings, not_checked: not_checked(case) }
     }
+}
+
+/// Findings about threads that an earlier one is about, or that wait behind those, are its symptoms: they are listed under it.
+fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
+    let mut causes: Vec<Finding> = Vec::new();
+    for finding in all {
+        let explains = |cause: &&mut Finding| {
+            let known = |thread| cause.threads.contains(thread) || cause.behind.contains(thread);
+            finding.code.may_be_symptom() && !finding.threads.is_empty() && finding.threads.iter().all(known)
+        };
+        match causes.iter_mut().find(explains) {
+            Some(cause) if finding.confidence > Confidence::Hint => cause.explains.push(finding.claim),
+            Some(_) => {}
+            None => causes.push(finding),
+        }
+    }
+    causes
 }
 
 /// What a case lacks.
@@ -79,6 +93,11 @@ impl Case<'_> {
     /// The most that a finding from memory alone may claim, and what speaks against more.
     fn cap(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
         let mut against = Vec::new();
+        if self.kernel.is_none() {
+            // What events show is not lessened by how memory was read.
+            against.push("it is inferred from events: the kernel's memory was not read".to_owned());
+            return (claimed.min(Confidence::Likely), against);
+        }
         if self.trust.was_running {
             against.push("the target ran while it was read".to_owned());
         }
@@ -98,7 +117,9 @@ impl Case<'_> {
 
     /// What a thread is called.
     fn label(&self, thread: u64) -> String {
-        self.thread(thread).map_or_else(|| format!("the thread at {thread:#x}"), Thread::label)
+        let by_events = || self.events.and_then(|events| events.name(thread)).map(str::to_owned);
+        let named = self.thread(thread).map(Thread::label).or_else(by_events);
+        named.unwrap_or_else(|| format!("the thread at {thread:#x}"))
     }
 
     /// The thread at an address.
@@ -108,9 +129,31 @@ impl Case<'_> {
 
     /// What an object is called, with its kind: `mutex bus`.
     fn object(&self, address: u64) -> String {
-        match self.kernel.and_then(|kernel| kernel.object(address)) {
-            Some(object) => format!("{} {}", object.kind.name(), object.label()),
-            None => format!("the object at {address:#x}"),
+        if let Some(object) = self.kernel.and_then(|kernel| kernel.object(address)) {
+            return format!("{} {}", object.kind.name(), object.label());
+        }
+        let kind = self.events.and_then(|events| events.kind(address)).map_or("object", Kind::name);
+        match self.events.and_then(|events| events.name(address)) {
+            Some(name) => format!("{kind} {name}"),
+            None => format!("the {kind} at {address:#x}"),
+        }
+    }
+
+    /// Words in the byte order of the kernel: of its word (`ULONG`), or of an address.
+    fn words(&self, bytes: &[u8], addresses: bool) -> Vec<u64> {
+        let Some(shape) = self.kernel.map(|kernel| kernel.layout.shape) else { return Vec::new() };
+        let width = if addresses { shape.pointer } else { shape.word };
+        bytes.chunks_exact(width.bytes()).filter_map(|word| shape.endian.word(width, word, 0)).collect()
+    }
+
+    /// What an interrupt is called.
+    fn interrupt(&self, number: Option<u64>) -> String {
+        match number {
+            Some(number) => match self.look.interrupt(number) {
+                Some(name) => format!("interrupt {number} ({name})"),
+                None => format!("interrupt {number}"),
+            },
+            None => "an interrupt".to_owned(),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::walk::Walk;
+use super::layout_match::THREAD_ID;
+use super::walk::{Broken, Walk};
 use super::{High, Kernel, Kind, Object, Stacks, Thread};
 use crate::abi::Addr;
 use crate::code::Code;
@@ -13,6 +14,42 @@ use crate::trace::{Issue, Place, Severity};
 /// The fewest and the most priorities that a kernel is built with.
 const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
+
+/// A control block that a list leads to, whose first word is not that of such a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overwritten {
+    /// What it should be; `None` for a thread.
+    pub kind: Option<Kind>,
+    /// Where it lies.
+    pub address: Addr,
+    /// The word that is there instead.
+    pub found: u64,
+    /// Its name, where the trace or a symbol has one. Hostile text: escape before printing.
+    pub name: Option<String>,
+}
+
+impl Overwritten {
+    /// The word that such a block begins with.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        match self.kind {
+            Some(kind) => kind.id(),
+            None => THREAD_ID,
+        }
+    }
+}
+
+/// The control block at which a list breaks.
+pub(super) fn overwritten(
+    walk: &Walk,
+    kind: Option<Kind>,
+    names: &dyn Fn(Addr) -> Option<String>,
+) -> Option<Overwritten> {
+    match walk.broken {
+        Some(Broken::Stranger(_, address, found)) => Some(Overwritten { kind, address, found, name: names(address) }),
+        _ => None,
+    }
+}
 
 impl Kernel {
     /// Everything that can be checked once threads and objects are resolved.

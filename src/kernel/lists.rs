@@ -1,6 +1,6 @@
 //! The created lists of the objects beside threads: from their heads, or from what else names their entries.
 
-use super::check::of_walk;
+use super::check::{of_walk, overwritten};
 use super::layout_match::{HEAD, Sources};
 use super::object::Object;
 use super::walk::{List, Walk};
@@ -60,6 +60,7 @@ impl Kernel {
             }
         };
         self.issues.extend(of_walk(&walk, &plural, count));
+        self.overwritten.extend(overwritten(&walk, Some(kind), about.names));
         let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
         let read: Vec<Object> = read.collect();
         self.objects.extend(read);

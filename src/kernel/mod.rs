@@ -28,6 +28,7 @@ mod stack;
 mod thread;
 mod walk;
 
+pub use check::Overwritten;
 pub use cpus::{Above, Cpu, Under};
 pub use entries::Entries;
 pub use fault_report::fault_lines;
@@ -42,7 +43,7 @@ pub use registry::{registered, registered_blocks};
 pub use report::{Detail, reports};
 pub use roots::Root;
 pub use stack::{High, Stack};
-pub use thread::{CalledFrom, Stacks, State, Thread, Wait};
+pub use thread::{CalledFrom, Stacks, State, Thread, Wait, Wanted};
 
 use crate::abi::{Addr, Endian, Width};
 use crate::code::Code;
@@ -98,6 +99,8 @@ pub struct Kernel {
     pub registers: Vec<Registers>,
     /// What was interrupted by the exceptions that CPUs are in, once it is known where the threads are.
     pub interrupted: Vec<Interrupted>,
+    /// Control blocks that a list leads to and that do not begin as such ones do.
+    pub overwritten: Vec<Overwritten>,
     /// What went wrong.
     pub issues: Vec<Issue>,
     /// How many of the first issues are about lists that variables of the ELF lead to.
@@ -127,6 +130,7 @@ impl Kernel {
         })?;
         let LayoutMatch { layout, walk, count, mut issues } = found;
         issues.extend(check::of_walk(&walk, "threads", count));
+        let overwritten = check::overwritten(&walk, None, about.names).into_iter().collect();
         let shape = layout.shape;
         let mut kernel = Self {
             threads: Vec::new(),
@@ -140,6 +144,7 @@ impl Kernel {
             cpus: Vec::new(),
             registers: Vec::new(),
             interrupted: Vec::new(),
+            overwritten,
             issues,
             of_lists: 0,
             layout,

@@ -79,6 +79,15 @@ impl Wait {
     }
 }
 
+/// The event flags that a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Them.
+    pub flags: u64,
+    /// True where all of them are needed, false where any one is enough.
+    pub all: bool,
+}
+
 /// The first function of a thread that is neither of the kernel nor of the C library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledFrom {
@@ -239,6 +248,13 @@ impl Block<'_> {
 }
 
 impl Thread {
+    /// The event flags that it waits for, or waited for last.
+    #[must_use]
+    pub fn wanted(&self) -> Option<Wanted> {
+        let (flags, option) = (self.suspend_info?, self.suspend_option?);
+        Some(Wanted { flags, all: option & 2 != 0 })
+    }
+
     /// `modules`: some are loaded.
     pub(super) fn read(
         memory: &mut dyn Memory,

@@ -112,6 +112,10 @@ pub struct Client {
     max_halt: Option<Duration>,
     /// How fast memory comes.
     rate: Rate,
+    /// The next flight of reads asks for the registers too.
+    wants_registers: bool,
+    /// Those that came with it.
+    registers_seen: Option<Vec<Option<u8>>>,
     /// A debugger at the other end holds the target.
     held: bool,
     left: bool,
@@ -208,6 +212,8 @@ impl Client {
             halted_since: Instant::now(),
             max_halt: options.max_halt,
             rate: Rate::default(),
+            wants_registers: false,
+            registers_seen: None,
             held,
             left: true,
             run: Run::Halted,

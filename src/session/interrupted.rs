@@ -2,10 +2,10 @@
 
 use super::{Function, Loaded, Target};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Architecture, Level, Pushed, Registers};
+use crate::cpu::{self, Architecture, CodeRanges, Frames, Level, Origin, Pushed, Registers};
 use crate::error::Error;
 use crate::sym::Symbols as _;
-use crate::unwind::Origin;
+use crate::unwind;
 
 /// What the registers of the CPU show of the thread that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,48 @@ const RAM: [Region; 2] =
     [Region { start: 0x1000_0000, len: 0x3000_0000 }, Region { start: 0x6000_0000, len: 0x4000_0000 }];
 
 impl Target<'_> {
+    /// Prepares [`Target::interrupted_as_read`]: the registers of a live Cortex-M come with the memory that is read next.
+    pub fn want_interrupted(&mut self) {
+        let is_known = self.is_m_profile() && self.info.elf().is_some() && !self.is_running();
+        if let Some(remote) = self.remote_mut().filter(|_| is_known) {
+            remote.client_mut().want_registers();
+        }
+    }
+
+    /// As [`Target::interrupted`], without a further round trip to a stub: of a CPU in an interrupt, whose thread's stack
+    /// pointer would have to be asked for, and of a stub that takes one request at a time it is not known.
+    ///
+    /// # Errors
+    /// As [`Target::interrupted`].
+    pub fn interrupted_as_read(&mut self, loaded: &Loaded) -> Result<Option<Interrupted>, Error> {
+        if !self.is_live() {
+            return self.interrupted(loaded);
+        }
+        let Some(remote) = self.remote_mut() else { return Ok(None) };
+        if remote.client_mut().is_held() {
+            return self.interrupted(loaded);
+        }
+        let Some(bytes) = remote.client_mut().registers_seen() else { return Ok(None) };
+        if !self.runs_one_thread(loaded) {
+            return Ok(None);
+        }
+        let Some(frames) = self.info.elf().and_then(Frames::of) else { return Ok(None) };
+        let mut cpu = cpu::from_stub(frames.architecture, frames.endian, &bytes);
+        for (name, value) in &self.info.registers.typed {
+            cpu.set_from(Origin::Given, name, *value);
+        }
+        let code = self.info.elf().map(|elf| CodeRanges::of(elf, self.load_offset().value)).unwrap_or_default();
+        let pc = cpu.pc().filter(|pc| cpu.level() == Level::Thread && code.holds(*pc) == Some(true));
+        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false }))
+    }
+
     /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt came upon it. `None` where the
     /// source has no registers of it, the CPU is in a fault, or no thread runs.
     ///
     /// # Errors
     /// Where the link fails, or a register that was typed does not exist.
     pub fn interrupted(&mut self, loaded: &Loaded) -> Result<Option<Interrupted>, Error> {
-        let is_known = matches!(loaded.running.as_slice(), [running] if *running != 0);
-        // A target that runs is elsewhere by now.
-        if !is_known || !self.is_m_profile() || self.info.elf().is_none() || self.is_running() {
+        if !self.runs_one_thread(loaded) || !self.is_m_profile() || self.info.elf().is_none() {
             return Ok(None);
         }
         let stop = self.stop(&mut Vec::new())?;
@@ -47,6 +80,11 @@ impl Target<'_> {
         };
         let pc = pc.filter(|pc| stop.code.holds(*pc) == Some(true));
         Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt }))
+    }
+
+    /// True where one thread runs, and is stopped. A target that runs is elsewhere by now.
+    fn runs_one_thread(&mut self, loaded: &Loaded) -> bool {
+        matches!(loaded.running.as_slice(), [running] if *running != 0) && !self.is_running()
     }
 
     /// The program counter that an interrupt pushed onto the stack of the thread.
@@ -71,7 +109,7 @@ impl Target<'_> {
             file: source.file,
             line: source.line,
             is_inlined: false,
-            origin: Origin::Registers,
+            origin: unwind::Origin::Registers,
         }
     }
 }

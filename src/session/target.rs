@@ -167,7 +167,10 @@ impl TargetInfo {
             symbols = symbols.then(Arc::new(crate::sym::Pairs::new(self.pairs.clone())));
         }
         if let Some(program) = &self.program {
-            symbols = symbols.then(Arc::new(program.at(self.load_offset().value)));
+            // Unwinding and source lines need it where it lies, too.
+            let program = program.at(self.load_offset().value);
+            symbols = symbols.then(Arc::new(program.clone()));
+            self.program = Some(program);
         }
         if let Some(notes) = &self.notes {
             // Under an ELF's own: it knows more.

@@ -100,17 +100,59 @@ impl Code<'_> {
         }
     }
 
-    /// CALL with a distance; CALL through a register or memory, of two or three bytes.
+    /// CALL with a distance; CALL through a register or memory, whose second byte and its third say how long it is.
     fn follows_call_of_x86(&mut self) -> bool {
-        let at = |this: &mut Self, back: u64| {
-            let start = this.at.checked_sub(back)?;
-            let bytes = this.memory.read_bytes(start, 2).ok()?;
-            Some((bytes.first().copied()?, bytes.get(1).copied()?))
+        let mut starts_with = |back: u64, test: fn(&[u8]) -> bool| {
+            let Some(start) = self.at.checked_sub(back) else { return false };
+            let len = usize::try_from(back).unwrap_or_default();
+            self.memory.read_bytes(start, len).is_ok_and(|bytes| test(&bytes))
         };
-        let through = |pair: Option<(u8, u8)>| pair.is_some_and(|(op, how)| op == 0xFF && how & 0x38 == 0x10);
-        at(self, 5).is_some_and(|(op, _)| op == 0xE8)
-            || through(at(self, 2))
-            || through(at(self, 3))
-            || through(at(self, 6))
+        starts_with(5, |bytes| bytes.first() == Some(&0xE8))
+            || [2, 3, 4, 6, 7].into_iter().any(|back| starts_with(back, is_call_through))
+    }
+}
+
+/// `FF /2`, and no byte more or less (Intel, Software Developer's Manual, volume 2, table 2-2).
+fn is_call_through(bytes: &[u8]) -> bool {
+    let &[0xFF, how, ref rest @ ..] = bytes else { return false };
+    let (mode, register) = (how >> 6, how & 7);
+    let with_index = mode != 3 && register == 4;
+    let distance = match mode {
+        0 if register == 5 => 4,
+        0 if with_index && rest.first().is_some_and(|index| index & 7 == 5) => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    how & 0x38 == 0x10 && rest.len() == usize::from(with_index).saturating_add(distance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `call *0x98(%r12)` has seven bytes behind its prefix, and was not taken for a call.
+    #[test]
+    fn calls_through_memory_of_x86() {
+        let calls: [&[u8]; 8] = [
+            &[0xFF, 0xD0],
+            &[0xFF, 0x10],
+            &[0xFF, 0x50, 0x08],
+            &[0xFF, 0x14, 0x24],
+            &[0xFF, 0x54, 0x24, 0x08],
+            &[0xFF, 0x15, 0, 0, 0, 0],
+            &[0xFF, 0x90, 0x98, 0, 0, 0],
+            &[0xFF, 0x94, 0x24, 0x98, 0, 0, 0],
+        ];
+        for call in calls {
+            assert!(is_call_through(call), "{call:x?}");
+            assert!(!is_call_through(call.get(..call.len().saturating_sub(1)).unwrap_or_default()));
+            assert!(!is_call_through(&[call, &[0x90]].concat()));
+        }
+        // A jump, a push, and a far call.
+        for other in [0xE0, 0xF0, 0xD8] {
+            assert!(!is_call_through(&[0xFF, other]), "{other:#x}");
+        }
+        assert!(!is_call_through(&[]));
     }
 }

@@ -22,6 +22,7 @@ mod json_schema;
 mod markdown;
 mod names;
 mod output_files;
+mod pictures;
 mod plain_hex;
 mod readme;
 mod report_tables;

@@ -3,9 +3,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use crate::support::machine::{Qemu, fixture, gdbserver_at_the_end, installed, tx_trace};
+use crate::support::machine::{Qemu, fixture, free_port, gdbserver_at_the_end, installed, quiet, tx_trace, wait_for};
 use proxy::Proxy;
 use tx_trace::bytes::Bytes;
 use tx_trace::mem::segments::{Block, Segments};
@@ -17,14 +18,19 @@ mod proxy;
 
 /// Round trips of `last 50`.
 fn last_50(elf: &Path, port: u16, leave: &str) -> u64 {
+    last_50_and_now(elf, port, leave).0
+}
+
+/// The same, and the line `now:`.
+fn last_50_and_now(elf: &Path, port: u16, leave: &str) -> (u64, String) {
     let proxy = Proxy::before(port, Duration::ZERO);
     let remote = format!("127.0.0.1:{}", proxy.port);
     let out = tx_trace(&["last", "50", "--elf", elf.to_str().unwrap(), "--remote", &remote, "--leave", leave]);
     assert!(out.status.success(), "{out:?}");
-    let events =
-        String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit())).count();
+    let out = String::from_utf8_lossy(&out.stdout);
+    let events = out.lines().filter(|l| l.trim_start().starts_with(|c: char| c.is_ascii_digit())).count();
     assert_eq!(events, 50);
-    proxy.last().turns
+    (proxy.last().turns, out.lines().last().unwrap_or_default().to_owned())
 }
 
 fn port_of(remote: &str) -> u16 {
@@ -43,6 +49,39 @@ fn last_50_on_qemu_takes_four_round_trips() {
     // To leave it halted the connection is closed, where QEMU is at the other end: one question in place of `D`.
     assert_eq!(last_50(&elf, qemu.port, "halted"), 4);
     assert_eq!(last_50(&elf, qemu.port, "as-found"), 4, "it was halted");
+}
+
+/// The function that the thread is in comes with them: GDB shows the same.
+#[test]
+fn last_50_names_the_function_in_four_round_trips() {
+    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
+        return;
+    }
+    let (elf, port) = (fixture("cm3-stream.elf"), free_port());
+    let mut qemu = Command::new("qemu-system-arm");
+    qemu.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"]);
+    qemu.args(["-device", "loader,addr=0x20010000,data=1000,data-len=4", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
+    let _qemu = quiet(qemu.arg("-kernel").arg(&elf));
+    let (elf, remote) = (elf.to_str().unwrap(), format!("127.0.0.1:{port}"));
+    let has_events =
+        || tx_trace(&["show", "50", "--elf", elf, "--remote", &remote, "--leave", "running"]).status.success();
+    wait_for("50 events", has_events);
+    let mut named = 0;
+    for _ in 0..10 {
+        // Where it is halted cannot be chosen: in an interrupt `now:` names no function.
+        let (turns, now) = last_50_and_now(Path::new(elf), port, "halted");
+        assert_eq!(turns, 4);
+        let mut gdb = Command::new("gdb-multiarch");
+        gdb.args(["-nx", "-batch", elf, "-ex", &format!("target remote {remote}"), "-ex", "info symbol $pc"]);
+        let gdb = String::from_utf8(gdb.output().unwrap().stdout).unwrap();
+        let function = gdb.lines().find_map(|line| line.split_once(" in section").map(|(f, _)| f.to_owned()));
+        if let Some((_, place)) = now.split_once(" runs in ") {
+            let place = place.split([' ', ',', '+']).next();
+            assert_eq!(place, function.as_deref().and_then(|f| f.split(' ').next()), "{now}\n{gdb}");
+            named += 1;
+        }
+    }
+    assert!(named > 0);
 }
 
 #[test]

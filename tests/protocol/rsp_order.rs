@@ -125,3 +125,41 @@ fn threads_greets_a_stub_once() {
         client.leave();
     }
 }
+
+/// As long as the memory that is read with them: what is taken for the other shows.
+const REGISTERS: &str = "00112233xxxxxxxx8899aabb";
+
+fn registers_and_memory(stub: Stub) -> (Option<Vec<Option<u8>>>, u64) {
+    let handle = stub.start();
+    let mut client = connect(handle.port).unwrap();
+    client.want_registers();
+    let before = client.stats().round_trips;
+    let wanted = [(RAM + 0x80, 12), (RAM + 0x100, 12), (RAM + 0x300, 48)];
+    for (read, (addr, len)) in client.read_batch(&wanted).into_iter().zip(wanted) {
+        assert!(read.unwrap() == bytes_at(addr, len), "{addr:#x}");
+    }
+    let trips = client.stats().round_trips - before;
+    (client.registers_seen(), trips)
+}
+
+/// `now:` named no function on a live target, because registers would have been a round trip of their own.
+#[test]
+fn registers_come_with_memory() {
+    for base in [qemu(false), gdbserver(), openocd("S05")] {
+        let stub = Stub { registers: REGISTERS, ..base };
+        let (registers, trips) = registers_and_memory(stub.clone());
+        let registers = registers.unwrap();
+        assert_eq!((registers[1], registers[4], registers.len(), trips), (Some(0x11), None, 12, 1));
+        let none = |stub: Stub| assert_eq!(registers_and_memory(stub).0, None);
+        none(Stub { registers: "", ..stub.clone() });
+        none(Stub { registers: "E01", ..stub.clone() });
+        // Answers behind the handshake are lost, or are another's: memory is right, and what is no answer to `g` is none.
+        for at in 4..10 {
+            let seen = registers_and_memory(Stub { swallows: at, ..stub.clone() }).0;
+            assert!(seen.is_none_or(|seen| seen == registers), "{at}");
+            none(Stub { lies: Some((4, ["OK", "T05thread:01;", "l<target/>"][at % 3])), ..stub.clone() });
+        }
+        let damaged = Stub { damages: &[4, 6], cuts: &[5], ..stub.clone() };
+        assert!(registers_and_memory(damaged).0.is_none_or(|seen| seen == registers));
+    }
+}

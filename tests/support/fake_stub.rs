@@ -78,6 +78,8 @@ pub struct Stub {
     pub qemu: bool,
     /// Accepted, then served only after the first client has gone.
     pub auxv: Option<Vec<u8>>,
+    /// The answer to `g`.
+    pub registers: &'static str,
 }
 
 impl Default for Stub {
@@ -118,6 +120,7 @@ impl Default for Stub {
             monitor: &[],
             qemu: false,
             auxv: None,
+            registers: "",
         }
     }
 }
@@ -365,6 +368,7 @@ impl Session {
             b"QStartNoAckMode" if self.stub.no_ack => text("OK"),
             b"qqemu.sstepbits" if self.stub.qemu => text("ENABLE=1,NOIRQ=2,NOTIMER=4"),
             b"D" => text(self.stub.detach),
+            b"g" => text(self.stub.registers),
             [b'm' | b'x', ..] if self.stub.no_memory => text(""),
             [b'm', ..] => {
                 let (addr, len) = numbers(&request[1..]);

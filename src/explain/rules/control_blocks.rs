@@ -1,20 +1,99 @@
-//! Control blocks and lists that contradict themselves: the kernel's reader has found them.
+//! Control blocks and lists that contradict themselves. A list that leads to a block which does not begin with its id shows a
+//! block that was written over: which variable it lies in, what is there now, and what lies in front of it say by whom. Other
+//! contradictions may be a moment in the middle of a call of the kernel: they are hints, behind everything else.
 
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use crate::code::Code;
 use crate::explain;
+use crate::kernel::Overwritten;
 use crate::trace::{Issue, Severity};
 
+/// Bytes of a block that are looked at.
+const LOOKED: u64 = 64;
+
+/// Blocks that were written over.
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
-    let damaged = kernel.issues.iter().filter(|issue| issue.code == Code::KernelDamaged);
-    damaged.map(|issue| finding(issue, case)).collect()
+    if kernel.overwritten.is_empty() {
+        let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
+        return broken.map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
+    }
+    kernel.overwritten.iter().map(|block| overwritten(block, case)).collect()
 }
 
-fn finding(issue: &Issue, case: &Case<'_>) -> Finding {
-    let claimed = if issue.severity == Severity::Lost { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, detractors) = case.cap(claimed);
+/// Contradictions that may be of a moment.
+pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
+    of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
+}
+
+fn damaged<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
+    case.kernel.into_iter().flat_map(|kernel| &kernel.issues).filter(|issue| issue.code == Code::KernelDamaged)
+}
+
+/// The characters of a word, where all are printable.
+fn text(word: u64, len: usize, case: &Case<'_>) -> Option<String> {
+    let big = case.kernel.is_some_and(|kernel| kernel.layout.shape.endian == crate::abi::Endian::Big);
+    let all = word.to_le_bytes();
+    let mut bytes = all.get(..len)?.to_vec();
+    if big {
+        bytes.reverse();
+    }
+    bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
+    let what = block.kind.map_or("thread", |kind| kind.name());
+    let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
+    let label = name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"));
+    let place = case.look.place(block.address);
+    let bytes = case.look.bytes(block.address, LOOKED).unwrap_or_default();
+    let words = case.words(&bytes, false);
+    let width = case.kernel.map_or(4, |kernel| kernel.layout.shape.word.bytes());
+    let same = words.iter().take_while(|word| **word == block.found).count();
+    let reads = text(block.found, width, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
+    let more = if same > 1 { format!(", and so do {} words behind it", same.saturating_sub(1)) } else { String::new() };
+    let (confidence, detractors) = case.cap(Confidence::Likely);
+    let mut evidence = vec![
+        Evidence::memory(
+            block.address,
+            format!("{label}: its first word is {:#x}{reads}, and not {:#x}{more}", block.found, block.id()),
+        )
+        .holds(block.found),
+    ];
+    let inside = case.look.variable(block.address);
+    let before = block.address.checked_sub(1).and_then(|at| Some((at, case.look.variable(at)?)));
+    let writer = match (&inside, &before) {
+        (Some(own), _) if own.address < block.address => {
+            let offset = block.address.saturating_sub(own.address);
+            format!("the {offset} bytes in front of it, in {} itself", own.name)
+        }
+        (_, Some((_, symbol))) => format!("{}, which lies in front of it", symbol.name),
+        _ => "what lies in front of it".to_owned(),
+    };
+    if let Some(place) = place {
+        evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
+    }
+    let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
+    Finding {
+        code: explain::Code::CorruptControlBlock,
+        claim: format!("{label} was written over: it begins with {:#x}{reads} instead of its id", block.found),
+        confidence,
+        detractors,
+        evidence,
+        explains: broken.map(|issue| issue.message.clone()).collect(),
+        next: format!("look for a write past the end of {writer}"),
+        threads: vec![block.address],
+        behind: Vec::new(),
+    }
+}
+
+fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
+    let (confidence, mut detractors) = case.cap(claimed);
+    if claimed == Confidence::Hint {
+        detractors.push("it may be a moment in the middle of a call of the kernel".to_owned());
+    }
     let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
     Finding {
         code: explain::Code::CorruptControlBlock,

@@ -3,10 +3,17 @@
 mod control_blocks;
 mod deadlock;
 mod inversion;
+mod isr_storm;
+mod livelock;
+mod never_given;
 mod owner_gone;
+mod pools;
 mod queue_full;
 mod semaphore_leak;
 mod stacks;
+mod starvation;
+mod words;
+mod wrong_context;
 
 use super::graph::Graph;
 use super::{Case, Finding};
@@ -22,9 +29,16 @@ pub struct Check {
 pub static CHECKS: &[Check] = &[
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
+    Check { what: "calls that interrupts may not make", find: wrong_context::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
+    Check { what: "threads that give way to each other", find: livelock::find },
+    Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "full queues", find: queue_full::find },
+    Check { what: "pools that drain or are used up", find: pools::find },
+    Check { what: "waits for what nobody gives", find: never_given::find },
+    Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
 ];

@@ -1,63 +1,87 @@
 //! A lock whose holder cannot give it back: the owner of a mutex is suspended, or the thread that took a semaphore, used as a
 //! lock, is suspended or has ended. A thread that ends gives its mutexes back (the kernel does that), so only a suspended
-//! owner of a mutex is looked for.
+//! owner of a mutex is looked for. An owner that waits for ever itself is a cause only where that wait is far longer than
+//! usual: to wait for a device with a lock in hand is a habit of healthy systems.
 
 use super::super::graph::{Edge, Graph};
-use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::deadlock::waits;
-use crate::kernel::State;
-
-const COMPLETED: State = State(1);
-const TERMINATED: State = State(2);
-const SUSPENDED: State = State(3);
+use super::super::state::Does;
+use super::super::{Case, Code, Confidence, Finding};
+use super::words::{NO_OWNER, behind, holds, shows, waiting};
+use crate::kernel::Kind;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for edge in graph.edges.iter().filter(|edge| !edge.is_timed) {
-        let Some(state) = case.thread(edge.holder).and_then(|holder| holder.state) else { continue };
-        let is_gone = state == SUSPENDED || edge.seq.is_some() && [COMPLETED, TERMINATED].contains(&state);
-        let is_known = found.iter().any(|f| f.threads.first() == Some(&edge.holder));
-        if is_gone && !is_known {
-            found.push(finding(edge, state, case, graph));
+    for edge in graph.edges.iter().filter(|edge| !edge.is_timed && edge.waiter != edge.holder) {
+        if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
+            found.extend(gone(edge, case, graph).or_else(|| waits_itself(edge, case, graph)));
         }
     }
     found
 }
 
-fn finding(edge: &Edge, state: State, case: &Case<'_>, graph: &Graph) -> Finding {
+fn is_mutex(edge: &Edge, graph: &Graph) -> bool {
+    graph.tasks.at(edge.waiter).and_then(|task| task.wait).is_some_and(|wait| wait.kind == Kind::Mutex)
+}
+
+/// The holder is suspended, or has ended.
+fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let does = graph.tasks.at(edge.holder)?.does;
+    let is = does.gone()?;
+    let is_mutex = is_mutex(edge, graph);
+    if is_mutex && does != Does::Suspended {
+        return None;
+    }
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let claimed = if edge.seq.is_some() { Confidence::Likely } else { Confidence::Proven };
-    let (confidence, mut detractors) = case.cap(claimed);
-    let is = match state {
-        SUSPENDED => "is suspended",
-        COMPLETED => "has completed",
-        _ => "was terminated",
-    };
-    let has = match edge.seq {
-        Some(seq) => {
-            detractors.push("a semaphore has no owner in memory: who took it is inferred from events".to_owned());
-            Evidence::event(seq, format!("{holder} takes {object}, and no event gives it back"))
-        }
-        None => Evidence::memory(edge.object, format!("{object}: its owner is {holder}")),
-    };
-    let behind = graph.behind(&[edge.holder]);
-    let next = match state {
-        SUSPENDED => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
+    let (confidence, mut detractors) = case.cap(if is_mutex { Confidence::Proven } else { Confidence::Likely });
+    detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
+    let others = graph.behind(&[edge.holder]);
+    let next = match does {
+        Does::Suspended => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         _ => "give the semaphore back on every path of this thread",
     };
-    Finding {
+    Some(Finding {
         code: Code::LockOwnerGone,
         claim: format!("{waiter} waits for {object}, which {holder} holds; {holder} {is}"),
         confidence,
         detractors,
         evidence: vec![
-            Evidence::memory(edge.waiter, format!("{waiter}: waits for {object}, without a time-out")),
-            has,
-            Evidence::memory(edge.holder, format!("{holder}: {}", state.name())),
+            waiting(edge.waiter, edge.object, case, graph),
+            holds(edge, case),
+            shows(edge.holder, format!("{holder}: {is}"), graph),
         ],
-        explains: behind.iter().filter(|t| **t != edge.waiter).filter_map(|t| waits(*t, case, graph)).collect(),
+        explains: behind(&others, edge.waiter, case, graph),
         next: next.to_owned(),
         threads: vec![edge.holder, edge.waiter],
-        behind,
+        behind: others,
+    })
+}
+
+/// The holder waits for ever for what nobody in sight gives.
+fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let wait = graph.tasks.at(edge.holder)?.wait.filter(|wait| wait.forever)?;
+    let is_known = graph.wait(edge.holder).is_some() || wait.object == edge.object;
+    let events = case.events.filter(|_| !is_known && !matches!(wait.kind, Kind::BlockPool | Kind::BytePool))?;
+    if wait.sends || !events.is_long(edge.holder, wait.object) || !events.is_long(edge.waiter, edge.object) {
+        return None;
     }
+    let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
+    let (object, other) = (case.object(edge.object), case.object(wait.object));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push(format!("{other} may still be given: the trace shows only that it was not, for long"));
+    let others = graph.behind(&[edge.holder]);
+    Some(Finding {
+        code: Code::LockOwnerGone,
+        claim: format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
+        confidence,
+        detractors,
+        evidence: vec![
+            waiting(edge.waiter, edge.object, case, graph),
+            holds(edge, case),
+            waiting(edge.holder, wait.object, case, graph),
+        ],
+        explains: behind(&others, edge.waiter, case, graph),
+        next: format!("find out who was to give {other}; do not wait for it with the lock in hand"),
+        threads: vec![edge.holder, edge.waiter],
+        behind: others,
+    })
 }

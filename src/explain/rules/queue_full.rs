@@ -1,45 +1,77 @@
-//! A queue that is full, with senders that wait, while the only thread that takes from it waits for something else. Where it is
-//! known who has what that thread waits for, the cause lies there.
+//! A queue that is full, with senders that wait, while the only thread that takes from it waits for something else, is
+//! suspended, or has ended. Where it is known who has what that thread waits for, the cause lies there. A queue is often full
+//! for a moment: it is likely only where the trace shows that both waits last far longer than usual.
 
 use super::super::graph::Graph;
+use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use crate::kernel::{Kernel, Kind, Object};
+use super::words::{shows, waiting};
+use crate::abi::Addr;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(kernel) = case.kernel else { return Vec::new() };
-    kernel.objects.iter().filter_map(|queue| finding(queue, kernel, case, graph)).collect()
+    let mut queues: Vec<Addr> = graph
+        .tasks
+        .list
+        .iter()
+        .filter_map(|task| task.wait.filter(|wait| wait.sends))
+        .map(|wait| wait.object)
+        .collect();
+    queues.sort_unstable();
+    queues.dedup();
+    queues.into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
 }
 
-fn finding(queue: &Object, kernel: &Kernel, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let is_full = queue.kind == Kind::Queue && queue.get("available_storage") == Some(0);
-    if !is_full || queue.waiting.is_empty() {
-        return None;
-    }
+/// The only thread that was seen to take from a queue.
+fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<&'g Task> {
+    let takers = case.events?.takers(queue);
+    let only = takers.first().filter(|_| takers.len() == 1)?;
+    graph.stored(case, *only)
+}
+
+fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
-    let stored = events.reader(queue.address)?;
-    let reader = kernel.threads.iter().find(|thread| events.is(thread.address, stored))?;
-    if graph.wait(reader.address).is_some() {
-        return None;
-    }
-    let wait = reader.waits.as_ref().filter(|wait| wait.address != queue.address && reader.timed == Some(false))?;
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let reader = reader(queue, case, graph)?;
+    let senders: Vec<Addr> = graph.tasks.waiting(queue).map(|task| task.address).collect();
+    let name = reader.address;
+    let called = case.label(name);
+    let (why, proof, claimed, next) = match (reader.wait.filter(|wait| wait.object != queue), reader.does.gone()) {
+        (Some(wait), _) if wait.forever && graph.wait(name).is_none() => {
+            let long = events.is_long(name, wait.object) && senders.iter().any(|s| events.is_long(*s, queue));
+            let of = case.object(wait.object);
+            let proof = waiting(name, wait.object, case, graph);
+            let claimed = if long { Confidence::Likely } else { Confidence::Hint };
+            (format!("waits for {of}"), proof, claimed, format!("find out who was to wake {called}"))
+        }
+        (None, Some(gone)) => {
+            let proof = shows(name, format!("{called}: {gone}"), graph);
+            (gone.to_owned(), proof, Confidence::Likely, format!("find out why {called} {gone}"))
+        }
+        _ => return None,
+    };
+    let (confidence, mut detractors) = case.cap(claimed);
     detractors.push("that no other thread reads the queue is inferred from events".to_owned());
-    let (name, of) = (reader.label(), case.object(wait.address));
-    let senders: Vec<String> = queue.waiting.iter().map(|thread| case.label(*thread)).collect();
-    let mut threads = vec![reader.address];
-    threads.extend(&queue.waiting);
+    let label = case.object(queue);
+    let waits = |sender: &Addr| format!("{} waits for room in {label}", case.label(*sender));
+    let full = case
+        .kernel
+        .and_then(|kernel| kernel.object(queue))
+        .map(|object| Evidence::memory(queue, format!("{label}: {}", object.state(&|_| None))));
+    let mut threads = vec![name];
+    threads.extend(&senders);
+    let behind = graph.behind(&[name]);
     Some(Finding {
         code: Code::QueueFull,
-        claim: format!("queue {} is full: {name}, which reads it, waits for {of}", queue.label()),
+        claim: format!("{label} is full: {called}, which reads it, {why}"),
         confidence,
         detractors,
-        evidence: vec![
-            Evidence::memory(queue.address, format!("queue {}: {}", queue.label(), queue.state(&|_| None))),
-            Evidence::memory(reader.address, format!("{name}: waits for {of}, without a time-out")),
-        ],
-        explains: senders.iter().map(|sender| format!("{sender} waits for room in the queue")).collect(),
-        next: format!("find out who was to wake {name}"),
-        behind: queue.waiting.clone(),
+        evidence: full
+            .into_iter()
+            .chain([proof])
+            .chain(senders.first().map(|s| waiting(*s, queue, case, graph)))
+            .collect(),
+        explains: senders.iter().map(waits).collect(),
+        next,
+        behind,
         threads,
     })
 }

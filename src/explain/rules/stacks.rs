@@ -1,56 +1,166 @@
 //! Stacks that were used to their end. The kernel fills a stack with 0xEF before its thread runs: where the lowest bytes are
-//! something else, the stack was used up, or written by a neighbour. A saved stack pointer below the start proves it.
+//! something else, the stack was used up, or written by a neighbour. A saved stack pointer below the start proves it. Functions
+//! leave holes in their frames, so an overflow may leave some fill at the end: then the neighbour below shows it, whose oldest
+//! words are no longer those that every thread begins with. Who suffers is the neighbour, who is to blame is the other.
+
+use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::Addr;
 use crate::kernel::{High, Stacks, Thread};
 
 /// Bytes that are left where a stack is nearly full.
 const NEAR: u64 = 32;
+/// Bytes left with which a neighbour's damage may still come from this stack: holes in frames.
+const HOLES: u64 = 128;
+/// Bytes between two stacks that are neighbours.
+const GAP: u64 = 64;
+/// Bytes at the top of a stack in which the words lie with which each thread begins.
+const TOP: u64 = 64;
+/// Bytes at the bottom in which the words of an overflow lie.
+const BOTTOM: u64 = 512;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
-    let own = kernel.threads.iter().filter(|thread| thread.stacks == Stacks::Own && thread.pthread.is_none());
-    own.filter_map(|thread| finding(thread, case)).collect()
+    let own = |thread: &&Thread| thread.stacks == Stacks::Own && thread.pthread.is_none();
+    let threads: Vec<&Thread> = kernel.threads.iter().filter(own).collect();
+    threads.iter().filter_map(|thread| finding(thread, &threads, case)).collect()
 }
 
-fn finding(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
+/// What was found of one stack.
+struct Found {
+    code: Code,
+    claimed: Confidence,
+    claim: String,
+    evidence: Vec<Evidence>,
+    against: Option<&'static str>,
+}
+
+fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
+    let below = neighbour(start, all);
+    let left = size.saturating_sub(thread.stack.high.bytes(Some(size))?);
+    let found = saved_below(thread, start, size)
+        .or_else(|| below.filter(|_| left <= HOLES).and_then(|other| damaged(thread, other, all, case)))
+        .or_else(|| used_up(thread, start, size, left))?;
+    let (confidence, mut detractors) = case.cap(found.claimed);
+    detractors.extend(found.against.map(str::to_owned));
+    let is_over = found.code == Code::StackOverflow;
+    let suffers = below
+        .filter(|_| is_over)
+        .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
     let name = thread.label();
-    let saved = thread.saved.filter(|saved| *saved < start && thread.core.is_none());
-    let left = size.saturating_sub(thread.stack.high.bytes(Some(size)).unwrap_or(0));
-    let (code, claimed, claim, text) = if let Some(saved) = saved {
-        let below = start.saturating_sub(saved);
-        let text = format!("its saved stack pointer {saved:#x} lies {below} bytes below the start of its stack");
-        (Code::StackOverflow, Confidence::Proven, format!("the stack of {name} ({size} bytes) overflowed"), text)
-    } else if thread.stack.high == High::Full {
-        let text = "its lowest bytes hold no fill (0xEF) any more".to_owned();
-        (
-            Code::StackOverflow,
-            Confidence::Likely,
-            format!("the stack of {name} ({size} bytes) was used to its end"),
-            text,
-        )
-    } else if left <= NEAR && matches!(thread.stack.high, High::Bytes(_)) {
-        let text = format!("the lowest {left} bytes hold fill (0xEF)");
-        let claim = format!("the stack of {name} was used to {left} bytes from its end");
-        (Code::StackNearOverflow, Confidence::Hint, claim, text)
-    } else {
-        return None;
-    };
-    let (confidence, mut detractors) = case.cap(claimed);
-    if claimed == Confidence::Likely {
-        detractors.push("a neighbour may have written there instead".to_owned());
-    }
     Some(Finding {
-        code,
-        claim,
+        code: found.code,
+        claim: found.claim,
         confidence,
         detractors,
-        evidence: vec![Evidence::stack(start, text)],
-        explains: Vec::new(),
+        evidence: found.evidence,
+        explains: suffers.into_iter().collect(),
         next: format!("make the stack of {name} larger; what lies below {start:#x} may be damaged"),
         threads: vec![thread.address],
-        behind: Vec::new(),
+        behind: below.filter(|_| is_over).map(|other| other.address).into_iter().collect(),
+    })
+}
+
+/// The thread whose stack ends where another begins.
+fn neighbour<'t>(start: Addr, all: &[&'t Thread]) -> Option<&'t Thread> {
+    let ends = |thread: &&&Thread| {
+        let end = thread.stack.start.zip(thread.stack.size).and_then(|(start, size)| start.checked_add(size));
+        end.is_some_and(|end| end <= start && start.saturating_sub(end) <= GAP)
+    };
+    all.iter().find(ends).copied()
+}
+
+fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
+    let saved = thread.saved.filter(|saved| *saved < start && thread.core.is_none())?;
+    let below = start.saturating_sub(saved);
+    let text = format!("its saved stack pointer {saved:#x} lies {below} bytes below the start of its stack");
+    Some(Found {
+        code: Code::StackOverflow,
+        claimed: Confidence::Proven,
+        claim: format!("the stack of {} ({size} bytes) overflowed", thread.label()),
+        evidence: vec![Evidence::stack(start, text)],
+        against: None,
+    })
+}
+
+fn used_up(thread: &Thread, start: Addr, size: u64, left: u64) -> Option<Found> {
+    let name = thread.label();
+    if thread.stack.high == High::Full {
+        return Some(Found {
+            code: Code::StackOverflow,
+            claimed: Confidence::Likely,
+            claim: format!("the stack of {name} ({size} bytes) was used to its end"),
+            evidence: vec![Evidence::stack(start, "its lowest bytes hold no fill (0xEF) any more".to_owned())],
+            against: Some("a neighbour may have written there instead"),
+        });
+    }
+    (left <= NEAR && matches!(thread.stack.high, High::Bytes(_))).then(|| Found {
+        code: Code::StackNearOverflow,
+        claimed: Confidence::Hint,
+        claim: format!("the stack of {name} was used to {left} bytes from its end"),
+        evidence: vec![Evidence::stack(start, format!("the lowest {left} bytes hold fill (0xEF)"))],
+        against: None,
+    })
+}
+
+/// The words at one end of a stack.
+fn words(thread: &Thread, top: bool, case: &Case<'_>) -> Option<Vec<u64>> {
+    let (start, size) = (thread.stack.start?, thread.stack.size?);
+    let len = if top { TOP } else { BOTTOM }.min(size);
+    let at = if top { start.checked_add(size)?.checked_sub(len)? } else { start };
+    let bytes = case.look.bytes(at, len)?;
+    Some(case.words(&bytes, true))
+}
+
+/// True for a word that may be an address in the program: neither small, nor fill, nor all ones.
+fn is_code(word: u64, case: &Case<'_>) -> bool {
+    case.look.function(word).is_some()
+}
+
+/// The neighbour's oldest words are not those with which all other threads begin, and some of them are of this thread.
+fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Found> {
+    let (start, size) = (thread.stack.start?, thread.stack.size?);
+    let has_run = |other: &&&Thread| other.run_count.is_none_or(|runs| runs > 0);
+    let tops: Vec<(Addr, BTreeSet<u64>)> = all
+        .iter()
+        .filter(has_run)
+        .filter_map(|other| Some((other.address, words(other, true, case)?.into_iter().collect())))
+        .collect();
+    let own = &tops.iter().find(|(address, _)| *address == below.address)?.1;
+    let others: Vec<&BTreeSet<u64>> = tops.iter().filter(|(at, _)| *at != below.address).map(|(_, set)| set).collect();
+    let has = |word: u64| others.iter().filter(|set| set.contains(&word)).count();
+    let most = others.len().saturating_sub(others.len() / 4).max(2);
+    // Where the function of every thread returns to.
+    let anchor = others.iter().copied().flatten().copied().find(|word| is_code(*word, case) && has(*word) >= most)?;
+    if own.contains(&anchor) {
+        return None;
+    }
+    let low: BTreeSet<u64> = words(thread, false, case)?.into_iter().collect();
+    let shared = own.iter().copied().find(|word| is_code(*word, case) && low.contains(word) && has(*word) == 0)?;
+    let function = |word| case.look.function(word).map_or_else(|| format!("{word:#x}"), |symbol| symbol.name);
+    let (name, other) = (thread.label(), below.label());
+    Some(Found {
+        code: Code::StackOverflow,
+        claimed: Confidence::Likely,
+        claim: format!("the stack of {name} ({size} bytes) overflowed into that of {other}, which lies below it"),
+        evidence: vec![
+            Evidence::stack(
+                start,
+                format!(
+                    "the oldest words of {other} lack the return to {}, which every other thread has",
+                    function(anchor)
+                ),
+            )
+            .named(&function(anchor)),
+            Evidence::stack(
+                start,
+                format!("they hold a return to {}, as the lowest words of the stack of {name} do", function(shared)),
+            )
+            .holds(shared),
+        ],
+        against: Some("another write past an end may have done the same"),
     })
 }

@@ -86,8 +86,28 @@ impl Client {
     /// # Errors
     /// Of the link only.
     pub fn registers(&mut self) -> Result<Option<Vec<Option<u8>>>, RspError> {
-        let answer = self.link.ask(b"g", &|b| b.is_empty() || reply::is_error(b) || reply::registers(b).is_some())?;
-        Ok(if reply::is_error(&answer) { None } else { reply::registers(&answer) })
+        let answer = self.link.ask(b"g", &reply::is_registers)?;
+        Ok(reply::known_registers(&answer))
+    }
+
+    /// Asks for the registers together with the memory that is read next: on a stub that takes several requests at once
+    /// they cost no round trip. [`Client::registers_seen`] has them then.
+    pub const fn want_registers(&mut self) {
+        // Another client of the link may have chosen another thread.
+        self.wants_registers = !self.link.shared;
+    }
+
+    /// The registers that came with memory, as [`Client::registers`] has them; they are given once. `None` where the stub
+    /// takes one request at a time, or gives none.
+    pub const fn registers_seen(&mut self) -> Option<Vec<Option<u8>>> {
+        self.wants_registers = false;
+        self.registers_seen.take()
+    }
+
+    /// True where a debugger at the other end holds the target: to ask it costs no packet to a probe.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.held
     }
 
     /// The registers that a debugger at the other end knows, by its names for them; empty for any other stub.

@@ -96,6 +96,52 @@ impl Chunk {
     }
 }
 
+/// One question of a flight.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A part of the memory that is wanted.
+    Read(Chunk),
+    /// A question whose answer resembles no other.
+    Fence,
+    /// `g`, where the registers are wanted too.
+    Registers,
+}
+
+impl Step {
+    fn request(&self, binary: bool) -> Vec<u8> {
+        match self {
+            Self::Read(chunk) => chunk.request(binary),
+            Self::Fence => reply::FENCE.to_vec(),
+            Self::Registers => b"g".to_vec(),
+        }
+    }
+
+    /// Bytes of the target that it asks for.
+    const fn len(&self) -> usize {
+        match self {
+            Self::Read(chunk) => chunk.len,
+            Self::Fence | Self::Registers => 0,
+        }
+    }
+
+    /// True for an answer to it; `known`: the stub has answered reads before.
+    fn accepts(&self, body: &[u8], binary: bool, known: bool) -> bool {
+        match self {
+            Self::Read(chunk) => reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported),
+            Self::Fence => body.is_empty(),
+            Self::Registers => reply::is_registers(body),
+        }
+    }
+}
+
+/// What a flight brought.
+struct Answers {
+    /// To the chunks, in their order; `None` for a damaged one.
+    chunks: Vec<Option<Vec<u8>>>,
+    /// To `g`.
+    registers: Option<Vec<u8>>,
+}
+
 /// Reads under way.
 struct Job {
     queue: VecDeque<Chunk>,
@@ -217,7 +263,8 @@ impl Client {
             self.rate.begin();
             // What others on a shared link were answered last, and what memory holds that changes, is not known: a flight ends with
             // a question of its own.
-            let together = job.queue.len() > 1 || self.link.shared || self.runs_while_read();
+            let alone = job.queue.len() == 1 && !self.wants_registers;
+            let together = !alone || self.link.shared || self.runs_while_read();
             if together && self.link.may_pipeline() { self.volley(job)? } else { self.single(job)? }
         }
         Ok(())
@@ -290,9 +337,14 @@ impl Client {
         // The answer to a read before, once more, would be a short answer to the first chunk: a short one is allowed.
         let last = std::mem::take(&mut self.link.last_answer);
         if matches!(reply::data(&last, usize::MAX, binary), Some(Data::Bytes(_) | Data::Refused(_))) {
-            steps.insert(0, None);
+            steps.insert(0, Step::Fence);
         }
-        let Some(bodies) = self.fly(job, steps)? else { return Ok(()) };
+        // Asked for once: what does not answer to it is asked for memory alone.
+        if std::mem::take(&mut self.wants_registers) && !self.runs_while_read() {
+            // In front of it nothing is doubled, and the fence behind it keeps its answer from the reads.
+            steps.splice(..0, [Step::Registers, Step::Fence]);
+        }
+        let Some(Answers { chunks: bodies, registers }) = self.fly(job, steps)? else { return Ok(()) };
         self.link.outstanding = false;
         let asked: Vec<Chunk> = job.flying.iter().copied().take(bodies.len()).collect();
         if !self.link.in_step()? || shifted(&asked, &bodies, binary) {
@@ -300,6 +352,9 @@ impl Client {
             let error = self.link.why_late(&request, Failure::OutOfStep);
             self.again(job, error)?;
             return Ok(());
+        }
+        if let Some(body) = registers {
+            self.registers_seen = reply::known_registers(&body);
         }
         let flying = std::mem::take(&mut job.flying);
         for (i, chunk) in flying.iter().enumerate() {
@@ -312,49 +367,47 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for the chunks of a flight; their answers in order, `None` for a damaged one. `None` where the flight is to be
-    /// asked for again.
+    /// Asks what a flight asks. `None` where the flight is to be asked for again.
     #[allow(clippy::arithmetic_side_effects, reason = "counts the steps of a flight")]
-    fn fly(&mut self, job: &mut Job, mut steps: Vec<Option<Chunk>>) -> Result<Option<Vec<Option<Vec<u8>>>>, RspError> {
+    fn fly(&mut self, job: &mut Job, mut steps: Vec<Step>) -> Result<Option<Answers>, RspError> {
         let (binary, known) = (self.binary, self.link.stats.memory_bytes > 0);
-        let request = |step: &Option<Chunk>| step.map_or(reply::FENCE.to_vec(), |chunk| chunk.request(binary));
         let (mut sent, mut answered) = (0, 0);
-        let mut bodies: Vec<Option<Vec<u8>>> = Vec::with_capacity(job.flying.len());
+        let mut answers = Answers { chunks: Vec::with_capacity(job.flying.len()), registers: None };
         loop {
             // Once something is refused, what has not been sent yet may not be wanted any more.
-            let refused = bodies.iter().flatten().any(|b| b.is_empty() || reply::is_error(b));
+            let refused = answers.chunks.iter().flatten().any(|b| b.is_empty() || reply::is_error(b));
             if refused && steps.get(sent..).is_some_and(|rest| rest.len() > 1) {
                 steps.truncate(sent);
-                steps.push(None);
+                steps.push(Step::Fence);
             }
             let goal = self.ahead(&steps, answered, sent);
-            let requests: Vec<Vec<u8>> = steps.get(sent..goal).unwrap_or_default().iter().map(request).collect();
+            let requests: Vec<Vec<u8>> =
+                steps.get(sent..goal).unwrap_or_default().iter().map(|step| step.request(binary)).collect();
             if !requests.is_empty() {
                 self.link.send_flight(&requests.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 sent = goal;
             }
-            let Some(step) = steps.get(answered).filter(|_| answered < sent) else { return Ok(Some(bodies)) };
+            let Some(step) = steps.get(answered).filter(|_| answered < sent) else { return Ok(Some(answers)) };
             answered += 1;
-            let accept = |body: &[u8]| match step {
-                None => body.is_empty(),
-                Some(chunk) => reply::data(body, chunk.len, binary).is_some_and(|d| !known || d != Data::Unsupported),
-            };
-            match (self.link.answer(&request(step), &accept, Wait::InFlight), step) {
-                (Ok(_), None) => {}
-                (Ok(body), Some(chunk)) => {
+            let accept = |body: &[u8]| step.accepts(body, binary, known);
+            match (self.link.answer(&step.request(binary), &accept, Wait::InFlight), step) {
+                (Ok(_), Step::Fence) => {}
+                (Ok(body), Step::Registers) => answers.registers = Some(body),
+                (Ok(body), Step::Read(chunk)) => {
                     self.rate.received(chunk.len);
-                    bodies.push(Some(body));
+                    answers.chunks.push(Some(body));
                 }
                 (Err(Failure::Fatal(error)), _) => return Err(self.link.fail_with(error)),
                 // The frame is whole, so the order is certain: only this one is asked for again.
-                (Err(Failure::Damaged), Some(chunk)) if chunk.again().tries < TRIES => bodies.push(None),
+                (Err(Failure::Damaged), Step::Read(chunk)) if chunk.again().tries < TRIES => answers.chunks.push(None),
+                (Err(Failure::Damaged), Step::Registers) => {}
                 (Err(failure), _) => {
                     // Not one answer came: the link is slow. Where others came, this one was lost.
                     let silent = matches!(&failure, Failure::Late(received) if received.stray.is_none());
-                    if step.is_some() && bodies.is_empty() && silent {
+                    if matches!(step, Step::Read(_)) && answers.chunks.is_empty() && silent {
                         self.rate.late();
                     }
-                    let error = self.link.why_late(&request(step), failure);
+                    let error = self.link.why_late(&step.request(binary), failure);
                     self.again(job, error)?;
                     return Ok(None);
                 }
@@ -364,13 +417,12 @@ impl Client {
 
     /// Up to which step requests are sent now: no more are on their way than the rate allows, and always one.
     #[allow(clippy::arithmetic_side_effects, reason = "counts steps, and bytes of chunks that are held in memory")]
-    fn ahead(&self, steps: &[Option<Chunk>], answered: usize, sent: usize) -> usize {
-        let len = |step: &Option<Chunk>| step.map_or(0, |chunk| chunk.len);
+    fn ahead(&self, steps: &[Step], answered: usize, sent: usize) -> usize {
         let most = self.rate.in_flight();
-        let mut flying: usize = steps.get(answered..sent).unwrap_or_default().iter().map(len).sum();
+        let mut flying: usize = steps.get(answered..sent).unwrap_or_default().iter().map(Step::len).sum();
         let mut goal = sent;
         for step in steps.iter().take(answered + DEPTH).skip(sent) {
-            flying += len(step);
+            flying += step.len();
             if goal > answered && flying > most {
                 break;
             }
@@ -442,19 +494,19 @@ impl Client {
     }
 }
 
-/// The steps of a flight: chunks, and fences (`None`) between two of one length and behind the last.
-fn fenced(chunks: &[Chunk]) -> Vec<Option<Chunk>> {
+/// The steps of a flight: chunks, and fences between two of one length and behind the last.
+fn fenced(chunks: &[Chunk]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lengths = Vec::new();
     for chunk in chunks {
         if lengths.contains(&chunk.len) {
-            steps.push(None);
+            steps.push(Step::Fence);
             lengths.clear();
         }
         lengths.push(chunk.len);
-        steps.push(Some(*chunk));
+        steps.push(Step::Read(*chunk));
     }
-    steps.push(None);
+    steps.push(Step::Fence);
     steps
 }
 

@@ -164,6 +164,16 @@ pub(super) fn data(body: &[u8], len: usize, binary: bool) -> Option<Data> {
     from_hex(body).filter(|bytes| bytes.len() <= len).map(Data::Bytes)
 }
 
+/// True for what `g` is answered with, also by a stub that has no registers.
+pub(super) fn is_registers(body: &[u8]) -> bool {
+    body.is_empty() || is_error(body) || registers(body).is_some()
+}
+
+/// The registers of that answer.
+pub(super) fn known_registers(body: &[u8]) -> Option<Vec<Option<u8>>> {
+    if is_error(body) { None } else { registers(body) }
+}
+
 /// An answer to `g`: two digits a byte, or `xx` for one that is not known. `None` for anything else, and for nothing.
 pub(super) fn registers(body: &[u8]) -> Option<Vec<Option<u8>>> {
     let byte = |pair: &[u8]| match pair {

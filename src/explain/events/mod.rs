@@ -1,0 +1,443 @@
+//! What the events of a trace show beside the kernel's state: who holds a semaphore, who takes and gives, how long threads and
+//! interrupts had the processor, and where memory does not show it, what each thread does at the end.
+
+mod interrupts;
+mod objects;
+mod tries;
+mod words;
+
+pub use interrupts::{Interrupt, Open};
+pub use objects::{Block, Giver, One};
+pub use tries::Inversion;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use self::interrupts::Interrupts;
+use self::objects::Taken;
+use self::tries::Tries;
+use self::words::Fields;
+use super::state::{Does, Task, Wait, kind_of};
+use crate::abi::Addr;
+use crate::analysis::tracker::{
+    Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, Tracker, WaitOption, Wants, Who,
+};
+use crate::catalogue::{Catalogue, Role};
+use crate::kernel::Kind;
+use crate::trace::{ContextKind, Event, Trace};
+
+/// The most objects that are followed: a damaged trace may name any number.
+const MAX_OBJECTS: usize = 1 << 12;
+
+/// The most calls from wrong contexts that are remembered.
+const MAX_WRONG: usize = 8;
+
+/// What a thread did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Activity {
+    /// Ticks that it had the processor.
+    pub ran: i64,
+    /// How often it got the processor.
+    pub dispatched: u64,
+    /// How often it blocked.
+    pub blocks: u64,
+    /// Ticks and event of the last time, and how long it had had the processor by then.
+    pub blocked: Option<(i64, u64, i64)>,
+    /// The longest that it had the processor between two times that it blocked.
+    pub longest: i64,
+    /// Ticks since which it is in its state, where an event shows that.
+    pub since: Option<(i64, u64)>,
+}
+
+/// A call that may wait, by an interrupt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongCall {
+    /// The event.
+    pub seq: u64,
+    /// What is called.
+    pub call: String,
+    /// On what.
+    pub object: Option<Addr>,
+    /// The number of the interrupt, where it is known.
+    pub interrupt: Option<u32>,
+}
+
+/// What the events show.
+#[derive(Debug, Default)]
+pub struct Events {
+    objects: BTreeMap<Addr, One>,
+    /// By the address of a thread.
+    active: BTreeMap<Addr, Activity>,
+    by_number: Vec<Activity>,
+    tasks: Vec<Task>,
+    names: BTreeMap<Addr, String>,
+    kinds: BTreeMap<Addr, Kind>,
+    /// Interrupts.
+    pub interrupts: Interrupts,
+    /// Locks that are asked for and not given.
+    pub tries: Tries,
+    /// Calls from wrong contexts.
+    pub wrong: Vec<WrongCall>,
+    /// Waits for locks behind less urgent owners that are still on at the end.
+    pub inversions: Vec<Inversion>,
+    /// Ticks of the first event and of the last one.
+    pub span: (i64, i64),
+    /// How many events there are.
+    pub count: u64,
+    /// Cores that have events.
+    pub cores: u16,
+    /// True where its clock runs.
+    pub has_clock: bool,
+    /// The bits that the trace stores of an address.
+    mask: u64,
+    fields: Fields,
+}
+
+impl Events {
+    /// Looks at all events of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace, catalogue: &Catalogue) -> Self {
+        let mut this = Self {
+            mask: trace.about.word.max(),
+            has_clock: trace.clock.runs(),
+            cores: trace.about.cores,
+            fields: Fields::of(catalogue),
+            ..Self::default()
+        };
+        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
+        trace.visit(|event| {
+            tracker.event(event, &mut this);
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut this);
+        this.end(tracker.system());
+        this.inversions = tries::inversions(trace, catalogue);
+        this
+    }
+
+    /// What is known of an object.
+    #[must_use]
+    pub fn object(&self, address: Addr) -> Option<&One> {
+        self.objects.get(&(address & self.mask))
+    }
+
+    /// All objects, by the addresses that the trace stores.
+    pub fn objects(&self) -> impl Iterator<Item = (Addr, &One)> {
+        self.objects.iter().map(|(address, one)| (*address, one))
+    }
+
+    /// What a thread did.
+    #[must_use]
+    pub fn activity(&self, thread: Addr) -> Option<&Activity> {
+        self.active.get(&(thread & self.mask))
+    }
+
+    /// The threads as the last events leave them.
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        self.tasks.clone()
+    }
+
+    /// What a thread or an object is called. Hostile text: escape before printing.
+    #[must_use]
+    pub fn name(&self, address: Addr) -> Option<&str> {
+        self.names.get(&(address & self.mask)).map(String::as_str)
+    }
+
+    /// What an object is.
+    #[must_use]
+    pub fn kind(&self, address: Addr) -> Option<Kind> {
+        self.kinds.get(&(address & self.mask)).copied()
+    }
+
+    /// True where this is the address of a thread as the trace stores it.
+    #[must_use]
+    pub const fn is(&self, thread: Addr, stored: Addr) -> bool {
+        thread & self.mask == stored
+    }
+
+    /// Ticks from the first event to the last.
+    #[must_use]
+    pub const fn length(&self) -> i64 {
+        self.span.1.saturating_sub(self.span.0)
+    }
+
+    /// Ticks for which a thread is in its state; all of the trace where no event of it shows a change.
+    #[must_use]
+    pub fn lasts(&self, thread: Addr) -> i64 {
+        let since = self.activity(thread).and_then(|activity| activity.since);
+        since.map_or_else(|| self.length(), |(since, _)| self.span.1.saturating_sub(since))
+    }
+
+    /// True where a wait lasts far longer than those that are over: a quarter of the trace at least, and four times as long
+    /// as any wait for the same object that ended in it.
+    #[must_use]
+    pub fn is_long(&self, thread: Addr, object: Addr) -> bool {
+        let lasts = self.lasts(thread);
+        let usual = self.object(object).map_or(0, |one| one.longest_wait);
+        let quarter = self.length() / 4;
+        self.has_clock && self.count >= 32 && lasts >= quarter.max(1) && lasts / 4 >= usual
+    }
+
+    fn one(&mut self, address: Addr) -> Option<&mut One> {
+        if self.objects.len() >= MAX_OBJECTS && !self.objects.contains_key(&address) {
+            return None;
+        }
+        Some(self.objects.entry(address).or_default())
+    }
+
+    fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
+        let index = no.index();
+        if index >= self.by_number.len() {
+            self.by_number.resize(index.checked_add(1)?, Activity::default());
+        }
+        self.by_number.get_mut(index)
+    }
+
+    /// What the last events leave each thread doing.
+    fn end(&mut self, system: &System<'_>) {
+        for object in system.trace.objects.iter().filter(|object| !object.deleted) {
+            if !object.name.is_empty() {
+                self.names.insert(object.address, object.name.clone());
+            }
+            let of_type = |kind: &&Kind| object.type_name.is_some_and(|name| name.replace('_', " ") == kind.name());
+            if let Some(kind) = Kind::ALL.iter().find(of_type) {
+                self.kinds.insert(object.address, *kind);
+            }
+        }
+        for (no, thread) in system.threads() {
+            if let Some(name) = system.name(no) {
+                self.names.insert(thread.address, name.to_owned());
+            }
+            let since = thread.since_seq.map(|seq| (thread.since, seq));
+            let mut activity = self.by_number.get(no.index()).copied().unwrap_or_default();
+            activity.since = since;
+            self.active.insert(thread.address, activity);
+            let does = match thread.state {
+                ThreadState::Running => Does::Runs,
+                ThreadState::Ready => Does::Ready,
+                ThreadState::Ended => Does::Completed,
+                ThreadState::Blocked(Some(3)) => Does::Suspended,
+                ThreadState::Blocked(Some(4)) => Does::Sleeps,
+                ThreadState::Blocked(_) => Does::Waits,
+                ThreadState::Unknown => Does::Unknown,
+            };
+            let task = Task {
+                address: thread.address,
+                does,
+                priority: thread.priority.map(u32::from),
+                wait: self.wait(no, thread.state, system),
+                runs: None,
+                seq: thread.since_seq,
+            };
+            self.tasks.push(task);
+        }
+    }
+
+    fn wait(&mut self, no: ThreadNo, state: ThreadState, system: &System<'_>) -> Option<Wait> {
+        let ThreadState::Blocked(code) = state else { return None };
+        let call = system.calls_of(no).blocked_in?;
+        let (number, role) = (call.object?, system.role_of(call.def)?);
+        let kind = code.and_then(kind_of)?;
+        let (object, thread) = (system.address(number), system.thread(no)?.address);
+        self.kinds.entry(object).or_insert(kind);
+        let owner = system.lock(number).filter(|_| kind == Kind::Mutex).and_then(|lock| lock.owner);
+        let wanted = self.objects.get(&object).and_then(|one| one.wanted.get(&thread)).copied();
+        Some(Wait {
+            kind,
+            object,
+            owner: owner.and_then(|owner| system.thread(owner)).map(|owner| owner.address),
+            // Calls that do not say how long they wait are those that wait for event flags.
+            forever: call.wait == Some(WaitOption::Forever),
+            wanted: wanted.filter(|_| kind == Kind::EventFlags),
+            sends: kind == Kind::Queue && role.put.is_some(),
+        })
+    }
+
+    /// A thread blocks: what it asked for it does not have.
+    fn blocks(&mut self, event: &Event, no: ThreadNo, object: Option<(Addr, u64)>) {
+        if let Some((object, seq)) = object
+            && let Some(one) = self.objects.get_mut(&object)
+        {
+            one.held.retain(|taken| taken.seq != seq);
+        }
+        if let Some(activity) = self.does(no) {
+            let before = activity.blocked.map_or(0, |(_, _, ran)| ran);
+            if activity.blocked.is_some() {
+                activity.longest = activity.longest.max(activity.ran.saturating_sub(before));
+            }
+            activity.blocks = activity.blocks.saturating_add(1);
+            activity.blocked = Some((event.ticks, event.seq, activity.ran));
+        }
+    }
+
+    fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+        let address = |no| system.thread(no).map(|thread| thread.address);
+        match *change {
+            Change::Blocked { thread, call, .. } => {
+                let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+                let call = call.filter(|_| waits);
+                let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
+                self.blocks(event, thread, object);
+            }
+            Change::Dispatched { thread, .. } => {
+                if let Some(activity) = self.does(thread) {
+                    activity.dispatched = activity.dispatched.saturating_add(1);
+                }
+            }
+            // It waited before the first event: whoever put something woke it, so it takes there.
+            Change::Readied { thread, waited: None, call: Some(call), .. } => {
+                let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
+                let object = call.object.filter(|_| puts).map(|object| system.address(object));
+                if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
+                    one.taker(address);
+                }
+            }
+            Change::Readied { thread, waited: Some(wait), .. } => {
+                let Some((call, thread_at)) = wait.call.zip(address(thread)) else { return };
+                let Some(object) = call.object else { return };
+                let gets = system.role_of(call.def).is_some_and(|role| role.get.is_some());
+                let blocks = self.does(thread).map_or(0, |activity| activity.blocks);
+                let taken = Taken { thread: thread_at, seq: call.seq, at: event.ticks, blocks };
+                let is_lock = system.lock_of(Some(call)).is_some();
+                if is_lock && wait.ending == Ending::TimedOut {
+                    let owner = system.lock(object).and_then(|lock| lock.owner).and_then(address);
+                    self.tries.fails(thread_at, system.address(object), owner, event.seq);
+                }
+                if let Some(one) = self.one(system.address(object)) {
+                    one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
+                    if gets && wait.ending == Ending::Given {
+                        one.take(taken);
+                    }
+                }
+            }
+            Change::Acquired { lock, thread } => {
+                if let Some(thread) = address(thread) {
+                    self.tries.succeeds(thread, system.address(lock));
+                }
+            }
+            Change::Entered { number: Some(number), .. } => self.interrupts.enter(number, event.seq, event.ticks),
+            Change::Exited { .. } => self.interrupts.exit(event.ticks),
+            _ => {}
+        }
+    }
+
+    /// What the call that an event is does to its object.
+    fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
+        let words = system.trace.words(event);
+        let context = system.trace.contexts.get(event.context);
+        let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
+        let waits = role.wait.of(words);
+        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        if in_interrupt {
+            if !role.isr_enter && !role.isr_exit {
+                self.interrupts.acts();
+            }
+            self.wrong_call(event, role, words, system);
+        }
+        if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
+            let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);
+            if let (Some(owner), Some(0)) = (owner, waits) {
+                self.tries.fails(thread, lock, Some(owner), event.seq);
+            }
+        }
+        if let (Some(object), Some(thread)) = (role.get.of(words), by) {
+            self.get(event, (object, thread), waits, words, system);
+        }
+        if let Some(object) = role.put.of(words) {
+            let giver = match by {
+                Some(thread) => Giver::Thread(thread),
+                None if in_interrupt => Giver::Interrupt(event.isr.map(u64::from)),
+                None => Giver::Other,
+            };
+            self.put(event, object, giver, words);
+        }
+    }
+
+    fn get(
+        &mut self,
+        event: &Event,
+        (object, thread): (Addr, Addr),
+        waits: Option<u64>,
+        words: &[u64],
+        system: &System<'_>,
+    ) {
+        let (memory, wanted) = (self.fields.memory(event, words), self.fields.wanted(event, words));
+        let no = system.find_thread(thread);
+        let is_blocked =
+            no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+        let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
+        let Some(one) = self.one(object) else { return };
+        one.taker(thread);
+        // Without a wait it may have failed.
+        if waits.is_some_and(|wait| wait != 0) && !is_blocked {
+            one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
+        }
+        if let Some(memory) = memory {
+            one.pool.allocate(memory, thread, event.seq);
+        }
+        if let Some(wanted) = wanted {
+            one.asked |= wanted.flags;
+            if one.wanted.len() < MAX_OBJECTS {
+                one.wanted.insert(thread, wanted);
+            }
+        }
+    }
+
+    fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
+        let (memory, flags) = (self.fields.memory(event, words), self.fields.flags(event, words).unwrap_or(0));
+        let Some(one) = self.one(object) else { return };
+        one.give(by, event.seq, event.ticks, flags);
+        if let Some(memory) = memory {
+            one.pool.release(memory, by);
+        }
+    }
+
+    /// An interrupt may ask for nothing that can make it wait, and for no mutex.
+    fn wrong_call(&mut self, event: &Event, role: &Role, words: &[u64], system: &System<'_>) {
+        let waits = role.wait.of(words).is_some_and(|wait| wait != 0) && !role.is_above_kernel;
+        let locks = role.acquire.is_some() || role.release.is_some();
+        if (waits || locks) && self.wrong.len() < MAX_WRONG {
+            let call = event.def.and_then(|def| system.catalogue.def(def)).map_or_else(String::new, |d| d.name.clone());
+            let object = role.object.of(words);
+            self.wrong.push(WrongCall { seq: event.seq, call, object, interrupt: event.isr });
+        }
+    }
+
+    /// The threads that take from an object, as the trace stores their addresses.
+    #[must_use]
+    pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
+        self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
+    }
+}
+
+impl Consumer for Events {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        let event = step.event;
+        if self.count == 0 {
+            self.span.0 = event.ticks;
+        }
+        self.count = self.count.saturating_add(1);
+        self.span.1 = self.span.1.max(event.ticks);
+        for span in step.spans {
+            if let Who::Thread(no) = span.who
+                && let Some(activity) = self.does(no)
+            {
+                activity.ran = activity.ran.saturating_add(span.to.saturating_sub(span.from));
+            }
+        }
+        step.changes.iter().for_each(|change| self.change(event, change, system));
+        if let Some(role) = system.role(event) {
+            self.call(event, role, system);
+        }
+    }
+
+    fn gap(&mut self) {
+        // Who holds what is not known any more; who reads what is.
+        for one in self.objects.values_mut() {
+            one.held.clear();
+            one.pool.live.clear();
+        }
+        self.interrupts.forget();
+        self.tries.forget();
+    }
+}

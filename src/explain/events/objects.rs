@@ -1,0 +1,175 @@
+//! What the events show of one object: who takes from it, who gives, and who has not given back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::abi::Addr;
+use crate::kernel::Wanted;
+
+/// The most threads that are remembered of an object.
+const MAX_THREADS: usize = 64;
+
+/// The most blocks of a pool that are followed at a time.
+const MAX_BLOCKS: usize = 4096;
+
+/// A thread that took an instance of a semaphore, or a message, by an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The thread, as the trace stores its address.
+    pub thread: Addr,
+    /// The event.
+    pub seq: u64,
+    /// Its ticks.
+    pub at: i64,
+    /// How often the thread had blocked before.
+    pub blocks: u64,
+}
+
+/// Who gives something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Giver {
+    /// A thread, as the trace stores its address.
+    Thread(Addr),
+    /// An interrupt, with its number where that is known.
+    Interrupt(Option<u64>),
+    /// Another context.
+    Other,
+}
+
+/// What one giver gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Given {
+    /// How often.
+    pub times: u64,
+    /// The newest event.
+    pub seq: u64,
+    /// All event flags that it set.
+    pub flags: u64,
+}
+
+/// A block of memory that is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// By whom.
+    pub thread: Addr,
+    /// The event.
+    pub seq: u64,
+    /// How many were allocated from this pool before it.
+    pub number: u64,
+}
+
+/// Memory of a pool.
+#[derive(Debug, Clone, Default)]
+pub struct Pool {
+    /// Allocated and not released, by address.
+    pub live: BTreeMap<Addr, Block>,
+    /// How many were allocated.
+    pub allocated: u64,
+    /// How many were released, by whom.
+    pub released: BTreeMap<Giver, u64>,
+    /// The most allocations from that of a block to its release.
+    pub oldest: u64,
+    /// Blocks that are not known because too many are allocated.
+    lost: bool,
+}
+
+impl Pool {
+    /// A thread gets a block.
+    pub fn allocate(&mut self, memory: Addr, thread: Addr, seq: u64) {
+        let number = self.allocated;
+        self.allocated = number.saturating_add(1);
+        if self.live.len() < MAX_BLOCKS {
+            self.live.insert(memory, Block { thread, seq, number });
+        } else {
+            self.lost = true;
+        }
+    }
+
+    /// A block is given back.
+    pub fn release(&mut self, memory: Addr, by: Giver) {
+        if let Some(block) = self.live.remove(&memory) {
+            self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
+            let times = self.released.entry(by).or_default();
+            *times = times.saturating_add(1);
+        }
+    }
+
+    /// Blocks that are kept far longer than any that was released.
+    pub fn kept(&self) -> Vec<Block> {
+        if self.lost || self.released.is_empty() {
+            return Vec::new();
+        }
+        let patience = self.oldest.saturating_mul(2).saturating_add(1);
+        let is_old = |block: &&Block| self.allocated.saturating_sub(block.number) > patience;
+        let mut kept: Vec<Block> = self.live.values().filter(is_old).copied().collect();
+        kept.sort_by_key(|block| block.number);
+        kept
+    }
+}
+
+/// One object.
+#[derive(Debug, Clone, Default)]
+pub struct One {
+    /// Who took and did not give back.
+    pub held: Vec<Taken>,
+    /// Puts by a thread that held it then.
+    pub own_puts: u64,
+    /// The longest that a thread held it, in ticks.
+    pub longest_hold: i64,
+    /// Who gives.
+    pub givers: BTreeMap<Giver, Given>,
+    /// Every thread that takes.
+    pub takers: BTreeSet<Addr>,
+    /// The longest wait that is over, in ticks.
+    pub longest_wait: i64,
+    /// Event flags that some thread asked for.
+    pub asked: u64,
+    /// What each thread asked for last.
+    pub wanted: BTreeMap<Addr, Wanted>,
+    /// Its memory, where it is a pool.
+    pub pool: Pool,
+}
+
+impl One {
+    /// A thread asks for something.
+    pub fn taker(&mut self, thread: Addr) {
+        if self.takers.len() < MAX_THREADS {
+            self.takers.insert(thread);
+        }
+    }
+
+    /// A thread has an instance.
+    pub fn take(&mut self, taken: Taken) {
+        if self.held.len() < MAX_THREADS {
+            self.held.push(taken);
+        }
+    }
+
+    /// Somebody gives.
+    pub fn give(&mut self, by: Giver, seq: u64, at: i64, flags: u64) {
+        if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
+            let given = self.givers.entry(by).or_default();
+            *given = Given { times: given.times.saturating_add(1), seq, flags: given.flags | flags };
+        }
+        match self.held.iter().position(|taken| Giver::Thread(taken.thread) == by) {
+            Some(index) => {
+                let taken = self.held.remove(index);
+                self.longest_hold = self.longest_hold.max(at.saturating_sub(taken.at));
+                self.own_puts = self.own_puts.saturating_add(1);
+            }
+            None if !self.held.is_empty() => {
+                self.held.remove(0);
+            }
+            None => {}
+        }
+    }
+
+    /// The only holder of a semaphore that is used as a lock: who gives takes, too, and at least one put is seen of a thread
+    /// that had taken it before.
+    pub fn holder(&self) -> Option<Taken> {
+        let takes = |by: &Giver| matches!(by, Giver::Thread(thread) if self.takers.contains(thread));
+        match self.held.as_slice() {
+            [only] if self.own_puts > 0 && self.givers.keys().all(takes) => Some(*only),
+            _ => None,
+        }
+    }
+}

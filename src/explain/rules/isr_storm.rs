@@ -1,0 +1,79 @@
+//! An interrupt that comes again as soon as its handler ends, so that nothing else runs: as a rule its cause is not
+//! acknowledged in the device. A burst of a device is healthy: it must be long, and take most of the time. Its time is known
+//! only where the kernel was built to announce interrupts.
+
+use super::super::events::{Events, Interrupt, Open};
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+
+/// In a row, at the end of the trace.
+const FEWEST: u64 = 64;
+/// Parts of a hundred of the time in which it was inside of its handler.
+const SHARE: i64 = 50;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some(events) = case.events.filter(|events| events.has_clock && events.cores <= 1) else { return Vec::new() };
+    let storms = events.interrupts.by_number.iter().filter_map(|(n, one)| storm(*n, one, events, case, graph));
+    storms.chain(events.interrupts.open.first().and_then(|open| endless(open, events, case))).collect()
+}
+
+fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Graph) -> Option<Finding> {
+    let (seq, from) = one.row_from;
+    let all = events.span.1.saturating_sub(from);
+    let each = one.row_ticks.checked_div(i64::try_from(one.row).ok()?)?;
+    let goes_on = events.span.1.saturating_sub(one.ended) <= each.saturating_mul(4);
+    let share = one.row_ticks.saturating_mul(100).checked_div(all)?;
+    if one.row < FEWEST || !goes_on || share < SHARE {
+        return None;
+    }
+    let name = case.interrupt(Some(number));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("a burst of the device looks the same".to_owned());
+    let silent = if one.acts == 0 { "; it never calls the kernel" } else { "" };
+    Some(Finding {
+        code: Code::IsrStorm,
+        claim: format!(
+            "{name} comes again as soon as it ends: {} times in a row, and takes {share} % of the time",
+            one.row
+        ),
+        confidence,
+        detractors,
+        evidence: vec![Evidence::event(
+            seq,
+            format!("{} times since, {each} ticks each, in {all} ticks{silent}", one.row),
+        )],
+        explains: Vec::new(),
+        next: format!("acknowledge the cause of {name} in its device before the handler ends"),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}
+
+/// An interrupt that began and has not ended, far longer than it ever took, while others came.
+fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
+    let one = events.interrupts.by_number.get(&open.number)?;
+    let lasts = events.span.1.saturating_sub(open.since);
+    if one.times < 3 || open.above < 8 || lasts / 16 < one.longest {
+        return None;
+    }
+    let name = case.interrupt(Some(open.number));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("an event of its end may be missing".to_owned());
+    Some(Finding {
+        code: Code::IsrNeverEnds,
+        claim: format!("{name} began {lasts} ticks ago and has not ended"),
+        confidence,
+        detractors,
+        evidence: vec![Evidence::event(
+            open.seq,
+            format!(
+                "it begins; before it took {} ticks at most; {} interrupts came on top of it since",
+                one.longest, open.above
+            ),
+        )],
+        explains: Vec::new(),
+        next: format!("look at the loop in the handler of {name}: what does it wait for?"),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}

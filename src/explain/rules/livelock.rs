@@ -1,0 +1,89 @@
+//! Threads that run and give way to each other without progress: each asks again and again for a lock that another of them
+//! has, in vain, gives back its own, and takes it again. One thread that polls a lock is healthy; a circle of them is not.
+
+use super::super::events::Events;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::Addr;
+
+/// Attempts in a row that fail.
+const OFTEN: u64 = 4;
+
+/// A thread that asks for a lock in vain.
+#[derive(Clone, Copy)]
+struct Try {
+    thread: Addr,
+    lock: Addr,
+    owner: Addr,
+    times: u64,
+    seqs: (u64, u64),
+}
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some(events) = case.events else { return Vec::new() };
+    let tries = tries(events);
+    let mut found: Vec<Finding> = Vec::new();
+    for first in &tries {
+        let Some(circle) = circle(first, &tries) else { continue };
+        // The circle is counted at its lowest address.
+        if circle.iter().all(|one| one.thread >= first.thread) {
+            found.push(finding(&circle, case, graph));
+        }
+    }
+    found
+}
+
+/// Those that failed often, up to the end of the trace.
+fn tries(events: &Events) -> Vec<Try> {
+    let recent = events.count.saturating_sub(events.count / 4);
+    let failed = events.tries.failed.iter().filter(|(_, failed)| failed.times >= OFTEN && failed.seqs.1 >= recent);
+    failed
+        .filter_map(|((thread, lock), failed)| {
+            Some(Try { thread: *thread, lock: *lock, owner: failed.owner?, times: failed.times, seqs: failed.seqs })
+        })
+        .collect()
+}
+
+fn circle(first: &Try, tries: &[Try]) -> Option<Vec<Try>> {
+    let mut path = vec![*first];
+    while path.len() <= tries.len() {
+        let last = path.last()?;
+        if last.owner == first.thread {
+            return (path.len() > 1).then_some(path);
+        }
+        path.push(*tries.iter().find(|one| one.thread == last.owner)?);
+    }
+    None
+}
+
+fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
+    let full = |stored: Addr| graph.stored(case, stored).map_or(stored, |task| task.address);
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("one of them may have got both locks before the first event or after the last".to_owned());
+    let step = |one: &Try| {
+        let (thread, owner) = (case.label(full(one.thread)), case.label(full(one.owner)));
+        format!("{thread} asked for {} {} times in vain, which {owner} had", case.object(one.lock), one.times)
+    };
+    let evidence = |one: &Try| {
+        let thread = case.label(full(one.thread));
+        let text = format!(
+            "{thread} asks for {} and does not get it; again up to event {}",
+            case.object(one.lock),
+            one.seqs.1
+        );
+        Evidence::event(one.seqs.0, text)
+    };
+    let threads: Vec<Addr> = circle.iter().map(|one| full(one.thread)).collect();
+    Finding {
+        code: Code::Livelock,
+        claim: circle.iter().map(step).collect::<Vec<_>>().join("; "),
+        confidence,
+        detractors,
+        evidence: circle.iter().map(evidence).collect(),
+        explains: Vec::new(),
+        next: "take the locks in the same order, or wait for the second one a time that differs from thread to thread"
+            .to_owned(),
+        behind: graph.behind(&threads),
+        threads,
+    }
+}

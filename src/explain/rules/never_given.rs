@@ -1,0 +1,155 @@
+//! A wait that nobody in sight can end: nobody was seen to set, put or send since it began. That is how most threads of a
+//! healthy system look, so it counts only for a thread that used to be woken: its run count and those of others say how often
+//! it should have run within the trace. It rests on what is absent: a hint. It is likely where the trace shows why: interrupts
+//! set other event flags of the same group, which nobody waits for (`wrong-event-mask`), or the only thread that gave cannot
+//! go on.
+
+use super::super::events::{Events, Giver, One};
+use super::super::graph::Graph;
+use super::super::state::{Task, Wait};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::{behind, waiting};
+use crate::kernel::{Kernel, Kind};
+
+/// How often a thread should have run within the trace.
+const FEWEST: u64 = 3;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let (Some(kernel), Some(events)) = (case.kernel, case.events) else { return Vec::new() };
+    let Some(uptime) = uptime(kernel, events) else { return Vec::new() };
+    let mut found = Vec::new();
+    for task in &graph.tasks.list {
+        let Some(wait) = task.wait.filter(|wait| is_for_gift(wait) && graph.wait(task.address).is_none()) else {
+            continue;
+        };
+        let expected = task.runs.unwrap_or(0).saturating_mul(100).checked_div(uptime).unwrap_or(0);
+        let ran = events.activity(task.address).map_or(0, |activity| activity.dispatched);
+        if expected >= FEWEST && ran <= expected / 3 && events.is_long(task.address, wait.object) {
+            found.extend(finding(task, &wait, events, case, graph));
+        }
+    }
+    found
+}
+
+fn is_for_gift(wait: &Wait) -> bool {
+    let kind = matches!(wait.kind, Kind::EventFlags | Kind::Semaphore | Kind::Queue);
+    kind && wait.forever && !wait.sends
+}
+
+/// How much longer the system ran than the trace is, in parts of a hundred: by the run counts of threads that run in it.
+fn uptime(kernel: &Kernel, events: &Events) -> Option<u64> {
+    let ratio = |thread: &crate::kernel::Thread| {
+        let ran = events.activity(thread.address)?.dispatched;
+        let all = thread.run_count.filter(|all| ran >= 3 && *all >= ran)?;
+        all.saturating_mul(100).checked_div(ran)
+    };
+    let mut all: Vec<u64> = kernel.threads.iter().filter_map(ratio).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied()
+}
+
+fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let nothing = One::default();
+    let one = events.object(wait.object).unwrap_or(&nothing);
+    let wanted = wait.wanted.map_or(0, |wanted| wanted.flags);
+    let is_flags = wait.kind == Kind::EventFlags;
+    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
+    let comes = one.givers.values().any(|given| given.seq > since && (!is_flags || given.flags & wanted != 0));
+    if comes {
+        return None;
+    }
+    let mask = if is_flags { wrong_mask(task, wait, one, case, graph) } else { None };
+    Some(mask.unwrap_or_else(|| never(task, wait, events, case, graph)))
+}
+
+/// Interrupts set other flags of the group, which nobody waits for.
+fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let wanted = wait.wanted?;
+    let waiting_for =
+        graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted).fold(0, |all, w| all | w.flags);
+    let missed = |flags: u64| flags & !(one.asked | waiting_for);
+    let misses = |by: &Giver, flags: u64| matches!(by, Giver::Interrupt(_)) && missed(flags) != 0;
+    let (by, given) = one.givers.iter().filter(|(by, given)| misses(by, given.flags)).max_by_key(|(_, g)| g.times)?;
+    let Giver::Interrupt(number) = by else { return None };
+    let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
+    let set = missed(given.flags);
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("the flags that nobody waits for may be read without a wait".to_owned());
+    let others = graph.behind(&[task.address]);
+    Some(Finding {
+        code: Code::WrongEventMask,
+        claim: format!(
+            "{name} waits for {:#x} of {object}, and {who} sets {set:#x}, which nobody waits for",
+            wanted.flags
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            waiting(task.address, wait.object, case, graph),
+            Evidence::event(given.seq, format!("{who} sets {set:#x}, {} times in the trace", given.times)),
+        ],
+        explains: behind(&others, task.address, case, graph),
+        next: format!("compare the flags that {who} sets with those that {name} waits for"),
+        threads: vec![task.address],
+        behind: others,
+    })
+}
+
+fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Finding {
+    let (name, object) = (case.label(task.address), case.object(wait.object));
+    let runs = task.runs.unwrap_or(0);
+    let wants = wait.wanted.map_or_else(String::new, |wanted| format!(" (it wants {:#x})", wanted.flags));
+    let verb = match wait.kind {
+        Kind::EventFlags => "sets them",
+        Kind::Queue => "sends to it",
+        _ => "puts it",
+    };
+    let others = graph.behind(&[task.address]);
+    let mut evidence = vec![
+        waiting(task.address, wait.object, case, graph),
+        Evidence::memory(task.address, format!("{name} ran {runs} times, and hardly in the trace")),
+    ];
+    // A call that the kernel refuses leaves no event: its interrupt comes and seems to do nothing.
+    let silent = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= 3);
+    let silent: Vec<String> = silent
+        .map(|(number, one)| {
+            format!("{} came {} times and did nothing of the kernel", case.interrupt(Some(*number)), one.times)
+        })
+        .collect();
+    if let Some(first) = graph.tasks.list.first() {
+        evidence
+            .extend(silent.iter().map(|text| Evidence { seq: None, ..Evidence::memory(first.address, text.clone()) }));
+    }
+    let gone = gone_giver(wait, case, graph);
+    let claimed = if gone.is_some() { Confidence::Likely } else { Confidence::Hint };
+    let (confidence, mut detractors) = case.cap(claimed);
+    let why = gone.unwrap_or_else(|| {
+        detractors.push("it rests on what the trace does not show".to_owned());
+        format!("no event {verb}")
+    });
+    let next = if silent.is_empty() {
+        format!("find out who was to give {object}")
+    } else {
+        format!("check what the kernel's calls return: {}", silent.join("; "))
+    };
+    Finding {
+        code: Code::EventNeverSet,
+        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before"),
+        confidence,
+        detractors,
+        evidence,
+        explains: behind(&others, task.address, case, graph),
+        next,
+        threads: vec![task.address],
+        behind: others,
+    }
+}
+
+/// The only thread that gave, where it cannot go on.
+fn gone_giver(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let one = case.events?.object(wait.object)?;
+    let mut givers = one.givers.keys();
+    let (Some(Giver::Thread(thread)), None) = (givers.next(), givers.next()) else { return None };
+    let giver = graph.stored(case, *thread)?;
+    giver.does.gone().map(|gone| format!("{}, which alone gave it, {gone}", case.label(giver.address)))
+}

@@ -1,0 +1,59 @@
+//! Sentences and evidence that several rules share.
+
+use super::super::graph::{Edge, Graph};
+use super::super::{Case, Evidence};
+use crate::abi::Addr;
+
+/// Why who has a semaphore is inferred.
+pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
+
+/// What a thread behind a finding waits for.
+pub(super) fn waits(waiter: Addr, case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let wait = graph.tasks.at(waiter)?.wait?;
+    Some(format!("{} waits for {}", case.label(waiter), case.object(wait.object)))
+}
+
+/// What the threads behind a finding wait for, without one of them.
+pub(super) fn behind(all: &[Addr], without: Addr, case: &Case<'_>, graph: &Graph) -> Vec<String> {
+    all.iter().filter(|thread| **thread != without).filter_map(|thread| waits(*thread, case, graph)).collect()
+}
+
+/// What shows the state of a thread: its control block, or the event that put it there.
+pub(super) fn shows(thread: Addr, text: String, graph: &Graph) -> Evidence {
+    match graph.tasks.at(thread).and_then(|task| task.seq) {
+        Some(seq) => Evidence::event(seq, text),
+        None => Evidence::memory(thread, text),
+    }
+}
+
+/// That a thread waits, and for how long where events show that.
+pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph) -> Evidence {
+    let forever = graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
+    let without = if forever { " without a time-out" } else { "" };
+    let for_long = case.events.and_then(|events| {
+        let activity = events.activity(thread)?;
+        activity.since.filter(|_| events.has_clock)?;
+        Some(format!(", for {} ticks so far", events.lasts(thread)))
+    });
+    let text =
+        format!("{}: waits for {}{without}{}", case.label(thread), case.object(object), for_long.unwrap_or_default());
+    shows(thread, text, graph)
+}
+
+/// That somebody has something.
+pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
+    let (holder, object) = (case.label(edge.holder), case.object(edge.object));
+    match edge.seq {
+        Some(seq) if case.kernel.is_some() => {
+            Evidence::event(seq, format!("{holder} takes {object}, and no event gives it back"))
+        }
+        Some(seq) => Evidence::event(seq, format!("{object}: {holder} has it")),
+        None => Evidence::memory(edge.object, format!("{object}: its owner is {holder}")),
+    }
+}
+
+/// ` (priority 4)`.
+pub(super) fn priority(thread: Addr, graph: &Graph) -> String {
+    let known = graph.tasks.at(thread).and_then(|task| task.priority);
+    known.map_or_else(String::new, |priority| format!(" (priority {priority})"))
+}

@@ -1,0 +1,147 @@
+//! The threads and locks of one moment: from the kernel's memory, or without it as the last events leave them. Rules see no
+//! difference, except that what events show alone is inferred.
+
+use super::Events;
+use crate::abi::Addr;
+use crate::kernel::{Kernel, Kind, State, Thread, Wanted};
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    /// It runs.
+    Runs,
+    /// It could run.
+    Ready,
+    /// It waits for an object.
+    Waits,
+    /// It sleeps for a time.
+    Sleeps,
+    /// It was suspended by a call, and waits for the call that resumes it.
+    Suspended,
+    /// Its function has returned.
+    Completed,
+    /// It was terminated.
+    Terminated,
+    /// Something else, or not known.
+    Unknown,
+}
+
+impl Does {
+    /// The kernel's number of a state.
+    const fn of(state: State) -> Self {
+        match state.0 {
+            0 => Self::Ready,
+            1 => Self::Completed,
+            2 => Self::Terminated,
+            3 => Self::Suspended,
+            4 => Self::Sleeps,
+            5..=9 | 13 => Self::Waits,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Behind the name of a thread that neither runs nor will by itself; `None` for other states.
+    pub const fn gone(self) -> Option<&'static str> {
+        match self {
+            Self::Suspended => Some("is suspended"),
+            Self::Completed => Some("has completed"),
+            Self::Terminated => Some("was terminated"),
+            _ => None,
+        }
+    }
+}
+
+/// The kind of object that a thread with this state waits for.
+pub(super) const fn kind_of(state: u64) -> Option<Kind> {
+    match state {
+        5 => Some(Kind::Queue),
+        6 => Some(Kind::Semaphore),
+        7 => Some(Kind::EventFlags),
+        8 => Some(Kind::BlockPool),
+        9 => Some(Kind::BytePool),
+        13 => Some(Kind::Mutex),
+        _ => None,
+    }
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// What it is.
+    pub kind: Kind,
+    /// Its control block.
+    pub object: Addr,
+    /// The owner of a mutex.
+    pub owner: Option<Addr>,
+    /// True where it waits for ever; false where a time-out ends it, or that is not known.
+    pub forever: bool,
+    /// The event flags that it needs.
+    pub wanted: Option<Wanted>,
+    /// True where it waits to put something: a message into a full queue.
+    pub sends: bool,
+}
+
+/// One thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Its control block.
+    pub address: Addr,
+    /// What it does.
+    pub does: Does,
+    /// The priority that it has now; a smaller number is more urgent.
+    pub priority: Option<u32>,
+    /// What it waits for.
+    pub wait: Option<Wait>,
+    /// How often it was given the processor.
+    pub runs: Option<u64>,
+    /// The event that put it into this state, where no memory shows it.
+    pub seq: Option<u64>,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    /// Them.
+    pub list: Vec<Task>,
+}
+
+impl Tasks {
+    /// Those of the kernel's memory, else those of the events.
+    pub fn of(kernel: Option<&Kernel>, events: Option<&Events>) -> Self {
+        match (kernel, events) {
+            (Some(kernel), _) => Self { list: kernel.threads.iter().map(|thread| in_memory(thread, kernel)).collect() },
+            (None, Some(events)) => Self { list: events.tasks() },
+            (None, None) => Self::default(),
+        }
+    }
+
+    /// The thread at an address.
+    pub fn at(&self, address: Addr) -> Option<&Task> {
+        self.list.iter().find(|task| task.address == address)
+    }
+
+    /// Threads that wait for an object.
+    pub fn waiting(&self, object: Addr) -> impl Iterator<Item = &Task> {
+        self.list.iter().filter(move |task| task.wait.is_some_and(|wait| wait.object == object))
+    }
+}
+
+fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
+    let does = match thread.state {
+        Some(State::READY) if thread.core.is_some() => Does::Runs,
+        Some(state) => Does::of(state),
+        None => Does::Unknown,
+    };
+    let wait = thread.waits.as_ref().map(|wait| {
+        let object = kernel.object(wait.address);
+        Wait {
+            kind: wait.kind,
+            object: wait.address,
+            owner: wait.owner,
+            forever: thread.timed == Some(false),
+            wanted: thread.wanted().filter(|_| wait.kind == Kind::EventFlags),
+            sends: wait.kind == Kind::Queue && object.is_some_and(|queue| queue.get("available_storage") == Some(0)),
+        }
+    });
+    Task { address: thread.address, does, priority: thread.priority, wait, runs: thread.run_count, seq: None }
+}
