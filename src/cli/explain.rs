@@ -4,6 +4,8 @@ mod page;
 
 use std::io::Write;
 
+pub use page::headline;
+
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
@@ -113,24 +115,29 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
     Ok(Found { explanation, loaded, word, issues })
 }
 
-/// What a picture marks: the findings that are more than hints. The trace's issues stay as they are.
-pub fn noted(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Vec<Noted>, Error> {
+/// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.
+pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanation, Error> {
     let issues = loaded.trace.issues.clone();
     let kernel = threads::beside(target, &mut loaded.trace)?;
     loaded.trace.issues = issues;
     let events = Events::of(&loaded.trace, &loaded.catalogue);
     let trust = trust(target, kernel.as_ref());
-    let explanation = Explanation::of(&Case { kernel: kernel.as_ref(), events: Some(&events), trust });
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    Ok(Explanation::of(&Case { kernel: kernel.as_ref(), events: Some(&events), trust, look: &look }))
+}
+
+/// What a picture marks: the findings that are more than hints.
+pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
     let mask = loaded.trace.about.word.max();
-    let sure = explanation.findings.into_iter().filter(|finding| finding.confidence > Confidence::Hint);
-    Ok(sure
-        .map(|finding| Noted {
-            code: finding.code.name(),
-            claim: finding.claim,
-            events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
-            threads: finding.threads.iter().map(|thread| thread & mask).collect(),
-        })
-        .collect())
+    let sure = explanation.findings.iter().filter(|finding| finding.confidence > Confidence::Hint);
+    sure.map(|finding| Noted {
+        code: finding.code.name(),
+        claim: finding.claim.clone(),
+        events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
+        threads: finding.threads.iter().map(|thread| thread & mask).collect(),
+    })
+    .collect()
 }
 
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Trust {

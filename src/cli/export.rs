@@ -10,19 +10,23 @@ use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::options::{self, ExportFormat};
 use super::progress::Progress;
+use super::report::{self, Document};
 use super::request::{Output, Request, Task};
 use super::sink::Sink;
 use super::timeline::Subject;
-use super::{Outcome, live, print};
+use super::{Outcome, explain, live, print};
+use crate::analysis::ReportRequest;
 use crate::code::Code;
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::format::Extent;
 use crate::format::threadx::write::Writer;
 use crate::output::View;
 use crate::output::picture::chrome::Chrome;
+use crate::output::picture::html::{Html, Page};
 use crate::output::picture::perfetto::Perfetto;
 use crate::query::Query;
-use crate::session::{Inputs, Loaded, Target};
+use crate::session::{Inputs, Interrupted, Loaded, Target};
 use crate::timeline::{Noted, Plan};
 
 /// What `export` is asked.
@@ -59,16 +63,17 @@ fn format(word: &str) -> Option<ExportFormat> {
 }
 
 /// The formats, for a hint.
-const FORMATS: &str = "a format is perfetto, chrome or trx; a position is 100, -20, 1200t or 1.5ms";
+const FORMATS: &str = "a format is perfetto, chrome, html or trx; a position is 100, -20, 1200t or 1.5ms";
 
 /// What the endings mean, for a hint.
-const ENDINGS: &str = ".pftrace: perfetto; .json: chrome; .trx: trx";
+const ENDINGS: &str = ".pftrace: perfetto; .json: chrome; .html: html; .trx: trx";
 
 /// The format that a file's ending names.
 fn of_ending(path: &Path) -> Option<ExportFormat> {
     match path.extension().and_then(OsStr::to_str)? {
         "pftrace" | "perfetto-trace" => Some(ExportFormat::Perfetto),
         "json" => Some(ExportFormat::Chrome),
+        "html" | "htm" => Some(ExportFormat::Html),
         "trx" => Some(ExportFormat::Trx),
         _ => None,
     }
@@ -81,19 +86,39 @@ impl Task for ExportTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.subject.read(target, Extent::All);
+        let read = |target: &mut Target<'static>| self.read(target);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
 
+/// What was read.
+struct Found {
+    loaded: Loaded,
+    explanation: Option<Explanation>,
+    noted: Vec<Noted>,
+    /// Of a page: what its reports show beside the trace.
+    document: Option<(report::Found, Option<Interrupted>)>,
+}
+
 impl ExportTask {
+    fn read(&self, target: &mut Target<'_>) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All)?;
+        let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
+        let document = match self.to {
+            ExportFormat::Html => Some((report::read(target, &mut loaded)?, target.interrupted(&loaded)?)),
+            _ => None,
+        };
+        Ok(Found { loaded, explanation, noted, document })
+    }
+
     fn write(
         &self,
-        (loaded, noted): &(Loaded, Vec<Noted>),
+        found: &Found,
         target: &Target<'_>,
         output: &Output,
         diagnostics: &Diagnostics,
     ) -> Result<Outcome, Error> {
+        let Found { loaded, noted, .. } = found;
         let Loaded { trace, catalogue, .. } = loaded;
         let names = SymbolNames::new(target, trace);
         let view = View { trace, catalogue, names: &names, source: target.name() };
@@ -106,6 +131,12 @@ impl ExportTask {
             }
             ExportFormat::Chrome => {
                 picture(&view, &query, noted, |plan, progress| plan.play(&mut Chrome::new(&mut sink, view), progress))
+            }
+            ExportFormat::Html => {
+                let page = page(found, target, &names, &query)?;
+                picture(&view, &query, noted, |plan, progress| {
+                    plan.play(&mut Html::new(&mut sink, view, page), progress)
+                })
             }
             ExportFormat::Trx => buffer(&view, &query, &mut sink, diagnostics),
         }?;
@@ -125,6 +156,26 @@ impl ExportTask {
         diagnostics.say(format_args!("wrote {kept}{of} events to {path}; it holds contents of the target's memory"));
         Ok(print::outcome(Outcome::Done, &trace.issues, output))
     }
+}
+
+/// What a page says beside the timeline: what `explain` and `report` say.
+fn page<'f>(
+    found: &'f Found,
+    target: &Target<'_>,
+    names: &SymbolNames<'_>,
+    query: &Query<'_>,
+) -> Result<Page<'f>, Error> {
+    let (beside, stopped) = found.document.as_ref().map_or((None, None), |(f, stopped)| (Some(f), stopped.as_ref()));
+    let document = Document { found: beside, stopped, loaded: &found.loaded, query, names, target };
+    let explanation = found.explanation.as_ref();
+    Ok(Page {
+        title: target.name().to_owned(),
+        facts: beside.map(report::Found::facts).unwrap_or_default().to_vec(),
+        headline: explanation.map(|found| explain::headline(&found.findings)),
+        findings: explanation.map(|found| found.findings.as_slice()),
+        not_checked: explanation.map(|found| found.not_checked.as_slice()).unwrap_or_default(),
+        documents: document.page(&ReportRequest::default())?,
+    })
 }
 
 /// Writes a picture: two passes over the events. How many became instants.

@@ -476,6 +476,8 @@ pub enum ExportFormat {
     Perfetto,
     /// JSON for chrome://tracing, speedscope and Perfetto
     Chrome,
+    /// One page that a browser opens, without a network: timeline, findings and reports
+    Html,
     /// A ThreadX trace buffer of the events that the filters keep, for TraceX
     Trx,
 }

@@ -13,6 +13,7 @@ use super::sink::Sink;
 use super::{Outcome, explain, live, options, print};
 use crate::catalogue::Names;
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::format::Extent;
 use crate::output::picture::terminal::{Drawing, Terminal};
 use crate::output::{Format, UNLIMITED, View};
@@ -52,14 +53,13 @@ impl Subject {
         Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
     }
 
-    /// Reads the trace, and what `explain` finds in it.
-    pub fn read(&self, target: &mut Target<'_>, extent: Extent) -> Result<(Loaded, Vec<Noted>), Error> {
+    /// Reads the trace, and what `explain` finds in it; nothing of a live target, which is not kept halted for it.
+    pub fn read(&self, target: &mut Target<'_>, extent: Extent) -> Result<(Loaded, Option<Explanation>), Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
         let mut loaded = target.load(extent, self.names, &options)?;
-        // A live target is not kept halted for it.
-        let noted = if target.is_live() { Vec::new() } else { explain::noted(target, &mut loaded)? };
-        Ok((loaded, noted))
+        let found = if target.is_live() { None } else { Some(explain::of_trace(target, &mut loaded)?) };
+        Ok((loaded, found))
     }
 
     /// True where a range of events was typed.
@@ -116,7 +116,9 @@ impl Task for TimelineTask {
 impl TimelineTask {
     fn read(&self, target: &mut Target<'_>) -> Result<(Loaded, Vec<Noted>), Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        self.subject.read(target, extent)
+        let (loaded, found) = self.subject.read(target, extent)?;
+        let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
+        Ok((loaded, noted))
     }
 
     fn print(

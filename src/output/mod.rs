@@ -7,7 +7,6 @@ mod arguments;
 mod csv;
 mod document;
 mod escape;
-pub mod html;
 mod issues;
 mod json;
 mod layout;

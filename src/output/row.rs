@@ -529,13 +529,6 @@ impl Rows {
         known.as_deref()
     }
 
-    /// What is at an address: an object or a thread by its name, else the address. Hostile: escape before printing.
-    pub(super) fn named(&mut self, view: &View<'_>, address: Addr) -> String {
-        let object = self.pointed(view, Pointed::Object, address).map(str::to_owned);
-        let thread = object.or_else(|| self.stray(view, Pointed::Thread, address).map(str::to_owned));
-        thread.unwrap_or_else(|| super::text::hex(address, 1))
-    }
-
     /// What a registered object is called; empty where it has no name.
     fn object(&mut self, view: &View<'_>, id: ObjectId) -> &str {
         let all = &view.trace.objects;

@@ -14,6 +14,7 @@ mod evidence_pie;
 mod found_objects;
 mod golden_cli;
 mod golden_data;
+mod html_page;
 mod input_files;
 mod interrupts;
 mod issue_codes;

@@ -55,11 +55,9 @@ impl Browser {
             }
         });
         let (reported, requests) = (Vec::new(), Vec::new());
-        let mut browser =
-            Self { child, to, from, session: None, next: 0, reported, requests, _profile: profile };
+        let mut browser = Self { child, to, from, session: None, next: 0, reported, requests, _profile: profile };
         let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}));
-        let attached =
-            browser.ask("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        let attached = browser.ask("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.ask(&format!("{domain}.enable"), json!({}));

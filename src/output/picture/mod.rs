@@ -2,6 +2,7 @@
 //! finds the names for all writers, and each writer has a file of its own.
 
 pub mod chrome;
+pub mod html;
 pub mod perfetto;
 mod proto;
 pub mod terminal;

@@ -9,13 +9,15 @@ use super::block::Block;
 use super::fields::{Fields, Schema};
 use super::{Document, Page};
 use crate::abi::Addr;
-use crate::catalogue::ArgKind;
 use crate::explain::{Confidence, Evidence, Finding};
-use crate::output::row::Rows;
-use crate::output::{View, by_weight, escape, issue_text};
+use crate::output::picture::words::Words;
+use crate::output::{by_weight, escape, issue_text};
 use crate::timeline::{
-    Counter, Doubt, Ending, Gap, Mark, Measure, Pointed, Scene, Slice, State, Track, TrackId, TrackKind, Waiting,
+    Counter, Doubt, Ending, Gap, Mark, Measure, Pointed, Scene, Slice, State, Track, TrackKind, Waiting,
 };
+
+/// The most states: the page has a byte for each. Damage may number interrupts as it likes.
+const MOST_STATES: u64 = 254;
 
 /// A slice began before what the trace shows.
 const START_UNKNOWN: u64 = 1;
@@ -83,17 +85,16 @@ pub(super) struct Names {
 
 impl Names {
     /// The number of the state of a slice.
-    pub fn state(&mut self, rows: &mut Rows, view: &View<'_>, scene: &Scene<'_>, slice: &Slice) -> u64 {
-        let row = state_row(rows, view, scene, slice);
+    pub fn state(&mut self, words: &Words<'_>, scene: &Scene<'_>, slice: &Slice) -> u64 {
+        let row = state_row(words, scene, slice);
         if let Some(known) = self.known_states.get(&row) {
             return *known;
         }
-        // As many as the page has room for: a byte each. Damage may number interrupts as it likes.
         let at = u64::try_from(self.states.len()).unwrap_or(u64::MAX);
-        let (row, at) = match at {
-            0..=253 => (row, at),
-            254 => (StateRow { class: row.class, name: "more states".to_owned(), short: String::new() }, at),
-            _ => return 254,
+        let row = match at {
+            0..MOST_STATES => row,
+            MOST_STATES => StateRow { class: row.class, name: "more states".to_owned(), short: String::new() },
+            _ => return MOST_STATES,
         };
         self.states.push(row.clone());
         self.known_states.insert(row, at);
@@ -101,13 +102,13 @@ impl Names {
     }
 
     /// The number of the object of a slice, and one; 0 for none.
-    pub fn object(&mut self, rows: &mut Rows, view: &View<'_>, slice: &Slice) -> u64 {
+    pub fn object(&mut self, words: &Words<'_>, slice: &Slice) -> u64 {
         let State::Blocked(Waiting { object: Some(address), .. }) = slice.state else { return 0 };
         let next = u64::try_from(self.objects.len()).unwrap_or(u64::MAX).saturating_add(1);
         *self.known_objects.entry(address).or_insert_with(|| {
             self.objects.push(ObjectRow {
-                kind: kind_of(view, address),
-                name: escape(&rows.named(view, address)),
+                kind: words.object_type(address).unwrap_or_default(),
+                name: words.object(address),
                 address: format!("{address:#x}"),
             });
             next
@@ -115,50 +116,28 @@ impl Names {
     }
 }
 
-fn kind_of(view: &View<'_>, address: Addr) -> &'static str {
-    view.trace.objects.at(address).and_then(|object| object.type_name).unwrap_or_default()
-}
-
-fn state_row(rows: &mut Rows, view: &View<'_>, scene: &Scene<'_>, slice: &Slice) -> StateRow {
+fn state_row(words: &Words<'_>, scene: &Scene<'_>, slice: &Slice) -> StateRow {
     let on = |what: &str, core: u16| {
-        if view.trace.about.cores > 1 { format!("{what} on core {core}") } else { what.to_owned() }
+        if scene.trace.about.cores > 1 { format!("{what} on core {core}") } else { what.to_owned() }
     };
     let row = |class, name: String, short: &str| StateRow { class, name, short: short.to_owned() };
     match slice.state {
         State::Running(core) => row("run", on("running", core), ""),
         State::Interrupted(core) => row("ready", on("interrupted", core), ""),
         State::Ready => row("ready", "ready, not running".to_owned(), ""),
-        State::Blocked(waiting) => {
-            let word = waiting_word(view, &waiting).map(escape);
-            match (waiting.object, word) {
-                (Some(_), _) if waiting.owner.is_some() => row("blocked", "waits for".to_owned(), ""),
-                (Some(_), _) => row("wait", "waits for".to_owned(), ""),
-                (None, Some(word)) => row("sleep", word.clone(), &word),
-                (None, None) => row("sleep", "waits, not known for what".to_owned(), ""),
-            }
-        }
-        State::Interrupt(number) => {
-            let name = number.and_then(|n| u32::try_from(n).ok()).and_then(|n| rows.exception(view, n).cloned());
-            let name = name.map_or_else(
-                || number.map_or_else(|| "interrupt".to_owned(), |n| format!("interrupt {n}")),
-                |name| escape(&name),
-            );
+        State::Blocked(Waiting { object: Some(_), owner: Some(_), .. }) => row("blocked", "waits for".to_owned(), ""),
+        State::Blocked(Waiting { object: Some(_), .. }) => row("wait", "waits for".to_owned(), ""),
+        State::Blocked(waiting) => match words.state(&waiting) {
+            Some(word) => row("sleep", word.clone(), &word),
+            None => row("sleep", "waits, not known for what".to_owned(), ""),
+        },
+        State::Interrupt(_) => {
+            let name = words.slice(scene, slice);
             row("isr", name.clone(), &name)
         }
-        State::Other => match scene.track(slice.track).map(|track| track.kind) {
-            Some(TrackKind::Idle) => row("idle", "idle".to_owned(), ""),
-            Some(TrackKind::Init) => row("other", "initialization".to_owned(), "initialization"),
-            _ => row("other", "not known who runs".to_owned(), ""),
-        },
+        State::Other if Words::kind(scene, slice) == "idle" => row("idle", "idle".to_owned(), ""),
+        State::Other => row("other", words.slice(scene, slice), ""),
     }
-}
-
-/// The system's word for what a thread waits for.
-fn waiting_word<'v>(view: &View<'v>, waiting: &Waiting) -> Option<&'v str> {
-    let (def, code) = waiting.state;
-    let def = view.catalogue.def(def?)?;
-    let mut states = def.fields.iter().flatten().filter(|field| field.kind == ArgKind::State);
-    states.find_map(|field| field.words.as_ref()?.word(code?))
 }
 
 #[derive(Serialize)]
@@ -244,7 +223,7 @@ struct All<'a> {
 /// All that the JSON text is made of.
 pub(super) struct Head<'p> {
     pub scene: &'p Scene<'p>,
-    pub view: &'p View<'p>,
+    pub words: &'p Words<'p>,
     pub names: &'p Names,
     pub fields: &'p Fields,
     pub gaps: &'p [(u64, Gap)],
@@ -254,7 +233,7 @@ pub(super) struct Head<'p> {
 
 impl Head<'_> {
     /// The JSON text.
-    pub fn json(&self, rows: &mut Rows) -> io::Result<String> {
+    pub fn json(&self) -> io::Result<String> {
         let Self { scene, page, .. } = self;
         let all = All {
             title: escape(&page.title),
@@ -265,13 +244,13 @@ impl Head<'_> {
             cores: scene.trace.about.cores,
             facts: page.facts.iter().map(|(name, value)| (escape(name), escape(value))).collect(),
             issues: by_weight(&scene.trace.issues).into_iter().map(issue).collect(),
-            tracks: self.tracks(rows),
+            tracks: self.tracks(),
             states: &self.names.states,
             kinds: self.block.kinds(),
             defs: self.fields.schemas(),
             objects: &self.names.objects,
-            gaps: self.gaps.iter().map(|(at, gap)| self.gap(*at, gap)).collect(),
-            marks: scene.marks.iter().map(|mark| self.mark(rows, mark)).collect(),
+            gaps: self.gaps.iter().map(|(at, gap)| Self::gap(*at, gap)).collect(),
+            marks: scene.marks.iter().map(|mark| self.mark(mark)).collect(),
             headline: page.headline.as_deref().map(escape),
             findings: page.findings.map(|all| all.iter().map(|finding| self.finding(finding)).collect()),
             not_checked: page.not_checked.iter().map(|what| escape(what)).collect(),
@@ -280,80 +259,41 @@ impl Head<'_> {
         Ok(serde_json::to_string(&all)?)
     }
 
-    fn tracks(&self, rows: &mut Rows) -> Vec<TrackRow> {
-        let mut all: Vec<TrackRow> = self.scene.tracks.iter().map(|track| self.track(rows, track)).collect();
-        all.extend(self.scene.counters.iter().map(|counter| self.counter(rows, counter)));
+    fn tracks(&self) -> Vec<TrackRow> {
+        let mut all: Vec<TrackRow> = self.scene.tracks.iter().map(|track| self.track(track)).collect();
+        all.extend(self.scene.counters.iter().map(|counter| self.counter(counter)));
         all
     }
 
-    fn track(&self, rows: &mut Rows, track: &Track) -> TrackRow {
-        let core = |what: &str| {
-            if self.view.trace.about.cores > 1 { format!("{what}, core {}", track.core) } else { what.to_owned() }
-        };
-        let (kind, name) = match track.kind {
-            TrackKind::Interrupts => ("isr", core("Interrupts")),
-            TrackKind::Thread => ("thread", self.thread_name(rows, track)),
-            TrackKind::Idle => ("idle", core("Idle")),
-            TrackKind::Init => ("init", core("Initialization")),
-            TrackKind::Unknown => ("unknown", core("Not known who ran")),
+    fn track(&self, track: &Track) -> TrackRow {
+        let kind = match track.kind {
+            TrackKind::Interrupts => "isr",
+            TrackKind::Thread => "thread",
+            TrackKind::Idle => "idle",
+            TrackKind::Init => "init",
+            TrackKind::Unknown => "unknown",
         };
         let address = (track.kind == TrackKind::Thread).then(|| format!("{:#x}", track.address));
+        let name = self.words.track(self.scene, track);
         TrackRow { kind, name, address, priority: track.priority, hidden: false }
     }
 
-    /// The name of a thread. Escaped.
-    fn thread_name(&self, rows: &mut Rows, track: &Track) -> String {
-        match track.name.as_deref().filter(|name| !name.is_empty()) {
-            Some(name) => escape(name),
-            None => escape(&rows.named(self.view, track.address)),
-        }
-    }
-
-    fn counter(&self, rows: &mut Rows, counter: &Counter) -> TrackRow {
-        let name = rows.named(self.view, counter.address);
-        let (name, hidden) = match counter.measure {
-            Measure::Filled => (name, false),
-            Measure::Free => (format!("{name}: free"), false),
-            Measure::Stack => (format!("{name}: stack"), true),
-        };
-        let kind = kind_of(self.view, counter.address);
-        let name = if kind.is_empty() || hidden { name } else { format!("{kind} {name}") };
+    fn counter(&self, counter: &Counter) -> TrackRow {
+        let name = self.words.counter(self.scene, counter);
         let address = Some(format!("{:#x}", counter.address));
-        TrackRow { kind: "counter", name: escape(&name), address, priority: None, hidden }
+        TrackRow { kind: "counter", name, address, priority: None, hidden: counter.measure == Measure::Stack }
     }
 
-    fn gap(&self, at: u64, gap: &Gap) -> GapRow {
-        let (kind, what) = match gap.doubt {
-            Doubt::Lost => ("lost", "events are missing"),
-            Doubt::Clock => ("clock", "the clock goes back, or is not believed,"),
+    fn gap(at: u64, gap: &Gap) -> GapRow {
+        let kind = match gap.doubt {
+            Doubt::Lost => "lost",
+            Doubt::Clock => "clock",
         };
-        GapRow { at, kind, text: format!("{what} before event {}", gap.seq) }
+        GapRow { at, kind, text: format!("{}: before event {}", Words::gap(gap), gap.seq) }
     }
 
-    fn name_of(&self, rows: &mut Rows, track: Option<TrackId>) -> String {
-        match track.and_then(|track| self.scene.track(track)) {
-            Some(track) => self.track(rows, track).name,
-            None => "a thread that is not known".to_owned(),
-        }
-    }
-
-    fn mark(&self, rows: &mut Rows, mark: &Mark) -> MarkRow {
-        let text = match &mark.what {
-            Pointed::Inversion { lock, owner, culprit } => {
-                let (waiter, owner) = (self.name_of(rows, mark.track), self.name_of(rows, *owner));
-                let lock = escape(&rows.named(self.view, *lock));
-                let culprit = culprit.map(|c| format!(", while {} runs", self.name_of(rows, Some(c))));
-                format!("priority inversion: {waiter} waits for {lock}, which {owner} owns{}", culprit.unwrap_or_default())
-            }
-            Pointed::Circle(all) => {
-                let mut one = |(track, lock): &(TrackId, Addr)| {
-                    let lock = escape(&rows.named(self.view, *lock));
-                    format!("{} waits for {lock}", self.name_of(rows, Some(*track)))
-                };
-                format!("threads wait for each other: {}", all.iter().map(&mut one).collect::<Vec<_>>().join(", "))
-            }
-            Pointed::Finding(code, claim) => format!("{code}: {}", escape(claim)),
-        };
+    fn mark(&self, mark: &Mark) -> MarkRow {
+        let text = self.words.mark(self.scene, mark);
         let finding = self.finding_of(mark);
         let is_sure = |at: usize| {
             self.page.findings.and_then(|all| all.get(at)).is_some_and(|f| f.confidence == Confidence::Proven)

@@ -20,9 +20,10 @@ use fields::Fields;
 use head::Names;
 pub use tables::{Document, Tables};
 
-use super::row::Rows;
-use super::{Resolve, View};
+use super::words::Words;
 use crate::explain::Finding;
+use crate::output::row::Rows;
+use crate::output::{View, buffered};
 use crate::timeline::{FlowId, Gap, Instant, Level, Scene, Sink, Slice};
 
 /// Events of a block.
@@ -53,8 +54,8 @@ pub struct Page<'a> {
 /// Writes the page.
 pub struct Html<'a, W: Write> {
     out: BufWriter<W>,
-    names: &'a dyn Resolve,
-    source: &'a str,
+    view: View<'a>,
+    words: Words<'a>,
     page: Page<'a>,
     rows: Rows,
     fields: Fields,
@@ -67,11 +68,11 @@ pub struct Html<'a, W: Write> {
 
 impl<'a, W: Write> Html<'a, W> {
     /// A page that is written to `out`.
-    pub fn new(out: W, names: &'a dyn Resolve, source: &'a str, page: Page<'a>) -> Self {
+    pub fn new(out: W, view: View<'a>, page: Page<'a>) -> Self {
         Self {
-            out: super::buffered(out),
-            names,
-            source,
+            out: buffered(out),
+            view,
+            words: Words::new(view),
             page,
             rows: Rows::new(),
             fields: Fields::default(),
@@ -80,13 +81,6 @@ impl<'a, W: Write> Html<'a, W> {
             block: Block::default(),
             begun: HashMap::new(),
         }
-    }
-
-    fn view<'s>(&self, scene: &Scene<'s>) -> View<'s>
-    where
-        'a: 's,
-    {
-        View { trace: scene.trace, catalogue: scene.catalogue, names: self.names, source: self.source }
     }
 
     fn write_block(&mut self, is_last: bool) -> io::Result<()> {
@@ -111,13 +105,12 @@ impl<W: Write> Sink for Html<'_, W> {
     }
 
     fn slice(&mut self, scene: &Scene<'_>, slice: &Slice) -> io::Result<()> {
-        let view = self.view(scene);
         let piece = Piece {
             from: slice.from,
             to: slice.to,
-            state: self.names_of.state(&mut self.rows, &view, scene, slice),
+            state: self.names_of.state(&self.words, scene, slice),
             flags: head::flags(scene, slice),
-            object: self.names_of.object(&mut self.rows, &view, slice),
+            object: self.names_of.object(&self.words, slice),
             owner: head::owner(slice),
         };
         self.block.slice(u64::from(slice.track.0), piece);
@@ -133,7 +126,6 @@ impl<W: Write> Sink for Html<'_, W> {
         if self.block.len() >= EVENTS {
             self.write_block(false)?;
         }
-        let view = self.view(scene);
         let index = self.block.next_index();
         for flow in instant.flows {
             match self.block.waited_for(*flow) {
@@ -141,7 +133,7 @@ impl<W: Write> Sink for Html<'_, W> {
                 None => drop(self.begun.insert(*flow, index)),
             }
         }
-        self.fields.take(&mut self.rows, &view, instant.event);
+        self.fields.take(&mut self.rows, &self.view, instant.event);
         self.block.event(instant, &mut self.fields, scene.trace.about.cores > 1);
         Ok(())
     }
@@ -160,18 +152,17 @@ impl<W: Write> Sink for Html<'_, W> {
 
     fn finish(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         self.write_block(true)?;
-        let view = self.view(scene);
         self.fields.finish();
         let head = head::Head {
             scene,
-            view: &view,
+            words: &self.words,
             names: &self.names_of,
             fields: &self.fields,
             gaps: &self.gaps,
             page: &self.page,
             block: &self.block,
         };
-        page::end(&mut self.out, &head.json(&mut self.rows)?)?;
+        page::end(&mut self.out, &head.json()?)?;
         self.out.flush()
     }
 }

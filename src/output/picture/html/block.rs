@@ -246,7 +246,8 @@ impl Block {
     fn put_slice(&mut self, piece: &Piece, place: &mut Place, columns: &mut [Column; 5]) {
         let [gap, length, kinds, offsets, whole] = columns;
         let is_here = self.times.first().is_some_and(|first| piece.from >= *first);
-        let (index, time) = if piece.from == place.ends || !is_here { (place.index, place.time) } else { self.at(piece.from) };
+        let (index, time) =
+            if piece.from == place.ends || !is_here { (place.index, place.time) } else { self.at(piece.from) };
         gap.step(place.index.cast_signed(), index.cast_signed());
         let (end, end_time) = self.at(piece.to);
         length.step(index.cast_signed(), end.cast_signed());

@@ -41,31 +41,24 @@ struct Head {
 /// Takes reports for a page.
 pub struct Tables<'w> {
     words: Words<'w>,
-    documents: Vec<Document>,
+    documents: &'w mut Vec<Document>,
     /// The one that is being filled.
     document: Document,
     title: String,
 }
 
 impl<'w> Tables<'w> {
-    /// `word` gives addresses their width, `names` are those of functions and variables.
-    #[must_use]
-    pub fn new(word: Width, names: &'w dyn Resolve) -> Self {
-        Self { words: Words::new(word, names), documents: Vec::new(), document: Document::default(), title: String::new() }
-    }
-
-    /// What was taken.
-    #[must_use]
-    pub fn take(&mut self) -> Vec<Document> {
-        let mut documents = std::mem::take(&mut self.documents);
-        documents.push(std::mem::take(&mut self.document));
-        documents.retain(|d| !(d.sentences.is_empty() && d.lines.is_empty() && d.tables.is_empty()));
-        documents
+    /// Adds to `documents`. `word` gives addresses their width, `names` are those of functions and variables.
+    pub fn new(documents: &'w mut Vec<Document>, word: Width, names: &'w dyn Resolve) -> Self {
+        Self { words: Words::new(word, names), documents, document: Document::default(), title: String::new() }
     }
 
     fn begin_document(&mut self, title: &str) {
         let next = Document { title: escape(title), ..Document::default() };
-        self.documents.push(std::mem::replace(&mut self.document, next));
+        let done = std::mem::replace(&mut self.document, next);
+        if !(done.sentences.is_empty() && done.lines.is_empty() && done.tables.is_empty()) {
+            self.documents.push(done);
+        }
     }
 }
 
@@ -132,6 +125,7 @@ impl ReportWriter for Tables<'_> {
     }
 
     fn finish(&mut self, _: &[Issue]) -> io::Result<()> {
+        self.begin_document("");
         Ok(())
     }
 }
