@@ -9,7 +9,7 @@ use super::block::Block;
 use super::fields::{Fields, Schema};
 use super::{Document, Page};
 use crate::abi::Addr;
-use crate::explain::{Confidence, Evidence, Finding};
+use crate::explain::{Code, Confidence, Evidence, Finding};
 use crate::output::picture::words::Words;
 use crate::output::{by_weight, escape, issue_text};
 use crate::timeline::{
@@ -312,7 +312,7 @@ impl Head<'_> {
     fn finding(&self, finding: &Finding) -> FindingRow {
         let escaped = |all: &[String]| all.iter().map(|text| escape(text)).collect();
         let tracks: Vec<u32> = finding.threads.iter().filter_map(|thread| self.thread(*thread)).collect();
-        let blamed = self.blamed(&tracks);
+        let blamed = self.blamed(finding.code, &tracks);
         FindingRow {
             code: finding.code.name(),
             claim: escape(&finding.claim),
@@ -333,9 +333,10 @@ impl Head<'_> {
 
     /// Of the threads of a finding those that do not only wait: in an inversion the owner of the lock and who keeps it from
     /// running.
-    fn blamed(&self, tracks: &[u32]) -> Vec<u32> {
+    fn blamed(&self, code: Code, tracks: &[u32]) -> Vec<u32> {
         let mut guilty: Vec<u32> = Vec::new();
-        for mark in self.scene.marks {
+        let is_inversion = code == Code::PriorityInversion;
+        for mark in self.scene.marks.iter().filter(|_| is_inversion) {
             let Pointed::Inversion { owner: Some(owner), culprit, .. } = &mark.what else { continue };
             if tracks.contains(&owner.0) && mark.track.is_some_and(|waiter| tracks.contains(&waiter.0)) {
                 guilty.push(owner.0);

@@ -149,7 +149,7 @@ class Panel {
   reports() {
     const { reports } = this.app.head;
     if (!reports.length) return [el("p", { class: "dim" }, "No reports.")];
-    return reports.map((report, i) => el("details", { open: i < 2 }, el("summary", {}, report.title),
+    return reports.map((report, i) => el("details", { open: i < 2 }, el("summary", {}, report.title || "Trace"),
       report.sentences.map((text) => el("p", {}, text)), report.lines ? el("pre", {}, report.lines) : null, report.tables.map((table) => this.report(table))));
   }
 
