@@ -44,8 +44,13 @@ const HOMES: &[(&str, &[&str])] = &[
     ("memmap2", &["sys"]),
     ("signal_hook", &["sys"]),
     ("terminal_size", &["sys"]),
+    ("windows_sys", &["sys/windows"]),
     ("strsim", &["near"]),
 ];
+
+/// What only `sys` asks: which system this is, and what it alone has.
+const SYSTEMS: &[&str] =
+    &["cfg(unix", "cfg(windows", "target_os", "target_family", "cfg!(unix", "cfg!(windows", "std::os::"];
 
 /// Rooms that name no other crate at all.
 const STD_ONLY: &[&str] = &["abi", "code", "error", "trace", "report"];
@@ -349,6 +354,11 @@ fn check(files: &[(String, String)], crates: &[String]) -> (Vec<String>, BTreeSe
             wrong.push(format!("src/{file}:{line}: allows {lint} outside tests"));
         }
         let tests: BTreeSet<usize> = named.tests.iter().flat_map(|(first, last)| *first..=*last).collect();
+        let asks = |line: &str| SYSTEMS.iter().any(|asked| line.contains(asked));
+        for (at, _) in text.lines().enumerate().filter(|(at, l)| from != "sys" && !tests.contains(&(at + 1)) && asks(l))
+        {
+            wrong.push(format!("src/{file}:{}: asks which system it runs on, which is for sys alone", at + 1));
+        }
         let lines = text.lines().count() - tests.len();
         if lines > LINES {
             wrong.push(format!("src/{file}: {lines} lines without tests; the most is {LINES}"));
@@ -479,6 +489,19 @@ fn a_crate_outside_its_home_is_found() {
     assert_eq!(wrong("cli/args.rs", "#[derive(clap::Parser)] struct A;"), Vec::<String>::new());
     assert_eq!(wrong("query/mod.rs", "#[derive(clap::ValueEnum)] enum A {}").len(), 1);
     assert_eq!(wrong("trace/mod.rs", "use nom::IResult;"), ["src/trace/mod.rs:1: names nom; trace is std only"]);
+}
+
+#[test]
+fn a_question_which_system_it_is_outside_sys_is_found() {
+    for text in ["#[cfg(unix)] fn f() {}", "#[cfg(target_os = \"linux\")] fn f() {}", "use std::os::fd::AsFd;"] {
+        let wrong = |file| wrong(file, text);
+        assert_eq!(
+            wrong("rsp/client.rs"),
+            ["src/rsp/client.rs:1: asks which system it runs on, which is for sys alone"]
+        );
+        assert_eq!(wrong("sys/wait.rs"), Vec::<String>::new());
+    }
+    assert_eq!(wrong("mem/map.rs", "#[cfg(test)]\nmod tests {\n    use std::os::fd::AsFd;\n}"), Vec::<String>::new());
 }
 
 #[test]

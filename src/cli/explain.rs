@@ -19,7 +19,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{Case, Confidence, Events, Explanation, Look, Trust};
+use crate::explain::{Case, Confidence, Cpus, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
@@ -97,10 +97,11 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         },
     };
     let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let trust = trust(target, kernel.as_ref());
+    let cpus = Cpus::read(target, kernel.as_ref())?;
+    let trust = trust(target, kernel.as_ref(), loaded.as_ref());
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
+    let case = Case { kernel: kernel.as_ref(), cpus: Some(&cpus), events: events.as_ref(), trust, look: &look };
     let explanation = Explanation::of(&case);
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
@@ -121,7 +122,7 @@ pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanat
     let kernel = threads::beside(target, &mut loaded.trace)?;
     loaded.trace.issues = issues;
     let events = Events::of(&loaded.trace, &loaded.catalogue);
-    let trust = trust(target, kernel.as_ref());
+    let trust = trust(target, kernel.as_ref(), Some(loaded));
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
     Ok(Explanation::of(&Case { kernel: kernel.as_ref(), events: Some(&events), trust, look: &look }))
@@ -140,8 +141,10 @@ pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
     .collect()
 }
 
-fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Trust {
+fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loaded>) -> Trust {
     Trust {
+        no_elf: target.elf().is_none(),
+        has_wrapped: loaded.is_some_and(|loaded| loaded.trace.about.wrapped),
         was_running: target.read_while_running().is_some(),
         other_build: kernel.is_some_and(|kernel| kernel.other_build)
             || target.code_match().is_some_and(CodeMatch::is_another),

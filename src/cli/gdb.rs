@@ -12,6 +12,7 @@ use super::{Outcome, commands, options};
 use crate::code::Code;
 use crate::cpu::{Architecture, Group};
 use crate::error::{Error, reason};
+use crate::sys;
 
 const PYTHON: &str = include_str!("../../gdb/tx_trace.py");
 const PLAIN: &str = include_str!("../../gdb/tx_trace_no_python.gdb");
@@ -43,8 +44,8 @@ impl Task for Gdb {
             return print(&text);
         }
         let fail = |why: String| Error::failed(Code::Install, why, "print it: `tx-trace gdb > tx_trace.py`");
-        let dir = data_dir().ok_or_else(|| fail("neither HOME nor XDG_DATA_HOME says where to install".to_owned()))?;
-        let path = dir.join(if self.no_python { "tx_trace.gdb" } else { "tx_trace.py" });
+        let dir = sys::data_home().map_err(|asked| fail(format!("{asked} says where to install")))?;
+        let path = dir.join("tx-trace").join(if self.no_python { "tx_trace.gdb" } else { "tx_trace.py" });
         let written = put(&path, text.as_bytes()).map_err(|e| fail(format!("{}: {}", path.display(), reason(&e))))?;
         let mut lines = format!("source {}\n", path.display());
         if !self.no_python
@@ -106,12 +107,6 @@ fn registers() -> String {
     names.iter().map(|name| format!("  echo {name}=\n  output/x ${name}\n  echo \\n\n")).collect()
 }
 
-/// Where a user's programs keep their files.
-fn data_dir() -> Option<PathBuf> {
-    let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    dir("XDG_DATA_HOME").or_else(|| Some(dir("HOME")?.join(".local/share"))).map(|d| d.join("tx-trace"))
-}
-
 /// Writes a file; false where it holds just that already. It is never seen half written.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
@@ -127,9 +122,12 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 
 /// This program, where the PATH does not lead to it.
 fn program_off_path() -> Option<PathBuf> {
-    let own = std::env::current_exe().and_then(fs::canonicalize).ok()?;
+    let program = std::env::current_exe().ok()?;
+    let own = fs::canonicalize(&program).ok()?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let first = std::env::split_paths(&path).map(|d| d.join("tx-trace")).find(|p| p.is_file());
+    let name = format!("tx-trace{}", std::env::consts::EXE_SUFFIX);
+    let first = std::env::split_paths(&path).map(|d| d.join(&name)).find(|p| p.is_file());
     let same = first.is_some_and(|p| fs::canonicalize(p).is_ok_and(|p| p == own));
-    (!same).then_some(own)
+    // Windows writes the canonical name as `\\?\C:\...`, which other programs do not understand.
+    (!same).then_some(program)
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::code::Code;
 use crate::error::Error;
 use crate::session::{Inputs, SourceSpec, TraceInput};
+use crate::sys;
 
 /// Fails where `output` is one of the files that are `read`.
 pub fn check(read: &[PathBuf], output: &Path) -> Result<(), Error> {
-    let Some(input) = read.iter().find(|input| is_same(input, output)) else { return Ok(()) };
+    let Some(input) = read.iter().find(|input| sys::is_same_file(input, output)) else { return Ok(()) };
     let (output, input) = (output.display(), input.display());
     Err(Error::usage(Code::Usage, format!("-o {output}: this is {input}, which is read; give another name")))
 }
@@ -32,19 +33,4 @@ pub fn files(inputs: &Inputs) -> Vec<PathBuf> {
         files.push(file.clone());
     }
     files
-}
-
-/// True where both names lead to one file, whatever links lie between.
-fn is_same(a: &Path, b: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let id = |path: &Path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-        id(a).is_some_and(|a| Some(a) == id(b))
-    }
-    #[cfg(not(unix))]
-    {
-        let id = |path: &Path| std::fs::canonicalize(path).ok();
-        id(a).is_some_and(|a| Some(a) == id(b))
-    }
 }

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::session::INTERRUPT;
-#[cfg(unix)]
 use crate::sys::signals;
 
 /// Asks for the end of waiting on SIGINT, SIGTERM and SIGHUP for as long as it lives; then they end the program again.
@@ -14,7 +13,6 @@ pub struct Guard(());
 impl Guard {
     /// Takes the signals over.
     pub fn arm() -> Self {
-        #[cfg(unix)]
         signals::attach(&INTERRUPT);
         Self(())
     }
@@ -22,24 +20,19 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        #[cfg(unix)]
         signals::detach();
     }
 }
 
 /// What goes to the terminal has colours: a signal that ends the program ends them too.
 pub fn end_colours() {
-    #[cfg(unix)]
-    {
-        signals::install(&INTERRUPT);
-        signals::end_colours();
-    }
+    signals::install(&INTERRUPT);
+    signals::end_colours();
 }
 
 /// A file that is not complete: removed when this is dropped, and when a signal ends the program.
 pub struct Unfinished {
     path: PathBuf,
-    #[cfg(unix)]
     listed: Option<signals::Listed>,
 }
 
@@ -51,21 +44,14 @@ impl Unfinished {
 
     /// Lists the file for removal before it is there: a signal that comes as soon as it is there removes it too.
     fn create_by(path: PathBuf, open: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<(Self, File)> {
-        #[cfg(unix)]
         signals::install(&INTERRUPT);
         // A file of another program is never listed.
         if fs::symlink_metadata(&path).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        #[cfg(unix)]
         let listed = signals::Listed::new(&path);
         let file = open(&path)?;
-        let unfinished = Self {
-            path,
-            #[cfg(unix)]
-            listed,
-        };
-        Ok((unfinished, file))
+        Ok((Self { path, listed }, file))
     }
 
     /// Gives the file its final name.
@@ -83,12 +69,11 @@ impl Drop for Unfinished {
             // The reason why it is unfinished is reported elsewhere.
             drop(fs::remove_file(&self.path));
         }
-        #[cfg(unix)]
         drop(self.listed.take());
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use signals::is_listed;

@@ -111,7 +111,7 @@ impl<'a> Sink<'a> {
 
 /// True where the environment asks for no colours.
 pub fn is_plain_terminal() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || std::env::var_os("TERM").is_none_or(|t| t == "dumb")
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || sys::is_plain_terminal()
 }
 
 /// True for a device or a FIFO, whose reader takes what comes. Any other file is complete or not touched.

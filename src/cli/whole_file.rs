@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::interrupt::Unfinished;
 use crate::error::reason;
+use crate::sys;
 
 /// The most symbolic links that are followed to a file that does not exist yet, as in Linux.
 const MAX_LINKS: usize = 40;
@@ -33,7 +34,7 @@ impl WholeFile {
         }
         let (unfinished, file) = create_beside(&path, old.as_ref())?;
         if let Some(old) = &old {
-            keep_access(&file, old)?;
+            sys::keep_access(&file, old)?;
         }
         Ok(Self { out: BufWriter::new(file), unfinished, path, replaces: old.is_some() })
     }
@@ -85,14 +86,9 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
 fn create_beside(path: &Path, old: Option<&Metadata>) -> io::Result<(Unfinished, File)> {
     let mut options = File::options();
     options.write(true).create_new(true);
-    #[cfg(unix)]
     if let Some(old) = old {
-        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-        // Only those who could open the old file may open the new one.
-        options.mode(old.mode() & 0o600);
+        sys::only_for_users_of(old, &mut options);
     }
-    #[cfg(not(unix))]
-    let _ = old;
     let mut number = 0_u32;
     loop {
         let mut name = path.as_os_str().to_owned();
@@ -107,28 +103,5 @@ fn create_beside(path: &Path, old: Option<&Metadata>) -> io::Result<(Unfinished,
             }
             created => return created,
         }
-    }
-}
-
-/// Gives the new file the owner and the mode of the old one.
-fn keep_access(file: &File, old: &Metadata) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-        let new = file.metadata()?;
-        let mut mode = old.mode() & 0o7777;
-        if (new.uid(), new.gid()) != (old.uid(), old.gid()) && fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
-            // Only root gives files away. Another group must not get the rights of the old one.
-            if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
-                mode &= !0o070;
-            }
-            mode &= 0o777;
-        }
-        // Not every file system can set a mode.
-        if new.mode() & 0o7777 == mode { Ok(()) } else { file.set_permissions(fs::Permissions::from_mode(mode)) }
-    }
-    #[cfg(not(unix))]
-    {
-        file.set_permissions(old.permissions())
     }
 }

@@ -1,6 +1,6 @@
 //! Files as memory maps: opened without reading, windowed without copying.
 
-use std::fs::{File, FileType, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,26 +132,9 @@ fn refuse(path: &Path, meta: &Metadata) -> Result<(), MapError> {
         return Err(MapError::Directory(path));
     }
     if !meta.is_file() {
-        return Err(MapError::NotRegular { path, what: name(meta.file_type()) });
+        return Err(MapError::NotRegular { path, what: sys::kind_of_file(meta.file_type()) });
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn name(kind: FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
-    if kind.is_fifo() {
-        "FIFO"
-    } else if kind.is_socket() {
-        "socket"
-    } else {
-        "device"
-    }
-}
-
-#[cfg(not(unix))]
-fn name(_: FileType) -> &'static str {
-    "device"
 }
 
 /// Maps the file; reads it where its file system has no maps or shows no size, and it is small enough.

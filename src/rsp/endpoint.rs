@@ -18,7 +18,7 @@ pub enum Endpoint {
         /// TCP port, never 0.
         port: u16,
     },
-    /// `/dev/ttyX[@baud]`: a stub on a serial line.
+    /// `/dev/ttyX[@baud]`, on Windows `COMn[@baud]`: a stub on a serial line.
     Serial {
         /// The device.
         path: PathBuf,
@@ -113,7 +113,7 @@ impl Endpoint {
             }
             return net(rest).map(|(host, port)| Self::QmpTcp { host, port });
         }
-        if text.starts_with('/') {
+        if text.starts_with('/') || is_com(text) {
             return serial(text).map_err(|why| EndpointError { text: text.to_owned(), why });
         }
         if let Some(Ok((host, port))) = text.strip_prefix("tcp:").map(host_port) {
@@ -138,12 +138,19 @@ fn openocd_port(port: &str) -> String {
     }
 }
 
+/// `COM3`, `com12@9600`: a serial line of Windows. No other endpoint looks like it.
+fn is_com(text: &str) -> bool {
+    let name = text.split_once('@').map_or(text, |(name, _)| name);
+    let number = name.split_at_checked(3).filter(|(com, _)| com.eq_ignore_ascii_case("COM"));
+    number.is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
 fn serial(text: &str) -> Result<Endpoint, String> {
     let (path, baud) = match text.rsplit_once('@') {
         None => (text, DEFAULT_BAUD),
         Some((path, baud)) => match baud.parse() {
             Ok(baud) if baud > 0 => (path, baud),
-            _ => return Err(format!("`{baud}` is no baud rate; the form is /dev/ttyX@115200")),
+            _ => return Err(format!("`{baud}` is no baud rate; the form is {path}@115200")),
         },
     };
     Ok(Endpoint::Serial { path: PathBuf::from(path), baud })
@@ -151,7 +158,9 @@ fn serial(text: &str) -> Result<Endpoint, String> {
 
 fn host_port(text: &str) -> Result<(String, u16), String> {
     if text.is_empty() {
-        return Err("the forms are host:port, :port, /dev/ttyX[@baud], unix:PATH, |COMMAND and stdio:".into());
+        return Err(
+            "the forms are host:port, :port, /dev/ttyX[@baud], COMn[@baud], unix:PATH, |COMMAND and stdio:".into()
+        );
     }
     if let Ok(port @ 1..) = text.parse::<u16>() {
         return Err(format!("for that port of this machine type `:{port}`"));
@@ -220,6 +229,11 @@ mod tests {
             ("[::1]:1234", "[::1]:1234"),
             ("/dev/ttyACM0", "/dev/ttyACM0@115200"),
             ("/dev/ttyUSB0@9600", "/dev/ttyUSB0@9600"),
+            ("COM3", "COM3@115200"),
+            ("com12@9600", "com12@9600"),
+            // A host may have any other name.
+            ("com:3333", "com:3333"),
+            ("com1x:3333", "com1x:3333"),
             ("unix:/run/gdb.sock", "unix:/run/gdb.sock"),
             ("|openocd -c 'gdb_port pipe'", "|openocd -c 'gdb_port pipe'"),
             ("| gdbserver - ./app", "|gdbserver - ./app"),
@@ -254,6 +268,8 @@ mod tests {
             ("|", "command"),
             ("unix:", "path"),
             ("/dev/ttyS0@fast", "`fast`"),
+            ("COM3@", "COM3@115200"),
+            ("COM3:3333x", "is no port"),
             ("tcp:localhost:3333", "`localhost:3333`"),
             ("openocd:", "openocd:localhost:6666"),
             ("openocd:3333", "GDB port, type `:3333`"),

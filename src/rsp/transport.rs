@@ -2,22 +2,17 @@
 //!
 //! Every call has a deadline. Nothing here knows what a packet is.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::endpoint::Endpoint;
 use super::error::{RspError, RspErrorKind};
 use crate::error::reason;
-use crate::sys::{self, GroupSignal};
+use crate::sys::{self, GroupSignal, LocalSocket, Waitable, WaitedFor};
 
 /// Why bytes did not get across.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +40,8 @@ pub trait Transport: Send {
     /// [`TransportError`].
     fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError>;
 
-    /// The descriptor to wait on for bytes, where two links are served at once.
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
+    /// What the system waits for where two links are served at once.
+    fn readable(&self) -> Option<WaitedFor<'_>> {
         None
     }
 }
@@ -57,7 +52,7 @@ pub trait Transport: Send {
 /// # Errors
 /// The system's.
 pub fn wait_any(links: &[&dyn Transport], deadline: Instant) -> io::Result<Option<usize>> {
-    let fds: Vec<Option<BorrowedFd<'_>>> = links.iter().map(|link| link.readable()).collect();
+    let fds: Vec<Option<WaitedFor<'_>>> = links.iter().map(|link| link.readable()).collect();
     sys::wait_readable(&fds, deadline)
 }
 
@@ -74,7 +69,7 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         }
         Endpoint::Unix(path) | Endpoint::QmpUnix(path) => match local_socket(path, timeout) {
             // The system calls that a connection refused.
-            Err(_) if path.metadata().is_ok_and(|file| !file.file_type().is_socket()) => {
+            Err(_) if path.metadata().is_ok_and(|file| sys::kind_of_file(file.file_type()) != "socket") => {
                 let why = "it is no socket; a core or a dump goes in as a FILE".to_owned();
                 Err(RspErrorKind::CannotOpen { why }.at(name))
             }
@@ -82,8 +77,7 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         },
         Endpoint::Command(command) => Ok(Box::new(ChildLink::start(command).map_err(cannot)?)),
         Endpoint::Stdio => {
-            let reader = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?);
-            let writer = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?);
+            let (reader, writer) = sys::stdio().map_err(cannot)?;
             Ok(Box::new(Channel { reader, writer, burst: PIPE_BURST }))
         }
         Endpoint::Serial { path, baud } => Ok(Box::new(serial(path, *baud).map_err(cannot)?)),
@@ -103,7 +97,7 @@ pub fn accepted(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
 /// # Errors
 /// The system's.
 pub fn accept(listener: &TcpListener, deadline: Instant) -> io::Result<Option<(Box<dyn Transport>, SocketAddr)>> {
-    if sys::wait_readable(&[Some(listener.as_fd())], deadline)?.is_none() {
+    if sys::wait_readable(&[listener.waited_for()], deadline)?.is_none() {
         return Ok(None);
     }
     match listener.accept() {
@@ -158,17 +152,17 @@ fn tcp(name: &str, host: &str, port: u16, timeout: Duration) -> Result<Channel<P
     Err(connect_error(name, timeout, &worst))
 }
 
-fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<UnixStream>> {
+fn local_socket(path: &Path, timeout: Duration) -> io::Result<Channel<LocalSocket>> {
     let path = path.to_owned();
     // connect(2) blocks without end where the backlog of a stub that serves one client is full.
-    let stream = within(timeout, move || UnixStream::connect(path))?;
+    let stream = within(timeout, move || sys::connect_local(&path))?;
     stream.set_nonblocking(true)?;
     Ok(Channel { writer: stream.try_clone()?, reader: stream, burst: usize::MAX })
 }
 
-fn serial(path: &Path, baud: u32) -> io::Result<Channel<File>> {
-    let line = sys::open_serial(path, baud)?;
-    Ok(Channel { writer: line.try_clone()?, reader: line, burst: usize::MAX })
+fn serial(path: &Path, baud: u32) -> io::Result<impl Transport + use<>> {
+    let (reader, writer) = sys::open_serial(path, baud)?;
+    Ok(Channel { reader, writer, burst: usize::MAX })
 }
 
 /// The most bytes that a pipe takes without blocking once poll(2) has said that it takes any (POSIX: at least 512).
@@ -186,7 +180,7 @@ impl Channel<PromptTcp, TcpStream> {
     fn of_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        sys::acknowledge_at_once(stream.as_fd());
+        sys::acknowledge_at_once(&stream);
         Ok(Self { writer: stream.try_clone()?, reader: PromptTcp(stream), burst: usize::MAX })
     }
 }
@@ -201,22 +195,22 @@ impl Read for PromptTcp {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.0.read(buf)?;
         // The kernel goes back to delayed acknowledgements by itself.
-        sys::acknowledge_at_once(self.0.as_fd());
+        sys::acknowledge_at_once(&self.0);
         Ok(count)
     }
 }
 
-impl AsFd for PromptTcp {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+impl Waitable for PromptTcp {
+    fn waited_for(&self) -> Option<WaitedFor<'_>> {
+        self.0.waited_for()
     }
 }
 
-impl<R: Read + AsFd + Send, W: Write + AsFd + Send> Transport for Channel<R, W> {
+impl<R: Read + Waitable + Send, W: Write + Waitable + Send> Transport for Channel<R, W> {
     fn send(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), TransportError> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if !sys::wait_writable(self.writer.as_fd(), deadline).map_err(broken)? {
+            if !sys::wait_writable(self.writer.waited_for(), deadline).map_err(broken)? {
                 return Err(TransportError::Timeout);
             }
             let now = rest.get(..self.burst.min(rest.len())).unwrap_or(rest);
@@ -232,7 +226,7 @@ impl<R: Read + AsFd + Send, W: Write + AsFd + Send> Transport for Channel<R, W> 
 
     fn receive(&mut self, buf: &mut [u8], deadline: Instant) -> Result<usize, TransportError> {
         loop {
-            if sys::wait_readable(&[Some(self.reader.as_fd())], deadline).map_err(broken)?.is_some() {
+            if sys::wait_readable(&[self.reader.waited_for()], deadline).map_err(broken)?.is_some() {
                 match self.reader.read(buf) {
                     Ok(0) => return Err(TransportError::Closed(String::new())),
                     Ok(n) => return Ok(n),
@@ -246,8 +240,8 @@ impl<R: Read + AsFd + Send, W: Write + AsFd + Send> Transport for Channel<R, W> 
         }
     }
 
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.reader.as_fd())
+    fn readable(&self) -> Option<WaitedFor<'_>> {
+        self.reader.waited_for()
     }
 }
 
@@ -265,28 +259,22 @@ const TERM_GRACE: Duration = Duration::from_millis(500);
 /// How long SIGKILL may take.
 const KILL_GRACE: Duration = Duration::from_secs(1);
 
-/// A stub that we started ourselves. It leads a process group of its own, so that Ctrl-C in the terminal reaches us
-/// and not it: we still have to leave the target in order.
+/// A stub that we started ourselves. Ctrl-C in the terminal does not reach it: we still have to leave the target in order.
 struct ChildLink {
     /// Gone once the child is to end: its stdin is then closed.
-    pipes: Option<Channel<std::process::ChildStdout, std::process::ChildStdin>>,
+    pipes: Option<Box<dyn Transport>>,
     child: Child,
 }
 
 impl ChildLink {
     fn start(command: &str) -> io::Result<Self> {
-        let mut child = Command::new("sh")
-            .arg("-c")
-            .arg(command)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()?;
-        let pipes = match (child.stdout.take(), child.stdin.take()) {
-            (Some(reader), Some(writer)) => Some(Channel { reader, writer, burst: PIPE_BURST }),
-            _ => None,
-        };
-        Ok(Self { pipes, child })
+        let child = sys::shell(command)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut link = Self { pipes: None, child };
+        if let (Some(output), Some(input)) = (link.child.stdout.take(), link.child.stdin.take()) {
+            let (reader, writer) = sys::child_pipes(output, input)?;
+            link.pipes = Some(Box::new(Channel { reader, writer, burst: PIPE_BURST }));
+        }
+        Ok(link)
     }
 
     /// Waits a moment for the child to end by itself.
@@ -323,8 +311,8 @@ impl Transport for ChildLink {
         pipes.receive(buf, deadline).map_err(|e| self.explain(e))
     }
 
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.pipes.as_ref().map(|pipes| pipes.reader.as_fd())
+    fn readable(&self) -> Option<WaitedFor<'_>> {
+        self.pipes.as_ref().and_then(|pipes| pipes.readable())
     }
 }
 

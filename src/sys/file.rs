@@ -6,30 +6,13 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-#[cfg(unix)]
-use super::sigbus;
-
-/// Opens a file for reading. Never blocks, on a FIFO neither.
-///
-/// # Errors
-/// The system's.
-pub fn open_for_reading(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0));
-    }
-    options.open(path)
-}
+use super::system::{Guard, guard};
 
 /// A file, mapped read-only. On Unix a file that is cut short while it is mapped ends the program with one sentence
 /// and status 2: there is no way back from such a read.
 pub struct Map {
     // Before `map`: fields are dropped in this order, and the address range may be another's at once.
-    #[cfg(unix)]
-    _guard: Option<sigbus::Guard>,
+    _guard: Option<Guard>,
     map: Mmap,
 }
 
@@ -43,13 +26,9 @@ impl Map {
         // SAFETY: the map is private to us and read-only. Another process may still write the file, so its bytes
         // can change between two reads; we only ever read plain bytes, for which every value is valid, and bound
         // every number taken from them where it is used. If the file is cut short a read faults instead of
-        // returning; `sigbus` ends the process then.
+        // returning; on Unix `sigbus` ends the process then. Windows cuts no file short that is mapped.
         let map = unsafe { Mmap::map(file)? };
-        Ok(Self {
-            #[cfg(unix)]
-            _guard: sigbus::guard(map.as_ptr().addr(), map.len(), path),
-            map,
-        })
+        Ok(Self { _guard: guard(map.as_ptr().addr(), map.len(), path), map })
     }
 }
 

@@ -232,3 +232,62 @@ fn registers_of_devices_were_read_behind_the_main_stack() {
     assert_eq!((len(0x3FFF_FFC0), len(0x4000_0000), len(0xE000_ED00)), (Some(0x40), None, None));
     assert_eq!(len(0x2000_7F00), Some(64 << 10));
 }
+
+/// A CIE with `augmentation`, whose data is `encodings`, and one function with `own` augmentation data; its frame has 16 bytes.
+fn with_augmentation(augmentation: &[u8], encodings: &[u8], own: &[u8]) -> Dwarf {
+    const AT: u64 = 0x4000;
+    let sized = |entry: &[u8]| {
+        let mut entry = entry.to_vec();
+        entry.resize(entry.len().next_multiple_of(4), 0);
+        [&(entry.len() as u32).to_le_bytes()[..], &entry].concat()
+    };
+    let rules = [0x0C, 13, 16, 0x80 | 14, 1];
+    let cie = sized(&[&[0, 0, 0, 0, 1][..], augmentation, &[0, 2, 0x7C, 14], encodings, &rules].concat());
+    // The distance back to the CIE, and where the function lies.
+    let fde = [&(cie.len() as u32 + 4).to_le_bytes()[..], &0x1000_u32.to_le_bytes(), &0x1000_u32.to_le_bytes(), own];
+    let mut w = Writer::new(false, false, 2, 40);
+    w.sects = vec![sect(".eh_frame", 1, 2, AT, [cie, sized(&fde.concat()), vec![0; 4]].concat())];
+    Dwarf::new(Arc::new(Elf::open(w.build()).unwrap()))
+}
+
+#[test]
+fn unwind_information_with_language_data_is_used_and_a_hostile_one_is_survived() {
+    let mut board = Board::new();
+    board.put(STACK.start + 0x10C, &[CALL as u32 | 1]);
+    let unwind = |dwarf: &Dwarf| {
+        let backtrace = board.unwind(&in_thread(STACK.start + 0x100), Some(&dwarf.cfi()), &[]);
+        assert!(backtrace.frames.len() <= MAX_FRAMES && !backtrace.end.to_string().is_empty());
+        backtrace.frames.iter().any(|frame| frame.pc == CALL && frame.origin == Origin::Cfi)
+    };
+    // Absolute addresses: of a personality routine, of language data, and of code.
+    assert!(unwind(&with_augmentation(b"zR", &[1, 0], &[0])));
+    assert!(unwind(&with_augmentation(b"zPLR", &[7, 0, 0xEF, 0xBE, 0xAD, 0xDE, 0, 0], &[4, 0xFF, 0xFF, 0xFF, 0xFF])));
+    // Every encoding of language data, in entries that are too short for it; lengths beyond the entry; unknown letters.
+    for encoding in 0..=255 {
+        unwind(&with_augmentation(b"zLR", &[2, encoding, 0], &[1, 0xFF]));
+        unwind(&with_augmentation(b"zR", &[1, encoding], &[0]));
+        unwind(&with_augmentation(b"zPR", &[2, encoding, 0], &[0]));
+        unwind(&with_augmentation(&[b'z', encoding], &[1, 0], &[encoding]));
+    }
+    for length in [&[0x7F][..], &[0xFF; 10], &[0xFF, 0xFF, 0xFF, 0xFF, 0x0F]] {
+        unwind(&with_augmentation(b"zR", length, &[0]));
+        unwind(&with_augmentation(b"zLR", &[2, 0, 0], length));
+    }
+    for letters in [&b"eh"[..], b"z", b"zzzz", b"zS", b"zB", b"R", b"armcc+", &[b'P'; 300]] {
+        unwind(&with_augmentation(letters, &[0; 8], &[0; 8]));
+    }
+}
+
+/// Each return address leads to code that has frames, and each frame is empty or leads back.
+#[test]
+fn a_cyclic_stack_ends() {
+    let mut board = Board::new();
+    let dwarf = with_frames_of_16_bytes(false);
+    let cfi = dwarf.cfi();
+    let words: Vec<u32> =
+        (0..STACK.len as u32 / 4).map(|n| if n % 4 == 3 { 0x1801 } else { STACK.start as u32 }).collect();
+    board.put(STACK.start, &words);
+    let backtrace = board.unwind(&in_thread(STACK.start), Some(&cfi), &[]);
+    assert!(backtrace.frames.len() as u64 <= STACK.len / 16 + 1, "{}", backtrace.frames.len());
+    assert!(matches!(backtrace.end, End::OutsideStack(_) | End::TooMany), "{:?}", backtrace.end);
+}

@@ -16,6 +16,7 @@
 
 mod backtraces;
 mod backtraces_built;
+mod backtraces_linux;
 mod debuggers;
 mod hostile;
 mod image;

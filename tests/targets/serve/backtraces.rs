@@ -126,25 +126,28 @@ fn backtraces_of_ram_with_registers_are_those_of_gdb() {
     assert_eq!(end, "this is the first function");
 }
 
-/// The functions of `threads --bt` that are inferred, and their lines.
-fn inferred(files: &[&str]) -> Vec<Line> {
+/// The functions of `threads --bt` that are inferred, with their lines, of each thread that has any.
+pub fn inferred_by_thread(files: &[&str]) -> Threads {
     let mut command = Command::new(binary());
     let out = run(command.args(["threads", "--bt", "--format", "json"]).args(files).current_dir(fixture("")));
     let rows: Vec<Value> = out.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let frames =
-        rows.iter().filter(|row| row["report"] == "backtraces").flat_map(|row| row["frames"].as_array().unwrap());
     let line = |f: &Value| {
         let file = base(f["file"].as_str().unwrap());
         (f["function"].as_str().unwrap().to_owned(), file, u32::try_from(f["line"].as_u64().unwrap()).unwrap())
     };
-    frames.filter(|frame| frame["origin"] == "inferred").map(line).collect()
+    let threads = rows.iter().filter(|row| row["report"] == "backtraces").map(|row| {
+        let frames = row["frames"].as_array().unwrap().iter().filter(|frame| frame["origin"] == "inferred");
+        (row["thread"]["name"].as_str().unwrap().to_owned(), frames.map(line).collect::<Vec<_>>())
+    });
+    threads.filter(|(_, frames)| !frames.is_empty()).collect()
 }
 
 /// The thread is in the C library, for which there is no unwind information: no caller was found in a program that moves,
 /// which was looked for where it was linked. GDB has the library here.
 #[test]
 fn callers_in_front_of_a_library_were_not_found() {
-    let found = inferred(&["host.elf", "host.core"]);
+    let [(thread, found)] = &*inferred_by_thread(&["host.elf", "host.core"]) else { panic!("one thread runs") };
+    assert_eq!(thread, "watchdog");
     let functions: Vec<&str> = found.iter().map(|line| line.0.as_str()).collect();
     assert_eq!(functions, ["port_fault", "record_write", "watchdog_report", "watchdog_entry", "mk_thread_shell"]);
     if installed(&["gdb"]) {
@@ -156,6 +159,6 @@ fn callers_in_front_of_a_library_were_not_found() {
             Some((function.to_owned(), base(file), line.parse().ok()?))
         };
         let gdb: Vec<Line> = text.lines().filter_map(line).filter(|line| functions.contains(&&*line.0)).collect();
-        assert_eq!(found, gdb, "{text}");
+        assert_eq!(*found, gdb, "{text}");
     }
 }

@@ -14,12 +14,12 @@ const RATES: [u32; 17] = [
     1_500_000, 2_000_000, 3_000_000,
 ];
 
-/// Opens a serial line in raw mode, 8N1, at `baud` bits a second, and drops what it received before. Reading and writing do
-/// not block.
+/// Opens a serial line in raw mode, 8N1, at `baud` bits a second, and drops what it received before. Returns the
+/// ends to read and to write; neither blocks.
 ///
 /// # Errors
 /// The system's; where `path` is no serial line, or `baud` none of its rates.
-pub fn open_serial(path: &Path, baud: u32) -> io::Result<File> {
+pub fn open_serial(path: &Path, baud: u32) -> io::Result<(File, File)> {
     let flags = i32::try_from((OFlags::NOCTTY | OFlags::NONBLOCK).bits()).unwrap_or(0);
     let line = File::options().read(true).write(true).custom_flags(flags).open(path)?;
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -34,5 +34,5 @@ pub fn open_serial(path: &Path, baud: u32) -> io::Result<File> {
     mode.set_speed(baud).map_err(|_| no_rate())?;
     tcsetattr(&line, OptionalActions::Now, &mode)?;
     tcflush(&line, QueueSelector::IFlush)?;
-    Ok(line)
+    Ok((line.try_clone()?, line))
 }

@@ -38,7 +38,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 static INSTALLED: OnceLock<bool> = OnceLock::new();
 
 /// Watches one map for as long as it lives.
-pub(super) struct Guard {
+pub(in crate::sys) struct Guard {
     slot: &'static Slot,
 }
 
@@ -50,7 +50,7 @@ impl Drop for Guard {
 
 /// Watches `len` bytes from `start`, a map of the file at `path`. `None` where that is not possible: too many
 /// maps, or the handler could not be installed. Reads work all the same.
-pub(super) fn guard(start: usize, len: usize, path: &Path) -> Option<Guard> {
+pub(in crate::sys) fn guard(start: usize, len: usize, path: &Path) -> Option<Guard> {
     if len == 0 || len == CLAIMED || !*INSTALLED.get_or_init(install) {
         return None;
     }
@@ -152,7 +152,7 @@ mod tests {
     /// Runs this test again in a process of its own, which will not survive.
     fn child(test: &str, how: &str) -> (Option<i32>, String) {
         let me = std::env::current_exe().unwrap();
-        let name = format!("sys::sigbus::tests::{test}");
+        let name = format!("sys::unix::sigbus::tests::{test}");
         let out = Command::new(me).args([&name, "--exact", "--nocapture"]).env(CHILD, how).output().unwrap();
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     }

@@ -4,52 +4,39 @@ use std::ffi::{CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Once, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use signal_hook::{consts, low_level};
 
-/// What follows a signal so soon is the same request once more: `timeout` sends each to its child and then to the
-/// group, and a terminal to all that run in it. To end at once for that would leave a target halted.
-const SAME_REQUEST: Duration = Duration::from_secs(1);
+use crate::sys::effect::{self, Effect};
+
 /// The exit code of a program that a second signal ends.
 const FAILED: c_int = 2;
 /// The most unfinished files at a time that a signal removes: a command writes one.
 const MAX_FILES: usize = 16;
 
-/// How many have taken the signals over.
-static ATTACHED: AtomicUsize = AtomicUsize::new(0);
-/// When the first signal came that was taken over, in milliseconds since `START`; 0 for none.
-static FIRST: AtomicU64 = AtomicU64::new(0);
-/// What a signal sets.
-static FLAG: OnceLock<&'static AtomicBool> = OnceLock::new();
 /// True where standard output is a terminal that has colours on it.
 static COLOURED: AtomicBool = AtomicBool::new(false);
-/// A moment before every signal.
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Names of unfinished files; null for none.
 static FILES: [AtomicPtr<c_char>; MAX_FILES] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_FILES];
 
 /// Takes the signals over until [`detach`]: they set `flag`, and a second one ends the program.
 pub fn attach(flag: &'static AtomicBool) {
     install(flag);
-    if ATTACHED.fetch_add(1, Ordering::SeqCst) == 0 {
-        FIRST.store(0, Ordering::SeqCst);
-    }
+    effect::attach();
 }
 
 /// Gives the signals back: they end the program.
 pub fn detach() {
-    ATTACHED.fetch_sub(1, Ordering::SeqCst);
+    effect::detach();
 }
 
 /// Installs the handler, once; `flag` is what it sets. A system that refuses it keeps its own way of ending us.
 pub fn install(flag: &'static AtomicBool) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        LazyLock::force(&START);
-        let _ = FLAG.set(flag);
+        effect::begin(flag);
         for signal in [consts::SIGINT, consts::SIGTERM, consts::SIGHUP] {
             let was_ignored = is_ignored(signal);
             // SAFETY: `on_signal` calls only what may be called in a signal handler.
@@ -62,30 +49,6 @@ pub fn install(flag: &'static AtomicBool) {
         #[allow(unsafe_code, reason = "a signal handler")]
         drop(unsafe { low_level::register(consts::SIGXFSZ, || ()) });
     });
-}
-
-/// What a signal does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// Ends the waiting; the command leaves the target and ends.
-    Interrupts,
-    /// Ends the program at once.
-    Ends,
-    /// What it would do to a program without handlers.
-    Default,
-    /// Nothing: what the first one asked for is being done.
-    Nothing,
-}
-
-/// `since_first`: how long after the first signal that was taken over; `None` where none was.
-fn effect(is_attached: bool, since_first: Option<Duration>) -> Effect {
-    match (is_attached, since_first) {
-        (true, None) => Effect::Interrupts,
-        (true, Some(time)) if time < SAME_REQUEST => Effect::Interrupts,
-        (true, Some(_)) => Effect::Ends,
-        (false, Some(time)) if time < SAME_REQUEST => Effect::Nothing,
-        (false, _) => Effect::Default,
-    }
 }
 
 /// What is written to standard output has colours, and it is a terminal: a signal that ends the program ends them too.
@@ -113,16 +76,8 @@ fn reset_colours() {
 
 /// Runs in a signal handler: only atomics, poll(2), write(2), unlink(2), clock_gettime(2), signal(2) and _exit(2).
 fn on_signal(signal: c_int, was_ignored: bool) {
-    let is_attached = ATTACHED.load(Ordering::SeqCst) != 0;
-    let now = u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-    let first = if is_attached {
-        FIRST.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|first| first)
-    } else {
-        FIRST.load(Ordering::SeqCst)
-    };
-    let since_first = (first != 0).then(|| Duration::from_millis(now.saturating_sub(first)));
-    match effect(is_attached, since_first) {
-        Effect::Interrupts => FLAG.get().into_iter().for_each(|flag| flag.store(true, Ordering::SeqCst)),
+    match effect::of_signal() {
+        Effect::Interrupts | Effect::Nothing => {}
         Effect::Ends => {
             remove_files();
             reset_colours();
@@ -135,7 +90,6 @@ fn on_signal(signal: c_int, was_ignored: bool) {
             reset_colours();
             drop(low_level::emulate_default_handler(signal));
         }
-        Effect::Nothing => {}
     }
 }
 
@@ -206,24 +160,4 @@ fn release(name: *mut c_char) {
     // SAFETY: it came from `CString::into_raw`, and what takes it out of the list owns it.
     #[allow(unsafe_code, reason = "the list holds plain pointers, which a signal handler can read")]
     drop(unsafe { CString::from_raw(name) });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `timeout` sends two signals. Where the target was left before the second one came, that one ended the program, and
-    /// its exit status was not that of the command.
-    #[test]
-    fn the_second_signal_of_one_request_ended_a_program_that_had_left_its_target() {
-        let after = |ms| Some(Duration::from_millis(ms));
-        assert_eq!(effect(false, after(0)), Effect::Nothing);
-        assert_eq!(effect(false, after(999)), Effect::Nothing);
-        // A later signal counts for itself, and so does the first.
-        assert_eq!(effect(false, after(1000)), Effect::Default);
-        assert_eq!(effect(false, None), Effect::Default);
-        assert_eq!(effect(true, None), Effect::Interrupts);
-        assert_eq!(effect(true, after(999)), Effect::Interrupts);
-        assert_eq!(effect(true, after(1000)), Effect::Ends);
-    }
 }

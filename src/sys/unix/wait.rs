@@ -1,27 +1,45 @@
 //! Waiting for descriptors, with a deadline.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+/// What the system waits for.
+pub type WaitedFor<'a> = BorrowedFd<'a>;
+
+/// What can be waited for.
+pub trait Waitable {
+    /// What the system waits for; `None` where nothing need be waited for.
+    fn waited_for(&self) -> Option<WaitedFor<'_>>;
+}
+
+impl<T: AsFd> Waitable for T {
+    fn waited_for(&self) -> Option<WaitedFor<'_>> {
+        Some(self.as_fd())
+    }
+}
+
 /// Waits until one of `fds` can be read (or is closed), and returns its index; `None` after `deadline` or a signal.
 ///
 /// # Errors
 /// The system's.
-pub fn wait_readable(fds: &[Option<BorrowedFd<'_>>], deadline: Instant) -> io::Result<Option<usize>> {
+pub fn wait_readable(fds: &[Option<WaitedFor<'_>>], deadline: Instant) -> io::Result<Option<usize>> {
     poll(fds, PollFlags::IN, deadline)
 }
 
-/// Waits until `fd` takes bytes; false after `deadline`.
+/// Waits until `fd` takes bytes; false after `deadline`. `None` takes them at any time.
 ///
 /// # Errors
 /// The system's.
-pub fn wait_writable(fd: BorrowedFd<'_>, deadline: Instant) -> io::Result<bool> {
+pub fn wait_writable(fd: Option<WaitedFor<'_>>, deadline: Instant) -> io::Result<bool> {
+    if fd.is_none() {
+        return Ok(true);
+    }
     loop {
-        if poll(&[Some(fd)], PollFlags::OUT, deadline)?.is_some() {
+        if poll(&[fd], PollFlags::OUT, deadline)?.is_some() {
             return Ok(true);
         }
         if Instant::now() >= deadline {
@@ -30,7 +48,7 @@ pub fn wait_writable(fd: BorrowedFd<'_>, deadline: Instant) -> io::Result<bool> 
     }
 }
 
-fn poll(fds: &[Option<BorrowedFd<'_>>], events: PollFlags, deadline: Instant) -> io::Result<Option<usize>> {
+fn poll(fds: &[Option<WaitedFor<'_>>], events: PollFlags, deadline: Instant) -> io::Result<Option<usize>> {
     let open = fds.iter().enumerate().filter_map(|(index, fd)| Some((index, PollFd::from_borrowed_fd((*fd)?, events))));
     let (indexes, mut waiting): (Vec<usize>, Vec<PollFd<'_>>) = open.unzip();
     // Rounded up, so that a wait never ends just before its deadline and spins.
@@ -45,13 +63,4 @@ fn poll(fds: &[Option<BorrowedFd<'_>>], events: PollFlags, deadline: Instant) ->
         Err(Errno::INTR) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Makes the kernel acknowledge at once what a TCP connection receives, until it decides otherwise. Linux only; elsewhere
-/// nothing happens. Best effort: without it the link is slower and works.
-pub fn acknowledge_at_once(fd: BorrowedFd<'_>) {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::net::sockopt::set_tcp_quickack(fd, true);
-    #[cfg(not(target_os = "linux"))]
-    let _ = fd;
 }
