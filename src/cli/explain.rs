@@ -94,12 +94,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
             Err(error) => return Err(failed.unwrap_or(error)),
         },
     };
-    let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let trust = trust(target, kernel.as_ref());
-    let (memory, symbols) = target.parts();
-    let look = Look::new(memory, symbols);
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
-    let explanation = Explanation::of(&case);
+    let explanation = explanation(target, loaded.as_ref(), kernel.as_ref());
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
         (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
@@ -113,14 +108,21 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
     Ok(Found { explanation, loaded, word, issues })
 }
 
+/// Applies the rules to what was read.
+fn explanation(target: &mut Target<'_>, loaded: Option<&Loaded>, kernel: Option<&Kernel>) -> Explanation {
+    let events = loaded.map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
+    let trust = trust(target, kernel);
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    Explanation::of(&Case { kernel, events: events.as_ref(), trust, look: &look })
+}
+
 /// What a picture marks: the findings that are more than hints. The trace's issues stay as they are.
 pub fn noted(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Vec<Noted>, Error> {
     let issues = loaded.trace.issues.clone();
     let kernel = threads::beside(target, &mut loaded.trace)?;
     loaded.trace.issues = issues;
-    let events = Events::of(&loaded.trace, &loaded.catalogue);
-    let trust = trust(target, kernel.as_ref());
-    let explanation = Explanation::of(&Case { kernel: kernel.as_ref(), events: Some(&events), trust });
+    let explanation = explanation(target, Some(loaded), kernel.as_ref());
     let mask = loaded.trace.about.word.max();
     let sure = explanation.findings.into_iter().filter(|finding| finding.confidence > Confidence::Hint);
     Ok(sure
