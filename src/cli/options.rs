@@ -448,7 +448,7 @@ pub struct Timeline {
 /// Options of `export`.
 #[derive(Args)]
 pub struct Export {
-    /// Write to this file: .pftrace or .perfetto-trace, .json, .trx
+    /// Write to this file: .pftrace or .perfetto-trace, .json, .html, .trx
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: PathBuf,
     #[command(flatten)]
@@ -464,7 +464,7 @@ impl Export {
         Self::augment_args(command).mut_arg("to", |arg| {
             arg.action(ArgAction::Append)
                 .value_name("FORMAT|POSITION")
-                .help("perfetto, chrome, trx: the format, where the file's ending does not say it. Or up to this event, with it")
+                .help("perfetto, chrome, html, trx: the format, where the file's ending does not say it. Or up to this event, with it")
         })
     }
 }

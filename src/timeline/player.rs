@@ -98,6 +98,7 @@ impl<'p, 's> Player<'p, 's> {
 
     /// Ends what is open: it goes on.
     pub fn finish(mut self) -> io::Result<()> {
+        self.begun.clear();
         self.cut(self.end);
         self.written
     }
@@ -442,6 +443,7 @@ impl Consumer for Player<'_, '_> {
     }
 
     fn gap(&mut self) {
+        self.begun.clear();
         self.cut(self.last);
         self.forget_levels();
         self.is_behind_gap = true;

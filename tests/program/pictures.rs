@@ -116,12 +116,12 @@ fn report(line: &str) -> Vec<Value> {
 /// Ticks by who, as `profile` has them.
 fn profile(source: &str) -> BTreeMap<String, i64> {
     let mut all = BTreeMap::new();
-    for row in report(&format!("profile {source}")) {
+    for row in report(&format!("profile {source}")).iter().filter(|row| row["report"] == "profile") {
         let name = match row["kind"].as_str().unwrap() {
             "isr" => "interrupts".to_owned(),
             "thread" => {
                 let who = &row["who"];
-                who["name"].as_str().or_else(|| who["address"].as_str()).unwrap().to_owned()
+                tx_trace::escape(who["name"].as_str().or_else(|| who["address"].as_str()).unwrap())
             }
             kind => kind.to_owned(),
         };
@@ -138,7 +138,7 @@ const LOADED: [&str; 6] = [
     "failure.elf failure-deadlock.core.gz",
     "be.elf be.core",
     "host-ulong64.trx",
-    "qnx.kev",
+    "qnx-ring.bin",
 ];
 
 #[test]

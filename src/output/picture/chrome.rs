@@ -41,6 +41,29 @@ struct Line<'l> {
     fields: Map<String, Value>,
 }
 
+/// A value as JSON. Quotes, backslashes and `<` are written by their numbers: Perfetto's reader takes a backslash at the end of a
+/// text for one that hides the quote behind it, and no page that holds the file is ended by a name.
+fn json(value: &Value) -> String {
+    let text = value.to_string();
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '\\' => match chars.next() {
+                Some('\\') => out.push_str("\\u005c"),
+                Some('"') => out.push_str("\\u0022"),
+                other => {
+                    out.push('\\');
+                    out.extend(other);
+                }
+            },
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 fn value(field: Field) -> Value {
     match field {
         Field::Number(n) => Value::from(n),
@@ -73,12 +96,12 @@ impl<'v, W: Write> Chrome<'v, W> {
             self.out,
             "{{\"ph\":\"{phase}\",\"pid\":1,\"tid\":{row},\"ts\":{},\"name\":{},\"cat\":\"{category}\"",
             Self::micros(from),
-            Value::from(name)
+            json(&Value::from(name))
         )?;
         if let Some(to) = to {
             write!(self.out, ",\"dur\":{}", Self::micros(self.time.nanos(to).saturating_sub(from)))?;
         }
-        write!(self.out, ",\"args\":{}}}", Value::Object(fields))
+        write!(self.out, ",\"args\":{}}}", json(&Value::Object(fields)))
     }
 
     /// One end of a flow, behind the line that it is bound to.
@@ -95,7 +118,7 @@ impl<'v, W: Write> Chrome<'v, W> {
     /// A name of the process or of a row, or the place of a row.
     fn describe(&mut self, row: u64, what: &str, key: &str, value: Value) -> io::Result<()> {
         self.begin_line()?;
-        let args = Value::Object(Map::from_iter([(key.to_owned(), value)]));
+        let args = json(&Value::Object(Map::from_iter([(key.to_owned(), value)])));
         write!(self.out, "{{\"ph\":\"M\",\"pid\":1,\"tid\":{row},\"name\":\"{what}\",\"args\":{args}}}")
     }
 
@@ -129,7 +152,11 @@ impl<W: Write> Sink for Chrome<'_, W> {
             ("source".to_owned(), Value::from(self.words.title())),
             ("time".to_owned(), Value::from(self.time.sentence())),
         ]);
-        write!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[", Value::Object(said))?;
+        write!(
+            self.out,
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[",
+            json(&Value::Object(said))
+        )?;
         let title = format!("{}; {}", self.words.title(), self.time.sentence());
         self.describe(0, "process_name", "name", Value::from(title))?;
         for (id, track) in (0u32..).map(TrackId).zip(scene.tracks) {
