@@ -129,21 +129,41 @@ impl Case<'_> {
             against.push("it is inferred from events: the kernel's memory was not read".to_owned());
             return (claimed.min(Confidence::Likely), against);
         }
+        let mut most = claimed;
         if self.trust.was_running {
+            most = Confidence::Hint;
             against.push("the target ran while it was read".to_owned());
         }
         if self.trust.other_build {
+            most = Confidence::Hint;
             against.push("the ELF is not known to be of this build".to_owned());
         }
         if let Some(kernel) = self.kernel {
-            if kernel.preempt_disable.is_some_and(|n| n != 0) {
-                against.push("the kernel was in the middle of a call (_tx_thread_preempt_disable is not 0)".to_owned());
-            }
-            if kernel.threads.iter().any(|thread| thread.delayed_suspend) {
-                against.push("a suspension is under way".to_owned());
+            let doubts = [
+                (
+                    kernel.preempt_disable.is_some_and(|n| n != 0),
+                    "the kernel was in the middle of a call (_tx_thread_preempt_disable is not 0)",
+                ),
+                (kernel.threads.iter().any(|thread| thread.delayed_suspend), "a suspension is under way"),
+                (
+                    kernel.issues.iter().any(|issue| issue.code == crate::code::Code::KernelLayout),
+                    "the layout of control blocks is inferred: no debug information gives it",
+                ),
+            ];
+            for (_, doubt) in doubts.iter().filter(|(is_so, _)| *is_so && claimed == Confidence::Proven) {
+                most = most.min(Confidence::Likely);
+                against.push((*doubt).to_owned());
             }
         }
-        (if against.is_empty() { claimed } else { claimed.min(Confidence::Hint) }, against)
+        (claimed.min(most), against)
+    }
+
+    /// The same for what follows from events alone: how memory was read does not lessen it.
+    fn by_events(&self) -> (Confidence, Vec<String>) {
+        if self.trust.was_running || self.kernel.is_none() {
+            return self.cap(Confidence::Likely);
+        }
+        (Confidence::Likely, Vec::new())
     }
 
     /// The most that a finding from the registers of a CPU may claim, and what speaks against more.

@@ -48,7 +48,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let releasers: Vec<String> = one.pool.released.keys().map(who).collect();
     let releasers = if releasers.is_empty() { "nobody".to_owned() } else { releasers.join(", ") };
     let released: u64 = one.pool.released.values().sum();
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("blocks that are kept on purpose look the same".to_owned());
     let state = case.kernel.and_then(|kernel| kernel.object(object));
     let mut evidence: Vec<Evidence> = state
