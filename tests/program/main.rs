@@ -26,3 +26,4 @@ mod plain_hex;
 mod readme;
 mod report_tables;
 mod safety;
+mod windows;
