@@ -1,17 +1,30 @@
 //! `demo`: a built-in dead target, served over RSP on loopback and read as any board would be.
 
+mod export;
+
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
 use super::request::{Output, Request, Task};
 use super::{Outcome, options};
 use crate::error::Error;
 
+/// The firmware of `tests/firmware`, which died of a write through a bad pointer in a thread that holds two locks.
+static ELF: &[u8] = include_bytes!("../../tests/fixtures/cm3.elf");
+/// Its RAM, as it lay after the fault.
+static RAM: &[u8] = include_bytes!("../../tests/fixtures/cm3.ram.bin");
+/// Where that RAM begins.
+const RAM_AT: u64 = 0x2000_0000;
+
 /// The demo.
 struct Demo;
 
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Demo) -> Result<Request, Error> {
-    Ok(Request::new(Demo, Output::of(row, typed.output)?.with(typed.columns)))
+    let output = Output::of(row, typed.output)?.with(typed.columns);
+    Ok(match typed.export {
+        Some(dir) => Request::new(export::Export(dir), output),
+        None => Request::new(Demo, output),
+    })
 }
 
 impl Task for Demo {
@@ -32,7 +45,7 @@ mod served {
     use std::thread;
     use std::time::Duration;
 
-    use super::{Diagnostics, Error, Outcome, Output};
+    use super::{Diagnostics, ELF, Error, Outcome, Output, RAM, RAM_AT};
     use crate::bytes::Bytes;
     use crate::catalogue::Names;
     use crate::cli::read::{Ask, Question};
@@ -45,12 +58,6 @@ mod served {
     use crate::serve::Server;
     use crate::session::{Inputs, RemoteInput, SourceSpec};
 
-    /// The firmware of `tests/firmware`, which died of a write through a bad pointer in a thread that holds two locks.
-    static ELF: &[u8] = include_bytes!("../../tests/fixtures/cm3.elf");
-    /// Its RAM, as it lay after the fault.
-    static RAM: &[u8] = include_bytes!("../../tests/fixtures/cm3.ram.bin");
-    /// Where that RAM begins.
-    const RAM_AT: u64 = 0x2000_0000;
     /// How many events are shown.
     const EVENTS: u64 = 20;
 

@@ -17,7 +17,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{Case, Confidence, Events, Explanation, Look, Trust};
+use crate::explain::{Case, Confidence, Cpus, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
@@ -94,10 +94,11 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         },
     };
     let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let trust = trust(target, kernel.as_ref());
+    let cpus = Cpus::read(target, kernel.as_ref())?;
+    let trust = trust(target, kernel.as_ref(), loaded.as_ref());
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
-    let case = Case { kernel: kernel.as_ref(), events: events.as_ref(), trust, look: &look };
+    let case = Case { kernel: kernel.as_ref(), cpus: Some(&cpus), events: events.as_ref(), trust, look: &look };
     let explanation = Explanation::of(&case);
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
@@ -112,8 +113,10 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
     Ok(Found { explanation, loaded, word, issues })
 }
 
-fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Trust {
+fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loaded>) -> Trust {
     Trust {
+        no_elf: target.elf().is_none(),
+        has_wrapped: loaded.is_some_and(|loaded| loaded.trace.about.wrapped),
         was_running: target.read_while_running().is_some(),
         other_build: kernel.is_some_and(|kernel| kernel.other_build)
             || target.code_match().is_some_and(CodeMatch::is_another),

@@ -32,6 +32,10 @@ pub fn print(
 /// What a core does; `newest` is the newest event, where that is of this core.
 fn sentence(running: Addr, newest: Option<&Event>, stopped: Option<&Interrupted>, view: &View<'_>) -> String {
     let trace = view.trace;
+    if let Some(stopped) = stopped.filter(|stopped| stopped.in_start_up) {
+        let at = place(stopped).map_or_else(String::new, |place| format!(" ({place})"));
+        return format!("no thread runs: the CPU is in start-up code{at}; the trace is of the run before");
+    }
     let address = if trace.about.word == Width::W4 { running & Width::W4.max() } else { running };
     let context = newest.and_then(|e| trace.contexts.get(e.context));
     let interrupt = newest.filter(|_| context.is_some_and(|c| c.kind == ContextKind::Isr));

@@ -519,6 +519,9 @@ pub struct Demo {
     pub output: Output,
     #[command(flatten)]
     pub columns: ExtraColumns,
+    /// Write the target's files to DIR, under the names that README.md uses: app.elf, app.core, ram.bin ...
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
 }
 
 /// Options of `gdb`.

@@ -32,6 +32,19 @@ pub struct Fault {
     pub address_valid: Option<bool>,
 }
 
+/// What kind of fault it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The bus answered an access with an error, or nothing answered.
+    Bus,
+    /// Memory protection, or address translation, refused an access.
+    Memory,
+    /// An instruction that the CPU refused, or an address that is not aligned.
+    Usage,
+    /// A rule of TrustZone was broken.
+    Secure,
+}
+
 /// One thing that a fault register records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultBit {
@@ -43,6 +56,8 @@ pub struct FaultBit {
     pub words: String,
     /// As [`Fault::current`].
     pub current: Option<bool>,
+    /// The kind of fault; `None` where it says something else.
+    pub kind: Option<FaultKind>,
 }
 
 impl Fault {
@@ -123,12 +138,21 @@ impl Registers {
 
 /// The bits of a register that are set.
 fn set_bits(register: &'static str, value: u64, all: &[Bit], current: impl Fn(u64) -> Option<bool>) -> Vec<FaultBit> {
+    let kind = |mask: u64, name: &str| match (register, mask) {
+        ("cfsr", 0..=0xFF) if name != "MMARVALID" => Some(FaultKind::Memory),
+        ("cfsr", 0x100..=0xFFFF) if name != "BFARVALID" => Some(FaultKind::Bus),
+        ("cfsr", 0x1_0000..) => Some(FaultKind::Usage),
+        ("sfsr", _) if name != "SFARVALID" => Some(FaultKind::Secure),
+        ("hfsr", _) if name == "VECTTBL" => Some(FaultKind::Bus),
+        _ => None,
+    };
     let set = all.iter().filter(|(mask, ..)| value & mask != 0);
     let bit = |(mask, name, words): &Bit| FaultBit {
         register,
         name: (*name).to_owned(),
         words: (*words).to_owned(),
         current: current(*mask),
+        kind: kind(*mask, name),
     };
     set.map(bit).collect()
 }

@@ -11,6 +11,7 @@ mod description;
 mod dwarf;
 mod fault;
 mod frame;
+mod instruction;
 mod level;
 mod notes;
 mod pushed;
@@ -24,8 +25,9 @@ use std::sync::LazyLock;
 
 pub use code::CodeRanges;
 pub use cortex_m::INTERRUPT_STATE;
-pub use fault::{Fault, FaultBit, FrameDoubt};
+pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
+pub use instruction::{Effect, LOOP, Loop, endless_loop};
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
 pub use pushed::{Pushed, is_fault, is_fault_of_state};

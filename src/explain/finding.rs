@@ -124,6 +124,21 @@ impl Code {
     }
 }
 
+impl Code {
+    /// Which of several findings above a hint comes first, whichever is surer: what explains the others. A stack that
+    /// overflowed, and memory that was overwritten, lead to faults; a CPU that stopped itself keeps all threads waiting.
+    pub(super) const fn comes_first(self) -> u8 {
+        match self {
+            Self::Reset => 0,
+            Self::StackOverflow => 1,
+            Self::CorruptControlBlock => 2,
+            Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall => 3,
+            Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
+            _ => 4,
+        }
+    }
+}
+
 /// How sure a claim is, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -102,7 +102,8 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
     match wait.kind {
         Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq)),
         Kind::Semaphore => {
-            let taken = case.events?.object(wait.object)?.holder()?;
+            let events = case.events?;
+            let taken = events.object(wait.object)?.holder(|thread| events.is(task.address, thread))?;
             Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq)))
         }
         _ => None,

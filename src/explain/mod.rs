@@ -2,6 +2,8 @@
 //! `rules`; it looks at a [`Case`] and returns findings. Rules use effects, states and control blocks, never the names of an
 //! application.
 
+mod address;
+mod cpus;
 mod events;
 mod finding;
 mod graph;
@@ -9,6 +11,7 @@ mod look;
 mod rules;
 mod state;
 
+pub use cpus::Cpus;
 pub use events::Events;
 pub use finding::{Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
@@ -24,12 +27,18 @@ pub struct Trust {
     pub was_running: bool,
     /// The ELF is of another build, or its code was not found in memory to compare.
     pub other_build: bool,
+    /// There is no ELF: functions and lines are not known.
+    pub no_elf: bool,
+    /// Older events were overwritten.
+    pub has_wrapped: bool,
 }
 
 /// What rules look at.
 pub struct Case<'a> {
     /// The kernel in memory, where it was read.
     pub kernel: Option<&'a Kernel>,
+    /// What the CPUs do, where registers are known.
+    pub cpus: Option<&'a Cpus>,
     /// What the events show, where there is a trace.
     pub events: Option<&'a Events>,
     /// How far memory can be trusted.
@@ -54,7 +63,18 @@ impl Explanation {
         let graph = Graph::of(case);
         let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| (check.find)(case, &graph)).collect();
         // A sort that keeps the order of the rules, which have causes before symptoms.
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.confidence));
+        findings.sort_by_key(|finding| {
+            let Finding { code, confidence, .. } = finding;
+            (*confidence == Confidence::Hint, code.comes_first(), std::cmp::Reverse(*confidence))
+        });
+        // The first of several that say the same of the same threads has more.
+        let mut said: Vec<(Code, Vec<u64>)> = Vec::new();
+        findings.retain(|finding| {
+            let key = (finding.code, finding.threads.clone());
+            let is_new = finding.threads.is_empty() || !said.contains(&key);
+            said.push(key);
+            is_new
+        });
         let findings = without_symptoms(findings);
         Self { findings, not_checked: not_checked(case) }
     }
@@ -83,8 +103,19 @@ fn not_checked(case: &Case<'_>) -> Vec<String> {
     if case.kernel.is_none() {
         all.push("threads, waits and stacks: they need the RAM, and the ELF or the kernel's addresses".to_owned());
     }
+    let known = |cpu: &crate::session::CpuState| cpu.registers.is_placed();
+    if !case.cpus.is_some_and(|cpus| cpus.all.iter().any(known)) {
+        all.push("faults, and where the CPU is: they need registers (a core, --reg, a live target)".to_owned());
+    } else if case.trust.no_elf {
+        all.push("functions and lines: they need the ELF".to_owned());
+    }
+    if case.trust.was_running {
+        all.push("what holds only while nothing changes: it needs a target that is halted".to_owned());
+    }
     if case.events.is_none() {
         all.push("who took semaphores, and who reads queues: they need a trace".to_owned());
+    } else if case.trust.has_wrapped {
+        all.push("what came before the oldest event: it needs a longer ring".to_owned());
     }
     all
 }
@@ -98,20 +129,47 @@ impl Case<'_> {
             against.push("it is inferred from events: the kernel's memory was not read".to_owned());
             return (claimed.min(Confidence::Likely), against);
         }
+        let mut most = claimed;
         if self.trust.was_running {
+            most = Confidence::Hint;
             against.push("the target ran while it was read".to_owned());
         }
         if self.trust.other_build {
+            most = Confidence::Hint;
             against.push("the ELF is not known to be of this build".to_owned());
         }
         if let Some(kernel) = self.kernel {
-            if kernel.preempt_disable.is_some_and(|n| n != 0) {
-                against.push("the kernel was in the middle of a call (_tx_thread_preempt_disable is not 0)".to_owned());
-            }
-            if kernel.threads.iter().any(|thread| thread.delayed_suspend) {
-                against.push("a suspension is under way".to_owned());
+            let doubts = [
+                (
+                    kernel.preempt_disable.is_some_and(|n| n != 0),
+                    "the kernel was in the middle of a call (_tx_thread_preempt_disable is not 0)",
+                ),
+                (kernel.threads.iter().any(|thread| thread.delayed_suspend), "a suspension is under way"),
+                (
+                    kernel.issues.iter().any(|issue| issue.code == crate::code::Code::KernelLayout),
+                    "the layout of control blocks is inferred: no debug information gives it",
+                ),
+            ];
+            for (_, doubt) in doubts.iter().filter(|(is_so, _)| *is_so && claimed == Confidence::Proven) {
+                most = most.min(Confidence::Likely);
+                against.push((*doubt).to_owned());
             }
         }
+        (claimed.min(most), against)
+    }
+
+    /// The same for what follows from events alone: how memory was read does not lessen it.
+    fn by_events(&self) -> (Confidence, Vec<String>) {
+        if self.trust.was_running || self.kernel.is_none() {
+            return self.cap(Confidence::Likely);
+        }
+        (Confidence::Likely, Vec::new())
+    }
+
+    /// The most that a finding from the registers of a CPU may claim, and what speaks against more.
+    fn cap_of_registers(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
+        let against: Vec<String> =
+            self.trust.other_build.then(|| "the ELF is not known to be of this build".to_owned()).into_iter().collect();
         (if against.is_empty() { claimed } else { claimed.min(Confidence::Hint) }, against)
     }
 

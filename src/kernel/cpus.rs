@@ -19,6 +19,8 @@ const SCHEDULER: [&str; 5] =
 pub enum Under {
     /// The scheduler has not been started.
     Initialization,
+    /// The program has begun again, and the kernel in memory is of the run before.
+    StartUp,
     /// A thread runs.
     Thread(Addr),
     /// No thread runs, and none is to run.
@@ -33,6 +35,7 @@ impl Under {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Initialization => "initialization",
+            Self::StartUp => "startup",
             Self::Thread(_) => "thread",
             Self::Idle => "idle",
             Self::Scheduler(_) => "scheduler",
@@ -128,6 +131,10 @@ impl Cpu {
         let above = self.above.words();
         let what = match (self.under, above) {
             (Under::Thread(_), _) => return None,
+            (Under::StartUp, _) => {
+                let at = self.function.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+                format!(": the CPU is in start-up code{at}, and what memory holds of the kernel is of the run before")
+            }
             (Under::Initialization, None) => ": the scheduler has not been started".to_owned(),
             (Under::Initialization, Some(above)) => {
                 format!(": the scheduler has not been started; the CPU is in {above}")
@@ -161,6 +168,7 @@ impl Kernel {
         let thread = self.current.get(core).copied().filter(|t| *t != 0);
         let next = self.execute.get(core).copied().filter(|t| *t != 0);
         let under = match (thread, next) {
+            _ if self.start_up.is_some() => Under::StartUp,
             (Some(thread), _) => Under::Thread(thread),
             (None, _) if self.is_initializing() => Under::Initialization,
             (None, Some(next)) => Under::Scheduler(next),

@@ -47,7 +47,7 @@ fn for_programs(faults: &[(u64, Fault)]) -> Report {
 }
 
 fn bit(bit: &FaultBit) -> report::FaultBit {
-    let FaultBit { register, name, words, current } = bit.clone();
+    let FaultBit { register, name, words, current, .. } = bit.clone();
     report::FaultBit { register, name, words, current }
 }
 

@@ -99,6 +99,8 @@ pub struct Kernel {
     pub registers: Vec<Registers>,
     /// What was interrupted by the exceptions that CPUs are in, once it is known where the threads are.
     pub interrupted: Vec<Interrupted>,
+    /// The function of the start-up code that the CPU is in: the kernel is of the run before.
+    pub start_up: Option<String>,
     /// Control blocks that a list leads to and that do not begin as such ones do.
     pub overwritten: Vec<Overwritten>,
     /// What went wrong.
@@ -144,6 +146,7 @@ impl Kernel {
             cpus: Vec::new(),
             registers: Vec::new(),
             interrupted: Vec::new(),
+            start_up: None,
             overwritten,
             issues,
             of_lists: 0,

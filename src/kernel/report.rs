@@ -268,7 +268,7 @@ fn cpus(kernel: &Kernel) -> Option<Report> {
         let (thread, next) = match cpu.under {
             Under::Thread(thread) => (kernel.named(thread), Cell::Empty),
             Under::Scheduler(next) => (Cell::Empty, kernel.named(next)),
-            Under::Idle | Under::Initialization => (Cell::Empty, Cell::Empty),
+            Under::Idle | Under::Initialization | Under::StartUp => (Cell::Empty, Cell::Empty),
         };
         let (number, name) = match &cpu.above {
             Above::Exception(number, name) => (Some(*number), name.clone()),

@@ -107,6 +107,16 @@ impl Kernel {
         }
     }
 
+    /// The CPU is in start-up code, in this function: no thread runs, and none is current.
+    pub fn begin_again(&mut self, function: Option<String>) {
+        self.start_up = Some(function.unwrap_or_else(|| "a function without a name".to_owned()));
+        self.current.iter_mut().chain(&mut self.execute).for_each(|thread| *thread = 0);
+        for thread in self.threads.iter_mut().filter(|t| t.core.is_some()) {
+            thread.core = None;
+            thread.set_pointer(thread.saved);
+        }
+    }
+
     /// The same for the lists: that they are broken has one cause, and is one issue.
     pub fn fold_lists(&mut self) {
         let is_list = |issue: &Issue| matches!(issue.code, Code::KernelDamaged | Code::KernelUnreadable);

@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::callers::{self, KernelCode, Place};
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Architecture, CodeRanges, Level, Registers};
 use crate::kernel::{Kernel, PREFIX, Thread};
 use crate::mem::Memory;
@@ -67,7 +67,7 @@ impl Target<'_> {
 
     /// Reads the stacks of `threads`, of a kernel that was read from this target.
     pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Unwound {
-        self.with_unwinder(kernel, |unwinder, memory, _| {
+        self.with_unwinder(Some(kernel), |unwinder, memory, _| {
             let stopped = Stopped { kernel, unwinder };
             read_ahead(threads, memory);
             Unwound {
@@ -77,10 +77,10 @@ impl Target<'_> {
         })
     }
 
-    /// Runs `f` with what is needed to find callers.
+    /// Runs `f` with what is needed to find callers. `kernel`: where it could be read.
     pub(super) fn with_unwinder<R>(
         &mut self,
-        kernel: &Kernel,
+        kernel: Option<&Kernel>,
         f: impl FnOnce(&Unwinder<'_>, &mut dyn Memory, &dyn Symbols) -> R,
     ) -> R {
         let program = self.info.program.clone();
@@ -89,8 +89,11 @@ impl Target<'_> {
         let load_offset = program.as_ref().map_or(0, ElfSymbols::load_offset);
         let code = program.as_ref().map(|p| CodeRanges::of(p.elf(), load_offset)).unwrap_or_default();
         let entries = entries(kernel, symbols, program.as_ref());
-        let endian = kernel.layout.shape.endian;
-        let architecture = kernel.processor.unwrap_or(Architecture::CortexM);
+        let by_program = program.as_ref().map(|p| p.elf().endian());
+        let endian = kernel.map(|kernel| kernel.layout.shape.endian).or(by_program).unwrap_or(Endian::Little);
+        let by_program = program.as_ref().and_then(|p| Architecture::of(p.elf()));
+        let processor = kernel.map_or(by_program, |kernel| kernel.processor);
+        let architecture = processor.unwrap_or(Architecture::CortexM);
         let unwinder =
             Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
         f(&unwinder, memory, symbols)
@@ -148,10 +151,14 @@ struct Stopped<'a> {
 
 /// The functions that nothing calls: that in which the kernel starts every thread, by its name, or because threads that
 /// never ran will begin there; and that in which the program starts.
-fn entries(kernel: &Kernel, symbols: &dyn Symbols, program: Option<&ElfSymbols>) -> Vec<Region> {
+fn entries(kernel: Option<&Kernel>, symbols: &dyn Symbols, program: Option<&ElfSymbols>) -> Vec<Region> {
     // On ARM bit 0 of a function's address means Thumb state.
     let region = |s: Symbol| Region { start: s.address & !1, len: s.size.max(1) };
-    let never_ran = kernel.threads.iter().filter(|t| t.position.never_ran).filter_map(|t| t.position.pc);
+    let never_ran = kernel
+        .into_iter()
+        .flat_map(|kernel| &kernel.threads)
+        .filter(|t| t.position.never_ran)
+        .filter_map(|t| t.position.pc);
     let begins_at = |pc: Addr| symbols.function(pc).map(region).filter(|function| function.start == pc & !1);
     let start = program.map(|p| p.elf().width().moved(p.elf().entry(), p.load_offset()) & !1).filter(|at| *at != 0);
     let known = symbols.lookup(SHELL).map(region);
@@ -206,7 +213,7 @@ fn system_stack(sp: Addr, memory: &mut dyn Memory) -> Option<Region> {
 }
 
 /// The functions of one frame: those that were inlined first.
-fn functions(frame: &Frame, source: Vec<SourceFrame>, symbols: &dyn Symbols) -> Vec<Function> {
+pub(super) fn functions(frame: &Frame, source: Vec<SourceFrame>, symbols: &dyn Symbols) -> Vec<Function> {
     let symbol = symbols.function(frame.address());
     // Functions that the linker left out lie at 0 in debug information.
     let source = if frame.pc == 0 { Vec::new() } else { source };

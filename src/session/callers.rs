@@ -47,6 +47,11 @@ const FUNCTIONS: [&str; 24] = [
 /// What the names of functions begin with that the Arm ABI asks of a library.
 const ABI: &str = "__aeabi_";
 
+/// True for the name of a function of ThreadX.
+pub fn is_of_kernel(name: &str) -> bool {
+    KERNEL.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// A frame with its functions: several where the compiler put one into the other.
 pub(super) struct Place<'a> {
     pub origin: Origin,
@@ -88,7 +93,7 @@ impl KernelCode {
     }
 
     fn holds(&self, function: &Function, place: &Place<'_>) -> bool {
-        let named = function.name.as_deref().is_some_and(|name| KERNEL.iter().any(|prefix| name.starts_with(prefix)));
+        let named = function.name.as_deref().is_some_and(is_of_kernel);
         named || place.unit.as_ref().is_some_and(|unit| self.units.contains(&unit.id))
     }
 

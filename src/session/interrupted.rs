@@ -14,6 +14,8 @@ pub struct Interrupted {
     pub function: Function,
     /// An interrupt has interrupted it.
     pub in_interrupt: bool,
+    /// It is start-up code: no thread runs, and what memory shows is of the run before.
+    pub in_start_up: bool,
 }
 
 /// From this number on exceptions of a Cortex-M are no faults. After a fault it has to be judged whether its frame was
@@ -57,7 +59,8 @@ impl Target<'_> {
         }
         let code = self.info.elf().map(|elf| CodeRanges::of(elf, self.load_offset().value)).unwrap_or_default();
         let pc = cpu.pc().filter(|pc| cpu.level() == Level::Thread && code.holds(*pc) == Some(true));
-        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false }))
+        let in_start_up = pc.is_some_and(|pc| self.is_first(&cpu, pc));
+        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false, in_start_up }))
     }
 
     /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt came upon it. `None` where the
@@ -78,8 +81,11 @@ impl Target<'_> {
             Level::Exception(NO_FAULT..) => (self.pushed_pc(cpu), true),
             _ => (None, false),
         };
+        if let Some(function) = self.start_up(None, &stop) {
+            return Ok(Some(Interrupted { function, in_interrupt: false, in_start_up: true }));
+        }
         let pc = pc.filter(|pc| stop.code.holds(*pc) == Some(true));
-        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt }))
+        Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt, in_start_up: false }))
     }
 
     /// True where one thread runs, and is stopped. A target that runs is elsewhere by now.
@@ -95,7 +101,7 @@ impl Target<'_> {
     }
 
     /// The function at an address where the CPU goes on.
-    fn function_at(&self, pc: Addr) -> Function {
+    pub(super) fn function_at(&self, pc: Addr) -> Function {
         let symbol = self.info.symbols.function(pc);
         let program = self.info.program.as_ref();
         let linked = program.map(|p| p.elf().width().moved_back(pc, p.load_offset()));

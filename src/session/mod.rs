@@ -3,6 +3,7 @@
 mod backtrace;
 mod callers;
 mod code;
+mod cpu_state;
 pub mod events;
 mod evidence;
 mod faults;
@@ -18,13 +19,16 @@ mod program;
 mod raw;
 mod registers;
 mod scan;
+mod start_up;
 mod stop;
 mod stub;
 mod target;
 mod wanted;
 
 pub use backtrace::{Function, Functions, Unwound};
+pub use callers::is_of_kernel;
 pub use code::CodeMatch;
+pub use cpu_state::{CpuState, Interrupts, Place, Places};
 pub use evidence::Evidence;
 pub use identity::Identity;
 pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};

@@ -158,17 +158,23 @@ impl Target<'_> {
             registered: &trace.map(registered_blocks).unwrap_or_default(),
             stacks: true,
         };
-        let (memory, elf) = (self.memory.memory(), self.info.elf());
+        let elf = self.info.elf();
         let blame = |none| program::blame(elf, &identity, none);
-        let mut kernel = Kernel::read(memory, &about).map_err(blame)?;
+        let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, &self.info);
         // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
+        if !kernel.is_initializing()
+            && let Some(function) = self.start_up(Some(&kernel), stop)
+        {
+            kernel.begin_again(function.name);
+        }
         kernel.find_running(stop);
-        kernel.place(memory, stop, &self.info.symbols);
+        kernel.place(self.memory.memory(), stop, &self.info.symbols);
         if kernel.may_be_interrupted() {
-            let found = self
-                .with_unwinder(&kernel, |unwinder, memory, symbols| kernel.find_interrupted(memory, unwinder, symbols));
+            let found = self.with_unwinder(Some(&kernel), |unwinder, memory, symbols| {
+                kernel.find_interrupted(memory, unwinder, symbols)
+            });
             kernel.take_interrupted(found);
         }
         if stop.frames.map(|f| f.architecture) != before {

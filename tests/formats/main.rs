@@ -21,6 +21,7 @@ mod threadx_clock;
 mod threadx_coherence;
 mod threadx_cores;
 mod threadx_header;
+mod threadx_page;
 mod threadx_pauses;
 mod threadx_real;
 mod threadx_traces;

@@ -209,3 +209,64 @@ fn what_the_readme_links_to_is_there() {
     }
     assert!(text.lines().count() <= 275, "{} lines: nobody reads more", text.lines().count());
 }
+
+/// What `demo --export` writes are the files that the README's lines are tried with.
+#[test]
+fn the_demo_writes_the_files_of_the_readme() {
+    let (scratch, exported) = (Scratch::new("readme-files"), Scratch::new("exported"));
+    files(&scratch);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        for name in ["old.trx", "new.trx", "reset.trx"] {
+            let to = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/demo").join(name);
+            std::fs::copy(scratch.path(name), to).unwrap();
+        }
+    }
+    let dir = exported.path("a/new directory");
+    let line = format!("tx-trace demo --export '{}'", dir.display());
+    for _ in 0..2 {
+        let (out, code, err) = run(&line, &scratch, None);
+        assert_eq!((out.as_str(), code), ("", 0), "{err}");
+        assert!(
+            err.contains("holds a Cortex-M3 that died") && err.contains("tx-trace last 20 app.elf app.core"),
+            "{err}"
+        );
+    }
+    let mut names: Vec<String> =
+        std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let expected = [
+        "app.core",
+        "app.elf",
+        "board.source",
+        "cut.bin",
+        "new.trx",
+        "old.trx",
+        "openocd.log",
+        "ram.bin",
+        "ram.bin.gz",
+        "reset.trx",
+        "trace.trx",
+    ];
+    assert_eq!(names, expected);
+    for name in names.iter().filter(|name| *name != "board.source") {
+        let [own, want] = [dir.join(name), scratch.path(name)].map(|path| std::fs::read(path).unwrap());
+        if name == "ram.bin.gz" {
+            let mut unpacked = Vec::new();
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&own[..]), &mut unpacked).unwrap();
+            assert_eq!(unpacked, bytes("cm3.ram.bin"));
+        } else {
+            assert!(own == want, "{name}");
+        }
+    }
+    // `board.source` is what the README shows of it.
+    let shown = std::fs::read_to_string(readme()).unwrap();
+    let board = std::fs::read_to_string(dir.join("board.source")).unwrap();
+    assert!(shown.contains(&format!("$ cat board.source\n{board}")), "{board}");
+    // A file of the user's is never replaced, and nothing is written beside it.
+    let own = exported.path("own");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("ram.bin"), "mine").unwrap();
+    let (_, code, err) = run(&format!("tx-trace demo --export '{}'", own.display()), &scratch, None);
+    assert!(code == 2 && err.contains("ram.bin is there already, and is another file"), "{err}");
+    assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
+}

@@ -4,6 +4,7 @@
 mod support;
 
 mod columns_in_schema;
+mod explain_crashes;
 mod explain_failures;
 mod lost_events;
 mod query_and_output;

@@ -3,7 +3,7 @@
 //! Encodings are those of the Arm Architecture Reference Manual for A-profile (D19.2, ESR_ELx). `esr` keeps the last exception
 //! that was no interrupt; nothing shows whether its handler still runs.
 
-use super::{Fault, FaultBit};
+use super::{Fault, FaultBit, FaultKind};
 use crate::abi::Addr;
 use crate::cpu::Registers;
 
@@ -65,6 +65,16 @@ fn status(status: u64) -> String {
     }
 }
 
+/// The kind of fault by the class and the state of an exception.
+const fn kind(class: u64, status: u64) -> FaultKind {
+    match (class, status) {
+        (0x2F, _) | (0x20 | 0x21 | 0x24 | 0x25, 0x10..=0x1F) => FaultKind::Bus,
+        (0x20 | 0x21 | 0x24 | 0x25, 0x21) => FaultKind::Usage,
+        (0x20 | 0x21 | 0x24 | 0x25, _) => FaultKind::Memory,
+        _ => FaultKind::Usage,
+    }
+}
+
 /// What `esr` records; `None` where that is no fault, or the state after a reset.
 pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     let esr = registers.get("esr")?;
@@ -81,7 +91,13 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     if is_abort {
         words.push_str(&format!(": {}", status(esr & 0x3F)));
     }
-    let bit = FaultBit { register: "esr", name: format!("EC {own:#04x}"), words, current: None };
+    let bit = FaultBit {
+        register: "esr",
+        name: format!("EC {own:#04x}"),
+        words,
+        current: None,
+        kind: Some(kind(own, esr & 0x3F)),
+    };
     // FnV: far was not written.
     let has_address = is_abort && esr & 1 << 10 == 0 || own == 0x22;
     let address: Option<(Addr, &'static str)> = registers.get("far").filter(|_| has_address).map(|at| (at, "far"));

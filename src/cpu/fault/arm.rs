@@ -3,7 +3,7 @@
 //! Encodings are those of the Armv7-A and Armv7-R Architecture Reference Manual (B3.13, B4.1.52, B5.5). The registers keep
 //! the last abort of their kind, and hold anything after a reset: only in abort mode are they of an abort that goes on.
 
-use super::{Fault, FaultBit};
+use super::{Fault, FaultBit, FaultKind};
 use crate::abi::Addr;
 use crate::cpu::{Level, Registers};
 
@@ -88,6 +88,11 @@ fn recorded(registers: &Registers, name: &'static str) -> Option<Recorded> {
         name: format!("status {status:#04x}"),
         words: format!("{kind}: {words}"),
         current: None,
+        kind: Some(match words {
+            _ if words.contains("external abort") || words.contains("parity") => FaultKind::Bus,
+            "alignment fault" | "debug event" => FaultKind::Usage,
+            _ => FaultKind::Memory,
+        }),
     };
     Some(Recorded { bit, has_address })
 }

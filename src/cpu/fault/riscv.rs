@@ -3,7 +3,7 @@
 //! The causes are those of the RISC-V Instruction Set Manual, volume II (3.1.15, table of `mcause`). `mcause` keeps the last
 //! trap, an interrupt too, until the next; nothing shows whether its handler still runs.
 
-use super::{Fault, FaultBit};
+use super::{Fault, FaultBit, FaultKind};
 use crate::abi::{Addr, Width};
 use crate::cpu::Registers;
 
@@ -61,6 +61,11 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
         name: format!("cause {mcause}"),
         words: format!("{words}: the last trap that was taken"),
         current: None,
+        kind: Some(match mcause {
+            0 | 2 | 4 | 6 | 16 | 18 => FaultKind::Usage,
+            12..=15 | 20..=23 => FaultKind::Memory,
+            _ => FaultKind::Bus,
+        }),
     }];
     // A processor may leave 0 in mtval for any cause.
     let address: Option<(Addr, &'static str)> = mtval.filter(|at| has_address && *at != 0).map(|at| (at, "mtval"));

@@ -91,3 +91,40 @@ impl Interrupts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Interrupts;
+
+    #[test]
+    fn one_that_does_not_end_has_others_above_it() {
+        let mut all = Interrupts::default();
+        for n in 0..3 {
+            all.enter(21, n, 1000 * i64::try_from(n).unwrap());
+            all.exit(1000 * i64::try_from(n).unwrap() + 10);
+        }
+        all.enter(21, 10, 5000);
+        for n in 0..9i64 {
+            all.enter(15, 20, 6000 + 1000 * n);
+            all.exit(6000 + 1000 * n + 5);
+        }
+        let open = all.open.first().unwrap();
+        assert_eq!((open.number, open.since, open.above), (21, 5000, 9));
+        assert_eq!(all.by_number[&21].longest, 10);
+    }
+
+    #[test]
+    fn a_row_ends_where_it_pauses() {
+        let mut all = Interrupts::default();
+        let mut at = 0;
+        for _ in 0..70 {
+            all.enter(21, 1, at);
+            all.exit(at + 200);
+            at += 280;
+        }
+        assert_eq!((all.by_number[&21].row, all.by_number[&21].row_ticks), (70, 14_000));
+        all.enter(21, 2, at + 10_000);
+        all.exit(at + 10_200);
+        assert_eq!((all.by_number[&21].row, all.by_number[&21].row_from), (1, (2, at + 10_000)));
+    }
+}

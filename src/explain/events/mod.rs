@@ -203,6 +203,10 @@ impl Events {
             if let Some(kind) = Kind::ALL.iter().find(of_type) {
                 self.kinds.insert(object.address, *kind);
             }
+            let is_semaphore = self.kinds.get(&object.address) == Some(&Kind::Semaphore);
+            if let Some(one) = self.objects.get_mut(&object.address).filter(|_| is_semaphore) {
+                one.initial = Some(object.param1);
+            }
         }
         for (no, thread) in system.threads() {
             if let Some(name) = system.name(no) {

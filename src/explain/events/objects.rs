@@ -93,10 +93,13 @@ impl Pool {
         }
     }
 
-    /// Blocks that are kept far longer than any that was released.
-    pub fn kept(&self) -> Vec<Block> {
-        if self.lost || self.released.is_empty() {
+    /// Blocks that are kept far longer than any that was released; all, where none was released and the pool is used up.
+    pub fn kept(&self, is_used_up: bool) -> Vec<Block> {
+        if self.lost || (self.released.is_empty() && !is_used_up) {
             return Vec::new();
+        }
+        if self.released.is_empty() {
+            return self.live.values().copied().collect();
         }
         let patience = self.oldest.saturating_mul(2).saturating_add(1);
         let is_old = |block: &&Block| self.allocated.saturating_sub(block.number) > patience;
@@ -127,6 +130,8 @@ pub struct One {
     pub wanted: BTreeMap<Addr, Wanted>,
     /// Its memory, where it is a pool.
     pub pool: Pool,
+    /// The count that a semaphore was created with.
+    pub initial: Option<u64>,
 }
 
 impl One {
@@ -163,12 +168,15 @@ impl One {
         }
     }
 
-    /// The only holder of a semaphore that is used as a lock: who gives takes, too, and at least one put is seen of a thread
-    /// that had taken it before.
-    pub fn holder(&self) -> Option<Taken> {
+    /// The only holder of a semaphore that is used as a lock by the thread that waits now: who gives takes, too. At least one
+    /// put is seen of a thread that had taken it before, or it was created with a count of one and another thread waits.
+    pub fn holder(&self, waits: impl Fn(Addr) -> bool) -> Option<Taken> {
         let takes = |by: &Giver| matches!(by, Giver::Thread(thread) if self.takers.contains(thread));
         match self.held.as_slice() {
-            [only] if self.own_puts > 0 && self.givers.keys().all(takes) => Some(*only),
+            [only] if self.givers.keys().all(takes) => {
+                let is_lock = self.own_puts > 0 || self.initial == Some(1) && !waits(only.thread);
+                is_lock.then_some(*only)
+            }
             _ => None,
         }
     }

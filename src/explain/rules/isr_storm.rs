@@ -4,7 +4,7 @@
 
 use super::super::events::{Events, Interrupt, Open};
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Case, Code, Evidence, Finding};
 
 /// In a row, at the end of the trace.
 const FEWEST: u64 = 64;
@@ -27,7 +27,7 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         return None;
     }
     let name = case.interrupt(Some(number));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("a burst of the device looks the same".to_owned());
     let silent = if one.acts == 0 { "; it never calls the kernel" } else { "" };
     Some(Finding {
@@ -57,7 +57,7 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let name = case.interrupt(Some(open.number));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("an event of its end may be missing".to_owned());
     Some(Finding {
         code: Code::IsrNeverEnds,

@@ -3,7 +3,7 @@
 
 use super::super::events::Events;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Case, Code, Evidence, Finding};
 use crate::abi::Addr;
 
 /// Attempts in a row that fail.
@@ -58,7 +58,7 @@ fn circle(first: &Try, tries: &[Try]) -> Option<Vec<Try>> {
 
 fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
     let full = |stored: Addr| graph.stored(case, stored).map_or(stored, |task| task.address);
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("one of them may have got both locks before the first event or after the last".to_owned());
     let step = |one: &Try| {
         let (thread, owner) = (case.label(full(one.thread)), case.label(full(one.owner)));

@@ -2,16 +2,21 @@
 
 mod control_blocks;
 mod deadlock;
+mod fault;
 mod inversion;
 mod isr_storm;
 mod livelock;
 mod never_given;
 mod owner_gone;
+mod place;
 mod pools;
 mod queue_full;
+mod reset;
 mod semaphore_leak;
+mod stack_handler;
 mod stacks;
 mod starvation;
+mod stopped;
 mod words;
 mod wrong_context;
 
@@ -27,6 +32,10 @@ pub struct Check {
 
 /// All of them.
 pub static CHECKS: &[Check] = &[
+    Check { what: "start-up code over the RAM of an older run", find: reset::find },
+    Check { what: "handlers of stacks that were used up", find: stack_handler::find },
+    Check { what: "faults", find: fault::find },
+    Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },

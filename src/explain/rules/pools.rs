@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::super::events::{Block, Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::waiting;
+use super::words::{waiting, waits};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
@@ -28,26 +28,29 @@ fn worst(kept: &[Block]) -> Option<(Addr, Vec<Block>)> {
 }
 
 fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let (thread, blocks) = worst(&one.pool.kept())?;
+    let object = in_memory(pool, events, case);
+    let is_used_up = graph.tasks.waiting(object).any(|task| events.is_long(task.address, object));
+    let (thread, blocks) = worst(&one.pool.kept(is_used_up))?;
     let (first, last) = (blocks.first()?, blocks.last()?);
     let count = u64::try_from(blocks.len()).ok()?;
-    // Kept one after the other from some moment on, they are a store that was filled.
+    // Kept one after the other from some moment on, they are a store that was filled, unless somebody waits for memory since.
     let spread = last.number.saturating_sub(first.number) >= count;
-    if blocks.len() < FEWEST || !spread {
+    if blocks.len() < FEWEST || !(spread || is_used_up) {
         return None;
     }
     let full = |stored: Addr| graph.stored(case, stored).map_or(stored, |task| task.address);
-    let (by, label) = (case.label(full(thread)), case.object(in_memory(pool, events, case)));
+    let (by, label) = (case.label(full(thread)), case.object(object));
     let who = |giver: &Giver| match giver {
         Giver::Thread(thread) => case.label(full(*thread)),
         Giver::Interrupt(number) => case.interrupt(*number),
         Giver::Other => "another context".to_owned(),
     };
     let releasers: Vec<String> = one.pool.released.keys().map(who).collect();
+    let releasers = if releasers.is_empty() { "nobody".to_owned() } else { releasers.join(", ") };
     let released: u64 = one.pool.released.values().sum();
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("blocks that are kept on purpose look the same".to_owned());
-    let state = case.kernel.and_then(|kernel| kernel.object(in_memory(pool, events, case)));
+    let state = case.kernel.and_then(|kernel| kernel.object(object));
     let mut evidence: Vec<Evidence> = state
         .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| None))))
         .into_iter()
@@ -57,20 +60,16 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     Some(Finding {
         code: Code::PoolLeak,
         claim: format!(
-            "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released, though newer ones were; {} releases them",
+            "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {releasers} releases others",
             one.pool.allocated,
-            releasers.join(", ")
         ),
         confidence,
         detractors,
         evidence,
-        explains: Vec::new(),
-        next: format!(
-            "look for a path of {} that does not release its block ({released} were released)",
-            releasers.join(", ")
-        ),
+        next: format!("look for a path that does not release its block ({released} were released, by {releasers})"),
         threads: Vec::new(),
-        behind: graph.tasks.waiting(in_memory(pool, events, case)).map(|task| task.address).collect(),
+        explains: graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)).collect(),
+        behind: graph.tasks.waiting(object).map(|task| task.address).collect(),
     })
 }
 

@@ -18,7 +18,31 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         .collect();
     queues.sort_unstable();
     queues.dedup();
-    queues.into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
+    queues.into_iter().filter_map(|queue| finding(queue, case, graph).or_else(|| nobody(queue, case, graph))).collect()
+}
+
+/// The trace shows no thread that takes from it, for long.
+fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events.filter(|events| events.takers(queue).is_empty())?;
+    let sender = graph.tasks.waiting(queue).find(|task| task.wait.is_some_and(|wait| wait.forever))?;
+    if !events.is_long(sender.address, queue) {
+        return None;
+    }
+    let (name, label) = (case.label(sender.address), case.object(queue));
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("it rests on what the trace does not show".to_owned());
+    let behind = graph.behind(&[sender.address]);
+    Some(Finding {
+        code: Code::QueueFull,
+        claim: format!("{label} is full: {name} waits for room, and no event takes from it"),
+        confidence,
+        detractors,
+        evidence: vec![waiting(sender.address, queue, case, graph)],
+        explains: Vec::new(),
+        next: format!("find out which thread reads {label}, and what it waits for (`threads --bt`)"),
+        threads: vec![sender.address],
+        behind,
+    })
 }
 
 /// The only thread that was seen to take from a queue.

@@ -21,9 +21,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
-    let taken = events.object(edge.object)?.holder()?;
-    let (object, holder) = (case.object(edge.object), case.label(edge.holder));
     let one = events.object(edge.object)?;
+    let taken = *one.held.iter().find(|taken| Some(taken.seq) == edge.seq)?;
+    let (object, holder) = (case.object(edge.object), case.label(edge.holder));
     let activity = events.activity(edge.holder)?;
     let since = activity.blocks.saturating_sub(taken.blocks);
     let held = events.span.1.saturating_sub(taken.at);

@@ -12,8 +12,7 @@ use crate::kernel::{High, Stacks, Thread};
 
 /// Bytes that are left where a stack is nearly full.
 const NEAR: u64 = 32;
-/// Bytes left with which a neighbour's damage may still come from this stack: holes in frames.
-const HOLES: u64 = 128;
+
 /// Bytes between two stacks that are neighbours.
 const GAP: u64 = 64;
 /// Bytes at the top of a stack in which the words lie with which each thread begins.
@@ -42,7 +41,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let below = neighbour(start, all);
     let left = size.saturating_sub(thread.stack.high.bytes(Some(size))?);
     let found = saved_below(thread, start, size)
-        .or_else(|| below.filter(|_| left <= HOLES).and_then(|other| damaged(thread, other, all, case)))
+        .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
         .or_else(|| used_up(thread, start, size, left))?;
     let (confidence, mut detractors) = case.cap(found.claimed);
     detractors.extend(found.against.map(str::to_owned));

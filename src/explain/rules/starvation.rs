@@ -6,7 +6,7 @@
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Case, Code, Evidence, Finding};
 use super::words::{priority, shows};
 
 /// The fewest events of the trace from which it is claimed.
@@ -47,7 +47,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     };
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(starves).collect();
     starved.first()?;
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("a long computation that ends looks the same".to_owned());
     let name = case.label(hog.address);
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();

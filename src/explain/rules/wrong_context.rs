@@ -2,12 +2,12 @@
 //! such a call is refused and leaves no event, so this sees only kernels that were built without the checks.
 
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Case, Code, Evidence, Finding};
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(events) = case.events else { return Vec::new() };
     let Some(first) = events.wrong.first() else { return Vec::new() };
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (confidence, mut detractors) = case.by_events();
     detractors.push("a damaged event looks the same".to_owned());
     let who = case.interrupt(first.interrupt.map(u64::from));
     let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));

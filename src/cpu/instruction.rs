@@ -1,0 +1,373 @@
+//! What one instruction does with memory, as far as it explains a fault; and whether a CPU can leave the code that it is in.
+//!
+//! Thumb encodings are those of the Armv7-M Architecture Reference Manual (A5, A7).
+
+use super::{Architecture, Registers};
+use crate::abi::{Addr, Endian};
+
+/// What the instruction at a program counter is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A read of so many bytes at an address.
+    Read(Addr, u8),
+    /// A write of so many bytes to an address.
+    Write(Addr, u8),
+    /// A division whose divisor is 0.
+    DivideByZero,
+    /// A breakpoint.
+    Breakpoint,
+    /// An instruction that is undefined for ever.
+    Undefined,
+    /// A jump or a call to an address in a register.
+    Jump(Addr),
+}
+
+impl Effect {
+    /// Of the instruction at the program counter; `None` for any other. `code`: its bytes.
+    #[must_use]
+    pub fn of(registers: &Registers, code: &[u8]) -> Option<Self> {
+        if registers.architecture() != Architecture::CortexM {
+            return None;
+        }
+        // Code of a Cortex-M is little-endian.
+        let first = half(code, 0)?;
+        let value = |number: u16| general(registers, number);
+        if is_wide(first) { wide(first, half(code, 2)?, &value) } else { narrow(first, &value) }
+    }
+
+    /// The address that it reads or writes.
+    #[must_use]
+    pub const fn address(self) -> Option<Addr> {
+        match self {
+            Self::Read(at, _) | Self::Write(at, _) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Read(at, size) => format!("a read of {size} bytes at {at:#x}"),
+            Self::Write(at, size) => format!("a write of {size} bytes to {at:#x}"),
+            Self::DivideByZero => "a division by zero".to_owned(),
+            Self::Breakpoint => "a breakpoint instruction".to_owned(),
+            Self::Undefined => "an undefined instruction".to_owned(),
+            Self::Jump(at) => format!("a jump to {at:#x}"),
+        }
+    }
+}
+
+fn half(code: &[u8], at: usize) -> Option<u16> {
+    Endian::Little.u16(code, at)
+}
+
+const fn is_wide(first: u16) -> bool {
+    first >> 11 >= 0b11101
+}
+
+/// The value of r0 to r14; `None` where it is not known.
+fn general(registers: &Registers, number: u16) -> Option<Addr> {
+    match number {
+        13 => registers.sp(),
+        14 => registers.lr(),
+        15 => None,
+        _ => registers.get(&format!("r{number}")),
+    }
+}
+
+type Value<'a> = &'a dyn Fn(u16) -> Option<Addr>;
+
+/// Bits of an address.
+const MASK: Addr = 0xFFFF_FFFF;
+
+fn access(is_read: bool, at: Addr, size: u8) -> Effect {
+    if is_read { Effect::Read(at & MASK, size) } else { Effect::Write(at & MASK, size) }
+}
+
+/// An instruction of 16 bits.
+fn narrow(word: u16, value: Value<'_>) -> Option<Effect> {
+    let register = |shift: u16| value(word >> shift & 7);
+    let immediate = u64::from(word >> 6 & 0x1F);
+    Some(match word >> 11 {
+        0b01000 if word & 0xFF00 == 0x4700 => Effect::Jump(value(word >> 3 & 0xF)?),
+        0b01010 | 0b01011 => {
+            let (is_read, size) = match word >> 9 & 7 {
+                0b000 => (false, 4),
+                0b001 => (false, 2),
+                0b010 => (false, 1),
+                0b011 | 0b110 => (true, 1),
+                0b100 => (true, 4),
+                _ => (true, 2),
+            };
+            access(is_read, register(3)?.wrapping_add(register(6)?), size)
+        }
+        0b01100 | 0b01101 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 2), 4),
+        0b01110 | 0b01111 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate), 1),
+        0b10000 | 0b10001 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 1), 2),
+        0b10010 | 0b10011 => access(word & 1 << 11 != 0, value(13)?.wrapping_add(u64::from(word & 0xFF) << 2), 4),
+        0b11000 | 0b11001 => access(word & 1 << 11 != 0, register(8)?, 4),
+        0b10110 if word & 0xFE00 == 0xB400 => Effect::Write(value(13)?.wrapping_sub(pushed(word)) & MASK, 4),
+        0b10111 if word & 0xFE00 == 0xBC00 => Effect::Read(value(13)? & MASK, 4),
+        0b10111 if word & 0xFF00 == 0xBE00 => Effect::Breakpoint,
+        0b11011 if word & 0xFF00 == 0xDE00 => Effect::Undefined,
+        _ => return None,
+    })
+}
+
+/// Bytes that PUSH writes: eight registers and the link register.
+fn pushed(word: u16) -> u64 {
+    u64::from((word & 0x1FF).count_ones()) << 2
+}
+
+/// An instruction of 32 bits.
+fn wide(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
+    let base = || value(first & 0xF);
+    if first & 0xFE00 == 0xF800 && first & 0xF != 15 {
+        return single(first, second, value);
+    }
+    if first & 0xFFD0 == 0xFB90 && second & 0xF0F0 == 0xF0F0 {
+        return (value(second & 0xF)? == 0).then_some(Effect::DivideByZero);
+    }
+    if first & 0xFFF0 == 0xF7F0 && second & 0xF000 == 0xA000 {
+        return Some(Effect::Undefined);
+    }
+    let is_read = first & 1 << 4 != 0;
+    let (adds, indexed, writes_back) = (first & 1 << 7 != 0, first & 1 << 8 != 0, first & 1 << 5 != 0);
+    let offset = u64::from(second & 0xFF) << 2;
+    let moved = || Some(if adds { base()?.wrapping_add(offset) } else { base()?.wrapping_sub(offset) });
+    if first & 0xFE40 == 0xE800 {
+        // LDM and STM: upwards from the base, or down from below it.
+        let count = u64::from(second.count_ones()) << 2;
+        return Some(access(is_read, if indexed { base()?.wrapping_sub(count) } else { base()? }, 4));
+    }
+    if first & 0xFE40 == 0xE840 && (indexed || writes_back) && first & 0xF != 15 {
+        // LDRD and STRD.
+        return Some(access(is_read, if indexed { moved()? } else { base()? }, 8));
+    }
+    if first & 0xFF20 == 0xED00 && second & 0xE00 == 0xA00 && first & 0xF != 15 {
+        // VLDR and VSTR.
+        return Some(access(is_read, moved()?, if second & 1 << 8 == 0 { 4 } else { 8 }));
+    }
+    None
+}
+
+/// A load or store of one register.
+fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
+    let size = match first >> 5 & 3 {
+        0 => 1,
+        1 => 2,
+        2 => 4,
+        _ => return None,
+    };
+    let (is_read, base) = (first & 1 << 4 != 0, value(first & 0xF)?);
+    let low = u64::from(second & 0xFF);
+    let at = if first & 1 << 7 != 0 {
+        base.wrapping_add(u64::from(second & 0xFFF))
+    } else if second & 1 << 11 != 0 {
+        match (second & 1 << 10 != 0, second & 1 << 9 != 0) {
+            (true, true) => base.wrapping_add(low),
+            (true, false) => base.wrapping_sub(low),
+            (false, _) => base,
+        }
+    } else if second & 0xFC0 == 0 {
+        base.wrapping_add(value(second & 0xF)? << (second >> 4 & 3))
+    } else {
+        return None;
+    };
+    Some(access(is_read, at, size))
+}
+
+/// The most bytes of a loop that are looked at, and in front of the program counter.
+pub const LOOP: u64 = 64;
+
+/// A loop that its own code never leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loop {
+    /// Its first instruction.
+    pub start: Addr,
+    /// The code in front of it disables interrupts: a CPSID, or a write to PRIMASK, BASEPRI or FAULTMASK.
+    pub is_masked: bool,
+}
+
+/// The loop without an exit that the CPU is in; `None` where the code is not known or may leave it. `from`: the first address
+/// of `code`, which has at most [`LOOP`] bytes in front of the program counter; an instruction begins there.
+#[must_use]
+pub fn endless_loop(architecture: Architecture, pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
+    match architecture {
+        Architecture::CortexM => thumb_loop(pc & !1, from, code),
+        Architecture::Arm | Architecture::Aarch64 | Architecture::Riscv32 | Architecture::Riscv64 => {
+            let at = usize::try_from(pc.checked_sub(from)?).ok()?;
+            let word = Endian::Little.u32(code, at)?;
+            let itself = match architecture {
+                Architecture::Arm => word == 0xEAFF_FFFE,
+                Architecture::Aarch64 => word == 0x1400_0000,
+                _ => word == 0x6F || word & 0xFFFF == 0xA001,
+            };
+            itself.then_some(Loop { start: pc, is_masked: false })
+        }
+        Architecture::X86 | Architecture::X86_64 => None,
+    }
+}
+
+/// A step of Thumb code.
+enum Flow {
+    Next,
+    To(Addr),
+    Masks,
+    Unmasks,
+    /// It may leave the code that is looked at.
+    Leaves,
+}
+
+fn thumb_loop(pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
+    let (mut at, mut masked, mut starts) = (from, false, Vec::new());
+    let mut flows: Vec<(Addr, bool)> = Vec::new();
+    loop {
+        let offset = usize::try_from(at.checked_sub(from)?).ok()?;
+        let first = half(code, offset)?;
+        let second = if is_wide(first) { half(code, offset.checked_add(2)?)? } else { 0 };
+        let next = at.checked_add(if is_wide(first) { 4 } else { 2 })?;
+        starts.push(at);
+        match flow(first, second, at) {
+            Flow::Next => flows.push((at, true)),
+            Flow::Masks => {
+                masked = true;
+                flows.push((at, true));
+            }
+            Flow::Unmasks => {
+                masked = false;
+                flows.push((at, true));
+            }
+            Flow::To(to) if at >= pc && to <= pc && starts.contains(&to) => {
+                // Every instruction on the way round goes on to the next.
+                let inside = flows.iter().filter(|(place, _)| *place >= to);
+                return inside
+                    .into_iter()
+                    .all(|(_, goes_on)| *goes_on)
+                    .then_some(Loop { start: to, is_masked: masked });
+            }
+            Flow::To(_) | Flow::Leaves if at >= pc => return None,
+            Flow::To(_) | Flow::Leaves => flows.push((at, false)),
+        }
+        at = next;
+    }
+}
+
+/// Where an instruction goes on.
+fn flow(first: u16, second: u16, at: Addr) -> Flow {
+    let jump = |offset: i64| Flow::To(at.wrapping_add(4).wrapping_add_signed(offset) & MASK);
+    if is_wide(first) {
+        // B.W with its signed offset of 25 bits.
+        if first & 0xF800 == 0xF000 && second & 0xD000 == 0x9000 {
+            let sign = i64::from(first >> 10 & 1);
+            let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
+            let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
+            return jump((one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24));
+        }
+        return match first {
+            0xF380..=0xF38F if second & 0xFF00 == 0x8800 => match second & 0xFF {
+                // PRIMASK, BASEPRI, BASEPRI_MAX, FAULTMASK: what is written is not known, and mostly masks.
+                16..=19 => Flow::Masks,
+                _ => Flow::Next,
+            },
+            // WFI, WFE, NOP, barriers and other hints of 32 bits; MRS.
+            0xF3AF | 0xF3BF | 0xF3EF => Flow::Next,
+            // Branches and calls; what may write pc.
+            _ if first & 0xF800 == 0xF000 && second & 0x8000 != 0 => Flow::Leaves,
+            _ if first & 0xFE40 == 0xE800 && second & 1 << 15 != 0 => Flow::Leaves,
+            _ if first & 0xFFF0 == 0xE8D0 || first & 0xFE70 == 0xF850 && second >> 12 == 15 => Flow::Leaves,
+            _ => Flow::Next,
+        };
+    }
+    match first {
+        0xB671..=0xB673 => Flow::Masks,
+        0xB661..=0xB663 => Flow::Unmasks,
+        0xE000..=0xE7FF => {
+            let offset = i64::from(first & 0x7FF) << 1;
+            jump(if offset & 0x800 != 0 { offset.wrapping_sub(0x1000) } else { offset })
+        }
+        // Conditional branches, IT blocks, calls of a register, pops of pc, writes of pc, supervisor calls.
+        0xD000..=0xDFFF | 0xBF01..=0xBFFF if first & 0xFF0F != 0xBF00 => Flow::Leaves,
+        0x4700..=0x47FF | 0xBD00..=0xBDFF => Flow::Leaves,
+        0xB100..=0xB1FF | 0xB300..=0xB3FF | 0xB900..=0xB9FF | 0xBB00..=0xBBFF => Flow::Leaves,
+        0x4487 | 0x4687 => Flow::Leaves,
+        _ if first & 0xFD87 == 0x4487 => Flow::Leaves,
+        _ => Flow::Next,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests {
+    use super::*;
+
+    fn registers(values: &[(&str, u64)]) -> Registers {
+        let mut registers = Registers::new(Architecture::CortexM);
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        registers
+    }
+
+    /// Encodings as GNU as writes them.
+    #[test]
+    fn what_an_instruction_accesses() {
+        let all = registers(&[("r1", 0x1000), ("r2", 0x20), ("r3", 0), ("sp", 0x2000_0100)]);
+        let of = |code: &[u16]| {
+            let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+            Effect::of(&all, &bytes)
+        };
+        assert_eq!(of(&[0x600A]), Some(Effect::Write(0x1000, 4)), "str r2, [r1]");
+        assert_eq!(of(&[0x6848]), Some(Effect::Read(0x1004, 4)), "ldr r0, [r1, #4]");
+        assert_eq!(of(&[0x7848]), Some(Effect::Read(0x1001, 1)), "ldrb r0, [r1, #1]");
+        assert_eq!(of(&[0x8848]), Some(Effect::Read(0x1002, 2)), "ldrh r0, [r1, #2]");
+        assert_eq!(of(&[0x5088]), Some(Effect::Write(0x1020, 4)), "str r0, [r1, r2]");
+        assert_eq!(of(&[0x9001]), Some(Effect::Write(0x2000_0104, 4)), "str r0, [sp, #4]");
+        assert_eq!(of(&[0xB510]), Some(Effect::Write(0x2000_00F8, 4)), "push {{r4, lr}}");
+        assert_eq!(of(&[0xBD10]), Some(Effect::Read(0x2000_0100, 4)), "pop {{r4, pc}}");
+        assert_eq!(of(&[0xC90C]), Some(Effect::Read(0x1000, 4)), "ldmia r1, {{r2, r3}}");
+        assert_eq!(of(&[0x4798]), Some(Effect::Jump(0)), "blx r3");
+        assert_eq!(of(&[0xBE00]), Some(Effect::Breakpoint), "bkpt");
+        assert_eq!(of(&[0xDE00]), Some(Effect::Undefined), "udf");
+        assert_eq!(of(&[0xF8C1, 0x0FFC]), Some(Effect::Write(0x1FFC, 4)), "str.w r0, [r1, #0xffc]");
+        assert_eq!(of(&[0xF851, 0x0C04]), Some(Effect::Read(0xFFC, 4)), "ldr r0, [r1, #-4]");
+        assert_eq!(of(&[0xF851, 0x0B04]), Some(Effect::Read(0x1000, 4)), "ldr r0, [r1], #4");
+        assert_eq!(of(&[0xF851, 0x0022]), Some(Effect::Read(0x1080, 4)), "ldr r0, [r1, r2, lsl #2]");
+        assert_eq!(of(&[0xE9D1, 0x0102]), Some(Effect::Read(0x1008, 8)), "ldrd r0, r1, [r1, #8]");
+        assert_eq!(of(&[0xE92D, 0x4FF0]), Some(Effect::Write(0x2000_00DC, 4)), "push {{r4-r11, lr}}");
+        assert_eq!(of(&[0xFBB0, 0xF0F3]), Some(Effect::DivideByZero), "udiv r0, r0, r3");
+        assert_eq!(of(&[0xFB90, 0xF0F2]), None, "sdiv r0, r0, r2");
+        assert_eq!(of(&[0x680C, 0]).map(Effect::address), Some(Some(0x1000)), "ldr r4, [r1]");
+        assert_eq!(of(&[0x6822]), None, "ldr r2, [r4], and r4 is not known");
+        assert_eq!(of(&[0x4608]), None, "mov r0, r1");
+    }
+
+    fn looped(pc: u64, code: &[u16]) -> Option<Loop> {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        endless_loop(Architecture::CortexM, pc, 0x100, &bytes)
+    }
+
+    #[test]
+    fn loops_without_an_exit() {
+        let plain = |start| Some(Loop { start, is_masked: false });
+        assert_eq!(looped(0x100, &[0xE7FE]), plain(0x100), "b .");
+        assert_eq!(looped(0x102, &[0xBF00, 0xBF00, 0xE7FD]), plain(0x102), "nop, b");
+        assert_eq!(looped(0x102, &[0xB672, 0xE7FE]), Some(Loop { start: 0x102, is_masked: true }), "cpsid i, b .");
+        assert_eq!(looped(0x104, &[0xB672, 0xB662, 0xE7FE]), plain(0x104), "cpsid i, cpsie i, b .");
+        assert_eq!(looped(0x100, &[0xF7FF, 0xBFFE]), plain(0x100), "b.w .");
+        assert_eq!(looped(0x100, &[0x6803, 0x2B00, 0xD0FC]), None, "it waits for a flag");
+        assert_eq!(looped(0x100, &[0x4770, 0xE7FD]), None, "bx lr");
+        assert_eq!(looped(0x100, &[0xF000, 0xF800, 0xE7FC]), None, "it calls");
+        assert_eq!(looped(0x100, &[0xE000, 0xBF00, 0xE7FE]), None, "it jumps forward");
+        assert_eq!(looped(0x100, &[0xBF00, 0xBF00]), None, "its end is not known");
+    }
+
+    #[test]
+    fn loops_of_other_processors() {
+        for (architecture, word) in
+            [(Architecture::Arm, 0xEAFF_FFFE_u32), (Architecture::Aarch64, 0x1400_0000), (Architecture::Riscv32, 0x6F)]
+        {
+            assert!(endless_loop(architecture, 0x80, 0x80, &word.to_le_bytes()).is_some());
+            assert!(endless_loop(architecture, 0x80, 0x80, &0xE320_F003_u32.to_le_bytes()).is_none());
+        }
+    }
+}

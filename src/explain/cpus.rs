@@ -1,0 +1,97 @@
+//! What the CPUs do, and what lies at the addresses that matter for it.
+
+use std::collections::BTreeMap;
+
+use super::address;
+use crate::abi::{Addr, Region};
+use crate::cpu::{Effect, Fault};
+use crate::error::Error;
+use crate::kernel::{Kernel, Thread, Under};
+use crate::session::{CpuState, Place, Target};
+
+/// The handler that a kernel built with stack checking calls where a stack was used beyond its end.
+const STACK_HANDLER: &str = "_tx_thread_stack_error_handler";
+/// The variable that holds the application's handler for it.
+const STACK_NOTIFY: &str = "_tx_thread_application_stack_error_handler";
+
+/// The CPUs of one stop.
+#[derive(Debug, Clone, Default)]
+pub struct Cpus {
+    /// One for each CPU whose registers are known.
+    pub all: Vec<CpuState>,
+    /// Functions that run where a stack was used beyond its end.
+    pub(super) stack_handlers: Vec<Region>,
+    /// What lies at addresses that matter, in words.
+    names: BTreeMap<Addr, String>,
+    /// What the source holds of memory, where it can say so.
+    regions: Option<Vec<Region>>,
+}
+
+impl Cpus {
+    /// Reads it. `kernel`: what was read of this target before, where its kernel could be read.
+    ///
+    /// # Errors
+    /// Where the link fails, or a register that was typed does not exist.
+    pub fn read(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Result<Self, Error> {
+        let all = target.cpu_states(kernel)?;
+        let (memory, symbols) = target.parts();
+        let regions = memory.regions();
+        let width = kernel.map_or(4, |kernel| kernel.layout.shape.pointer.bytes());
+        let endian = kernel.map(|kernel| kernel.layout.shape.endian);
+        let notify = symbols.lookup(STACK_NOTIFY).and_then(|variable| {
+            let bytes = memory.read_bytes(variable.address, width).ok()?;
+            endian?.word(kernel?.layout.shape.pointer, &bytes, 0)
+        });
+        let own = symbols.lookup(STACK_HANDLER);
+        let notify = notify.filter(|at| *at != 0).and_then(|at| symbols.function(at & !1));
+        let region = |start: Addr, len: u64| Region { start: start & !1, len: len.max(2) };
+        let stack_handlers = own.into_iter().chain(notify).map(|symbol| region(symbol.address, symbol.size)).collect();
+        let mut names = BTreeMap::new();
+        for at in all.iter().flat_map(addresses) {
+            let said = address::what(at, symbols, kernel, regions.as_deref());
+            names.extend(said.map(|said| (at, said)));
+        }
+        Ok(Self { all, stack_handlers, names, regions })
+    }
+
+    /// What lies at an address, in words; `None` where nothing is known of it.
+    pub(super) fn at(&self, address: Addr) -> Option<&str> {
+        self.names.get(&address).map(String::as_str)
+    }
+
+    /// True where the source has memory there; `None` where it cannot say so.
+    pub(super) fn has(&self, address: Addr) -> Option<bool> {
+        self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
+    }
+}
+
+/// The addresses of a CPU that have to be named.
+fn addresses(cpu: &CpuState) -> Vec<Addr> {
+    let places = cpu.interrupted.iter().flat_map(|found| &found.all);
+    let effect = |effect: Option<Effect>| match effect? {
+        Effect::Jump(at) => Some(at & !1),
+        effect => effect.address(),
+    };
+    let of_places = places.flat_map(|place| [effect(place.effect), place.registers.pc(), place.registers.sp()]);
+    let own = [
+        cpu.registers.fault().and_then(|fault: Fault| fault.address).map(|(at, _)| at),
+        effect(cpu.effect),
+        cpu.registers.pc(),
+        cpu.registers.get("psp"),
+        cpu.failed.as_ref().map(|function| function.pc),
+    ];
+    own.into_iter().chain(of_places).flatten().collect()
+}
+
+/// The thread that runs below the exceptions of a CPU.
+pub(super) fn thread_of<'k>(cpu: &CpuState, kernel: Option<&'k Kernel>) -> Option<&'k Thread> {
+    match cpu.under? {
+        Under::Thread(at) => kernel?.thread(at),
+        _ => None,
+    }
+}
+
+/// The place that an exception interrupted, the most likely one.
+pub(super) fn first_place(cpu: &CpuState) -> Option<&Place> {
+    cpu.interrupted.as_ref()?.all.first()
+}

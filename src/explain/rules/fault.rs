@@ -1,0 +1,418 @@
+//! The CPU is in the handler of a fault. That it is follows from its status register. Which fault it is follows from the fault
+//! registers; where these are not known, from the instruction that failed, which is less sure. Where it failed follows from
+//! the registers that the exception pushed; without PSP these are only found by their looks.
+//!
+//! Against it: bits of fault registers stay set until a program clears them, so only those of the fault whose handler runs
+//! count. An imprecise bus fault does not point at its instruction. What could not be pushed is not there to be read.
+
+use super::super::address;
+use super::super::cpus::{first_place, thread_of};
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
+use super::place;
+use crate::abi::Addr;
+use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
+use crate::kernel::{High, Thread};
+use crate::session::{CpuState, Place};
+use crate::sym::Exceptions;
+
+/// Bits that say that the stack of the interrupted code could not be written.
+const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
+/// So near to 0 a call went through a null pointer.
+const NULL: Addr = 0x100;
+/// From here on a Cortex-M has no memory that programs use (Armv7-M Architecture Reference Manual, B3.1).
+const NOTHING: Addr = 0xE010_0000;
+/// `xpsr`: Thumb state.
+const THUMB: u64 = 1 << 24;
+/// So far below its stack, or above its lowest end, a thread's stack pointer runs into a guard.
+const GUARD: u64 = 512;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(cpus) = case.cpus else { return Vec::new() };
+    let find = |cpu| match Look::of(cpu, cpus, case) {
+        Some(look) => look.finding(),
+        None => possible(cpu, cpus, case),
+    };
+    cpus.all.iter().filter_map(find).collect()
+}
+
+/// Without registers: what lies on the stack of the running thread and looks like the frame of an exception, at an
+/// instruction that can only fail. Whether an exception came is not known.
+fn possible(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+    let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
+    let fails = |place: &&Place| match place.effect {
+        Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
+        Some(effect @ (Effect::Read(at, _) | Effect::Write(at, _))) => {
+            let is_null = at < NULL && matches!(effect, Effect::Write(..));
+            cpus.has(at) == Some(false) && (is_null || at >= NOTHING || address::is_pattern(at))
+        }
+        _ => false,
+    };
+    let place = found.all.iter().find(fails)?;
+    let effect = place.effect?;
+    let thread = thread_of(cpu, case.kernel);
+    let at = place::of(&place.functions)?;
+    let over = thread.map_or_else(String::new, |thread| format!(", thread {}", thread.label()));
+    let mut evidence = vec![Evidence::stack(place.frame, "this looks like what an exception pushed".to_owned())];
+    evidence.extend(place::callers(&place.functions, CALLERS));
+    let mut detractors = found.remarks.clone();
+    detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
+    Some(Finding {
+        code: match effect {
+            Effect::Read(..) | Effect::Write(..) | Effect::Jump(_) => Code::BusFault,
+            Effect::DivideByZero | Effect::Undefined => Code::UsageFault,
+            Effect::Breakpoint => Code::Assert,
+        },
+        claim: format!("{} in {at}{over}, if the CPU is in a fault", effect.words()),
+        confidence: Confidence::Hint,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+/// How it is known that a fault goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sure {
+    /// The status register says so.
+    Runs,
+    /// Its registers record one, and nothing shows whether its handler still runs.
+    Recorded,
+}
+
+/// What the fault is, and how that is known.
+struct Kind {
+    code: Code,
+    words: String,
+    /// By the fault registers; else by the instruction.
+    is_read: bool,
+}
+
+/// One CPU in a fault.
+struct Look<'a, 'c> {
+    cpu: &'a CpuState,
+    cpus: &'a Cpus,
+    case: &'a Case<'c>,
+    fault: Option<Fault>,
+    place: Option<&'a Place>,
+    thread: Option<&'a Thread>,
+    sure: Sure,
+}
+
+impl<'a, 'c> Look<'a, 'c> {
+    fn of(cpu: &'a CpuState, cpus: &'a Cpus, case: &'a Case<'c>) -> Option<Self> {
+        let fault = cpu.registers.fault();
+        let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
+        let runs = match cpu.registers.level() {
+            Level::Exception(number) => is_fault(number),
+            Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
+            Level::Thread | Level::Unknown => false,
+        };
+        let runs = runs || number.is_some_and(is_fault) || fault.as_ref().is_some_and(|f| f.current == Some(true));
+        let typed = |fault: &Fault| {
+            let given = |name| cpu.registers.value(name).is_some_and(|(_, origin)| origin == Origin::Given);
+            fault.registers.iter().any(|(name, _)| given(name))
+        };
+        let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
+        let recorded = |fault: &Fault| {
+            // Of other processors nothing shows that the handler runs: a loop that nothing leaves is what handlers end in.
+            fault.current.is_none() && if is_m_profile { typed(fault) } else { typed(fault) || cpu.in_loop.is_some() }
+        };
+        let sure = match (&fault, runs) {
+            (_, true) => Sure::Runs,
+            (Some(fault), false) if recorded(fault) => Sure::Recorded,
+            _ => return None,
+        };
+        let thread = thread_of(cpu, case.kernel);
+        Some(Self { cpu, cpus, case, fault, place: first_place(cpu), thread, sure })
+    }
+
+    /// What the fault registers record of this fault.
+    fn bits(&self) -> impl Iterator<Item = &FaultBit> {
+        self.fault.iter().flat_map(|fault| &fault.bits).filter(|bit| bit.current != Some(false))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.bits().any(|bit| bit.name == name)
+    }
+
+    /// True where the place is certain.
+    fn is_placed(&self) -> bool {
+        self.cpu.interrupted.as_ref().is_some_and(|found| found.is_certain)
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        let place = self.place;
+        let pc = place.and_then(|place| place.registers.pc());
+        let lost_thumb = |place: &Place| place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
+        let is_wrong = |place: &Place| place.is_outside_code || lost_thumb(place);
+        let called_null = |place: &Place| is_wrong(place) && pc.is_some_and(|pc| pc < NULL);
+        let jumped = |name: &str| matches!(name, "INVSTATE" | "IACCVIOL" | "IBUSERR");
+        if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
+            return Some(Kind {
+                code: Code::NullCall,
+                words: "a call through a null pointer".to_owned(),
+                is_read: self.knows_bits(),
+            });
+        }
+        let read = self.bits().find_map(|bit| Some((bit.kind?, bit)));
+        if let Some((kind, bit)) = read {
+            let code = match kind {
+                FaultKind::Bus => Code::BusFault,
+                FaultKind::Memory => Code::MemFault,
+                FaultKind::Usage => Code::UsageFault,
+                FaultKind::Secure => Code::SecureFault,
+            };
+            return Some(Kind { code, words: format!("{} ({})", bit.words, bit.name), is_read: true });
+        }
+        let own = match self.cpu.registers.level() {
+            Level::Exception(4) => Some((Code::MemFault, "which access is not known (--reg cfsr=N)")),
+            Level::Exception(5) => Some((Code::BusFault, "which access is not known (--reg cfsr=N)")),
+            Level::Exception(6) => Some((Code::UsageFault, "why is not known (--reg cfsr=N)")),
+            Level::Exception(7) => Some((Code::SecureFault, "which rule is not known (--reg sfsr=N)")),
+            Level::Mode("undefined") => Some((Code::UsageFault, "an undefined instruction")),
+            _ => None,
+        };
+        let by_effect = place.and_then(|place| self.by_instruction(place));
+        match (own, by_effect) {
+            (Some((code, _)), Some(kind)) => Some(Kind { code, is_read: true, ..kind }),
+            (Some((code, words)), None) => Some(Kind { code, words: words.to_owned(), is_read: true }),
+            (None, kind) => kind,
+        }
+    }
+
+    /// True where the registers that say which fault it is are known.
+    fn knows_bits(&self) -> bool {
+        self.cpu.registers.get("cfsr").is_some_and(|cfsr| cfsr != 0)
+    }
+
+    /// By the instruction that failed, where no register says it.
+    fn by_instruction(&self, place: &Place) -> Option<Kind> {
+        let kind = |code, words: String| Some(Kind { code, words, is_read: false });
+        let pc = place.registers.pc()?;
+        if place.is_outside_code {
+            return kind(Code::UsageFault, format!("a jump to {}, which is no code of the program", self.named(pc)));
+        }
+        match place.effect? {
+            Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),
+            Effect::Undefined => kind(Code::UsageFault, "an undefined instruction".to_owned()),
+            Effect::Breakpoint => kind(Code::Assert, "a breakpoint instruction: the program stopped itself".to_owned()),
+            Effect::Jump(_) => None,
+            effect @ (Effect::Read(at, size) | Effect::Write(at, size)) => {
+                let words = self.access(effect);
+                if size == 8 && at & 3 != 0 {
+                    return kind(Code::UsageFault, format!("{words}, which is not aligned"));
+                }
+                match self.cpus.has(at) {
+                    Some(true) => None,
+                    _ => kind(Code::BusFault, words),
+                }
+            }
+        }
+    }
+
+    /// `a write of 4 bytes to 0x0 (a null pointer)`.
+    fn access(&self, effect: Effect) -> String {
+        let at = effect.address().and_then(|at| self.cpus.at(at));
+        at.map_or_else(|| effect.words(), |said| format!("{} ({said})", effect.words()))
+    }
+
+    fn named(&self, at: Addr) -> String {
+        self.cpus.at(at).map_or_else(|| format!("{at:#x}"), |said| format!("{at:#x} ({said})"))
+    }
+
+    /// Why the fault is that of a stack that was used up, in words.
+    fn stack(&self) -> Option<(Confidence, String)> {
+        let thread = self.thread.filter(|_| self.place.is_none_or(|place| place.within.is_none()))?;
+        let (start, name) = (thread.stack.start?, thread.label());
+        let psp = self.cpu.registers.get("psp");
+        let sp = self.place.filter(|_| self.is_placed()).and_then(|place| place.registers.sp()).or(psp);
+        let near = |at: Addr| at < start.saturating_add(GUARD) && at >= start.saturating_sub(GUARD);
+        if let Some(bit) = STACK.into_iter().find(|bit| self.has(bit)) {
+            return match psp {
+                Some(psp) if near(psp) => Some((
+                    Confidence::Proven,
+                    format!("{bit}, with psp {psp:#x} at the lowest end {start:#x} of the stack of {name}"),
+                )),
+                None => Some((Confidence::Likely, format!("{bit}: the stack of {name} could not be written"))),
+                Some(_) => None,
+            };
+        }
+        let address = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
+        let at = address.or_else(|| self.place?.effect?.address());
+        let guarded = at.filter(|at| near(*at) && self.has("DACCVIOL"));
+        if let Some(at) = guarded {
+            let text = format!("the access to {at:#x} was refused at the lowest end {start:#x} of the stack of {name}");
+            return Some((Confidence::Proven, text));
+        }
+        if let Some(sp) = sp.filter(|sp| *sp < start && start.saturating_sub(*sp) < start.min(1 << 16)) {
+            let below = start.saturating_sub(sp);
+            return Some((Confidence::Proven, format!("sp {sp:#x} is {below} bytes below the stack of {name}")));
+        }
+        let filled = |kernel: &crate::kernel::Kernel| {
+            kernel.threads.iter().any(|other| matches!(other.stack.high, High::Bytes(_)))
+        };
+        (thread.stack.high == High::Full && self.case.kernel.is_some_and(filled)).then(|| {
+            (Confidence::Likely, format!("the lowest bytes of the stack of {name} hold no fill (0xEF) any more"))
+        })
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let mut claimed = if self.sure == Sure::Runs { Confidence::Proven } else { Confidence::Likely };
+        let mut detractors = Vec::new();
+        if self.sure == Sure::Recorded {
+            detractors.push("whether the handler of the fault still runs is not known".to_owned());
+        }
+        let (code, words) = match self.kind() {
+            Some(kind) => {
+                if !kind.is_read {
+                    claimed = claimed.min(Confidence::Likely);
+                    let why = "the kind of fault is inferred from the instruction: cfsr is not known (--reg cfsr=N)";
+                    detractors.push(why.to_owned());
+                }
+                (kind.code, kind.words)
+            }
+            None => (Code::Hang, "what kind of fault is not known (--reg cfsr=N)".to_owned()),
+        };
+        let is_placed = self.is_placed() || self.cpu.failed.is_some();
+        if self.place.is_some() && !is_placed {
+            claimed = claimed.min(Confidence::Likely);
+            detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
+        }
+        let within = self.place.and_then(|place| place.within.clone());
+        let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
+        let claim = format!("{}{}: {words}", self.name(), self.whereabouts(within.as_deref()));
+        if self.has("IMPRECISERR") {
+            detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
+        }
+        let mut finding = Finding {
+            code,
+            claim: self.with_address(claim),
+            confidence: claimed,
+            detractors,
+            evidence: self.evidence(),
+            explains: Vec::new(),
+            next: self.next(code),
+            threads: self.thread.map(|thread| thread.address).into_iter().collect(),
+            behind: Vec::new(),
+        };
+        if let Some((confidence, why)) = self.stack() {
+            finding = self.overflow(finding, confidence, why);
+        }
+        let (confidence, against) = self.case.cap_of_registers(finding.confidence);
+        finding.confidence = confidence;
+        finding.detractors.extend(against);
+        Some(finding)
+    }
+
+    /// The same fault as the end of a stack that was used up.
+    fn overflow(&self, fault: Finding, confidence: Confidence, why: String) -> Finding {
+        let Some(thread) = self.thread else { return fault };
+        let (start, name) = (thread.stack.start.unwrap_or_default(), thread.label());
+        let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
+        let mut evidence = vec![Evidence::stack(start, why)];
+        // What looks like the frame is an older one: on a stack that was used up nothing could be pushed.
+        let is_placed = self.is_placed();
+        let keeps = |one: &Evidence| is_placed || matches!(one.kind, Source::Register);
+        evidence.extend(fault.evidence.into_iter().filter(keeps));
+        let symptom = if is_placed {
+            fault.claim
+        } else {
+            format!("{} in thread {name}, at a place that is not known", self.name())
+        };
+        let other = "a stack pointer that was damaged gives the same";
+        let against = if confidence == Confidence::Proven { Vec::new() } else { vec![other.to_owned()] };
+        Finding {
+            code: Code::StackOverflow,
+            claim: format!("the stack of {name}{size} overflowed"),
+            confidence: if self.sure == Sure::Runs { confidence } else { confidence.min(Confidence::Likely) },
+            detractors: against,
+            evidence,
+            explains: vec![symptom],
+            next: format!(
+                "make the stack of {name} larger, or find the function with the large frame: threads --bt={name}"
+            ),
+            threads: fault.threads,
+            behind: Vec::new(),
+        }
+    }
+
+    /// `HardFault`, `abort`.
+    fn name(&self) -> String {
+        let number = match self.cpu.registers.level() {
+            Level::Exception(number) if is_fault(number) => Some(number),
+            _ => self.cpu.interrupted.as_ref().and_then(|found| found.exception).filter(|number| is_fault(*number)),
+        };
+        let own = number.and_then(Exceptions::own);
+        let name = own.or(self.fault.as_ref().and_then(|fault| fault.name)).map(str::to_owned);
+        let by = self.cpu.interrupted.as_ref().map(|found| found.by.clone());
+        name.or(by).or_else(|| self.cpu.exception.clone()).unwrap_or_else(|| "a fault".to_owned())
+    }
+
+    /// ` in parse_field (crashes.c:121), thread victim`.
+    fn whereabouts(&self, within: Option<&str>) -> String {
+        let place = self.place.and_then(|place| place::of(&place.functions));
+        let failed = self.cpu.failed.as_ref().and_then(|function| place::of(std::slice::from_ref(function)));
+        let at = place.or(failed).map_or_else(String::new, |at| format!(" in {at}"));
+        match (within, self.thread) {
+            (Some(exception), _) => format!("{at}, within {exception}"),
+            (None, Some(thread)) => format!("{at}, thread {}", thread.label()),
+            (None, None) => at,
+        }
+    }
+
+    /// With the address that failed, where that is not said yet.
+    fn with_address(&self, claim: String) -> String {
+        let read = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
+        let at = read.or_else(|| self.place?.effect?.address().filter(|_| self.kind().is_some()));
+        match at.filter(|at| !claim.contains(&format!("{at:#x}"))) {
+            Some(at) => format!("{claim}, at address {}", self.named(at)),
+            None => claim,
+        }
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
+        let mut all = Vec::new();
+        if let (Some(status), Some(exception)) = (self.cpu.registers.get("xpsr"), &self.cpu.exception) {
+            all.push(Evidence::register("xpsr", status, format!("the CPU is in {exception}")));
+        }
+        for bit in self.bits() {
+            let value = self.fault.iter().flat_map(|fault| &fault.registers).find(|(name, _)| *name == bit.register);
+            let value = value.map_or(0, |(_, value)| *value);
+            all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
+        }
+        if let Some((at, register)) = self.fault.as_ref().and_then(|fault| fault.address) {
+            all.push(Evidence::register(register, at, format!("the address that failed: {}", self.named(at))));
+        }
+        if let Some(place) = self.place {
+            let pc = place.registers.pc().unwrap_or_default();
+            let text = format!("the exception pushed its registers here: pc {pc:#x}");
+            all.push(Evidence::stack(place.frame, text).holds(pc));
+            if let Some(effect) = place.effect {
+                all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));
+            }
+            all.extend(place::callers(&place.functions, CALLERS));
+        }
+        all.extend(self.cpu.failed.iter().filter_map(|function| place::callers(std::slice::from_ref(function), 1)));
+        all
+    }
+
+    fn next(&self, code: Code) -> String {
+        match code {
+            Code::NullCall => "find out who sets the function pointer that is called there".to_owned(),
+            Code::Hang => {
+                "give the fault registers that the crash log printed: --reg cfsr=N --reg hfsr=N --reg psp=N".to_owned()
+            }
+            Code::Assert => "look at the condition in front of it".to_owned(),
+            Code::UsageFault => {
+                "look at the operands of this instruction: threads --bt, and the source line".to_owned()
+            }
+            _ => "find out where this pointer comes from: threads --bt, and the source line".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The CPU is in start-up code, and the RAM has a kernel that ran: the program has begun again over the RAM of an older run.
+//! Its registers then explain nothing of that run. Why it was reset is in a register of the chip, which no rule knows.
+//!
+//! Against it: a program that a debugger has started again by hand.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::place;
+
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 4;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(function) = case.kernel.and_then(|kernel| kernel.start_up.as_ref()) else { return Vec::new() };
+    let cpu = case.cpus.and_then(|cpus| cpus.all.first());
+    let at = cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
+    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Proven);
+    detractors.push("a debugger may have started it again".to_owned());
+    let pc = cpu.and_then(|cpu| cpu.registers.pc());
+    let mut evidence: Vec<Evidence> = pc
+        .map(|pc| Evidence::register("pc", pc, format!("the CPU is in {at}, before the kernel is entered")))
+        .into_iter()
+        .collect();
+    evidence.extend(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)));
+    evidence.extend(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
+        Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
+    }));
+    vec![Finding {
+        code: Code::Reset,
+        claim: format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next:
+            "read the chip's reset-status register: watchdog, brown-out or software; what follows is of the run before"
+                .to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    }]
+}

@@ -1,0 +1,67 @@
+//! The CPU is in the handler that the kernel calls where its check of the stack (TX_ENABLE_STACK_CHECKING) found it used up:
+//! that of the kernel, or the one that the application has registered. The thread is the one that the handler was given, which
+//! may not be current any more: a register holds it, or it is the current one.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::place;
+use crate::kernel::{High, Thread};
+use crate::session::CpuState;
+
+/// The registers in which compilers keep an argument, of all processors.
+const ARGUMENTS: [&str; 12] = ["r0", "r3", "r4", "r5", "r6", "r7", "a0", "s0", "s1", "x0", "x19", "x20"];
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 5;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(cpus) = case.cpus else { return Vec::new() };
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
+}
+
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+    let called = cpu.functions.iter().filter(|function| !function.is_inferred());
+    let handler = called
+        .take(CALLERS)
+        .find(|function| cpus.stack_handlers.iter().any(|handler| handler.contains(function.pc & !1)))?;
+    let thread = given(cpu, case).or_else(|| thread_of(cpu, case.kernel));
+    let name = handler.name.clone().unwrap_or_else(|| format!("{:#x}", handler.pc));
+    let text = format!("the CPU is in {name}, which the kernel calls where a stack was used up");
+    let mut evidence = vec![Evidence::symbol(handler.pc, &name, text)];
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let claim = match thread {
+        Some(thread) => {
+            evidence.extend(lowest(thread));
+            let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
+            format!("the stack of {}{size} overflowed: the kernel's check found it", thread.label())
+        }
+        None => "a stack overflowed: the kernel's check found it; of which thread is not known".to_owned(),
+    };
+    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
+    Some(Finding {
+        code: Code::StackOverflow,
+        claim,
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: thread.map_or_else(
+            || "look at the argument of the handler: it is the thread".to_owned(),
+            |thread| format!("make the stack of {} larger; what lies below it may be damaged", thread.label()),
+        ),
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+/// The thread that the handler was given, by the registers: one whose stack was used up.
+fn given<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
+    let kernel = case.kernel?;
+    let held = ARGUMENTS.iter().filter_map(|name| cpu.registers.get(name));
+    held.filter_map(|at| kernel.thread(at)).find(|thread| thread.stack.high == High::Full)
+}
+
+fn lowest(thread: &Thread) -> Option<Evidence> {
+    let start = thread.stack.start.filter(|_| thread.stack.high == High::Full)?;
+    Some(Evidence::stack(start, "its lowest bytes hold no fill (0xEF) any more".to_owned()))
+}

@@ -1,0 +1,202 @@
+//! The CPU stopped itself, or is where nothing leaves it: in the lockup state, in an assertion that failed, in a handler
+//! without code of its own, in a loop that its own code never leaves while interrupts are disabled.
+//!
+//! Idle is not such a place: on a Cortex-M the idle loop is within PendSV, in the kernel. A thread in an endless loop with
+//! interrupts enabled may be idle on purpose: it is a hint. Faults have a rule of their own.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::place;
+use crate::abi::Addr;
+use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
+use crate::kernel::{Thread, Under};
+use crate::session::{CpuState, Function, is_of_kernel};
+
+/// What pc reads as in the lockup state (Armv7-M Architecture Reference Manual, B1.5.15; Armv8-M, B3.33).
+const LOCKUP: [Addr; 2] = [0xFFFF_FFFE, 0xEFFF_FFFE];
+/// Functions of C libraries and of start-up files of chip makers that are called where an assertion fails.
+const ASSERTS: [&str; 8] = [
+    "__assert_func",
+    "__assert",
+    "__assert_fail",
+    "__aeabi_assert",
+    "assert_failed",
+    "__assertion_failed",
+    "abort",
+    "__stack_chk_fail",
+];
+/// Registers in which file and line may be: as they were passed, and where compilers keep them.
+const ARGUMENTS: [(&str, &str); 8] =
+    [("r0", "r1"), ("r4", "r5"), ("r5", "r6"), ("r5", "r4"), ("r6", "r7"), ("a0", "a1"), ("s0", "s1"), ("x0", "x1")];
+/// The most bytes of a file's name.
+const NAME: u64 = 128;
+/// How names of source files end.
+const SOURCES: [&str; 7] = [".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s"];
+/// So many functions above it may be the one that was called where it failed.
+const NEAR: usize = 4;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(cpus) = case.cpus else { return Vec::new() };
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
+}
+
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+    let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
+    if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
+        return Some(lockup(cpu, case));
+    }
+    let in_fault = match cpu.registers.level() {
+        Level::Exception(number) => is_fault(number),
+        Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
+        Level::Thread | Level::Unknown => false,
+    };
+    let of_fault = cpu.interrupted.as_ref().and_then(|found| found.exception).is_some_and(is_fault);
+    let waits =
+        matches!(cpu.under, Some(Under::Idle | Under::Scheduler(_) | Under::StartUp)) && cpu.exception.is_none();
+    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
+    // A stop in a handler of stack errors is a rule of its own.
+    let handles = |function: &Function| cpus.stack_handlers.iter().any(|region| region.contains(function.pc & !1));
+    if in_fault || of_fault || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
+        return None;
+    }
+    if let Some(assert) = assert(cpu) {
+        return Some(failed(cpu, assert, case));
+    }
+    endless(cpu, cpu.in_loop?, case)
+}
+
+fn lockup(cpu: &CpuState, case: &Case<'_>) -> Finding {
+    let pc = cpu.registers.pc().unwrap_or_default();
+    let name =
+        thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", over thread {}", thread.label()));
+    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
+    Finding {
+        code: Code::Lockup,
+        claim: format!("the CPU is locked up: a fault came within the handler of a fault{name}"),
+        confidence,
+        detractors,
+        evidence: vec![Evidence::register("pc", pc, "what pc reads as in the lockup state".to_owned())],
+        explains: Vec::new(),
+        next: "look at the main stack pointer and the vector table: the handler of the first fault could not run"
+            .to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    }
+}
+
+/// The function that was called where an assertion failed, among the innermost; its place among the callers.
+fn assert(cpu: &CpuState) -> Option<usize> {
+    let names = cpu.functions.iter().take(NEAR).map(|function| function.name.as_deref().unwrap_or_default());
+    names.enumerate().filter(|(_, name)| ASSERTS.contains(name)).map(|(at, _)| at).next_back()
+}
+
+fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
+    let own = cpu.functions.get(assert..).unwrap_or_default();
+    let handler = own.first().and_then(|function| function.name.clone()).unwrap_or_default();
+    let caller = own.get(1..).filter(|rest| !rest.is_empty()).and_then(place::of);
+    let at = caller.or_else(|| place::of(own)).unwrap_or_default();
+    let mut evidence = vec![Evidence::symbol(
+        own.first().map_or(0, |function| function.pc),
+        &handler,
+        format!("the CPU is in {handler}, which is called where an assertion fails"),
+    )];
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    evidence.extend(cpu.in_loop.map(loop_evidence));
+    let said = arguments(cpu, case);
+    evidence.extend(said.iter().map(|(name, at, text)| Evidence::register(name, *at, text.clone())));
+    let said = said.map_or_else(String::new, |(_, _, text)| format!(" ({text})"));
+    let thread = thread_of(cpu, case.kernel);
+    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
+    Finding {
+        code: Code::Assert,
+        claim: format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread)),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("look at the condition that is checked there; the arguments of {handler} may name file and line"),
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    }
+}
+
+/// File and line of an assertion, where registers still hold the address of a file's name and, in the next one, a number: the
+/// register, its value, and what it says.
+fn arguments(cpu: &CpuState, case: &Case<'_>) -> Option<(&'static str, Addr, String)> {
+    ARGUMENTS.iter().find_map(|(name, line)| {
+        let (at, line) = (cpu.registers.get(name)?, cpu.registers.get(line)?);
+        let bytes = [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len))?;
+        let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
+        let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
+        let is_file = SOURCES.iter().any(|ending| text.ends_with(ending));
+        let file = text.rsplit(['/', '\\']).next().unwrap_or(text);
+        (is_file && (1..100_000).contains(&line)).then(|| (*name, at, format!("{file}:{line}")))
+    })
+}
+
+/// `, thread victim`, `, in exception 36 (IRQ 20)`.
+fn over(cpu: &CpuState, thread: Option<&Thread>) -> String {
+    let exception = cpu.exception.as_ref().map_or_else(String::new, |exception| format!(", in {exception}"));
+    let thread = thread.map_or_else(String::new, |thread| format!(", thread {}", thread.label()));
+    format!("{exception}{thread}")
+}
+
+fn loop_evidence(of: Loop) -> Evidence {
+    let masked = if of.is_masked { ", and the code in front of it disables interrupts" } else { "" };
+    Evidence::memory(of.start, format!("the code there is a loop without an exit{masked}"))
+}
+
+/// A loop that its own code never leaves.
+fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
+    let thread = thread_of(cpu, case.kernel);
+    let primask = cpu.registers.get("primask");
+    let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && of.is_masked;
+    let at = place::of(&cpu.functions)?;
+    let breakpoint = cpu.effect == Some(Effect::Breakpoint);
+    let (code, claimed, claim) = match (&cpu.exception, is_masked) {
+        (Some(exception), _) => (
+            Code::Hang,
+            Confidence::Proven,
+            format!("{exception} does not return: its handler {at} is an endless loop"),
+        ),
+        (None, true) => (
+            Code::Assert,
+            Confidence::Likely,
+            format!(
+                "the program stopped itself in {at}{}: an endless loop with interrupts disabled",
+                over(cpu, thread)
+            ),
+        ),
+        (None, false) if breakpoint => return None,
+        (None, false) => (Code::Hang, Confidence::Hint, format!("an endless loop in {at}{}", over(cpu, thread))),
+    };
+    let mut evidence = vec![loop_evidence(of)];
+    evidence.extend(primask.map(|mask| Evidence::register("primask", mask, "1: interrupts are disabled".to_owned())));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let (confidence, mut detractors) = case.cap_of_registers(claimed);
+    match claimed {
+        Confidence::Hint => detractors.push("a thread of low priority may be idle in this way on purpose".to_owned()),
+        Confidence::Likely => {
+            detractors.push("that it is an assertion is inferred: it is a loop on purpose".to_owned())
+        }
+        Confidence::Proven => {}
+    }
+    Some(Finding {
+        code,
+        claim,
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: match code {
+            Code::Assert => "look at who called it, and at the condition that is checked there".to_owned(),
+            _ if cpu.exception.is_some() => "give this exception a handler of its own, or do not enable it".to_owned(),
+            _ => "look at what the loop waits for".to_owned(),
+        },
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}

@@ -1,0 +1,272 @@
+//! What each CPU was doing when it stopped, in the names of the program: where it is and who called that, whether it can leave
+//! it, and what the exception that it is in interrupted.
+
+use super::backtrace::functions;
+use super::{Function, Target};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Architecture, Effect, LOOP, Level, Loop, Registers, endless_loop, is_fault};
+use crate::error::Error;
+use crate::kernel::{Above, Interrupted, Kernel, Stop, Under};
+use crate::mem::Memory as _;
+use crate::unwind::{Backtrace, Exit, main_stack_at};
+
+/// One CPU.
+#[derive(Debug, Clone)]
+pub struct CpuState {
+    /// Its number.
+    pub core: usize,
+    /// Its registers.
+    pub registers: Registers,
+    /// What runs below any exception, by the kernel; `None` where that is not known.
+    pub under: Option<Under>,
+    /// The exception that it is in, in words: `exception 3 (HardFault)`.
+    pub exception: Option<String>,
+    /// Where it is, the innermost function first, and who called it.
+    pub functions: Vec<Function>,
+    /// The instruction that it is about to run.
+    pub effect: Option<Effect>,
+    /// The endless loop that it is in.
+    pub in_loop: Option<Loop>,
+    /// What its exception interrupted; `None` where it is in none, as far as is known.
+    pub interrupted: Option<Places>,
+    /// Where the fault came that its registers record, of a processor that has a register for that.
+    pub failed: Option<Function>,
+    /// Which interrupts have which priority and state; `None` where that was not read.
+    pub interrupts: Option<Interrupts>,
+}
+
+/// What an exception interrupted.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The number of the exception, where that is known.
+    pub exception: Option<u32>,
+    /// The exception in words.
+    pub by: String,
+    /// One place where that is certain; else those that may be it, the most likely first.
+    pub all: Vec<Place>,
+    /// True where the place is certain.
+    pub is_certain: bool,
+    /// What a reader has to know of it.
+    pub remarks: Vec<String>,
+}
+
+/// A place that an exception interrupted.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Where the registers lie that were pushed.
+    pub frame: Addr,
+    /// The registers there.
+    pub registers: Registers,
+    /// The exception that was interrupted, in words; `None` for a thread.
+    pub within: Option<String>,
+    /// The functions there, the innermost first.
+    pub functions: Vec<Function>,
+    /// What the instruction there was about to do.
+    pub effect: Option<Effect>,
+    /// True where its program counter is no code of the program.
+    pub is_outside_code: bool,
+}
+
+/// The state of the interrupt controller of a Cortex-M, from interrupt 0 on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// A priority for each interrupt.
+    pub priorities: Vec<u8>,
+    /// A bit for each that is pending, by words.
+    pub pending: Vec<u32>,
+    /// A bit for each that is active.
+    pub active: Vec<u32>,
+}
+
+/// Where the interrupt controller of a Cortex-M has them (Armv7-M Architecture Reference Manual, B3.4). Reading changes nothing.
+const PENDING: (Addr, usize) = (0xE000_E200, 64);
+const ACTIVE: (Addr, usize) = (0xE000_E300, 64);
+const PRIORITIES: (Addr, usize) = (0xE000_E400, 240);
+
+impl Target<'_> {
+    /// What the CPUs do. `kernel`: what was read of this target before, where its kernel could be read.
+    ///
+    /// # Errors
+    /// Where the link fails, or a register that was typed does not exist.
+    pub fn cpu_states(&mut self, kernel: Option<&Kernel>) -> Result<Vec<CpuState>, Error> {
+        let stop = match kernel {
+            Some(kernel) => Stop { cpus: kernel.registers.clone(), ..self.stop(&mut Vec::new())? },
+            None => {
+                let mut stop = self.stop(&mut Vec::new())?;
+                self.read_fault_registers(&mut stop)?;
+                stop
+            }
+        };
+        let mut all = stop.cpus.clone();
+        let looks = |kernel: &Kernel| !kernel.interrupted.is_empty();
+        if all.is_empty() && kernel.is_some_and(looks) {
+            // Without registers the stacks alone show where an exception may have come.
+            all.extend(stop.frames.map(|frames| Registers::new(frames.architecture)));
+        }
+        // On a host there are the registers of all its threads. Without an ELF it is not known how many cores there are.
+        let cores = kernel.map_or(0, |kernel| kernel.cpus.len());
+        if cores > 0 && cores != all.len() {
+            return Ok(Vec::new());
+        }
+        Ok(all.iter().enumerate().map(|(core, registers)| self.cpu_state(core, registers, kernel, &stop)).collect())
+    }
+
+    fn cpu_state(&mut self, core: usize, registers: &Registers, kernel: Option<&Kernel>, stop: &Stop) -> CpuState {
+        let cpu = kernel.and_then(|kernel| kernel.cpus.get(core));
+        let under = cpu.map(|cpu| cpu.under);
+        let thread = match under {
+            Some(Under::Thread(at)) => kernel.and_then(|kernel| kernel.thread(at)),
+            _ => None,
+        };
+        let mut stacks: Vec<Region> =
+            thread.into_iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len }).collect();
+        // Before the first thread, and in the scheduler, the CPU is on a stack of its own.
+        if registers.architecture() == Architecture::CortexM {
+            stacks.extend(registers.sp().and_then(main_stack_at));
+        }
+        let (backtrace, exits) =
+            self.with_unwinder(kernel, |unwinder, memory, _| unwinder.with_exits(registers, &stacks, memory));
+        let functions = self.names_of(&backtrace);
+        let known = kernel.and_then(|kernel| kernel.interrupted.iter().find(|found| found.core == core));
+        let interrupted = match known {
+            Some(found) => Some(self.places(found, stop)),
+            None => self.by_exits(registers, &exits, stop),
+        };
+        let exception = match (cpu.map(|cpu| &cpu.above), registers.level()) {
+            (Some(Above::Nothing), _) => None,
+            (Some(above), _) => above.words(),
+            (None, Level::Exception(number)) => {
+                let name = self.symbols().exception(number);
+                Some(name.map_or_else(|| format!("exception {number}"), |name| format!("exception {number} ({name})")))
+            }
+            (None, Level::Mode(mode)) => Some(format!("{mode} mode")),
+            (None, _) => None,
+        };
+        CpuState {
+            core,
+            under,
+            exception,
+            functions,
+            effect: self.effect(registers),
+            in_loop: registers.pc().and_then(|pc| self.loop_at(registers.architecture(), pc)),
+            interrupted,
+            failed: self.failed(registers),
+            interrupts: self.interrupts(registers),
+            registers: registers.clone(),
+        }
+    }
+
+    /// The instruction that failed, by the register that keeps its address. An ARM has it in the link register of the mode, until
+    /// the handler calls a function.
+    fn failed(&self, registers: &Registers) -> Option<Function> {
+        let at = match registers.architecture() {
+            Architecture::Riscv32 | Architecture::Riscv64 => registers.get("mepc")?,
+            Architecture::Aarch64 => registers.get("elr")?,
+            _ => return None,
+        };
+        Some(self.function_at(at))
+    }
+
+    /// The functions of a backtrace. Reads nothing of the target.
+    fn names_of(&self, backtrace: &Backtrace) -> Vec<Function> {
+        let program = self.info.program.as_ref();
+        let linked = |at: Addr| program.map_or(at, |p| p.elf().width().moved_back(at, p.load_offset()));
+        let addresses: Vec<Addr> = backtrace.frames.iter().map(|frame| linked(frame.address())).collect();
+        let mut source = program.map(|p| p.dwarf().lines().frames(&addresses)).unwrap_or_default().into_iter();
+        let of = |frame| functions(frame, source.next().unwrap_or_default(), self.symbols());
+        backtrace.frames.iter().flat_map(of).collect()
+    }
+
+    fn places(&mut self, found: &Interrupted, stop: &Stop) -> Places {
+        let all = found.places.iter().map(|at| {
+            let functions = self.names_of(&at.backtrace);
+            self.place(at.frame, &at.registers, at.within.clone(), functions, stop)
+        });
+        Places {
+            all: all.collect(),
+            exception: found.exception,
+            by: found.by.clone(),
+            is_certain: found.is_certain,
+            remarks: found.remarks.clone(),
+        }
+    }
+
+    /// Without a kernel: by the callers of the handler alone.
+    fn by_exits(&mut self, registers: &Registers, exits: &[Exit], stop: &Stop) -> Option<Places> {
+        let Level::Exception(number) = registers.level() else { return None };
+        let exit = exits.iter().find(|exit| exit.exception.is_some_and(is_fault)).or(exits.first());
+        let name = self.symbols().exception(exit.and_then(|exit| exit.exception).unwrap_or(number));
+        let by = name.map_or_else(|| format!("exception {number}"), |name| format!("exception {number} ({name})"));
+        let place = exit.and_then(|exit| Some((exit.frame?, &exit.registers))).map(|(frame, registers)| {
+            let main = registers.sp().and_then(main_stack_at);
+            let backtrace =
+                self.with_unwinder(None, |unwinder, memory, _| unwinder.backtrace(registers, main.as_slice(), memory));
+            let within = match registers.level() {
+                Level::Exception(number) => Some(format!("exception {number}")),
+                _ => None,
+            };
+            let functions = self.names_of(&backtrace);
+            self.place(frame, registers, within, functions, stop)
+        });
+        let is_certain = place.is_some();
+        Some(Places { exception: Some(number), by, all: place.into_iter().collect(), is_certain, remarks: Vec::new() })
+    }
+
+    fn place(
+        &mut self,
+        frame: Addr,
+        registers: &Registers,
+        within: Option<String>,
+        functions: Vec<Function>,
+        stop: &Stop,
+    ) -> Place {
+        let is_outside_code = registers.pc().is_some_and(|pc| stop.code.holds(pc) == Some(false));
+        let effect = self.effect(registers).filter(|_| !is_outside_code);
+        Place { frame, within, functions, effect, is_outside_code, registers: registers.clone() }
+    }
+
+    /// What the instruction at a program counter is about to do.
+    fn effect(&mut self, registers: &Registers) -> Option<Effect> {
+        let pc = registers.pc().filter(|pc| pc & 1 == 0 && self.is_code(*pc))?;
+        let memory = self.memory.memory();
+        let code = memory.read_bytes(pc, 4).or_else(|_| memory.read_bytes(pc, 2)).ok()?;
+        Effect::of(registers, &code)
+    }
+
+    /// The endless loop at a program counter.
+    fn loop_at(&mut self, architecture: Architecture, pc: Addr) -> Option<Loop> {
+        let pc = if architecture == Architecture::CortexM { pc & !1 } else { pc };
+        if !self.is_code(pc) {
+            return None;
+        }
+        // Instructions are found from the start of their function.
+        let function = self.symbols().function(pc).map(|function| function.address & !1);
+        let from = function.filter(|from| pc.checked_sub(*from).is_some_and(|before| before <= LOOP)).unwrap_or(pc);
+        let before = usize::try_from(pc.checked_sub(from)?).ok()?;
+        let memory = self.memory.memory();
+        let lens = [LOOP, 8, 4, 2].into_iter().filter_map(|len| before.checked_add(usize::try_from(len).ok()?));
+        let code = lens.into_iter().find_map(|len| memory.read_bytes(from, len).ok())?;
+        endless_loop(architecture, pc, from, &code)
+    }
+
+    /// True where the program has code at an address: nothing else is read as code.
+    fn is_code(&self, pc: Addr) -> bool {
+        self.symbols().function(pc).is_some()
+    }
+
+    /// The interrupt controller, of what is known to be a Cortex-M.
+    fn interrupts(&mut self, registers: &Registers) -> Option<Interrupts> {
+        registers.get("cpuid")?;
+        let memory = self.memory.memory();
+        if memory.changes() {
+            return None;
+        }
+        let mut read = memory.read_batch(&[PENDING, ACTIVE, PRIORITIES]).into_iter().map(Result::ok);
+        let (pending, active, priorities) = (read.next()??, read.next()??, read.next()??);
+        let words = |bytes: &[u8]| {
+            let word = |four: &[u8]| four.try_into().map_or(0, u32::from_le_bytes);
+            bytes.chunks_exact(4).map(word).collect()
+        };
+        Some(Interrupts { priorities: priorities.to_vec(), pending: words(&pending), active: words(&active) })
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether the CPU is in start-up code: before the kernel is entered, over RAM that may be of an older run.
+
+use super::callers::is_of_kernel;
+use super::{Function, Target};
+use crate::abi::Region;
+use crate::cpu::{Architecture, Level, Registers};
+use crate::kernel::{Kernel, Stop};
+use crate::unwind::{Origin, main_stack_at};
+
+/// Names of the function in which a program without an operating system begins, where that is not the ELF's entry.
+const FIRST: [&str; 6] = ["Reset_Handler", "ResetISR", "Reset_Handler_C", "_start", "__start", "_reset"];
+
+impl Target<'_> {
+    /// The function that the CPU is in, where it has begun the program and not yet entered the kernel: the first function of
+    /// the program, or one that this has called. `None` where a thread or the kernel runs, or that is not known.
+    pub(super) fn start_up(&mut self, kernel: Option<&Kernel>, stop: &Stop) -> Option<Function> {
+        let [cpu] = stop.cpus.as_slice() else { return None };
+        let first = self.first_functions(cpu)?;
+        let pc = cpu.pc()?;
+        let is_first = |at: u64| first.iter().any(|function| function.contains(at));
+        if self.is_first(cpu, pc) {
+            return Some(self.function_at(pc & !1));
+        }
+        // Over a link each read takes time.
+        if kernel.is_none() && self.is_live() {
+            return None;
+        }
+        let sp = cpu.sp()?;
+        if kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(sp))) {
+            return None;
+        }
+        let main = main_stack_at(sp)?;
+        let backtrace = self.with_unwinder(kernel, |unwinder, memory, _| unwinder.backtrace(cpu, &[main], memory));
+        let certain = backtrace.frames.iter().take_while(|frame| frame.origin != Origin::Found);
+        let frames: Vec<u64> = certain.map(|frame| frame.address()).collect();
+        let in_kernel = |at: &u64| self.symbols().function(*at).is_some_and(|function| is_of_kernel(&function.name));
+        let begins = frames.iter().any(|at| is_first(*at)) && !frames.iter().any(in_kernel);
+        begins.then(|| self.function_at(pc & !1))
+    }
+
+    /// True where a program counter is in a function in which the program begins.
+    pub(super) fn is_first(&self, cpu: &Registers, pc: u64) -> bool {
+        self.first_functions(cpu).is_some_and(|all| all.iter().any(|function| function.contains(pc & !1)))
+    }
+
+    /// The functions in which the program begins; `None` where the CPU is in an exception, or is none of these processors.
+    fn first_functions(&self, cpu: &Registers) -> Option<Vec<Region>> {
+        let is_bare = match cpu.architecture() {
+            Architecture::CortexM | Architecture::Arm => !matches!(cpu.level(), Level::Exception(_) | Level::Mode(_)),
+            Architecture::Aarch64 | Architecture::Riscv32 | Architecture::Riscv64 => true,
+            Architecture::X86 | Architecture::X86_64 => false,
+        };
+        let program = self.info.program.as_ref().filter(|_| is_bare)?;
+        let entry = program.elf().width().moved(program.elf().entry(), program.load_offset()) & !1;
+        let symbols = self.symbols();
+        let entry = symbols.function(entry).filter(|function| function.address & !1 == entry);
+        let named = FIRST.iter().filter_map(|name| symbols.lookup(name));
+        let region = |start: u64, len: u64| Region { start: start & !1, len };
+        let all: Vec<Region> =
+            entry.into_iter().chain(named).filter(|f| f.size > 0).map(|f| region(f.address, f.size)).collect();
+        (!all.is_empty()).then_some(all)
+    }
+}

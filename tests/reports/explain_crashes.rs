@@ -1,0 +1,176 @@
+//! `explain` over the crashes that were planted in the fixture firmware (`tests/firmware/crashes.c`): the cause is its first
+//! finding, with function, line and thread, as far as the source shows them. A healthy target has nothing above a hint
+//! wherever it is halted.
+#![cfg(all(unix, feature = "cli"))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test"
+)]
+
+use std::collections::HashMap;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::support::children::quiet;
+use super::support::dice::Dice;
+use super::support::machine::{fixture, free_port, installed, tx_trace, wait_for};
+
+/// Each way to fail, and what names it: with the fault registers and PSP, and with the registers of a core alone.
+const ALL: [(&str, &str, &str); 10] = [
+    ("wild_store", "bus-fault", "bus-fault"),
+    ("nested", "bus-fault", "bus-fault"),
+    ("in_isr", "isr-fault", "isr-fault"),
+    // Nothing could be pushed: without PSP and cfsr only that it is a HardFault is known.
+    ("overflow", "stack-overflow", "hang"),
+    ("guard", "stack-overflow", "stack-overflow"),
+    ("hollow", "bus-fault", "bus-fault"),
+    ("after_interrupt", "bus-fault", "bus-fault"),
+    ("divide", "usage-fault", "usage-fault"),
+    ("null_call", "null-call", "null-call"),
+    ("assert", "assert", "assert"),
+];
+
+fn truth(name: &str) -> HashMap<String, String> {
+    let text = std::fs::read_to_string(fixture(&format!("crash-{name}.truth.tsv"))).unwrap();
+    let pairs = text.lines().filter_map(|line| line.split_once('\t'));
+    pairs.filter(|(_, value)| *value != "-").map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// `--reg NAME=VALUE` for what the firmware says of its registers.
+fn registers(truth: &HashMap<String, String>, names: &[&str]) -> Vec<String> {
+    let given = names.iter().filter_map(|name| {
+        let value = truth.get(*name)?;
+        Some(format!("{}={value}", name.strip_prefix("reg.").unwrap_or(name)))
+    });
+    given.flat_map(|pair| ["--reg".to_owned(), pair]).collect()
+}
+
+const OF_FAULT: [&str; 5] = ["psp", "cfsr", "hfsr", "bfar", "mmfar"];
+
+fn explain(name: &str, kind: &str, elf: bool, more: &[String]) -> Vec<Value> {
+    let elf = elf.then(|| fixture("crash.elf").display().to_string());
+    let file = fixture(&format!("crash-{name}.{kind}.gz")).display().to_string();
+    let words: Vec<String> = elf.into_iter().chain([file]).chain(more.iter().cloned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    findings(&[&["explain", "--format", "json"], words.as_slice()].concat())
+}
+
+fn findings(words: &[&str]) -> Vec<Value> {
+    let out = tx_trace(words);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    let rows: Vec<Value> =
+        String::from_utf8(out.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.into_iter().filter(|row| row["type"] == "finding").collect()
+}
+
+/// The claim has function, line and thread of the truth, or names no place.
+fn assert_placed(name: &str, truth: &HashMap<String, String>, finding: &Value) {
+    let text = finding["claim"].as_str().unwrap();
+    for key in ["function", "thread"] {
+        let is_of_isr = key == "thread" && name == "in_isr";
+        if let Some(value) = truth.get(key).filter(|_| !is_of_isr) {
+            assert!(text.contains(value.as_str()), "{name}: no {value}: {finding}");
+        }
+    }
+    if let Some(line) = truth.get("line") {
+        assert!(finding.to_string().contains(&format!("(crashes.c:{line})")), "{name}: no line {line}: {finding}");
+    }
+}
+
+#[test]
+fn the_planted_crash_is_proven_where_the_registers_are_known() {
+    for (name, code, _) in ALL {
+        let truth = truth(name);
+        let general: Vec<String> = truth.keys().filter(|key| key.starts_with("reg.")).cloned().collect();
+        let general: Vec<&str> = general.iter().map(String::as_str).chain(OF_FAULT).collect();
+        let of_core = explain(name, "core", true, &registers(&truth, &OF_FAULT));
+        let of_ram = explain(name, "ram.bin", true, &registers(&truth, &general));
+        for findings in [of_core, of_ram] {
+            let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+            assert_eq!([&first["code"], &first["confidence"]], [code, "proven"], "{name}: {first}");
+            if name == "null_call" {
+                assert!(first["claim"].as_str().unwrap().contains("called by call (crashes.c:"), "{first}");
+            } else if code == "stack-overflow" {
+                // No frame was pushed: what looks like one is of an older exception.
+                assert!(first["claim"].as_str().unwrap().contains("the stack of victim (1536 bytes)"), "{first}");
+                assert!(!first.to_string().contains("crashes.c:95"), "{first}");
+            } else {
+                assert_placed(name, &truth, first);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_core_without_psp_and_fault_registers_names_the_crash_and_proves_less() {
+    for (name, _, code) in ALL {
+        let truth = truth(name);
+        let findings = explain(name, "core", true, &[]);
+        let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+        assert_eq!(first["code"], code, "{name}: {first}");
+        let is_certain = matches!(name, "assert" | "overflow");
+        assert_eq!(first["confidence"], if is_certain { "proven" } else { "likely" }, "{name}: {first}");
+        if !matches!(name, "null_call" | "overflow" | "guard") {
+            assert_placed(name, &truth, first);
+        }
+    }
+}
+
+/// Without registers it is not known whether the CPU is in a fault; without an ELF not where.
+#[test]
+fn ram_alone_and_a_core_without_its_elf_claim_what_can_be_known() {
+    for (name, ..) in ALL {
+        let findings = explain(name, "ram.bin", true, &[]);
+        let is_sure = |finding: &&Value| finding["confidence"] != "hint";
+        let sure: Vec<&Value> = findings.iter().filter(is_sure).collect();
+        // The lowest bytes of this stack show the overflow.
+        let wanted: &[&str] = if name == "guard" { &["stack-overflow"] } else { &[] };
+        assert_eq!(sure.iter().map(|f| f["code"].as_str().unwrap()).collect::<Vec<_>>(), wanted, "{name}");
+        for finding in explain(name, "core", false, &[]).iter().filter(is_sure) {
+            let code = finding["code"].as_str().unwrap();
+            assert!(matches!(code, "hang" | "usage-fault" | "stack-overflow"), "{name}: {finding}");
+        }
+    }
+}
+
+/// How often a healthy target is halted; `HALTS=500` for a longer run.
+fn halts() -> usize {
+    std::env::var("HALTS").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
+}
+
+#[test]
+fn a_healthy_target_has_nothing_above_a_hint_wherever_it_is_halted() {
+    if !installed("qemu-system-arm") {
+        return;
+    }
+    for (elf, seed) in [("crash.elf", 16), ("failure.elf", 17)] {
+        let port = free_port();
+        let mut command = Command::new("qemu-system-arm");
+        command.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"]);
+        command.args(["-device", "loader,addr=0x20010000,data=0,data-len=4", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
+        let _child = quiet(command.arg("-kernel").arg(fixture(elf)));
+        let remote = format!("127.0.0.1:{port}");
+        wait_for("QEMU", || std::net::TcpStream::connect(&remote).is_ok());
+        let elf = fixture(elf).display().to_string();
+        let words = ["--elf", &elf, "--remote", &remote, "--leave", "running"];
+        wait_for("its threads", || tx_trace(&[&["threads"], words.as_slice()].concat()).status.success());
+        let mut dice = Dice::of(seed);
+        let mut hints: HashMap<String, usize> = HashMap::new();
+        for halt in 0..halts() {
+            std::thread::sleep(Duration::from_micros(dice.next() % 20_000));
+            for finding in findings(&[&["explain", "--format", "json"], words.as_slice()].concat()) {
+                assert_eq!(finding["confidence"], "hint", "{elf}, halt {halt}: {finding}");
+                *hints.entry(finding["code"].as_str().unwrap().to_owned()).or_default() += 1;
+            }
+        }
+        println!("{elf}: {} halts, hints {hints:?}", halts());
+    }
+}
