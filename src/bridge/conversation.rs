@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::threads::Answered;
+
 /// The most requests without an answer that are kept: a bound for a stub that never answers.
 const MAX_WAITING: usize = 4096;
 
@@ -13,6 +15,8 @@ const MAX_FEATURES: usize = 1 << 16;
 enum Request {
     /// `qSupported`.
     Features,
+    /// `vCont?`.
+    Actions,
     /// `QStartNoAckMode`.
     NoAcks,
     /// `QNonStop`, on or off.
@@ -54,6 +58,7 @@ impl Conversation {
             // Backwards: `bc`, `bs`.
             Some(b'b') if matches!(body, b"bc" | b"bs") => self.run(),
             Some(b'v') if body.starts_with(b"vCont;") => self.run(),
+            Some(b'v') if body == b"vCont?" => Request::Actions,
             Some(b'v') if body.starts_with(b"vAttach") || body.starts_with(b"vRun") => Request::Stop,
             Some(b'q') if body.starts_with(b"qSupported") => Request::Features,
             Some(b'Q') if body == b"QStartNoAckMode" => Request::NoAcks,
@@ -75,16 +80,30 @@ impl Conversation {
         if self.non_stop { Request::Other } else { Request::Run }
     }
 
-    /// The stub has sent a packet.
-    pub fn reply(&mut self, body: &[u8]) {
-        let Some(request) = self.waiting.front().copied() else { return };
+    /// The request that this packet of the stub answers; `None` for what comes in between.
+    fn answered(&self, body: &[u8]) -> Option<Request> {
+        let request = self.waiting.front().copied()?;
         let is_stop = matches!(body, [b'T' | b'S', a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
         let is_text = matches!(body, [b'O', text @ ..] if text.iter().all(u8::is_ascii_hexdigit));
         let is_call = request == Request::Run && body.first() == Some(&b'F');
         // Console text and calls come in between; a stop reply may come without a request, as QEMU's does.
-        if is_text || is_call || is_stop && !matches!(request, Request::Run | Request::Stop) {
-            return;
+        let between = is_text || is_call || is_stop && !matches!(request, Request::Run | Request::Stop);
+        (!between).then_some(request)
+    }
+
+    /// What this packet of the stub answers, where threads in it are to be translated.
+    pub fn translated(&self, body: &[u8]) -> Option<Answered> {
+        match self.answered(body)? {
+            Request::Features => Some(Answered::Features),
+            Request::Actions => Some(Answered::Actions),
+            Request::Run | Request::Stop => Some(Answered::Stop),
+            Request::NoAcks | Request::NonStop(_) | Request::Other => None,
         }
+    }
+
+    /// The stub has sent a packet.
+    pub fn reply(&mut self, body: &[u8]) {
+        let Some(request) = self.answered(body) else { return };
         self.waiting.pop_front();
         match request {
             Request::Features => {

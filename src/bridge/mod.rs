@@ -1,5 +1,5 @@
 //! A bridge between a debugger and a live stub: it forwards every byte unchanged, and answers monitor lines that begin with
-//! `tx-trace` itself.
+//! `tx-trace` itself. With [`Threads`] it also translates the packets that are about threads.
 //!
 //! The stub's bytes are forwarded before they are parsed, the debugger's as soon as they cannot become such a line: what
 //! the bridge does not understand makes no difference. It reads memory itself, over the same link, only while the stub is
@@ -9,6 +9,7 @@ mod conversation;
 mod line;
 mod relay;
 mod shared;
+mod threads;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -21,6 +22,7 @@ use crate::rsp::{Endpoint, RspError};
 
 pub use relay::End;
 use relay::Relay;
+pub use threads::{Mode, Threads};
 
 /// Answers a monitor line: gets the text behind `tx-trace`, memory to read, and where to write.
 pub type Answer<'a> = dyn FnMut(&str, &mut Remote, &mut dyn Write) + 'a;
@@ -89,6 +91,21 @@ impl Bridge {
         answer: &mut Answer<'_>,
         connected: &mut dyn FnMut(SocketAddr),
     ) -> Result<Option<End>, BridgeError> {
+        self.serve_threads(stub, None, answer, connected, &mut |_| {})
+    }
+
+    /// The same, and the debugger gets the kernel's threads. `say` gets lines about them.
+    ///
+    /// # Errors
+    /// [`BridgeError`].
+    pub fn serve_threads(
+        &self,
+        stub: &Stub,
+        threads: Option<&Threads>,
+        answer: &mut Answer<'_>,
+        connected: &mut dyn FnMut(SocketAddr),
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Option<End>, BridgeError> {
         let (debugger, who) = loop {
             if stub.is_interrupted() {
                 return Ok(None);
@@ -99,11 +116,23 @@ impl Bridge {
         };
         connected(who);
         let link = transport::open(&stub.endpoint, stub.timeout).map_err(BridgeError::Stub)?;
-        Ok(Some(between(debugger, link, stub, answer)))
+        Ok(Some(with_threads(debugger, link, stub, threads, answer, say)))
     }
 }
 
 /// Forwards between two open links until one of them ends.
 pub fn between(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, answer: &mut Answer<'_>) -> End {
-    Relay::new(debugger, link, stub).run(answer)
+    with_threads(debugger, link, stub, None, answer, &mut |_| {})
+}
+
+/// The same, and the debugger gets the kernel's threads. `say` gets lines about them.
+pub fn with_threads(
+    debugger: Box<dyn Transport>,
+    link: Box<dyn Transport>,
+    stub: &Stub,
+    threads: Option<&Threads>,
+    answer: &mut Answer<'_>,
+    say: &mut dyn FnMut(&str),
+) -> End {
+    Relay::new(debugger, link, stub, threads.and_then(Threads::session)).run(answer, say)
 }

@@ -1,16 +1,20 @@
 //! One session: a debugger, a stub, and the bytes between them.
 
+mod translate;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::conversation::Conversation;
 use super::shared::{SharedLink, Tally, lock};
+use super::threads::Session;
 use super::{Answer, SLICE, Stub, line};
 use crate::mem::remote::Remote;
 use crate::rsp::packet::{Decoder, Kind};
 use crate::rsp::transport::{Transport, TransportError, deadline_in, wait_any};
-use crate::rsp::{Client, Options};
+use crate::rsp::{Client, Endpoint, Options};
+use translate::Held;
 
 /// How long sending may take: a debugger does not read while its user is at the pager.
 const SEND_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -133,16 +137,22 @@ pub struct Relay {
     conversation: Conversation,
     /// A monitor line for the bridge, which waits until the stub is idle, and until when.
     line: Option<(String, Instant)>,
+    /// The kernel's threads, where they are shown.
+    session: Option<Session>,
+    /// A packet of the debugger that waits until the stub is idle.
+    held: Option<Held>,
     /// Packets of the bridge that the debugger has not acknowledged yet; the first of them has been sent.
     unacknowledged: VecDeque<Vec<u8>>,
-    /// How often that was sent.
+    /// An interrupt does not cut them off: they are answers, and no text.
+    steady: bool,
+    /// How often the first was sent.
     tries: u32,
     /// Answers to the bridge's own reads that may still come: the debugger must not see them.
     unanswered: usize,
 }
 
 impl Relay {
-    pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub) -> Self {
+    pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, session: Option<Session>) -> Self {
         let (from_debugger, from_stub) = (Tokens::default(), Tokens::default());
         let links = Links { debugger, stub: link, from_debugger, from_stub, tally: Tally::default() };
         Self {
@@ -150,6 +160,9 @@ impl Relay {
             stub: stub.clone(),
             conversation: Conversation::default(),
             line: None,
+            session,
+            held: None,
+            steady: false,
             unacknowledged: VecDeque::new(),
             tries: 0,
             unanswered: 0,
@@ -157,13 +170,15 @@ impl Relay {
     }
 
     /// Forwards bytes until one side closes its connection.
-    pub fn run(mut self, answer: &mut Answer<'_>) -> End {
+    pub fn run(mut self, answer: &mut Answer<'_>, say: &mut dyn FnMut(&str)) -> End {
         let mut bytes = vec![0; 64 << 10];
         let mut stub_first = false;
         let end = loop {
             // By turns, so that a side that sends without end does not keep the other from being read.
             stub_first = !stub_first;
-            if let Err(end) = self.step(stub_first, &mut bytes, answer) {
+            let done = self.step(stub_first, &mut bytes, answer);
+            self.session.iter_mut().flat_map(Session::take_lines).for_each(|line| say(&line));
+            if let Err(end) = done {
                 break end;
             }
         };
@@ -179,13 +194,16 @@ impl Relay {
     fn step(&mut self, stub_first: bool, bytes: &mut [u8], answer: &mut Answer<'_>) -> Result<(), End> {
         self.forward_to_stub()?;
         if let Some((line, deadline)) = self.line.take() {
-            if self.conversation.is_idle() && self.unanswered == 0 {
+            if self.is_free() {
                 return self.answer_line(&line, answer);
             }
             if Instant::now() >= deadline {
                 return self.send_text(b"error: the stub has not answered yet what it was asked before: try again\n");
             }
             self.line = Some((line, deadline));
+        }
+        if self.held.is_some() {
+            self.carry_out_held()?;
         }
         if self.stub.is_interrupted() {
             return Err(End::Interrupted);
@@ -209,14 +227,14 @@ impl Relay {
     fn wait(&self, stub_first: bool) -> Result<Option<Side>, End> {
         let links = lock(&self.links);
         let (stub, debugger) = ((Side::Stub, &*links.stub), (Side::Debugger, &*links.debugger));
-        let sides = match &self.line {
+        let until = self.line.as_ref().map(|(_, until)| *until).or(self.held.as_ref().map(|held| held.until));
+        let sides = match until {
             // What the debugger sends now is for later.
             Some(_) => vec![stub],
             None if stub_first => vec![stub, debugger],
             None => vec![debugger, stub],
         };
-        let deadline =
-            self.line.as_ref().map_or_else(|| deadline_in(SLICE), |(_, until)| (*until).min(deadline_in(SLICE)));
+        let deadline = until.map_or_else(|| deadline_in(SLICE), |until| until.min(deadline_in(SLICE)));
         let transports: Vec<&dyn Transport> = sides.iter().map(|(_, link)| *link).collect();
         let ready = wait_any(&transports, deadline).map_err(|error| End::Stub(format!(": {error}")))?;
         Ok(ready.and_then(|ready| sides.get(ready)).map(|(side, _)| *side))
@@ -231,8 +249,11 @@ impl Relay {
         };
         let bytes = buffer.get(..count).unwrap_or_default();
         let closed = |_| End::Debugger;
-        links.from_stub.push(bytes);
-        if self.unanswered == 0 {
+        if self.unanswered == 0 && !is_on(self.session.as_ref()) {
+            // What was kept back while packets were translated comes first.
+            let rest = links.from_stub.rest();
+            links.from_stub.push(bytes);
+            links.send_to_debugger(&rest).map_err(closed)?;
             links.send_to_debugger(bytes).map_err(closed)?;
             while let Some((kind, ..)) = links.from_stub.token() {
                 note_reply(&mut self.conversation, &kind);
@@ -240,22 +261,30 @@ impl Relay {
             links.from_stub.rest();
             return Ok(());
         }
-        while let Some((kind, raw, begun)) = links.from_stub.token() {
-            let own = matches!(kind, Kind::Packet(_)) && !begun;
-            match self.unanswered.checked_sub(1).filter(|_| own) {
-                Some(left) => {
-                    self.unanswered = left;
-                    if self.conversation.acks {
-                        send(&mut *links.stub, b"+").map_err(stub_closed)?;
-                    }
+        links.from_stub.push(bytes);
+        drop(links);
+        self.take_from_stub()
+    }
+
+    /// Cuts what the stub has sent into packets, and forwards those that are for the debugger.
+    fn take_from_stub(&mut self) -> Result<(), End> {
+        let closed = |_| End::Debugger;
+        loop {
+            let token = lock(&self.links).from_stub.token();
+            let Some((kind, raw, begun)) = token else { break };
+            let whole = matches!(kind, Kind::Packet(_)) && !begun;
+            if let Some(left) = self.unanswered.checked_sub(1).filter(|_| whole) {
+                self.unanswered = left;
+                if self.conversation.acks {
+                    send(&mut *lock(&self.links).stub, b"+").map_err(stub_closed)?;
                 }
-                None => {
-                    links.send_to_debugger(&raw).map_err(closed)?;
-                    note_reply(&mut self.conversation, &kind);
-                }
+            } else if !(whole && self.translate_reply(&kind)?) {
+                lock(&self.links).send_to_debugger(&raw).map_err(closed)?;
+                note_reply(&mut self.conversation, &kind);
             }
         }
-        if self.unanswered == 0 {
+        if self.unanswered == 0 && !self.translates() {
+            let mut links = lock(&self.links);
             let rest = links.from_stub.rest();
             links.send_to_debugger(&rest).map_err(closed)?;
         }
@@ -264,7 +293,7 @@ impl Relay {
 
     /// Parses what the debugger has sent, and forwards what is not for the bridge.
     fn forward_to_stub(&mut self) -> Result<(), End> {
-        while self.line.is_none() {
+        while self.line.is_none() && self.held.is_none() {
             let token = lock(&self.links).from_debugger.token();
             let Some((kind, raw, begun)) = token else { break };
             if self.take_token(&kind, begun)? {
@@ -273,12 +302,18 @@ impl Relay {
             if let Kind::Packet(body) = &kind
                 && body.checksum_ok
             {
+                if !begun && self.translate_request(&body.data, &raw)? {
+                    continue;
+                }
                 self.conversation.request(&body.data);
             }
             send(&mut *lock(&self.links).stub, &raw).map_err(stub_closed)?;
         }
+        let translates = self.translates();
         let mut links = lock(&self.links);
-        if self.line.is_none() && !line::may_be_own(links.from_debugger.pending()) {
+        let pending = links.from_debugger.pending();
+        let kept = line::may_be_own(pending) || translates && pending.starts_with(b"$");
+        if self.line.is_none() && self.held.is_none() && !kept {
             let rest = links.from_debugger.rest();
             send(&mut *links.stub, &rest).map_err(stub_closed)?;
         }
@@ -295,6 +330,8 @@ impl Relay {
                 self.send_unacknowledged()?;
             }
             Kind::Nak if own => self.send_unacknowledged()?,
+            // The target has stopped already.
+            Kind::Interrupt if own && self.steady => {}
             Kind::Interrupt if own => {
                 // The first one has been sent, and will be acknowledged.
                 let first = self.unacknowledged.pop_front();
@@ -323,32 +360,54 @@ impl Relay {
         Ok(())
     }
 
+    /// True where the stub owes no answer, so that the bridge may ask.
+    fn is_free(&self) -> bool {
+        self.conversation.is_idle() && self.unanswered == 0
+    }
+
     /// Answers a line: reads memory over the stub's link.
     fn answer_line(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<(), End> {
+        let text = self.lend(false, |remote| {
+            let mut text = Vec::new();
+            answer(line, remote, &mut text);
+            text
+        })?;
+        self.send_text(&text)
+    }
+
+    /// Lends the stub's link to the bridge's own client. `ahead`: reads are together on their way also where packets are
+    /// acknowledged.
+    fn lend<T>(&mut self, ahead: bool, work: impl FnOnce(&mut Remote) -> T) -> Result<T, End> {
         let Conversation { features, acks, .. } = &self.conversation;
         lock(&self.links).tally = Tally::default();
         let options = Options { timeout: self.stub.timeout, interrupt: self.stub.interrupt, ..Options::default() };
         let shared = Box::new(SharedLink::new(Arc::clone(&self.links)));
         let name = self.stub.endpoint.to_string();
-        let mut remote = Remote::new(Client::shared(shared, &name, options, features, *acks));
-        let mut text = Vec::new();
-        answer(line, &mut remote, &mut text);
-        drop(remote);
-        {
-            let mut links = lock(&self.links);
-            self.unanswered = links.tally.unanswered(*acks);
-            if self.unanswered == 0 {
-                let rest = links.from_stub.rest();
-                links.send_to_debugger(&rest).map_err(|_| End::Debugger)?;
-            }
+        let mut client = Client::shared(shared, &name, options, features, *acks);
+        // A stub on a serial line may lose what comes while it answers.
+        if ahead && !matches!(self.stub.endpoint, Endpoint::Serial { .. }) {
+            client.acknowledge_ahead();
         }
-        self.send_text(&text)
+        let mut remote = Remote::new(client);
+        let done = work(&mut remote);
+        drop(remote);
+        let mut links = lock(&self.links);
+        self.unanswered = links.tally.unanswered(*acks);
+        if self.unanswered == 0 && !ahead {
+            let rest = links.from_stub.rest();
+            links.send_to_debugger(&rest).map_err(|_| End::Debugger)?;
+        }
+        Ok(done)
     }
 
     /// Sends text as the answer to a line.
     fn send_text(&mut self, text: &[u8]) -> Result<(), End> {
-        self.unacknowledged = line::answer(text).into();
-        self.tries = 0;
+        self.send_own(line::answer(text).into(), false)
+    }
+
+    /// Sends packets of the bridge. `steady`: an interrupt does not cut them off.
+    fn send_own(&mut self, packets: VecDeque<Vec<u8>>, steady: bool) -> Result<(), End> {
+        (self.unacknowledged, self.steady, self.tries) = (packets, steady, 0);
         self.send_unacknowledged()
     }
 
@@ -369,7 +428,10 @@ impl Relay {
         }
         while let Some(frame) = self.unacknowledged.pop_front() {
             links.send_to_debugger(&frame).map_err(closed)?;
-            if !self.unacknowledged.is_empty() && links.receive_from_debugger().map_err(|_| End::Debugger)? {
+            if !self.steady
+                && !self.unacknowledged.is_empty()
+                && links.receive_from_debugger().map_err(|_| End::Debugger)?
+            {
                 self.unacknowledged = cut(&self.unacknowledged);
             }
         }
@@ -385,6 +447,11 @@ fn cut(left: &VecDeque<Vec<u8>>) -> VecDeque<Vec<u8>> {
         1 => left.clone(),
         _ => line::answer(b"\ntx-trace: the rest is not shown: the debugger has interrupted it\n").into(),
     }
+}
+
+/// True while packets about threads are translated.
+fn is_on(session: Option<&Session>) -> bool {
+    session.is_some_and(Session::is_on)
 }
 
 /// A token that the stub has sent to the debugger.

@@ -8,12 +8,12 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
 use super::options::{
-    Bridge, Control, Demo, Dump, Events, Explain, Follow, Gdb, Help, Last, List, Objects, Reports, Serve, Threads,
-    Unfiltered,
+    Bridge, Control, Demo, Dump, Events, Explain, Export, Follow, Gdb, Help, Last, List, Objects, Reports, Serve,
+    Threads, Timeline, Unfiltered,
 };
 use super::read::Ask;
 use super::request::{self, Request};
-use super::{bridge, control, demo, dump, events, explain, follow, gdb, help, serve, threads};
+use super::{bridge, control, demo, dump, events, explain, export, follow, gdb, help, serve, threads, timeline};
 use crate::analysis::Name;
 use crate::error::Error;
 use crate::output::Format;
@@ -164,6 +164,13 @@ pub static COMMANDS: &[Row] = &[
             explain::request(row, take(m)?)
         })
     },
+    Row {
+        formats: Formats::None,
+        refuses: PREVIOUS,
+        ..read("timeline", "Who ran when, drawn in the terminal", options::<Timeline>, |row, m| {
+            timeline::request(row, take(m)?)
+        })
+    },
     report("profile", "Who had the processor, and for how long", &[Name::Profile]),
     report("stats", "Context switches, preemptions, suspensions, interrupts", &[Name::Stats]),
     report("services", "How often each event was inserted, and by whom", &[Name::Services]),
@@ -207,6 +214,17 @@ pub static COMMANDS: &[Row] = &[
             Group::Debuggers,
             options::<Dump>,
             |_, m| dump::request(take(m)?),
+        )
+    },
+    Row {
+        words: &[FILES],
+        refuses: PREVIOUS,
+        ..other(
+            "export",
+            "A file for a viewer: -o FILE.pftrace, .json, .trx",
+            Group::Debuggers,
+            Export::command,
+            |_, m| export::request(take(m)?, m.get_many::<String>("to").into_iter().flatten()),
         )
     },
     Row {
@@ -267,7 +285,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 28] = [
+pub const MONITOR_OPTIONS: [&str; 29] = [
     // N, SEQ, or a time; not a file.
     "words",
     "count",
@@ -297,6 +315,7 @@ pub const MONITOR_OPTIONS: [&str; 28] = [
     "width",
     "columns",
     "wide",
+    "ascii",
 ];
 
 type ToRequest = fn(&Row, &ArgMatches) -> Result<Request, Error>;
@@ -573,7 +592,8 @@ mod tests {
             let command = row.command();
             let format = command.get_opts().find(|a| a.get_id() == "format");
             assert_eq!(format.is_some(), row.formats != Formats::None, "{}", row.name);
-            assert!(!row.monitor || format.is_some(), "{}", row.name);
+            // A picture has one form.
+            assert!(!row.monitor || format.is_some() || row.name == "timeline", "{}", row.name);
         }
         // Every id on the list is one that a command has.
         for id in MONITOR_OPTIONS {

@@ -4,6 +4,8 @@ mod page;
 
 use std::io::Write;
 
+pub use page::headline;
+
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
 use super::monitor::Program;
@@ -22,6 +24,7 @@ use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Target};
+use crate::timeline::Noted;
 use crate::trace::Issue;
 
 /// What `explain` is asked.
@@ -93,13 +96,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
             Err(error) => return Err(failed.unwrap_or(error)),
         },
     };
-    let events = loaded.as_ref().map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
-    let cpus = Cpus::read(target, kernel.as_ref())?;
-    let trust = trust(target, kernel.as_ref(), loaded.as_ref());
-    let (memory, symbols) = target.parts();
-    let look = Look::new(memory, symbols);
-    let case = Case { kernel: kernel.as_ref(), cpus: Some(&cpus), events: events.as_ref(), trust, look: &look };
-    let explanation = Explanation::of(&case);
+    let explanation = explanation(target, loaded.as_ref(), kernel.as_ref())?;
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
         (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
@@ -111,6 +108,41 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         (None, None) => Width::W4,
     };
     Ok(Found { explanation, loaded, word, issues })
+}
+
+/// Applies the rules to what was read.
+fn explanation(
+    target: &mut Target<'_>,
+    loaded: Option<&Loaded>,
+    kernel: Option<&Kernel>,
+) -> Result<Explanation, Error> {
+    let events = loaded.map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
+    let cpus = Cpus::read(target, kernel)?;
+    let trust = trust(target, kernel, loaded);
+    let (memory, symbols) = target.parts();
+    let look = Look::new(memory, symbols);
+    Ok(Explanation::of(&Case { kernel, cpus: Some(&cpus), events: events.as_ref(), trust, look: &look }))
+}
+
+/// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.
+pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanation, Error> {
+    let issues = loaded.trace.issues.clone();
+    let kernel = threads::beside(target, &mut loaded.trace)?;
+    loaded.trace.issues = issues;
+    explanation(target, Some(loaded), kernel.as_ref())
+}
+
+/// What a picture marks: the findings that are more than hints.
+pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
+    let mask = loaded.trace.about.word.max();
+    let sure = explanation.findings.iter().filter(|finding| finding.confidence > Confidence::Hint);
+    sure.map(|finding| Noted {
+        code: finding.code.name(),
+        claim: finding.claim.clone(),
+        events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
+        threads: finding.threads.iter().map(|thread| thread & mask).collect(),
+    })
+    .collect()
 }
 
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loaded>) -> Trust {

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, Command, ValueEnum};
 
 use super::events;
 use super::values::{self, Place, Rate};
 use crate::analysis::Name;
+use crate::bridge::Mode;
 use crate::catalogue::Names;
 use crate::explain::Confidence;
 use crate::format::Format as TraceFormat;
@@ -250,6 +251,21 @@ impl ValueEnum for Leave {
     }
 }
 
+impl ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Auto, Self::On, Self::Off]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Auto => PossibleValue::new("auto")
+                .help("Where the ELF has ThreadX's symbols, and the stub shows no threads of an RTOS"),
+            Self::On => PossibleValue::new("on").help("Where the ELF has ThreadX's symbols, which it must have"),
+            Self::Off => PossibleValue::new("off").help("Never: every byte is forwarded as it is"),
+        })
+    }
+}
+
 /// Which events.
 #[derive(Args, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Filters")]
@@ -419,6 +435,69 @@ pub struct Dump {
     pub range: Vec<Region>,
 }
 
+/// Options of the commands that make a picture of the events.
+#[derive(Args)]
+pub struct Picture {
+    /// FILEs
+    #[arg(value_name = "FILE", allow_negative_numbers = true)]
+    pub words: Vec<OsString>,
+    #[command(flatten)]
+    pub source: Source,
+    #[command(flatten)]
+    pub filters: Filters,
+    #[command(flatten)]
+    pub clock: Clock,
+}
+
+/// Options of `timeline`.
+#[derive(Args)]
+pub struct Timeline {
+    /// Draw with ASCII characters alone
+    #[arg(long)]
+    pub ascii: bool,
+    #[command(flatten)]
+    pub picture: Picture,
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// Options of `export`.
+#[derive(Args)]
+pub struct Export {
+    /// Write to this file: .pftrace or .perfetto-trace, .json, .html, .trx
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub picture: Picture,
+    /// Exit with 2 where something was lost
+    #[arg(long, help_heading = "Output")]
+    pub strict: bool,
+}
+
+impl Export {
+    /// Its options. `--to` names the format where the ending of the file does not, and is a filter as well.
+    pub fn command(command: Command) -> Command {
+        Self::augment_args(command).mut_arg("to", |arg| {
+            arg.action(ArgAction::Append)
+                .value_name("FORMAT|POSITION")
+                .help("perfetto, chrome, html, trx: the format, where the file's ending does not say it. Or up to this event, with it")
+        })
+    }
+}
+
+/// A format of `export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// For ui.perfetto.dev: tracks, flows and counters
+    Perfetto,
+    /// JSON for chrome://tracing, speedscope and Perfetto
+    Chrome,
+    /// One page that a browser opens, without a network: timeline, findings and reports
+    Html,
+    /// A ThreadX trace buffer of the events that the filters keep, for TraceX
+    Trx,
+}
+
 /// Options of `serve`.
 #[derive(Args)]
 pub struct Serve {
@@ -470,6 +549,12 @@ pub struct Bridge {
     /// End when the first debugger has gone
     #[arg(long)]
     pub once: bool,
+    /// Show ThreadX's threads to the debugger
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub threads: Mode,
+    /// Memory that may be read for them beside that of the program, both ends included (repeatable)
+    #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range)]
+    pub range: Vec<Region>,
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]

@@ -16,6 +16,7 @@ use crate::abi::Addr;
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
 use crate::kernel::{self, Detail, Kernel};
+use crate::output::picture::html;
 use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
@@ -64,6 +65,11 @@ impl Found {
         let mut kernel = self.kernel.clone();
         let named = kernel.as_mut().zip(self.stacks.as_ref()).map(|(kernel, stacks)| stacks.name(kernel, target));
         (kernel, named)
+    }
+
+    /// The lines of its head.
+    pub fn facts(&self) -> &[(&'static str, String)] {
+        &self.facts
     }
 
     /// Adds when the bytes are from.
@@ -159,15 +165,37 @@ impl Document<'_> {
             });
             return reports::stream(request, kernel, self.query, &view, format, options, sink);
         }
+        let is_page = format.reader() == Reader::Page;
+        let writer = report_writer(format, sink, options, trace.about.word, &names);
+        self.people(request, &view, &names, options, Pages { writer, notes: Notes::default(), is_page })
+    }
+
+    /// The same for the page of a timeline.
+    pub fn page(&self, request: &ReportRequest) -> Result<Vec<html::Document>, Error> {
+        let Loaded { trace, catalogue, .. } = self.loaded;
+        let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
+        let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
+        let view = View { trace, catalogue, names: &names, source: self.target.name() };
+        let mut documents = Vec::new();
+        let writer = Box::new(html::Tables::new(&mut documents, trace.about.word, &names));
+        let out = Pages { writer, notes: Notes::default(), is_page: true };
+        self.people(request, &view, &names, &TableOptions::default(), out)?;
+        Ok(documents)
+    }
+
+    fn people(
+        &self,
+        request: &ReportRequest,
+        view: &View<'_>,
+        names: &Names<'_>,
+        options: &TableOptions,
+        mut out: Pages<'_>,
+    ) -> Result<(), Error> {
+        let Loaded { trace, catalogue, .. } = self.loaded;
         let request = ReportRequest { last: EVENTS, ..request.clone() };
         let mut made = Made::of(trace, catalogue, self.query, &request)?;
-        let events = self.events(&made, &view, format, options)?;
-        let mut out = Pages {
-            writer: report_writer(format, sink, options, trace.about.word, &names),
-            notes: Notes::default(),
-            is_page: format.reader() == Reader::Page,
-        };
-        out.writer.begin(&view)?;
+        let events = self.events(&made, view, out.is_page, options)?;
+        out.writer.begin(view)?;
         out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
         out.part(Part::Facts(&self.facts()))?;
         let mut inversions = made.report(Name::Inversions, MOST);
@@ -177,7 +205,7 @@ impl Document<'_> {
         let verdict = Verdict {
             trace,
             kernel: self.kernel(),
-            names: &names,
+            names,
             made: &made,
             inversions: inversions.first(),
             stack: stack.first(),
@@ -189,7 +217,7 @@ impl Document<'_> {
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         let (kernel, named) = self.named();
-        self.threads(kernel.as_ref(), &made, &names, options, &mut out)?;
+        self.threads(kernel.as_ref(), &made, names, options, &mut out)?;
         if let (Some(kernel), Some(named)) = (&kernel, named) {
             let report = if out.is_page { named.report(kernel, Reader::Page) } else { Some(named.short(kernel)) };
             let report = report.filter(|report| !report.rows.is_empty());
@@ -215,19 +243,11 @@ impl Document<'_> {
     }
 
     /// The last events as a terminal shows them, and who runs now.
-    fn events(
-        &self,
-        made: &Made<'_>,
-        view: &View<'_>,
-        format: Format,
-        options: &TableOptions,
-    ) -> Result<String, Error> {
+    fn events(&self, made: &Made<'_>, view: &View<'_>, is_page: bool, options: &TableOptions) -> Result<String, Error> {
         let mut text = Vec::new();
         // A page has the events as a terminal shows them.
-        let options = match format.reader() {
-            Reader::Page => TableOptions { width: UNLIMITED, ..TableOptions::default() },
-            _ => options.clone(),
-        };
+        let options =
+            if is_page { TableOptions { width: UNLIMITED, ..TableOptions::default() } } else { options.clone() };
         let any = print::print_last(made, view, options.clone(), &mut Sink::over(&mut text))?;
         if !any {
             text.clear();

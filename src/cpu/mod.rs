@@ -32,7 +32,7 @@ pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
 pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};
-pub use stub::from_stub;
+pub use stub::{from_stub, to_stub};
 pub use table::{Group, Kind, Place, Register};
 
 use crate::abi::{Addr, Width};

@@ -19,12 +19,12 @@ pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
     xml
 }
 
-/// `qXfer:threads:read`.
+/// `qXfer:threads:read`. `process`: what precedes the number of a thread (`p1.`), or nothing.
 #[must_use]
-pub fn threads_xml(list: &ThreadList) -> String {
+pub fn threads_xml(list: &ThreadList, process: &str) -> String {
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<threads>\n");
     for thread in list.threads() {
-        xml.push_str(&format!("<thread id=\"{:x}\"", thread.id));
+        xml.push_str(&format!("<thread id=\"{process}{:x}\"", thread.id));
         if !thread.name.is_empty() {
             xml.push_str(&format!(" name=\"{}\"", escape(&thread.name)));
         }
@@ -32,6 +32,18 @@ pub fn threads_xml(list: &ThreadList) -> String {
     }
     xml.push_str("</threads>\n");
     xml
+}
+
+/// The part of a document that `OFFSET,LENGTH` of a `qXfer` packet asks for, at most `most` bytes of it.
+#[must_use]
+pub fn piece(document: &str, window: &str, most: usize) -> Vec<u8> {
+    let number = |text: &str| usize::from_str_radix(text, 16).ok();
+    let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
+        return b"E00".to_vec();
+    };
+    let rest = document.as_bytes().get(offset..).unwrap_or_default();
+    let part = rest.get(..len.min(most)).unwrap_or(rest);
+    [if part.len() < rest.len() { b"m" } else { b"l" }, part].concat()
 }
 
 /// `jThreadsInfo`, LLDB's list of threads: the first is the one that stopped.

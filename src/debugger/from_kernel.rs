@@ -54,19 +54,16 @@ impl Stopped {
     }
 }
 
-fn label(kernel: &Kernel, thread: Addr) -> Option<String> {
+pub(super) fn label(kernel: &Kernel, thread: Addr) -> Option<String> {
     kernel.thread(thread).map(KernelThread::label)
 }
 
 /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger unwinds through
 /// it.
-fn shown(thread: &KernelThread, kernel: &Kernel, cpus: &[Registers]) -> Thread {
+pub(super) fn shown(thread: &KernelThread, kernel: &Kernel, cpus: &[Registers]) -> Thread {
     let core = thread.core.filter(|_| thread.pthread.is_none());
-    let cpu = core.and_then(|core| match (kernel.cpus.len(), cpus) {
-        (1, [first, ..]) => Some(first),
-        (cores, cpus) if cpus.len() == cores => cpus.get(core),
-        _ => None,
-    });
+    let place = core.and_then(|core| cpu_of(core, kernel.cpus.len(), cpus.len()));
+    let cpu = place.and_then(|place| cpus.get(place));
     let saved = || {
         let mut registers = thread.position.registers.clone()?;
         if let [only] = cpus {
@@ -76,7 +73,17 @@ fn shown(thread: &KernelThread, kernel: &Kernel, cpus: &[Registers]) -> Thread {
     };
     let registers = cpu.cloned().or_else(saved);
     let extra = remarks(thread, kernel, cpu, registers.is_some());
-    Thread { id: thread.address, name: thread.name.clone().unwrap_or_default(), extra, registers }
+    Thread { id: thread.address, cpu: place, name: thread.name.clone().unwrap_or_default(), extra, registers }
+}
+
+/// The place of the CPU that runs a core's threads among those that stopped.
+pub(super) const fn cpu_of(core: usize, cores: usize, cpus: usize) -> Option<usize> {
+    match cores {
+        // Beside a kernel of one core there may be other CPUs.
+        1 if cpus > 0 => Some(0),
+        _ if cores == cpus && core < cpus => Some(core),
+        _ => None,
+    }
 }
 
 /// Where it is certain what a fault interrupted, a debugger begins there: the thread has the registers that it had before the
@@ -104,7 +111,12 @@ fn crashes(threads: &mut Vec<Thread>, kernel: &Kernel) -> Option<String> {
                 let extra = format!("in {within}, interrupted by {}", found.by);
                 threads.insert(
                     0,
-                    Thread { id: 0, name: "CPU".to_owned(), extra, registers: Some(place.registers.clone()) },
+                    Thread {
+                        name: "CPU".to_owned(),
+                        extra,
+                        registers: Some(place.registers.clone()),
+                        ..Thread::default()
+                    },
                 );
             }
         }
@@ -188,6 +200,7 @@ fn with_cpus(
         .into_iter()
         .map(|(index, registers)| Thread {
             id: 0,
+            cpu: Some(index),
             name: match registers.lwp() {
                 Some(lwp) => format!("LWP {lwp}"),
                 None if count == 1 => "CPU".to_owned(),
@@ -222,7 +235,7 @@ fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
 }
 
 /// True where a stack pointer may be this thread's: in its stack, or just below it.
-fn may_be_on(thread: &KernelThread, sp: Addr) -> bool {
+pub(super) fn may_be_on(thread: &KernelThread, sp: Addr) -> bool {
     let below = thread.stack.start.and_then(|start| start.checked_sub(sp)).is_some_and(|bytes| bytes <= OVERFLOW);
     thread.stacks == Stacks::Unknown || thread.stack.start.is_none() || below || thread.holds(sp)
 }

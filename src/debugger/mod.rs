@@ -3,8 +3,10 @@
 
 mod describe;
 mod from_kernel;
+mod live;
 mod thread_list;
 
-pub use describe::{memory_map_xml, threads_json, threads_xml};
+pub use describe::{memory_map_xml, piece, threads_json, threads_xml};
 pub use from_kernel::Stopped;
+pub use live::{runs_on, while_it_stops, without_kernel};
 pub use thread_list::{ListedThread, MAX_THREADS, Thread, ThreadList};

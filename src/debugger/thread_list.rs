@@ -16,9 +16,10 @@ const MAX_ID: u64 = i32::MAX as u64;
 /// One thread, as its source has it.
 #[derive(Debug, Clone, Default)]
 pub struct Thread {
-    /// Its number: its control block's address. Where that of one thread is 0, taken, or too large for GDB, numbers are
-    /// given.
+    /// Its control block's address, of which its number is made; 0 where a number is to be given.
     pub id: u64,
+    /// The CPU whose registers these are, by its place among those that stopped.
+    pub cpu: Option<usize>,
     /// Its name; hostile text.
     pub name: String,
     /// A remark in one line; hostile text.
@@ -28,10 +29,14 @@ pub struct Thread {
 }
 
 /// A thread in the list, its texts escaped.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ListedThread {
     /// Its number.
     pub id: usize,
+    /// Its control block's address; 0 for none.
+    pub address: u64,
+    /// The CPU whose registers these are.
+    pub cpu: Option<usize>,
     /// Its name, escaped.
     pub name: String,
     /// A remark, escaped.
@@ -40,6 +45,12 @@ pub struct ListedThread {
 }
 
 impl ListedThread {
+    /// Its registers, as far as they are known.
+    #[must_use]
+    pub const fn registers(&self) -> Option<&Registers> {
+        self.registers.as_ref()
+    }
+
     fn has_pc(&self) -> bool {
         self.registers.as_ref().is_some_and(|r| r.pc().is_some())
     }
@@ -53,7 +64,7 @@ impl ListedThread {
 const NO_PC: &str = "its position is not known: pc 0 is given, as GDB attaches to nothing without one";
 
 /// All that debuggers ask about threads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ThreadList {
     architecture: Option<Architecture>,
     endian: Endian,
@@ -70,7 +81,14 @@ impl ThreadList {
     pub fn new(architecture: Option<Architecture>, endian: Endian, threads: Vec<Thread>) -> Self {
         let mut threads = numbered(threads, architecture);
         if threads.is_empty() {
-            threads.push(ListedThread { id: 1, name: String::new(), extra: String::new(), registers: None });
+            threads.push(ListedThread {
+                id: 1,
+                address: 0,
+                cpu: None,
+                name: String::new(),
+                extra: String::new(),
+                registers: None,
+            });
         }
         if let (Some(architecture), false, Some(first)) =
             (architecture, threads.iter().any(ListedThread::has_pc), threads.first_mut())
@@ -82,6 +100,14 @@ impl ThreadList {
         let described = architecture.map_or_else(Vec::new, |a| described(a, &threads));
         let list = Self { architecture, endian, threads, described, selected: Cell::new(1) };
         list.begin();
+        list
+    }
+
+    /// The same with another number for what a CPU runs.
+    #[must_use]
+    pub fn renumbered(&self, cpu: usize, id: usize) -> Self {
+        let mut list = self.clone();
+        list.threads.iter_mut().filter(|thread| thread.cpu == Some(cpu)).for_each(|thread| thread.id = id);
         list
     }
 
@@ -175,16 +201,18 @@ impl ThreadList {
     }
 }
 
-/// Threads with their numbers and registers: those of another processor have no place in what is described.
+/// Threads with their numbers and registers: those of another processor have no place in what is described. A thread's number
+/// is the lower 31 bits of its control block's address, so that it is the same at every stop; a number is given where these
+/// are 0 or another thread has them.
 fn numbered(threads: Vec<Thread>, architecture: Option<Architecture>) -> Vec<ListedThread> {
-    let own = threads.iter().all(|t| t.id <= MAX_ID);
     let (mut listed, mut taken, mut free) = (Vec::new(), HashSet::new(), 1usize..);
     for thread in threads.into_iter().take(MAX_THREADS) {
-        let id = usize::try_from(thread.id).ok().filter(|id| own && *id != 0 && !taken.contains(id));
+        let id = usize::try_from(thread.id & MAX_ID).ok().filter(|id| *id != 0 && !taken.contains(id));
         let Some(id) = id.or_else(|| free.find(|number| !taken.contains(number))) else { break };
         taken.insert(id);
         let registers = thread.registers.filter(|r| Some(r.architecture()) == architecture);
-        listed.push(ListedThread { id, name: text(&thread.name), extra: text(&thread.extra), registers });
+        let (name, extra) = (text(&thread.name), text(&thread.extra));
+        listed.push(ListedThread { id, address: thread.id, cpu: thread.cpu, name, extra, registers });
     }
     listed
 }

@@ -24,6 +24,7 @@ mod registry;
 mod report;
 mod resolve;
 mod roots;
+mod running;
 mod stack;
 mod thread;
 mod walk;

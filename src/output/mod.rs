@@ -14,6 +14,7 @@ mod line;
 mod listing;
 mod markdown;
 mod outcome;
+pub mod picture;
 mod report;
 mod report_table;
 mod row;

@@ -28,6 +28,8 @@ pub(super) struct Arg<'a> {
     pub word: usize,
     /// Full name of the field.
     pub name: &'a str,
+    /// Its short name, as a table has it.
+    pub label: &'a str,
     /// How to read it.
     pub kind: ArgKind,
     /// The word as it is stored.
@@ -272,17 +274,17 @@ impl Rows {
         for (word, stored) in words.iter().enumerate() {
             let field = def.and_then(|def| Some((Word::at(view, def, word, words, true)?, def.field(word)?)));
             text.clear();
-            let (name, kind, value) = if let Some((of, field)) = field {
+            let (name, short, kind, value) = if let Some((of, field)) = field {
                 self.say(view, event, of, field, &mut text);
-                (&field.name, field.kind, of.value)
+                (&field.name, &field.label, field.kind, of.value)
             } else if raw.has(word, *stored) {
                 let kind = self.say_raw(view, word, *stored, &mut label, &mut text);
-                (&label, kind, *stored)
+                (&label, &label, kind, *stored)
             } else {
                 continue;
             };
             let (doubtful, is_described) = (is_doubtful(event, word), field.is_some());
-            each(&Arg { word, name, kind, value, text: &text, doubtful, is_described });
+            each(&Arg { word, name, label: short, kind, value, text: &text, doubtful, is_described });
         }
         (self.text, self.label) = (text, label);
     }

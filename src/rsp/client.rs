@@ -30,8 +30,10 @@ mod reply;
 mod run;
 mod stats;
 mod stub;
+mod threads;
 mod write;
 
+pub use description::Described;
 pub use leave::{After, Before, LeaveOutcome};
 pub use query::{MapKind, MapRegion, Offsets};
 pub use read::ReadFailure;

@@ -12,7 +12,7 @@ use gdbstub::conn::{Connection, ConnectionExt};
 use super::action::{self, Which};
 use super::wire::Wire;
 use crate::abi::Endian;
-use crate::debugger::{ThreadList, threads_json, threads_xml};
+use crate::debugger::{ThreadList, piece, threads_json, threads_xml};
 use crate::mem::Region;
 use crate::output::escape;
 use crate::rsp::packet::{checksum, encode, to_hex};
@@ -247,7 +247,8 @@ impl<'a> Link<'a> {
         Some(match command {
             "qSupported" => self.features().into_bytes(),
             "qXfer" if rest.starts_with("threads:read:") => {
-                piece(&threads_xml(&self.threads), rest.strip_prefix("threads:read::")?)
+                // Escapes may double it.
+                piece(&threads_xml(&self.threads, ""), rest.strip_prefix("threads:read::")?, PACKET / 2)
             }
             "qOffsets" if self.offset != 0 => {
                 let offset = format!("{:x}", self.offset);
@@ -354,21 +355,6 @@ fn slow() -> io::Error {
 
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-/// The part of a document that `OFFSET,LENGTH` asks for.
-fn piece(document: &str, window: &str) -> Vec<u8> {
-    let number = |text: &str| usize::from_str_radix(text, 16).ok();
-    let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
-        return b"E00".to_vec();
-    };
-    // Escapes may double it.
-    let len = len.min(PACKET / 2);
-    let rest = document.as_bytes().get(offset..).unwrap_or_default();
-    let part = rest.get(..len).unwrap_or(rest);
-    let mut out = vec![if part.len() < rest.len() { b'm' } else { b'l' }];
-    out.extend(part);
-    out
 }
 
 impl Connection for Link<'_> {

@@ -12,6 +12,7 @@ mod identity;
 mod inputs;
 mod interrupted;
 mod live;
+mod live_kernel;
 mod offset;
 mod open;
 mod placing;

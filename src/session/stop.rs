@@ -307,7 +307,7 @@ fn is_m_profile(core: &Core) -> bool {
 }
 
 /// The name of the variable that a control block is.
-fn variable(symbols: &dyn crate::sym::Symbols, address: Addr) -> Option<String> {
+pub(super) fn variable(symbols: &dyn crate::sym::Symbols, address: Addr) -> Option<String> {
     let symbol = symbols.variable(address)?;
     Some(match address.checked_sub(symbol.address)? {
         0 => format!("&{}", symbol.name),

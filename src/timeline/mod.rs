@@ -17,7 +17,7 @@ use std::io;
 use crate::abi::Addr;
 pub use crate::analysis::tracker::{Ending, WaitOption};
 use crate::catalogue::Catalogue;
-use crate::trace::{DefId, Event, Trace};
+use crate::trace::{Counts, DefId, Event, Trace};
 pub use tracks::Plan;
 
 /// Dense number of a track in [`Scene::tracks`], which is also its place on the screen: 0 is the top.
@@ -277,7 +277,7 @@ pub struct Scene<'a> {
     pub tracks: &'a [Track],
     /// The counters, by address.
     pub counters: &'a [Counter],
-    /// Inversions, circles of threads and findings, by their start.
+    /// Circles of threads and findings by their start, then inversions by theirs.
     pub marks: &'a [Mark],
     /// Ticks of the first event of the window, and of the last. Nothing lies outside.
     pub window: (i64, i64),
@@ -304,7 +304,8 @@ impl Scene<'_> {
     /// ticks, and says so.
     #[must_use]
     pub fn hz(&self) -> Option<f64> {
-        self.trace.clock.hz.filter(|hz| *hz > 0.0)
+        let clock = &self.trace.clock;
+        clock.hz.filter(|hz| *hz > 0.0 && matches!(clock.counts, Counts::Time | Counts::AwakeTime))
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) struct Player<'p, 's> {
     flows: u64,
     /// Those of the event that is looked at.
     begun: Vec<FlowId>,
+    /// Slices that come behind its instant.
+    late: Vec<Slice>,
     written: io::Result<()>,
 }
 
@@ -84,6 +86,7 @@ impl<'p, 's> Player<'p, 's> {
             levelled: vec![false; scene.counters.len()],
             flows: 0,
             begun: Vec::new(),
+            late: Vec::new(),
             written: Ok(()),
         }
     }
@@ -95,6 +98,7 @@ impl<'p, 's> Player<'p, 's> {
 
     /// Ends what is open: it goes on.
     pub fn finish(mut self) -> io::Result<()> {
+        self.begun.clear();
         self.cut(self.end);
         self.written
     }
@@ -158,8 +162,22 @@ impl<'p, 's> Player<'p, 's> {
             flow: open.flow.filter(|_| from >= first),
             woken: woken.filter(|_| to <= last),
         };
+        // A flow begins before it ends, also where it takes no time.
+        if !self.late.is_empty() || slice.flow.is_some_and(|flow| self.begun.contains(&flow)) {
+            self.late.push(slice);
+            return;
+        }
         let written = self.sink.slice(self.scene, &slice);
         self.put(written);
+    }
+
+    /// Hands on the slices that wait for the instant of the event.
+    fn put_late(&mut self) {
+        for slice in std::mem::take(&mut self.late) {
+            if self.written.is_ok() {
+                self.written = self.sink.slice(self.scene, &slice);
+            }
+        }
     }
 
     /// Ends the slice of a track.
@@ -419,11 +437,13 @@ impl Consumer for Player<'_, '_> {
             core.frames.truncate(open);
         }
         self.point(event, system);
+        self.put_late();
         self.last = event.ticks;
         self.end = self.end.max(event.ticks);
     }
 
     fn gap(&mut self) {
+        self.begun.clear();
         self.cut(self.last);
         self.forget_levels();
         self.is_behind_gap = true;

@@ -189,7 +189,7 @@ impl<'a> Plan<'a> {
         let (from, to) = plan.window;
         plan.marks.retain(|mark| mark.to >= from && mark.from <= to);
         plan.marks.iter_mut().for_each(|mark| (mark.from, mark.to) = (mark.from.max(from), mark.to.min(to)));
-        plan.marks.sort_by_key(|mark| mark.from);
+        plan.marks.sort_by_key(|mark| (matches!(mark.what, Pointed::Inversion { .. }), mark.from));
         Ok(plan)
     }
 

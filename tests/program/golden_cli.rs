@@ -199,7 +199,8 @@ const TABLES: [&str; 22] = [
 ];
 
 /// Commands whose goldens are elsewhere, or that print no tables.
-const NO_TABLES: [&str; 10] = ["last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help"];
+const NO_TABLES: [&str; 12] =
+    ["last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help", "timeline", "export"];
 
 #[test]
 fn every_table_at_every_width() {

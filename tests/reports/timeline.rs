@@ -260,3 +260,15 @@ fn nothing_is_drawn_across_lost_events() {
         assert!(seen.levels.iter().any(|l| l.value.is_none()));
     });
 }
+
+/// What is open behind a last event that wakes a thread was not shown: it waited for an event that never came.
+#[test]
+fn what_is_open_behind_a_wake_at_the_end_is_shown() {
+    let loaded = load(&["cm3.elf", "cm3.core"]);
+    // Event 250 makes the watchdog ready.
+    let filters = Filters { to: Some(Position::Seq(250)), ..Filters::default() };
+    play(&loaded, &filters, &[], |scene, seen| {
+        let open = seen.slices.iter().filter(|s| !s.is_over && s.to == scene.window.1);
+        assert!(open.count() > 5, "{:?}", seen.slices);
+    });
+}

@@ -13,6 +13,8 @@
     reason = "tests say what they expect by failing"
 )]
 
+#[cfg(feature = "cli")]
+pub mod browser;
 pub mod builder;
 pub mod children;
 #[cfg(feature = "cli")]

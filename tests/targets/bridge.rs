@@ -14,5 +14,6 @@
 
 mod debuggers;
 mod sockets;
+mod threads;
 
 use crate::support::tools;

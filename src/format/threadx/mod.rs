@@ -26,6 +26,7 @@ mod search;
 mod steps;
 pub mod symbols;
 mod usbx;
+pub mod write;
 
 pub use capture::Place;
 

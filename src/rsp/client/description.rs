@@ -10,10 +10,21 @@ const MAX_DOCUMENTS: usize = 32;
 /// The most registers that are taken from it.
 const MAX_REGISTERS: usize = 4096;
 
+/// A register, as a stub describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Its name; hostile text.
+    pub name: String,
+    /// The number by which it is asked for.
+    pub number: u32,
+    /// Its size; 0 where none is given.
+    pub bits: u32,
+}
+
 /// What was read of a description so far.
 #[derive(Default)]
 struct Found {
-    registers: Vec<(String, u32)>,
+    registers: Vec<Described>,
     /// The number of a register that gives none: the one after that before it.
     next: Option<u32>,
     documents: usize,
@@ -24,7 +35,7 @@ struct Found {
 /// The elements of a document, in its order.
 #[derive(Debug, PartialEq, Eq)]
 enum Element<'a> {
-    Register { name: &'a str, number: Option<u32> },
+    Register { name: &'a str, number: Option<u32>, bits: u32 },
     Include(&'a str),
 }
 
@@ -34,6 +45,14 @@ impl Client {
     /// # Errors
     /// Of the link only.
     pub fn described_registers(&mut self) -> Result<Vec<(String, u32)>, RspError> {
+        Ok(self.description()?.into_iter().map(|register| (register.name, register.number)).collect())
+    }
+
+    /// The same, with their sizes.
+    ///
+    /// # Errors
+    /// Of the link only.
+    pub fn description(&mut self) -> Result<Vec<Described>, RspError> {
         let mut found = Found { next: Some(0), ..Found::default() };
         self.describe("target.xml", &mut found)?;
         Ok(found.registers)
@@ -52,11 +71,11 @@ impl Client {
         for element in elements(&xml) {
             match element {
                 Element::Include(document) => self.describe(document, found)?,
-                Element::Register { name, number } => {
+                Element::Register { name, number, bits } => {
                     let number = number.or(found.next);
                     found.next = number.and_then(|number| number.checked_add(1));
                     if found.registers.len() < MAX_REGISTERS {
-                        found.registers.extend(number.map(|number| (name.to_owned(), number)));
+                        found.registers.extend(number.map(|number| Described { name: name.to_owned(), number, bits }));
                     }
                 }
             }
@@ -96,7 +115,8 @@ fn elements(xml: &str) -> impl Iterator<Item = Element<'_>> {
         match kind {
             "reg" => {
                 let number = attribute(inside, "regnum").and_then(|n| n.parse().ok());
-                Some(Element::Register { name: attribute(inside, "name")?, number })
+                let bits = attribute(inside, "bitsize").and_then(|n| n.parse().ok()).unwrap_or(0);
+                Some(Element::Register { name: attribute(inside, "name")?, number, bits })
             }
             // A document's name goes into a request.
             "xi:include" => attribute(inside, "href").filter(|name| is_name(name)).map(Element::Include),
@@ -123,8 +143,8 @@ mod tests {
             found,
             [
                 Element::Include("core.xml"),
-                Element::Register { name: "psp", number: Some(18) },
-                Element::Register { name: "primask", number: None },
+                Element::Register { name: "psp", number: Some(18), bits: 32 },
+                Element::Register { name: "primask", number: None, bits: 0 },
             ]
         );
     }

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use super::tools::*;
 
 /// A bridge that ends with the test.
-struct Running {
+pub struct Running {
     child: Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl Drop for Running {
@@ -18,22 +18,31 @@ impl Drop for Running {
     }
 }
 
-/// Starts a bridge on a free port, which it tells.
+/// Starts a bridge on a free port, which it prints. It forwards every byte as it is.
 fn bridge(to: u16, elf: &str) -> Running {
+    bridge_with(to, elf, &["--threads", "off"])
+}
+
+/// The same with these options.
+pub fn bridge_with(to: u16, elf: &str, options: &[&str]) -> Running {
     let mut command = Command::new(binary());
-    command.args(["bridge", "--listen", ":0", "--remote", &format!(":{to}"), "--elf", elf]);
+    command.args(["bridge", "--listen", ":0", "--remote", &format!(":{to}"), "--elf", elf]).args(options);
     command.env_remove("TX_TRACE_REMOTE").env_remove("TX_TRACE_ELF");
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     talk.read_line(&mut line).unwrap();
+    while line.contains("not shown to the debugger") {
+        line.clear();
+        talk.read_line(&mut line).unwrap();
+    }
     let port = line.trim().rsplit(':').next().and_then(|p| p.parse().ok()).unwrap_or_else(|| panic!("{line}"));
     // Its talk is read to its end, so that it never waits for a reader.
     std::thread::spawn(move || std::io::copy(&mut talk, &mut std::io::sink()));
     Running { child, port }
 }
 
-fn plain(program: &str, files: &[&str], port: u16, commands: &[&str]) -> Done {
+pub fn plain(program: &str, files: &[&str], port: u16, commands: &[&str]) -> Done {
     let mut command = gdb(program);
     let first = ["set confirm off", "set width 0", "set tcp connect-timeout 20", &connect(port)];
     command.arg("-batch");
@@ -104,7 +113,7 @@ fn gdb_and_qemu_do_not_notice() {
 }
 
 /// Waits until somebody listens there, without a connection that the listener would notice.
-fn wait_for_port(port: u16) {
+pub fn wait_for_port(port: u16) {
     let wanted = format!(":{port:04X}");
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {

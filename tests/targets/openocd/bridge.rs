@@ -7,10 +7,25 @@ use super::machine::{Running, Scratch};
 use super::tools::{Done, gdb};
 use super::*;
 
-/// A bridge to this GDB port, and its own port.
+/// A bridge to this GDB port that forwards every byte, and its own port.
 fn bridge(to: u16, elf: &str) -> (Running, u16) {
+    bridge_with(to, elf, "off")
+}
+
+/// The same, which shows threads or not.
+fn bridge_with(to: u16, elf: &str, threads: &str) -> (Running, u16) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
-    command.args(["bridge", "--listen", ":0", "--remote", &format!("127.0.0.1:{to}"), "--elf", elf]);
+    command.args([
+        "bridge",
+        "--listen",
+        ":0",
+        "--remote",
+        &format!("127.0.0.1:{to}"),
+        "--elf",
+        elf,
+        "--threads",
+        threads,
+    ]);
     command.env_remove("TX_TRACE_REMOTE").env_remove("TX_TRACE_ELF");
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

@@ -71,8 +71,14 @@ fn two() -> Vec<Thread> {
         assert!(known.set(name, value));
     }
     vec![
-        Thread { id: 0x2000_0010, name: "runs <&\"'>".into(), extra: "running".into(), registers: None },
-        Thread { id: 0x2000_0020, name: "waits\x1b[31m".into(), extra: "on #$}*".into(), registers: Some(known) },
+        Thread { id: 0x2000_0010, name: "runs <&\"'>".into(), extra: "running".into(), ..Thread::default() },
+        Thread {
+            id: 0x2000_0020,
+            name: "waits\x1b[31m".into(),
+            extra: "on #$}*".into(),
+            registers: Some(known),
+            cpu: None,
+        },
     ]
 }
 

@@ -1,0 +1,176 @@
+//! `timeline`: who ran when, drawn in the terminal.
+
+use std::io::Write;
+
+use super::commands::Row;
+use super::diagnostics::Diagnostics;
+use super::monitor::Program;
+use super::names::SymbolNames;
+use super::progress::Progress;
+use super::read::Ask;
+use super::request::{self, Clock, Output, Request, Task};
+use super::sink::Sink;
+use super::{Outcome, explain, live, options, print};
+use crate::catalogue::Names;
+use crate::error::Error;
+use crate::explain::Explanation;
+use crate::format::Extent;
+use crate::output::picture::terminal::{Drawing, Terminal};
+use crate::output::{Format, UNLIMITED, View};
+use crate::query::{Filters, Position, Query};
+use crate::session::{Inputs, Loaded, Target};
+use crate::timeline::{Noted, Plan};
+
+/// Columns where nothing limits them.
+const WIDE: usize = 120;
+/// So many of the newest events are drawn, where no range was typed.
+const SHOWN: u64 = 100;
+/// So many are read for that: what threads wait for began with an earlier one.
+const READ: u64 = 4096;
+
+/// Which trace a picture is of.
+pub struct Subject {
+    /// Where the bytes come from.
+    pub inputs: Inputs,
+    /// Which events.
+    pub filters: Filters,
+    /// What stamps mean.
+    pub clock: Clock,
+    /// Whose names.
+    pub names: Names,
+}
+
+impl Subject {
+    /// Of what was typed.
+    pub fn of(name: &str, typed: options::Picture) -> Result<Self, Error> {
+        let options::Picture { words, source, filters, mut clock } = typed;
+        if source.previous {
+            return Err(request::previous_refused());
+        }
+        let files = request::take_words(name, &mut Ask::Info, false, words)?;
+        let names = clock.netx;
+        let inputs = request::with_names(request::inputs(source, files)?, &mut clock);
+        Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
+    }
+
+    /// Reads the trace, and what `explain` finds in it; nothing of a live target, which is not kept halted for it.
+    pub fn read(&self, target: &mut Target<'_>, extent: Extent) -> Result<(Loaded, Option<Explanation>), Error> {
+        target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
+        let options = self.clock.options(target)?;
+        let mut loaded = target.load(extent, self.names, &options)?;
+        let found = if target.is_live() { None } else { Some(explain::of_trace(target, &mut loaded)?) };
+        Ok((loaded, found))
+    }
+
+    /// True where a range of events was typed.
+    fn has_range(&self) -> bool {
+        let Filters { from, to, around, .. } = &self.filters;
+        from.is_some() || to.is_some() || !around.is_empty()
+    }
+}
+
+/// What `timeline` is asked.
+struct TimelineTask {
+    subject: Subject,
+    ascii: bool,
+}
+
+/// Of what was typed.
+pub fn request(_: &Row, typed: options::Timeline) -> Result<Request, Error> {
+    let options::Timeline { ascii, picture, printing } = typed;
+    let subject = Subject::of("timeline", picture)?;
+    Ok(Request::new(TimelineTask { subject, ascii }, Output::new(Format::default(), printing)))
+}
+
+impl Task for TimelineTask {
+    fn inputs(&self) -> Option<&Inputs> {
+        Some(&self.subject.inputs)
+    }
+
+    fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+        let inputs = std::mem::take(&mut self.subject.inputs);
+        let read = |target: &mut Target<'static>| self.read(target);
+        live::run(inputs, diagnostics, read, |found, target, client| {
+            self.print(&found, target, output, Sink::open(output, client)?, diagnostics)
+        })
+    }
+
+    fn answer(
+        mut self: Box<Self>,
+        program: &Program,
+        mut target: Target<'_>,
+        output: &Output,
+        out: &mut dyn Write,
+        diagnostics: &Diagnostics,
+    ) -> Result<Outcome, Error> {
+        self.subject.clock.or(&program.clock);
+        if self.subject.names == Names::default() {
+            self.subject.names = program.names;
+        }
+        let found = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let found = found.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
+        self.print(&found, &target, output, Sink::over(out), diagnostics)
+    }
+}
+
+impl TimelineTask {
+    fn read(&self, target: &mut Target<'_>) -> Result<(Loaded, Vec<Noted>), Error> {
+        let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
+        let (loaded, found) = self.subject.read(target, extent)?;
+        let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
+        Ok((loaded, noted))
+    }
+
+    fn print(
+        &self,
+        (loaded, noted): &(Loaded, Vec<Noted>),
+        target: &Target<'_>,
+        output: &Output,
+        mut sink: Sink<'_>,
+        diagnostics: &Diagnostics,
+    ) -> Result<Outcome, Error> {
+        let Loaded { trace, catalogue, .. } = loaded;
+        let names = SymbolNames::new(target, trace);
+        let view = View { trace, catalogue, names: &names, source: target.name() };
+        let compile =
+            |filters: &Filters| Query::compile_with(filters, trace, catalogue, &|name| names.address_of(name));
+        let mut progress = Progress::new("timeline", trace.len().saturating_mul(2));
+        let all = compile(&self.subject.filters)?;
+        all.notes().iter().for_each(|note| diagnostics.say(note));
+        let whole = Plan::of(trace, catalogue, &all, noted, &mut |done| progress.at(done))?;
+        let newest = (!self.subject.has_range()).then(|| first_shown(&whole)).flatten();
+        let filters =
+            Filters { from: newest.map(Position::Seq).or(self.subject.filters.from), ..self.subject.filters.clone() };
+        let query = compile(&filters)?;
+        let plan = if newest.is_some() { Plan::of(trace, catalogue, &query, noted, &mut |_| {})? } else { whole };
+        let is_found = plan.scene().events.is_some();
+        if is_found {
+            let options = sink.table_options(output);
+            let width = if options.width == UNLIMITED { WIDE } else { options.width };
+            let drawing = Drawing { width, ascii: self.ascii, styles: options.styles, back: !self.subject.has_range() };
+            let done = trace.len();
+            plan.play(&mut Terminal::new(&mut sink, view, drawing), &mut |n| progress.at(done.saturating_add(n)))?;
+        } else {
+            diagnostics.failed(if trace.is_empty() {
+                "the trace holds no event"
+            } else {
+                "no event lies in this range"
+            });
+        }
+        drop(progress);
+        sink.finish()?;
+        diagnostics.issues_of_result(&trace.issues);
+        let outcome = if is_found { Outcome::Done } else { Outcome::NotFound };
+        Ok(print::outcome(outcome, &trace.issues, output))
+    }
+}
+
+/// The first event that is drawn where no range was typed: the newest events, and the beginning of what goes on at the end.
+fn first_shown(plan: &Plan<'_>) -> Option<u64> {
+    let scene = plan.scene();
+    let (first, last) = scene.events?;
+    let open = scene.marks.iter().filter(|m| m.to_seq.is_none() && m.from < m.to).filter_map(|m| m.seq).min();
+    let newest = last.saturating_sub(SHOWN);
+    let from = open.map_or(newest, |seq| seq.saturating_sub(SHOWN / 4).min(newest));
+    Some(from.max(first))
+}

@@ -1,0 +1,336 @@
+//! `timeline` and `export`: goldens of what is drawn, and files loaded by the programs that they are for. Perfetto's own
+//! trace processor answers SQL on them (`TX_TRACE_TEST_PERFETTO`, which `scripts/test` sets).
+
+#![cfg(feature = "cli")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::builder::{Buffer, Entry, Registered};
+use crate::support::golden::{check, run, stdout};
+use crate::support::tools::Scratch;
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|l| (*l).to_owned()).collect()
+}
+
+#[test]
+fn timelines_at_every_width() {
+    let mut all = Vec::new();
+    for source in ["cm3.elf cm3.core", "failure.elf failure-healthy.core.gz"] {
+        all.extend(["--width 80", "--width 120", "--width 200", ""].map(|width| format!("timeline {width} {source}")));
+    }
+    for source in ["failure.elf failure-inversion.core.gz", "failure.elf failure-deadlock.core.gz", "smp.elf smp.core"]
+    {
+        all.push(format!("timeline --width 80 {source}"));
+    }
+    check("timeline_widths", &all);
+}
+
+#[test]
+fn timelines_of_parts_and_of_other_systems() {
+    check(
+        "timeline_parts",
+        &lines(&[
+            "timeline --ascii --width 80 cm3.elf cm3.core",
+            "timeline --around 110 --width 80 cm3.elf cm3.core",
+            "timeline --from 100 --to 140 --hz 25M --width 80 cm3.elf cm3.core",
+            "timeline --from -10 --width 80 cm3.elf cm3.core",
+            "timeline --width 80 qnx.kev",
+            "timeline --width 80 qnx-ring.bin",
+            "timeline --width 80 host-ulong64.trx",
+            "timeline --width 80 cm3.elf cm3-never.ram.bin",
+            "timeline --from 9999 cm3.trx",
+            "timeline --previous cm3.trx",
+        ]),
+    );
+}
+
+#[test]
+fn exports_that_are_refused() {
+    check(
+        "export_refused",
+        &lines(&[
+            "export cm3.trx",
+            "export -o x.foo cm3.trx",
+            "export -o x.trx qnx.kev",
+            "export -o x.trx host-ulong64.trx",
+            "export -o x.json --to nonsense cm3.trx",
+            "export -o x.json --to chrome --to trx cm3.trx",
+            "export -o x.json --from 9999 cm3.trx",
+            "export -o cm3.trx --to trx cm3.trx",
+        ]),
+    );
+}
+
+/// Where the trace processor is; says what is missing.
+fn trace_processor() -> Option<PathBuf> {
+    let is_node = Command::new("node").arg("--version").output().is_ok_and(|out| out.status.success());
+    let place = std::env::var_os("TX_TRACE_TEST_PERFETTO").map(PathBuf::from).filter(|place| place.is_dir());
+    if !is_node || place.is_none() {
+        println!("SKIPPED: no Perfetto trace processor: node and TX_TRACE_TEST_PERFETTO");
+        eprintln!("SKIPPED: no Perfetto trace processor: node and TX_TRACE_TEST_PERFETTO");
+    }
+    place.filter(|_| is_node)
+}
+
+/// The rows of each query.
+fn ask(place: &PathBuf, file: &str, queries: &[&str]) -> Vec<Vec<Value>> {
+    let script = format!("{}/tests/support/trace_processor.mjs", env!("CARGO_MANIFEST_DIR"));
+    let out = Command::new("node").arg(script).arg(place).arg(file).args(queries).output().unwrap();
+    assert!(out.status.success(), "{file}: {}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const ERRORS: &str = "select name, value from stats where value > 0 and (severity = 'error' or name like '%flow%')";
+/// The name of a slice's track: of a thread in Chrome's format, of a track in Perfetto's.
+const SLICES: &str = "select coalesce(th.name, t.name) as track, s.category as category, count(*) as n, sum(dur) as dur \
+    from slice s left join track t on s.track_id = t.id left join thread_track tt on tt.id = s.track_id \
+    left join thread th using (utid) group by 1, 2";
+const FLOWS: &str = "select count(*) as n from flow";
+const COUNTERS: &str = "select t.name as name, max(value) as most, count(*) as n from counter c \
+    join counter_track t on c.track_id = t.id group by 1";
+const WAITED: &str = "select sum(extract_arg(arg_set_id, 'debug.waited_ticks')) as ticks, count(*) as n from slice \
+    where extract_arg(arg_set_id, 'debug.waited_ticks') is not null";
+
+fn report(line: &str) -> Vec<Value> {
+    let text = stdout(&format!("{line} --format json"));
+    let json = text.lines().filter(|line| line.starts_with('{'));
+    json.map(|l| serde_json::from_str(l).unwrap()).filter(|v: &Value| v["type"] == "row").collect()
+}
+
+/// Ticks by who, as `profile` has them.
+fn profile(source: &str) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    for row in report(&format!("profile {source}")).iter().filter(|row| row["report"] == "profile") {
+        let name = match row["kind"].as_str().unwrap() {
+            "isr" => "interrupts".to_owned(),
+            "thread" => {
+                let who = &row["who"];
+                tx_trace::escape(who["name"].as_str().or_else(|| who["address"].as_str()).unwrap())
+            }
+            kind => kind.to_owned(),
+        };
+        *all.entry(name).or_insert(0) += row["ticks"].as_i64().unwrap();
+    }
+    all.retain(|_, ticks| *ticks > 0);
+    all
+}
+
+/// Captures with their name on the command line.
+const LOADED: [&str; 6] = [
+    "cm3.elf cm3.core",
+    "smp.elf smp.core",
+    "failure.elf failure-deadlock.core.gz",
+    "be.elf be.core",
+    "host-ulong64.trx",
+    "qnx-ring.bin",
+];
+
+#[test]
+fn perfetto_and_chrome_files_hold_the_numbers_of_the_reports() {
+    let Some(place) = trace_processor() else { return };
+    let scratch = Scratch::new();
+    for source in LOADED {
+        for ending in ["pftrace", "json"] {
+            let file = scratch.path(&format!("x.{ending}"));
+            run(&format!("export -o {file} {source}"));
+            let answers = ask(&place, &file, &[ERRORS, SLICES, FLOWS, COUNTERS, WAITED]);
+            assert_eq!(answers[0], Vec::<Value>::new(), "{source} as {ending}: errors");
+            compare_slices(source, ending, &answers[1]);
+            let waits = report(&format!("blocked {source}"));
+            let sum = |name: &str| waits.iter().filter_map(|row| row[name].as_i64()).sum::<i64>();
+            let ready = answers[1].iter().filter(|row| row["category"] == "ready");
+            assert!(answers[2][0]["n"].as_i64() <= Some(ready.map(|row| row["n"].as_i64().unwrap()).sum()));
+            assert!(answers[2][0]["n"].as_i64() >= Some(sum("count")), "{source} as {ending}: flows");
+            if ending == "pftrace" {
+                assert_eq!(answers[4][0]["n"].as_i64(), Some(sum("count")), "{source}: waits");
+                assert_eq!(answers[4][0]["ticks"].as_i64().unwrap_or(0), sum("total"), "{source}: waits");
+            }
+            compare_counters(source, &answers[3]);
+        }
+    }
+}
+
+/// Every track's slices last as long as `profile` says, and there is an instant for each event.
+fn compare_slices(source: &str, ending: &str, rows: &[Value]) {
+    let mut drawn: BTreeMap<String, i64> = BTreeMap::new();
+    let mut events = 0;
+    for row in rows {
+        let category = row["category"].as_str().unwrap();
+        if category == "event" {
+            events += row["n"].as_i64().unwrap();
+        }
+        if ["running", "interrupt", "idle", "init", "unknown"].contains(&category) {
+            let name = row["track"].as_str().unwrap();
+            let name = name.split(", core ").next().unwrap().to_owned();
+            *drawn.entry(name).or_insert(0) += row["dur"].as_i64().unwrap();
+        }
+    }
+    drawn.retain(|_, ticks| *ticks > 0);
+    assert_eq!(drawn, profile(source), "{source} as {ending}");
+    let all = self::events(&format!("list {source}")).len() as i64;
+    assert_eq!(events, all, "{source} as {ending}: events");
+}
+
+/// The fullest that each object was, as `objects --use` has it.
+fn compare_counters(source: &str, rows: &[Value]) {
+    for used in report(&format!("objects --use {source}")) {
+        let (Some(name), Some(most)) = (used["object"]["name"].as_str(), used["most"].as_i64()) else { continue };
+        let kind = used["object_type"].as_str().unwrap_or_default();
+        let begin = format!("in {kind} {name}");
+        let counter = rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(&begin));
+        let counter = counter.unwrap_or_else(|| panic!("{source}: no counter of {begin}: {rows:?}"));
+        assert_eq!(counter["most"].as_f64(), Some(most as f64), "{source}: {begin}");
+    }
+}
+
+/// Events without what a new buffer gives them: slots and places.
+fn events(line: &str) -> Vec<Value> {
+    let text = stdout(&format!("{line} --format json"));
+    let json = text.lines().filter(|line| line.starts_with('{'));
+    let all = json.map(|l| serde_json::from_str(l).unwrap()).filter(|v: &Value| v["type"] == "event");
+    all.map(|mut event: Value| {
+        let map = event.as_object_mut().unwrap();
+        for name in ["seq", "slot", "ticks", "delta"] {
+            map.remove(name);
+        }
+        event
+    })
+    .collect()
+}
+
+#[test]
+fn a_trx_reads_back_to_the_same_events() {
+    let scratch = Scratch::new();
+    let file = scratch.path("x.trx");
+    for source in ["cm3.trx", "be.trx", "smp.core", "cm3.core", "cm3-unwrapped.ram.bin"] {
+        run(&format!("export -o {file} {source}"));
+        assert_eq!(events(&format!("list {file}")), events(&format!("list {source}")), "{source}");
+        assert_eq!(profile(&file), profile(source), "{source}");
+        let filters = "--class queue,mutex --from 50";
+        run(&format!("export -o {file} {source} {filters}"));
+        let kept = events(&format!("list {source} {filters}"));
+        assert_eq!(events(&format!("list {file}")), kept, "{source}");
+        assert!(!kept.is_empty() || source == "cm3-unwrapped.ram.bin", "{source}");
+    }
+}
+
+const HOSTILE: [&[u8]; 6] = [
+    b"\"quote'\\",
+    b"</script><b>",
+    b"\x1b[31mred\x07",
+    b"\xff\xfe\x80bytes",
+    "\u{202e}turned\u{200b}".as_bytes(),
+    b"a\nb\tc,{}[]",
+];
+
+/// A trace whose names try to break out of every format.
+fn hostile() -> Vec<u8> {
+    let thread = |n: u64| 0x2000_1000 + n * 0x100;
+    let mut buffer = Buffer::new(0x2000_4000);
+    buffer.objects = HOSTILE
+        .iter()
+        .enumerate()
+        .map(|(n, name)| Registered {
+            priority: Some(n as u16),
+            name: name.to_vec(),
+            ..Registered::new(1, thread(n as u64), "")
+        })
+        .chain(HOSTILE.iter().enumerate().map(|(n, name)| Registered {
+            name: name.to_vec(),
+            ..Registered::new(3, 0x2000_3000 + n as u64 * 0x80, "")
+        }))
+        .collect();
+    let mut all = Vec::new();
+    for round in 0..20u64 {
+        let no = round % HOSTILE.len() as u64;
+        let (own, next) = (thread(no), thread((no + 1) % HOSTILE.len() as u64));
+        let queue = 0x2000_3000 + no * 0x80;
+        let at = round * 1000;
+        all.push(Entry::thread(own, no, 68, at, [queue, 0x2000_8000, 0xFFFF_FFFF, round]));
+        all.push(Entry::thread(own, no, 2, at + 100, [own, 5, 0x2000_9000, next]));
+        all.push(Entry::thread(next, (no + 1) % 6, 4242, at + 300, [own, 5, 6, 7]));
+        all.push(Entry::thread(next, (no + 1) % 6, 1, at + 400, [own, 5, 0, 0]));
+    }
+    buffer.record(100, &all).bytes()
+}
+
+#[test]
+fn hostile_names_are_harmless_in_every_format() {
+    let scratch = Scratch::new();
+    let source = scratch.path("hostile.trx");
+    std::fs::write(&source, hostile()).unwrap();
+    let text = run(&format!("timeline {source}"));
+    assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}']), "{text}");
+    let json = scratch.path("x.json");
+    run(&format!("export -o {json} {source}"));
+    let written = std::fs::read_to_string(&json).unwrap();
+    assert!(!written.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}', '\t']), "controls are spelled out");
+    let parsed: Value = serde_json::from_str(&written).unwrap();
+    let names: Vec<&str> = parsed["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["name"] == "thread_name")
+        .map(|event| event["args"]["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"\"quote'\\") && names.contains(&"</script><b>"), "{names:?}");
+    let trx = scratch.path("x.trx");
+    run(&format!("export -o {trx} {source}"));
+    assert_eq!(events(&format!("list {trx}")), events(&format!("list {source}")));
+    let pftrace = scratch.path("x.pftrace");
+    run(&format!("export -o {pftrace} {source}"));
+    let Some(place) = trace_processor() else { return };
+    for file in [pftrace, json] {
+        let answers = ask(&place, &file, &[ERRORS, SLICES]);
+        assert_eq!(answers[0], Vec::<Value>::new(), "{file}");
+        compare_slices(&source, &file, &answers[1]);
+    }
+}
+
+/// Captures with bytes turned over: a picture of what is left, or a refusal, and never a crash or a file that does not load.
+#[test]
+fn damaged_captures_export_without_a_crash() {
+    let scratch = Scratch::new();
+    let whole = std::fs::read(crate::support::tools::fixture("cm3.trx")).unwrap();
+    let place = trace_processor();
+    for round in 0..12usize {
+        let mut bytes = whole.clone();
+        let len = bytes.len();
+        for at in (0..40).map(|n| (n * 977 + round * 7919) % len) {
+            bytes[at] ^= 0x55;
+        }
+        let source = scratch.path("damaged.trx");
+        std::fs::write(&source, &bytes).unwrap();
+        for ending in ["pftrace", "json", "trx"] {
+            let file = scratch.path(&format!("x.{ending}"));
+            let text = run(&format!("export -o {file} {source}"));
+            assert!(!text.contains("[exit 101]"), "{text}");
+            if text.contains("[exit 0]")
+                && ending == "pftrace"
+                && round < 3
+                && let Some(place) = &place
+            {
+                let answers = ask(place, &file, &[ERRORS, SLICES]);
+                assert_eq!(answers[0], Vec::<Value>::new(), "{source}");
+            }
+        }
+        let text = run(&format!("timeline {source}"));
+        assert!(!text.contains("[exit 101]"), "{text}");
+    }
+}
