@@ -1,6 +1,7 @@
 //! The program for Windows, run by wine: it prints what the program for Linux prints.
 
 #![cfg(all(feature = "cli", unix))]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -180,8 +181,8 @@ fn links(windows: &Windows) {
     gdb_command(windows);
 }
 
-/// The program as GDB's child: it reads the memory that GDB has, over its standard input and output. GDB's command reads
-/// these pipes as on Linux, and as it does on Windows.
+/// The program as GDB's child: it reads the memory that GDB has, over its standard input and output. The other ends of
+/// these pipes are read as on Linux, and as on Windows.
 fn gdb_command(windows: &Windows) {
     if !installed(&["gdb-multiarch"]) {
         return;
