@@ -216,7 +216,8 @@ impl Document<'_> {
             stack: stack.first(),
         };
         let crash = |kernel| Places::of(kernel, self.target).sentences(kernel);
-        let mut sentences: Vec<String> = self.found.iter().map(|found| likely(&found.explanation)).collect();
+        let found = self.found.and_then(|found| likely(&found.explanation, self.kernel()));
+        let mut sentences: Vec<String> = found.into_iter().collect();
         sentences.extend(self.kernel().map(crash).unwrap_or_default());
         sentences.extend(verdict.sentences());
         out.part(Part::Sentences(&sentences))?;
@@ -344,16 +345,19 @@ impl Pages<'_> {
     }
 }
 
-/// What most likely went wrong, in a sentence.
-fn likely(explanation: &Explanation) -> String {
+/// What most likely went wrong, in a sentence. That nothing was found says something only where the kernel was read.
+fn likely(explanation: &Explanation, kernel: Option<&Kernel>) -> Option<String> {
     let cause = match explanation.findings.first().map(|first| first.confidence) {
-        None => return "Nothing wrong found: explain --all lists what was checked.".to_owned(),
+        None => {
+            let nothing = "Nothing wrong found: explain --all lists what was checked.";
+            return kernel.map(|_| nothing.to_owned());
+        }
         Some(Confidence::Proven) => "Cause: ",
         Some(Confidence::Likely) => "Likely cause: ",
         Some(Confidence::Hint) => "",
     };
     let headline = explain::page::headline(&explanation.findings);
-    format!("{cause}{headline}. explain has the evidence.")
+    Some(format!("{cause}{headline}. explain has the evidence."))
 }
 
 /// Leaves out rows behind the first ones.
