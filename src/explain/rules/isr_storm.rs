@@ -72,7 +72,7 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
             ),
         )],
         explains: Vec::new(),
-        next: format!("look at the loop in the handler of {name}: what does it wait for?"),
+        next: format!("find out what the handler of {name} waits for"),
         threads: Vec::new(),
         behind: Vec::new(),
     })

@@ -4,6 +4,7 @@ mod control_blocks;
 mod deadlock;
 mod fault;
 mod inversion;
+mod irq_priority;
 mod isr_storm;
 mod livelock;
 mod never_given;
@@ -40,6 +41,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "stacks", find: stacks::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "calls that interrupts may not make", find: wrong_context::find },
+    Check { what: "priorities of SysTick and PendSV", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
