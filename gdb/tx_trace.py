@@ -13,18 +13,22 @@ it must be one file: users source it, and `tx-trace gdb` prints it.
 
 import codecs
 import os
+import queue
 import re
 import select
 import shutil
 import signal
 import subprocess
 import textwrap
+import threading
 import time
 
 import gdb
 
 HERE = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else ""
 
+# There select() takes sockets alone, and processes are no groups.
+WINDOWS = os.name == "nt"
 # Seconds. No wait is longer: GDB restarts system calls, so a read that blocks never sees Ctrl-C.
 POLL = 0.2
 # Room for a read of 4096 bytes: hex digits and a frame.
@@ -57,7 +61,7 @@ def find_binary():
         where = "`set tx-trace binary`" if BINARY.value else "TX_TRACE_BIN"
         raise failed(f"error: {asked} ({where}) is not a program that can be run")
     for near in ("tx-trace", "../target/release/tx-trace"):
-        path = os.path.normpath(os.path.join(HERE, near))
+        path = os.path.normpath(os.path.join(HERE, near)) + (".exe" if WINDOWS else "")
         if HERE and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     found = shutil.which("tx-trace")
@@ -317,6 +321,55 @@ class Link:
         return b"OK"
 
 
+class Pipes:
+    """What the child writes, as it comes."""
+
+    def __init__(self, fds):
+        for fd in fds:
+            os.set_blocking(fd, False)
+
+    def wait(self, fds, sending):
+        """The bytes of those that have some or ended, and whether `sending` takes more."""
+        readable, writable, _ = select.select(list(fds), sending, [], POLL)
+        return [(fd, self.receive(fd)) for fd in readable], bool(writable)
+
+    @staticmethod
+    def receive(fd):
+        """The bytes that are there; b"" at the end."""
+        try:
+            return os.read(fd, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+
+class PipesOfWindows:
+    """The same where nothing waits for a pipe: a thread reads each."""
+
+    def __init__(self, fds):
+        self.came = queue.Queue()
+        for fd in fds:
+            threading.Thread(target=self.read, args=(fd,), daemon=True).start()
+
+    def read(self, fd):
+        """Reads one to its end."""
+        data = b"?"
+        while data:
+            try:
+                data = os.read(fd, 1 << 16)
+            except OSError:
+                data = b""
+            self.came.put((fd, data))
+
+    def wait(self, _fds, sending):
+        """The bytes of one that has some or ended. A write blocks: the child takes it."""
+        if sending:
+            return [], True
+        try:
+            return [self.came.get(timeout=POLL)], False
+        except queue.Empty:
+            return [], False
+
+
 class Child:
     """One run of the program, from its start until it is reaped."""
 
@@ -330,15 +383,19 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                start_new_session=True,
+                start_new_session=not WINDOWS,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as e:
             raise failed(f"error: {words[0]} cannot be run: {e.strerror}") from e
         self.to = self.process.stdin.fileno()
         self.out = self.process.stdout.fileno()
         self.err = self.process.stderr.fileno()
-        for fd in (self.to, self.out, self.err):
-            os.set_blocking(fd, False)
+        if WINDOWS:
+            self.pipes = PipesOfWindows((self.out, self.err))
+        else:
+            os.set_blocking(self.to, False)
+            self.pipes = Pipes((self.out, self.err))
         self.link = Link(may_write)
         # None until its first bytes show whether it reads memory through us.
         self.linked = None
@@ -353,18 +410,17 @@ class Child:
             open_fds = {self.out, self.err}
             while open_fds:
                 sending = [self.to] if self.unsent else []
-                readable, writable, _ = select.select(list(open_fds), sending, [], POLL)
+                came, writable = self.pipes.wait(open_fds, sending)
                 if writable:
                     self.send()
-                for fd in readable:
-                    data = receive(fd)
+                for fd, data in came:
                     if not data:
                         open_fds.discard(fd)
                     elif fd == self.err:
                         self.diagnostics += data
                     else:
                         self.receive(data)
-                if not readable and self.process.poll() is not None:
+                if not came and not writable and self.process.poll() is not None:
                     # A process that it started holds its pipes.
                     break
             self.show(self.first, True)
@@ -416,16 +472,31 @@ class Child:
         try:
             if process.poll() is None and not self.linked:
                 # It may have a target of its own, and detaches from it.
-                self.signal(signal.SIGINT)
+                self.interrupt()
                 deadline = time.monotonic() + 2
                 while process.poll() is None and time.monotonic() < deadline:
                     time.sleep(0.01)
         finally:
             if process.poll() is None:
-                self.signal(signal.SIGKILL)
+                self.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 pipe.close()
+
+    def interrupt(self):
+        """Ctrl-C for the process and what it started."""
+        if WINDOWS:
+            # The only one that a group of its own receives.
+            self.process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT))
+        else:
+            self.signal(signal.SIGINT)
+
+    def kill(self):
+        """Ends the process and what it started at once."""
+        if WINDOWS:
+            self.process.kill()
+        else:
+            self.signal(signal.SIGKILL)
 
     def signal(self, number):
         """Sends a signal to the process and to what it started."""
@@ -433,14 +504,6 @@ class Child:
             os.killpg(self.process.pid, number)
         except OSError:
             self.process.send_signal(number)
-
-
-def receive(fd):
-    """The bytes that are there; b"" at the end."""
-    try:
-        return os.read(fd, 1 << 16)
-    except BlockingIOError:
-        return b""
 
 
 def failure(diagnostics):

@@ -123,6 +123,16 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<io::Error> for Error {
+    /// A reader that has seen enough is no failure; a full disk is.
+    fn from(e: io::Error) -> Self {
+        if e.kind() == ErrorKindOfSystem::BrokenPipe {
+            return Self::failed(Code::BrokenPipe, "the reader closed the pipe", "");
+        }
+        Self::failed(Code::Output, format!("writing: {}", reason(&e)), "")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

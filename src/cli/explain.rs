@@ -1,6 +1,6 @@
 //! `explain`: the likely cause of a failure, with its evidence.
 
-mod page;
+pub mod page;
 
 use std::io::Write;
 
@@ -87,16 +87,23 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(error) => (None, Some(error)),
     };
+    let mut neither = None;
     let kernel = match &mut loaded {
         Some(loaded) => threads::beside(target, &mut loaded.trace)?,
         None => match target.kernel(None) {
             Ok(kernel) => Some(kernel),
             Err(error) if error.code == Code::SourceFailed => return Err(error),
-            // Neither a trace nor a kernel.
-            Err(error) => return Err(failed.unwrap_or(error)),
+            Err(error) => {
+                neither = Some(failed.unwrap_or(error));
+                None
+            }
         },
     };
     let explanation = explanation(target, loaded.as_ref(), kernel.as_ref())?;
+    // Neither a trace nor a kernel: a fault before the kernel starts is shown by registers alone.
+    if let Some(error) = neither.filter(|_| explanation.findings.is_empty()) {
+        return Err(error);
+    }
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
         (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
@@ -111,7 +118,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
 }
 
 /// Applies the rules to what was read.
-fn explanation(
+pub fn explanation(
     target: &mut Target<'_>,
     loaded: Option<&Loaded>,
     kernel: Option<&Kernel>,

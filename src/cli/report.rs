@@ -11,10 +11,11 @@ use super::crash::Places;
 use super::names::SymbolNames;
 use super::print;
 use super::sink::Sink;
-use super::{now, reports, threads};
+use super::{explain, now, reports, threads};
 use crate::abi::Addr;
 use crate::analysis::{LastState, Made, Name, ReportRequest};
 use crate::error::Error;
+use crate::explain::{Confidence, Explanation};
 use crate::kernel::{self, Detail, Kernel};
 use crate::output::picture::html;
 use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
@@ -47,6 +48,8 @@ pub struct Found {
     kernel: Option<Kernel>,
     /// The stacks of its threads, where the program says how functions are unwound.
     stacks: Option<Stacks>,
+    /// What most likely went wrong.
+    explanation: Explanation,
 }
 
 /// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none.
@@ -56,7 +59,8 @@ pub fn read(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Found, Error
         Some(kernel) if target.has_unwind_information() => Stacks::read(kernel, target, &Wanted::All)?,
         _ => None,
     };
-    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks })
+    let explanation = explain::explanation(target, Some(loaded), kernel.as_ref())?;
+    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks, explanation })
 }
 
 impl Found {
@@ -163,7 +167,8 @@ impl Document<'_> {
                 reports.extend(backtraces);
                 (kernel.layout.shape.pointer, reports)
             });
-            return reports::stream(request, kernel, self.query, &view, format, options, sink);
+            let explanation = self.found.map(|found| &found.explanation);
+            return reports::stream(request, (kernel, explanation), self.query, &view, format, options, sink);
         }
         let is_page = format.reader() == Reader::Page;
         let writer = report_writer(format, sink, options, trace.about.word, &names);
@@ -211,7 +216,9 @@ impl Document<'_> {
             stack: stack.first(),
         };
         let crash = |kernel| Places::of(kernel, self.target).sentences(kernel);
-        let mut sentences = self.kernel().map(crash).unwrap_or_default();
+        let found = self.found.and_then(|found| likely(&found.explanation, self.kernel()));
+        let mut sentences: Vec<String> = found.into_iter().collect();
+        sentences.extend(self.kernel().map(crash).unwrap_or_default());
         sentences.extend(verdict.sentences());
         out.part(Part::Sentences(&sentences))?;
         out.part(Part::Section("Last events"))?;
@@ -336,6 +343,21 @@ impl Pages<'_> {
         self.part(if self.is_page { Part::Folded("Notes") } else { Part::Section("Notes") })?;
         self.part(Part::Sentences(&sentences))
     }
+}
+
+/// What most likely went wrong, in a sentence. That nothing was found says something only where the kernel was read.
+fn likely(explanation: &Explanation, kernel: Option<&Kernel>) -> Option<String> {
+    let cause = match explanation.findings.first().map(|first| first.confidence) {
+        None => {
+            let nothing = "Nothing wrong found: explain --all lists what was checked.";
+            return kernel.map(|_| nothing.to_owned());
+        }
+        Some(Confidence::Proven) => "Cause: ",
+        Some(Confidence::Likely) => "Likely cause: ",
+        Some(Confidence::Hint) => "",
+    };
+    let headline = explain::page::headline(&explanation.findings);
+    Some(format!("{cause}{headline}. explain has the evidence."))
 }
 
 /// Leaves out rows behind the first ones.

@@ -5,9 +5,11 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 
+use super::explain::page;
 use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
@@ -74,7 +76,7 @@ pub fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, None, query, view, format, options, out);
+        return stream(request, (None, None), query, view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -96,10 +98,10 @@ pub fn print(
 }
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
-/// kernel in memory, where it was read, come last, with the backtraces of its threads.
+/// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
 pub fn stream(
     request: &ReportRequest,
-    kernel: Option<(Width, Vec<Report>)>,
+    (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),
     query: &Query<'_>,
     view: &View<'_>,
     format: Format,
@@ -107,8 +109,9 @@ pub fn stream(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let mut made = Made::of(view.trace, view.catalogue, query, request)?;
-    let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
+    let mut writer = report_writer(format, &mut *out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
+    let pointer = kernel.as_ref().map_or(view.trace.about.word, |(pointer, _)| *pointer);
     for name in &request.names {
         for mut report in made.report(*name, usize::MAX) {
             mark_doubts(view.trace.clock.doubts, std::slice::from_mut(&mut report));
@@ -119,6 +122,17 @@ pub fn stream(
         writer.addresses(pointer);
         for report in reports {
             writer.report(&report)?;
+        }
+    }
+    if let Some(explanation) = explanation {
+        if format.has_issues() {
+            // Its lines of findings are not those of a report.
+            writer.flush()?;
+            drop(writer);
+            page::lines(explanation, pointer, out)?;
+            writer = report_writer(format, &mut *out, options, pointer, view.names);
+        } else if !explanation.findings.is_empty() {
+            writer.report(&page::table(explanation))?;
         }
     }
     writer.finish(&view.trace.issues)?;

@@ -160,13 +160,3 @@ impl Write for Sink<'_> {
         }
     }
 }
-
-impl From<io::Error> for Error {
-    /// A reader that has seen enough is no failure; a full disk is.
-    fn from(e: io::Error) -> Self {
-        if e.kind() == io::ErrorKind::BrokenPipe {
-            return Self::failed(Code::BrokenPipe, "the reader closed the pipe", "");
-        }
-        Self::failed(Code::Output, format!("writing: {}", reason(&e)), "")
-    }
-}

@@ -28,3 +28,4 @@ mod plain_hex;
 mod readme;
 mod report_tables;
 mod safety;
+mod windows;

@@ -6,6 +6,7 @@ mod support;
 mod columns_in_schema;
 mod explain_crashes;
 mod explain_failures;
+mod explain_rates;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

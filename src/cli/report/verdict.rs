@@ -1,5 +1,6 @@
 //! A few sentences about the end of the trace: what runs, who waits for what, what is close to its limit, what is lost.
-//! Each is a fact of another table; what is taken from events and not from memory says so. `explain` will take its place.
+//! Each is a fact of another table; what is taken from events and not from memory says so.
+//! What `explain` finds stands before them.
 
 use crate::abi::Addr;
 use crate::analysis::tracker::{ThreadState, Who};

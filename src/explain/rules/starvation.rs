@@ -99,7 +99,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         detractors,
         evidence,
         explains: Vec::new(),
-        next: format!("look at the loop in which {name} runs: what was to make it wait?"),
+        next: format!("look at the loop in which {name} runs, and for what it should wait"),
         threads: vec![hog.address],
         behind: starved.iter().map(|task| task.address).collect(),
     })

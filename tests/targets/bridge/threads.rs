@@ -81,7 +81,9 @@ fn a_live_target_has_the_threads_of_its_evidence_core() {
         let served = format!("target remote | {} serve --stdio {elf} {core}", binary());
         let mut command = gdb("gdb-multiarch");
         command.args(["-batch", "-ex", "set confirm off", "-ex", "set width 0", "-ex", &served]);
-        LOOK.iter().for_each(|line| drop(command.args(["-ex", line])));
+        for line in LOOK {
+            command.args(["-ex", line]);
+        }
         let dead = run(command.arg(&elf));
         let (live, dead) = (threads(&text), threads(&dead.out));
         assert!(live.len() >= 10, "{text}");

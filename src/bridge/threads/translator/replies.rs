@@ -1,6 +1,6 @@
 //! The stub's answers, as the debugger gets them.
 
-use super::{Answered, Look, State, Translator, console};
+use super::{Answered, Look, Translator, console};
 use crate::bridge::threads::ids;
 use crate::bridge::threads::stop_reply::StopReply;
 use crate::debugger::ListedThread;

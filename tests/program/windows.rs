@@ -1,0 +1,223 @@
+//! The program for Windows, run by wine: it prints what the program for Linux prints.
+
+#![cfg(all(feature = "cli", unix))]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::arithmetic_side_effects, reason = "a test")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::support::tools::{Done, Scratch, binary, fixture, free_port, installed, run};
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+
+/// wine 8 lacks this library of Windows, which Rust's standard library asks for the seeds of its hash maps.
+const RANDOM: &str = "unsigned rand_s(unsigned *);
+__declspec(dllexport) int ProcessPrng(unsigned char *p, unsigned long long n) {
+    for (; n; n--) { unsigned r; if (rand_s(&r)) return 0; *p++ = (unsigned char)r; }
+    return 1;
+}
+";
+
+/// The program as its package installs it, and a Windows to run it.
+struct Windows {
+    scratch: Scratch,
+    program: PathBuf,
+}
+
+impl Windows {
+    /// `None`, said loudly, where this machine has no wine, no linker or no standard library for Windows.
+    fn install() -> Option<Self> {
+        if !installed(&["wine", "x86_64-w64-mingw32-gcc", "python3"]) || !has_standard_library() {
+            return None;
+        }
+        let scratch = Scratch::new();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        finish(Command::new(root.join("scripts/release")).args([
+            "--profile",
+            "dev",
+            "--out",
+            &scratch.path(""),
+            "windows",
+        ]));
+        let zip = format!("tx-trace-{}-x86_64-windows", env!("CARGO_PKG_VERSION"));
+        finish(Command::new("python3").args([
+            "-m",
+            "zipfile",
+            "-e",
+            &scratch.path(&format!("{zip}.zip")),
+            &scratch.path(""),
+        ]));
+        let library = scratch.path(&format!("{zip}/bcryptprimitives.dll"));
+        std::fs::write(scratch.path("random.c"), RANDOM).unwrap();
+        finish(Command::new("x86_64-w64-mingw32-gcc").args(["-shared", "-o", &library, &scratch.path("random.c")]));
+        let program = scratch.0.join(zip).join("tx-trace.exe");
+        let windows = Self { scratch, program };
+        // The first run makes a disk of Windows, which takes a while.
+        finish(windows.command().arg("--version"));
+        Some(windows)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("wine");
+        command.arg(&self.program).current_dir(fixture(""));
+        command
+            .env("WINEPREFIX", self.scratch.path("disk"))
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        run(self.command().args(words))
+    }
+
+    /// Starts a server, and waits until it listens.
+    fn serve(&self, words: &[&str]) -> Server {
+        let child = self.command().args(words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut server = Server(child);
+        let lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
+        let heard: Vec<String> = lines.map_while(Result::ok).take_while(|line| !line.contains("127.0.0.1:")).collect();
+        assert!(server.0.try_wait().unwrap().is_none(), "{heard:?}");
+        server
+    }
+}
+
+impl Drop for Windows {
+    fn drop(&mut self) {
+        // It holds files of the disk.
+        let server = Path::new("/usr/lib/wine/wineserver");
+        let server = if server.exists() { server } else { Path::new("wineserver") };
+        drop(Command::new(server).arg("-k").env("WINEPREFIX", self.scratch.path("disk")).status());
+    }
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn has_standard_library() -> bool {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    let there = Path::new(String::from_utf8_lossy(&sysroot.stdout).trim()).join("lib/rustlib").join(TARGET).is_dir();
+    if !there {
+        eprintln!("SKIPPED: Rust's standard library for {TARGET} is not installed (rustup target add {TARGET})");
+    }
+    there
+}
+
+/// Runs a step of the preparation, however long it takes.
+fn finish(command: &mut Command) {
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn native(words: &[&str]) -> Done {
+    run(Command::new(binary()).args(words).current_dir(fixture("")))
+}
+
+#[test]
+fn installed_on_windows_it_prints_what_it_prints_on_linux() {
+    let Some(windows) = Windows::install() else { return };
+    for words in [
+        &["demo"][..],
+        &["last", "20", "cm3.elf", "cm3.core"],
+        &["threads", "cm3.elf", "cm3.core"],
+        &["report", "cm3.elf", "cm3.core"],
+        &["last", "20", "cm3.elf", "--image", "cm3.ram.bin@0x20000000", "--format", "json"],
+        &["stats", "cm3.trx", "--format", "csv"],
+        &["last", "5", "uia-stop.elf", "--image", "uia-stop.ram.bin"],
+        &["show", "-1", "qnx.kev"],
+        &["last", "nothing.elf"],
+    ] {
+        let (here, there) = (native(words), windows.run(words));
+        assert_eq!((&there.out, there.status), (&here.out, here.status), "{words:?}: {}", there.err);
+    }
+    what_it_writes(&windows);
+    links(&windows);
+    what_windows_does_not_have(&windows);
+}
+
+/// A file is complete, and replaces the one before.
+fn what_it_writes(windows: &Windows) {
+    let file = windows.scratch.path("events.csv");
+    for count in ["30", "3"] {
+        let done = windows.run(&["last", count, "cm3.elf", "cm3.core", "--format", "csv", "-o", &file]);
+        assert_eq!(done.status, Some(0), "{}", done.err);
+        let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        assert_eq!(lines.to_string(), (count.parse::<usize>().unwrap() + 1).to_string());
+    }
+}
+
+/// Servers and clients of both systems understand each other.
+fn links(windows: &Windows) {
+    let expected = native(&["last", "20", "cm3.elf", "cm3.core"]).out;
+    let (stub, bridge) = (format!(":{}", free_port()), format!(":{}", free_port()));
+    let _serve = windows.serve(&["serve", "cm3.elf", "cm3.core", "--listen", &stub]);
+    for client in [
+        native(&["last", "20", "cm3.elf", "--remote", &stub]),
+        windows.run(&["last", "20", "cm3.elf", "--remote", &stub]),
+    ] {
+        assert_eq!(client.out, expected, "{}", client.err);
+    }
+    let _bridge = windows.serve(&["bridge", "--elf", "cm3.elf", "--remote", &stub, "--listen", &bridge]);
+    let through = windows.run(&["last", "20", "cm3.elf", "--remote", &bridge]);
+    assert_eq!(through.out, expected, "{}", through.err);
+    // Pipes: a stub on our own standard input and output, which the GDB command is.
+    let program = windows.program.display();
+    let serve = format!("|wine {program} serve --stdio cm3.elf cm3.core");
+    let mut piped = Command::new(binary());
+    piped.args(["last", "20", "cm3.elf", "--timeout", "30", "--remote", &serve]).current_dir(fixture(""));
+    for (name, value) in windows.command().get_envs() {
+        piped.env(name, value.unwrap());
+    }
+    let piped = run(&mut piped);
+    assert_eq!(piped.out, expected, "{}", piped.err);
+    gdb_command(windows);
+}
+
+/// The program as GDB's child: it reads the memory that GDB has, over its standard input and output. The other ends of
+/// these pipes are read as on Linux, and as on Windows.
+fn gdb_command(windows: &Windows) {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let script = format!("source {}/gdb/tx_trace.py", env!("CARGO_MANIFEST_DIR"));
+    let start = format!("#!/bin/sh\nexec wine {} \"$@\"\n", windows.program.display());
+    let program = windows.scratch.program("tx-trace", start);
+    let last = native(&["last", "20", "cm3.elf", "cm3.core", "--width", "10000"]).out;
+    let newest = last.lines().rfind(|line| line.starts_with("255")).unwrap();
+    for system in ["posix", "nt"] {
+        let begin = format!("python import os, gdb, shutil, subprocess; os.name = '{system}'");
+        let end = "python os.name = 'posix'";
+        let mut gdb = Command::new("gdb-multiarch");
+        gdb.args(["-nx", "-batch", "-ex", "set width 0", "-ex", &begin, "-ex", &script, "-ex", end]);
+        gdb.args(["cm3.elf", "cm3.core", "-ex", "python print('windows', WINDOWS)", "-ex", "tx-trace last 20"]);
+        gdb.args(["-ex", "tx-trace last --nonsense"]).current_dir(fixture("")).env("TX_TRACE_BIN", &program);
+        for (name, value) in windows.command().get_envs() {
+            gdb.env(name, value.unwrap());
+        }
+        let done = run(&mut gdb);
+        let chosen = if system == "nt" { "windows True" } else { "windows False" };
+        assert!(done.out.contains(newest) && done.out.contains(chosen), "{system}: {}\n{}", done.out, done.err);
+        assert!(done.err.contains("--nonsense"), "{system}: {}", done.err);
+    }
+}
+
+fn what_windows_does_not_have(windows: &Windows) {
+    for (endpoint, message) in [
+        ("|gdbserver - app", "|COMMAND does not work on Windows: start the stub yourself"),
+        ("unix:gdb.sock", "local sockets do not work on Windows: let the stub listen on TCP"),
+        ("qmp:/run/qmp.sock", "local sockets do not work on Windows: let the stub listen on TCP"),
+        ("COM7", "COM7@115200: cannot open it: there is no such file"),
+    ] {
+        let done = windows.run(&["last", "--elf", "cm3.elf", "--remote", endpoint]);
+        assert_eq!(done.status, Some(2), "{endpoint}");
+        assert!(done.err.contains(message), "{endpoint}: {}", done.err);
+    }
+}
