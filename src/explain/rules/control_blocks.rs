@@ -67,7 +67,7 @@ fn text(word: u64, len: usize, case: &Case<'_>) -> Option<String> {
 
 /// True where a control block can be: aligned, and not in code.
 fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
-    block.address % 4 == 0 && case.look.function(block.address).is_none()
+    block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
 }
 
 /// A list leads to where no control block can be: what was written over is the block that leads there.

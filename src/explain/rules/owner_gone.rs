@@ -87,7 +87,8 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     let lasts = case.events.is_some_and(is_long);
     // Where all stop at once, no event shows how long that lasts.
     let nobody_runs = graph.tasks.list.iter().all(|task| !matches!(task.does, Does::Runs | Does::Ready));
-    if !lasts && !(nobody_runs && case.kernel.is_some() && is_mutex(edge, graph)) {
+    let all_stopped = nobody_runs && case.kernel.is_some() && is_mutex(edge, graph);
+    if !lasts && !all_stopped {
         return None;
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
