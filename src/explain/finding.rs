@@ -125,6 +125,12 @@ impl Code {
 }
 
 impl Code {
+    /// True where what this finding is about damages memory, and the other may show that of the same threads: a stack that
+    /// overflowed is the cause of a control block that is damaged, and of the fault of its thread.
+    pub(super) const fn damages(self, other: Self) -> bool {
+        matches!(self, Self::StackOverflow) && matches!(other.comes_first(), 2 | 3) && !matches!(other, Self::Assert)
+    }
+
     /// Which of several findings above a hint comes first, whichever is surer: what explains the others. A stack that
     /// overflowed, and memory that was overwritten, lead to faults; a CPU that stopped itself keeps all threads waiting.
     pub(super) const fn comes_first(self) -> u8 {
@@ -321,4 +327,18 @@ struct EvidenceRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_overflowed_explains_damage_and_faults() {
+        assert!(Code::StackOverflow.damages(Code::CorruptControlBlock));
+        assert!(Code::StackOverflow.damages(Code::IsrFault));
+        assert!(!Code::StackOverflow.damages(Code::Deadlock));
+        assert!(!Code::StackOverflow.damages(Code::Assert), "the program stopped itself");
+        assert!(!Code::BusFault.damages(Code::CorruptControlBlock));
+    }
 }

@@ -29,7 +29,7 @@ pub struct Graph {
     /// Waits for what one known thread has.
     pub edges: Vec<Edge>,
     /// Waits for what one thread alone was seen to give: waiter and giver.
-    gives: Vec<(Addr, Addr)>,
+    pub gives: Vec<(Addr, Addr)>,
 }
 
 impl Graph {
@@ -103,7 +103,7 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
         Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq)),
         Kind::Semaphore => {
             let events = case.events?;
-            let taken = events.object(wait.object)?.holder(|thread| events.is(task.address, thread))?;
+            let taken = events.object(wait.object)?.holder()?;
             Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq)))
         }
         _ => None,

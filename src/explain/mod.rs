@@ -86,7 +86,8 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
     for finding in all {
         let explains = |cause: &&mut Finding| {
             let known = |thread| cause.threads.contains(thread) || cause.behind.contains(thread);
-            finding.code.may_be_symptom() && !finding.threads.is_empty() && finding.threads.iter().all(known)
+            let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
+            follows && !finding.threads.is_empty() && finding.threads.iter().all(known)
         };
         match causes.iter_mut().find(explains) {
             Some(cause) if finding.confidence > Confidence::Hint => cause.explains.push(finding.claim),

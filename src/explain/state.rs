@@ -22,6 +22,8 @@ pub enum Does {
     Completed,
     /// It was terminated.
     Terminated,
+    /// One of both: events do not always show which.
+    Ended,
     /// Something else, or not known.
     Unknown,
 }
@@ -46,6 +48,7 @@ impl Does {
             Self::Suspended => Some("is suspended"),
             Self::Completed => Some("has completed"),
             Self::Terminated => Some("was terminated"),
+            Self::Ended => Some("has ended"),
             _ => None,
         }
     }

@@ -22,6 +22,8 @@ pub struct Overwritten {
     pub kind: Option<Kind>,
     /// Where it lies.
     pub address: Addr,
+    /// The control block, or the list's head, that leads to it.
+    pub from: Addr,
     /// The word that is there instead.
     pub found: u64,
     /// Its name, where the trace or a symbol has one. Hostile text: escape before printing.
@@ -46,7 +48,9 @@ pub(super) fn overwritten(
     names: &dyn Fn(Addr) -> Option<String>,
 ) -> Option<Overwritten> {
     match walk.broken {
-        Some(Broken::Stranger(_, address, found)) => Some(Overwritten { kind, address, found, name: names(address) }),
+        Some(Broken::Stranger(from, address, found)) => {
+            Some(Overwritten { kind, address, from, found, name: names(address) })
+        }
         _ => None,
     }
 }

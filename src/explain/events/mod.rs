@@ -45,6 +45,8 @@ pub struct Activity {
     pub blocked: Option<(i64, u64, i64)>,
     /// The longest that it had the processor between two times that it blocked.
     pub longest: i64,
+    /// How often a call suspended it.
+    pub suspended: u64,
     /// Ticks since which it is in its state, where an event shows that.
     pub since: Option<(i64, u64)>,
 }
@@ -72,6 +74,7 @@ pub struct Events {
     tasks: Vec<Task>,
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
+    stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// Locks that are asked for and not given.
@@ -115,6 +118,13 @@ impl Events {
         this
     }
 
+    /// A trace of so many ticks, in which one thread did something.
+    #[cfg(test)]
+    pub(super) fn of_activity(thread: Addr, activity: Activity, length: i64) -> Self {
+        let active = BTreeMap::from([(thread, activity)]);
+        Self { active, span: (0, length), count: 100, cores: 1, has_clock: true, mask: u64::MAX, ..Self::default() }
+    }
+
     /// What is known of an object.
     #[must_use]
     pub fn object(&self, address: Addr) -> Option<&One> {
@@ -147,6 +157,12 @@ impl Events {
     #[must_use]
     pub fn kind(&self, address: Addr) -> Option<Kind> {
         self.kinds.get(&(address & self.mask)).copied()
+    }
+
+    /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
+    #[must_use]
+    pub fn stack(&self, thread: Addr) -> Option<(Addr, Option<u64>)> {
+        self.stacks.get(&(thread & self.mask)).copied()
     }
 
     /// True where this is the address of a thread as the trace stores it.
@@ -203,9 +219,9 @@ impl Events {
             if let Some(kind) = Kind::ALL.iter().find(of_type) {
                 self.kinds.insert(object.address, *kind);
             }
-            let is_semaphore = self.kinds.get(&object.address) == Some(&Kind::Semaphore);
-            if let Some(one) = self.objects.get_mut(&object.address).filter(|_| is_semaphore) {
-                one.initial = Some(object.param1);
+            if object.type_name == Some("thread") && object.param1 != 0 {
+                let size = Some(object.param2).filter(|size| *size != 0);
+                self.stacks.insert(object.address, (object.param1, size));
             }
         }
         for (no, thread) in system.threads() {
@@ -219,7 +235,7 @@ impl Events {
             let does = match thread.state {
                 ThreadState::Running => Does::Runs,
                 ThreadState::Ready => Does::Ready,
-                ThreadState::Ended => Does::Completed,
+                ThreadState::Ended => Does::Ended,
                 ThreadState::Blocked(Some(3)) => Does::Suspended,
                 ThreadState::Blocked(Some(4)) => Does::Sleeps,
                 ThreadState::Blocked(_) => Does::Waits,
@@ -279,6 +295,10 @@ impl Events {
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+                let suspended = system.thread(thread).is_some_and(|t| t.state == ThreadState::Blocked(Some(3)));
+                if let Some(activity) = self.does(thread).filter(|_| suspended) {
+                    activity.suspended = activity.suspended.saturating_add(1);
+                }
                 let call = call.filter(|_| waits);
                 let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
                 self.blocks(event, thread, object);

@@ -130,8 +130,6 @@ pub struct One {
     pub wanted: BTreeMap<Addr, Wanted>,
     /// Its memory, where it is a pool.
     pub pool: Pool,
-    /// The count that a semaphore was created with.
-    pub initial: Option<u64>,
 }
 
 impl One {
@@ -168,16 +166,38 @@ impl One {
         }
     }
 
-    /// The only holder of a semaphore that is used as a lock by the thread that waits now: who gives takes, too. At least one
-    /// put is seen of a thread that had taken it before, or it was created with a count of one and another thread waits.
-    pub fn holder(&self, waits: impl Fn(Addr) -> bool) -> Option<Taken> {
+    /// The only holder of a semaphore that is used as a lock: who gives takes, too, and at least one put is seen of a thread
+    /// that had taken it before. One that was taken and never put by a thread is a signal that was consumed.
+    pub fn holder(&self) -> Option<Taken> {
         let takes = |by: &Giver| matches!(by, Giver::Thread(thread) if self.takers.contains(thread));
         match self.held.as_slice() {
-            [only] if self.givers.keys().all(takes) => {
-                let is_lock = self.own_puts > 0 || self.initial == Some(1) && !waits(only.thread);
-                is_lock.then_some(*only)
-            }
+            [only] if self.givers.keys().all(takes) && self.own_puts > 0 => Some(*only),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CARD: Addr = 0x100;
+
+    fn taken(seq: u64) -> Taken {
+        Taken { thread: CARD, seq, at: 0, blocks: 0 }
+    }
+
+    #[test]
+    fn a_signal_that_was_taken_once_is_no_lock() {
+        let mut one = One::default();
+        one.taker(CARD);
+        one.take(taken(1));
+        assert_eq!(one.holder(), None, "no thread ever gave it back");
+        one.give(Giver::Thread(CARD), 2, 5, 0);
+        one.take(taken(3));
+        assert_eq!(one.holder(), Some(taken(3)));
+        one.give(Giver::Interrupt(Some(9)), 4, 6, 0);
+        one.take(taken(5));
+        assert_eq!(one.holder(), None, "an interrupt gives it");
     }
 }

@@ -6,30 +6,52 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use crate::code::Code;
 use crate::explain;
-use crate::kernel::Overwritten;
+use crate::kernel::{Kind, Overwritten};
 use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
 const LOOKED: u64 = 64;
+/// Bytes of a queue's control block in which its counts lie, on a 64-bit CPU.
+const MEMBERS: u64 = 0x40;
 
 /// Blocks that were written over.
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     if kernel.overwritten.is_empty() {
         let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
-        return broken.map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
+        let impossible = damaged(case).filter(|issue| issue.severity != Severity::Lost && is_impossible(issue, case));
+        return broken.chain(impossible).map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
     }
-    kernel.overwritten.iter().map(|block| overwritten(block, case)).collect()
+    let broken =
+        |block: &Overwritten| if is_block(block, case) { overwritten(block, case) } else { led_astray(block, case) };
+    kernel.overwritten.iter().map(broken).collect()
 }
 
 /// Contradictions that may be of a moment.
 pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
+    let of_moment = of_moment.filter(|issue| !is_impossible(issue, case));
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 
 fn damaged<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
     case.kernel.into_iter().flat_map(|kernel| &kernel.issues).filter(|issue| issue.code == Code::KernelDamaged)
+}
+
+/// True for counts of a queue that no moment has: more messages than memory has words.
+fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
+    let at = |at: u64| {
+        let queue =
+            case.kernel?.objects.iter().find(|object| object.kind == Kind::Queue && near(object.address, at))?;
+        let most = 1 << 30;
+        Some(["capacity", "enqueued", "available_storage"].iter().any(|n| queue.get(n).is_some_and(|n| n > most)))
+    };
+    issue.place.address.and_then(at).unwrap_or(false)
+}
+
+/// True for the address of a member of a control block.
+fn near(block: u64, member: u64) -> bool {
+    member.checked_sub(block).is_some_and(|offset| offset < MEMBERS)
 }
 
 /// The characters of a word, where all are printable.
@@ -41,6 +63,33 @@ fn text(word: u64, len: usize, case: &Case<'_>) -> Option<String> {
         bytes.reverse();
     }
     bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// True where a control block can be: aligned, and not in code.
+fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
+    block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
+}
+
+/// A list leads to where no control block can be: what was written over is the block that leads there.
+fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
+    let what = block.kind.map_or("thread", |kind| kind.name());
+    let from =
+        case.thread(block.from).map_or_else(|| case.object(block.from), |thread| format!("thread {}", thread.label()));
+    let (confidence, detractors) = case.cap(Confidence::Likely);
+    let to = block.address;
+    Finding {
+        code: explain::Code::CorruptControlBlock,
+        claim: format!("{from} was written over: its pointer to the next {what} leads to {to:#x}, where none can be"),
+        confidence,
+        detractors,
+        evidence: vec![Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)],
+        explains: damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()).collect(),
+        next: format!(
+            "look for a write past an end next to {from}: of a stack above it, or of a buffer in front of it"
+        ),
+        threads: vec![block.from],
+        behind: Vec::new(),
+    }
 }
 
 fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
@@ -76,6 +125,8 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
     let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let within = threads.filter(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label).next();
     Finding {
         code: explain::Code::CorruptControlBlock,
         claim: format!("{label} was written over: it begins with {:#x}{reads} instead of its id", block.found),
@@ -83,7 +134,12 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         detractors,
         evidence,
         explains: broken.map(|issue| issue.message.clone()).collect(),
-        next: format!("look for a write past the end of {writer}"),
+        next: within.map_or_else(
+            || format!("look for a write past the end of {writer}"),
+            |stack| {
+                format!("it lies in the stack of {stack}: does a function that has returned have it as its variable?")
+            },
+        ),
         threads: vec![block.address],
         behind: Vec::new(),
     }
@@ -103,7 +159,7 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         evidence: evidence.into_iter().collect(),
         explains: Vec::new(),
         next: "look at what lies in front of it in memory: it was probably written over its end".to_owned(),
-        threads: Vec::new(),
+        threads: issue.place.address.into_iter().collect(),
         behind: Vec::new(),
     }
 }

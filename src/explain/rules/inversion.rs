@@ -1,12 +1,14 @@
 //! Priority inversion: a thread waits for a mutex whose owner is ready and does not run, because another thread runs that is
 //! more urgent than the owner and less urgent than the waiter. One moment does not show how long that lasts, and short ones
 //! are healthy, so memory alone gives a hint. Where the trace shows that the wait was on at its end, that threads in between
-//! ran for most of it, and that it was far longer than the owner's own work, it is likely.
+//! ran for most of it, and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
+//! owner, and the trace that the thread in between keeps the processor and the owner does not run: that is the symptom.
 
-use super::super::events::Inversion;
+use super::super::events::{Events, Inversion};
 use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::starvation::{is_enough, keeps, starves};
 use super::words::{behind, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
@@ -91,11 +93,30 @@ fn culprit<'k>(edge: &Edge, kernel: &'k Kernel) -> Option<&'k Thread> {
     kernel.threads.iter().filter(|thread| thread.core.is_some()).find(between)
 }
 
+/// For how long the thread in between has not blocked, and ran, while the owner was ready and the other one waited.
+fn kept(edge: &Edge, culprit: Addr, events: &Events, graph: &Graph) -> Option<(i64, i64)> {
+    let (hog, owner) = (graph.tasks.at(culprit)?, graph.tasks.at(edge.holder)?);
+    let (since, ran) = keeps(hog, events)?;
+    let is_so = starves(owner, hog, since, events) && events.lasts(edge.waiter) >= events.length() / 4;
+    is_so.then_some((since, ran))
+}
+
 fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> Finding {
     let (waiter, owner, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("one moment does not show how long it lasts: `inversions` has what the events show".to_owned());
+    let events = case.events.filter(|events| is_enough(events));
+    let kept = events.and_then(|events| kept(edge, culprit.address, events, graph));
+    let (confidence, mut detractors) = case.cap(if kept.is_some() { Confidence::Likely } else { Confidence::Hint });
+    detractors.push(match kept {
+        Some(_) => "a long computation that ends looks the same".to_owned(),
+        None => "one moment does not show how long it lasts: `inversions` has what the events show".to_owned(),
+    });
     let (name, others) = (culprit.label(), graph.behind(&[edge.holder]));
+    let lasts = kept.map_or_else(String::new, |(since, ran)| {
+        format!(" and has not blocked for {since} ticks, and ran for {ran} of them")
+    });
+    let mut symptoms = others.clone();
+    // That others do not run either is the work of the same thread.
+    symptoms.extend(kept.map(|_| culprit.address));
     Finding {
         code: Code::PriorityInversion,
         claim: format!(
@@ -109,11 +130,50 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
         evidence: vec![
             holds(edge, case),
             shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
-            shows(culprit.address, format!("{name}: runs"), graph),
+            shows(culprit.address, format!("{name}: runs{lasts}"), graph),
         ],
         explains: behind(&others, edge.waiter, case, graph),
         next: "create the mutex with TX_INHERIT, or make what runs in between shorter".to_owned(),
         threads: vec![edge.waiter, edge.holder],
-        behind: others,
+        behind: symptoms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::events::Activity;
+    use super::super::super::state::{Task, Tasks, Wait};
+    use super::*;
+
+    const MOTOR: Addr = 0x100;
+    const VISION: Addr = 0x200;
+    const TELEMETRY: Addr = 0x300;
+    const I2C: Addr = 0x400;
+
+    fn task(address: Addr, does: Does, priority: u32, wait: Option<Wait>) -> Task {
+        Task { address, does, priority: Some(priority), wait, runs: Some(9), seq: None }
+    }
+
+    /// `vision` ran for `ran` of a thousand ticks, and blocked at `blocked` for the last time.
+    fn of_trace(ran: i64, blocked: Option<(i64, u64, i64)>) -> Option<(i64, i64)> {
+        let wait =
+            Wait { kind: Kind::Mutex, object: I2C, owner: Some(TELEMETRY), forever: true, wanted: None, sends: false };
+        let list = vec![
+            task(MOTOR, Does::Waits, 3, Some(wait)),
+            task(VISION, Does::Runs, 9, None),
+            task(TELEMETRY, Does::Ready, 15, None),
+        ];
+        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false };
+        let graph = Graph { tasks: Tasks { list }, edges: vec![edge], ..Graph::default() };
+        let activity = Activity { ran, blocked, ..Activity::default() };
+        kept(&edge, VISION, &Events::of_activity(VISION, activity, 1000), &graph)
+    }
+
+    /// The trace has wrapped over the wait and the taking of the mutex: memory has both, and the trace who ran.
+    #[test]
+    fn an_inversion_whose_beginning_was_overwritten_is_known_by_who_runs() {
+        assert_eq!(of_trace(990, None), Some((1000, 990)));
+        assert_eq!(of_trace(100, None), None, "the thread in between hardly ran");
+        assert_eq!(of_trace(990, Some((900, 7, 890))), None, "it blocks now and then");
     }
 }

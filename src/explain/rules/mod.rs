@@ -8,6 +8,7 @@ mod irq_priority;
 mod isr_storm;
 mod livelock;
 mod never_given;
+mod overflow_into_block;
 mod owner_gone;
 mod place;
 mod pools;
@@ -20,6 +21,7 @@ mod starvation;
 mod stopped;
 mod words;
 mod wrong_context;
+mod wrong_mask;
 
 use super::graph::Graph;
 use super::{Case, Finding};
@@ -38,6 +40,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
+    Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "calls that interrupts may not make", find: wrong_context::find },
@@ -51,5 +54,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "full queues", find: queue_full::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "waits for what nobody gives", find: never_given::find },
+    Check { what: "event flags that nobody waits for", find: wrong_mask::find },
+    Check { what: "full queues that nobody reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
 ];

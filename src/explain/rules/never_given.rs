@@ -98,6 +98,7 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
 fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Finding {
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let runs = task.runs.unwrap_or(0);
+    let ran = events.activity(task.address).map_or(0, |activity| activity.dispatched);
     let wants = wait.wanted.map_or_else(String::new, |wanted| format!(" (it wants {:#x})", wanted.flags));
     let verb = match wait.kind {
         Kind::EventFlags => "sets them",
@@ -107,7 +108,10 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let others = graph.behind(&[task.address]);
     let mut evidence = vec![
         waiting(task.address, wait.object, case, graph),
-        Evidence::memory(task.address, format!("{name} ran {runs} times, and hardly in the trace")),
+        Evidence::memory(
+            task.address,
+            format!("{name} was given the processor {runs} times since it began, and {ran} times within the trace"),
+        ),
     ];
     // A call that the kernel refuses leaves no event: its interrupt comes and seems to do nothing.
     let silent = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= 3);

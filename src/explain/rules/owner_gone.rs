@@ -3,6 +3,7 @@
 //! owner of a mutex is looked for. An owner that waits for ever itself is a cause only where that wait is far longer than
 //! usual: to wait for a device with a lock in hand is a habit of healthy systems.
 
+use super::super::events::Events;
 use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Finding};
@@ -23,6 +24,15 @@ fn is_mutex(edge: &Edge, graph: &Graph) -> bool {
     graph.tasks.at(edge.waiter).and_then(|task| task.wait).is_some_and(|wait| wait.kind == Kind::Mutex)
 }
 
+/// How sure it is that a holder does not come back. `again`: how often it came back before.
+const fn sure(is_mutex: bool, is_long: bool, again: u64) -> Confidence {
+    match (is_mutex, is_long) {
+        (true, true) => Confidence::Proven,
+        (true, false) if again > 0 => Confidence::Hint,
+        _ => Confidence::Likely,
+    }
+}
+
 /// The holder is suspended, or has ended.
 fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let does = graph.tasks.at(edge.holder)?.does;
@@ -32,8 +42,17 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         return None;
     }
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let (confidence, mut detractors) = case.cap(if is_mutex { Confidence::Proven } else { Confidence::Likely });
+    // Who is suspended again and again is resumed as often: such a wait is proven to last by nothing but its length.
+    let again = case.events.and_then(|events| events.activity(edge.holder)).map_or(0, |one| one.suspended);
+    let again = again.saturating_sub(1);
+    let is_long = case.events.is_some_and(|events| events.is_long(edge.waiter, edge.object));
+    let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again));
     detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
+    if again > 0 {
+        detractors.push(format!("{holder} was suspended and resumed {again} times before"));
+    } else if is_mutex && !is_long {
+        detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
+    }
     let others = graph.behind(&[edge.holder]);
     let next = match does {
         Does::Suspended => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
@@ -60,14 +79,26 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wait = graph.tasks.at(edge.holder)?.wait.filter(|wait| wait.forever)?;
     let is_known = graph.wait(edge.holder).is_some() || wait.object == edge.object;
-    let events = case.events.filter(|_| !is_known && !matches!(wait.kind, Kind::BlockPool | Kind::BytePool))?;
-    if wait.sends || !events.is_long(edge.holder, wait.object) || !events.is_long(edge.waiter, edge.object) {
+    if is_known || wait.sends || matches!(wait.kind, Kind::BlockPool | Kind::BytePool) {
+        return None;
+    }
+    let is_long =
+        |events: &Events| events.is_long(edge.holder, wait.object) && events.is_long(edge.waiter, edge.object);
+    let lasts = case.events.is_some_and(is_long);
+    // Where all stop at once, no event shows how long that lasts.
+    let nobody_runs = graph.tasks.list.iter().all(|task| !matches!(task.does, Does::Runs | Does::Ready));
+    let all_stopped = nobody_runs && case.kernel.is_some() && is_mutex(edge, graph);
+    if !lasts && !all_stopped {
         return None;
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
     let (object, other) = (case.object(edge.object), case.object(wait.object));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push(format!("{other} may still be given: the trace shows only that it was not, for long"));
+    let (confidence, mut detractors) = case.cap(if lasts { Confidence::Likely } else { Confidence::Hint });
+    detractors.push(if lasts {
+        format!("{other} may still be given: the trace shows only that it was not, for long")
+    } else {
+        format!("{other} may still be given: one moment does not show how long it lasts")
+    });
     let others = graph.behind(&[edge.holder]);
     Some(Finding {
         code: Code::LockOwnerGone,
@@ -84,4 +115,18 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
         threads: vec![edge.holder, edge.waiter],
         behind: others,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_that_is_suspended_again_and_again_is_not_gone() {
+        assert_eq!(sure(true, true, 0), Confidence::Proven);
+        assert_eq!(sure(true, false, 0), Confidence::Likely, "one moment");
+        assert_eq!(sure(true, false, 5), Confidence::Hint);
+        assert_eq!(sure(true, true, 5), Confidence::Proven, "far longer than before");
+        assert_eq!(sure(false, true, 0), Confidence::Likely, "who holds a semaphore is inferred");
+    }
 }

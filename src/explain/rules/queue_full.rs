@@ -9,6 +9,48 @@ use super::words::{shows, waiting};
 use crate::abi::Addr;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    full(graph).into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
+}
+
+/// Queues of which no reader is known: behind the waits that may keep it from reading.
+pub(super) fn unread(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let all = full(graph);
+    let unknown: Vec<Addr> = all.into_iter().filter(|queue| finding(*queue, case, graph).is_none()).collect();
+    let found: Vec<Finding> = unknown.iter().filter_map(|queue| nobody(*queue, case, graph)).collect();
+    if found.is_empty() { crossed(&unknown, case, graph).into_iter().collect() } else { found }
+}
+
+/// Several queues are full, and all who send to them wait for ever: each may be the reader of another.
+fn crossed(queues: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let known = |queue: &Addr| case.events.is_some_and(|events| !events.takers(*queue).is_empty());
+    if queues.len() < 2 || queues.iter().any(known) {
+        return None;
+    }
+    let senders: Vec<&Task> = queues.iter().flat_map(|queue| graph.tasks.waiting(*queue)).collect();
+    if !senders.iter().all(|task| task.wait.is_some_and(|wait| wait.forever)) {
+        return None;
+    }
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("one moment does not show how long it lasts, nor who reads these queues".to_owned());
+    let pairs = || senders.iter().filter_map(|task| Some((task.address, task.wait?.object)));
+    let waits = pairs().map(|(at, queue)| format!("{} waits for room in {}", case.label(at), case.object(queue)));
+    let threads: Vec<Addr> = senders.iter().map(|task| task.address).collect();
+    let waits: Vec<String> = waits.collect();
+    Some(Finding {
+        code: Code::QueueFull,
+        claim: format!("{}: no thread is seen that would read", waits.join("; ")),
+        confidence,
+        detractors,
+        evidence: pairs().map(|(at, queue)| waiting(at, queue, case, graph)).collect(),
+        explains: Vec::new(),
+        next: "check whether each of them is the reader of the other's queue".to_owned(),
+        behind: graph.behind(&threads),
+        threads,
+    })
+}
+
+/// Queues into which a thread waits to put a message.
+fn full(graph: &Graph) -> Vec<Addr> {
     let mut queues: Vec<Addr> = graph
         .tasks
         .list
@@ -18,7 +60,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         .collect();
     queues.sort_unstable();
     queues.dedup();
-    queues.into_iter().filter_map(|queue| finding(queue, case, graph).or_else(|| nobody(queue, case, graph))).collect()
+    queues
 }
 
 /// The trace shows no thread that takes from it, for long.

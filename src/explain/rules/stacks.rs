@@ -19,6 +19,12 @@ const GAP: u64 = 64;
 const TOP: u64 = 64;
 /// Bytes at the bottom in which the words of an overflow lie.
 const BOTTOM: u64 = 512;
+/// The byte with which the kernel fills stacks.
+const FILL: u8 = 0xEF;
+/// The most bytes of a mark that a program keeps at the end of a stack.
+const MARK: usize = 16;
+/// The fewest bytes of fill above it.
+const FEWEST: u64 = 64;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
@@ -42,7 +48,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let left = size.saturating_sub(thread.stack.high.bytes(Some(size))?);
     let found = saved_below(thread, start, size)
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
-        .or_else(|| used_up(thread, start, size, left))?;
+        .or_else(|| used_up(thread, start, size, left, case))?;
     let (confidence, mut detractors) = case.cap(found.claimed);
     detractors.extend(found.against.map(str::to_owned));
     let is_over = found.code == Code::StackOverflow;
@@ -85,8 +91,26 @@ fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
     })
 }
 
-fn used_up(thread: &Thread, start: Addr, size: u64, left: u64) -> Option<Found> {
+/// True for the lowest bytes of a stack of which only the first few are no fill, and a quarter of the stack behind them is.
+fn is_mark(low: &[u8], size: u64) -> bool {
+    let need = usize::try_from(FEWEST.max(size / 4)).unwrap_or(usize::MAX).min(low.len().saturating_sub(MARK));
+    let is_fill = |from: usize| low.iter().skip(from).take(need).all(|byte| *byte == FILL);
+    need >= MARK && (1..=MARK).any(is_fill)
+}
+
+fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) -> Option<Found> {
     let name = thread.label();
+    if thread.stack.high == High::Full
+        && case.look.bytes(start, BOTTOM.min(size)).is_some_and(|low| is_mark(&low, size))
+    {
+        return Some(Found {
+            code: Code::StackOverflow,
+            claimed: Confidence::Hint,
+            claim: format!("somebody wrote the lowest word of the stack of {name} ({size} bytes)"),
+            evidence: vec![Evidence::stack(start, "above it lies fill (0xEF)".to_owned())],
+            against: Some("a program may keep a mark of its own there: most of the stack was not used"),
+        });
+    }
     if thread.stack.high == High::Full {
         return Some(Found {
             code: Code::StackOverflow,
@@ -162,4 +186,27 @@ fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) ->
         ],
         against: Some("another write past an end may have done the same"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_at_the_end_of_a_stack_is_no_overflow() {
+        let low = |mark: usize, fill: usize| {
+            let mut bytes = vec![0xAD; mark];
+            bytes.resize(mark.saturating_add(fill), FILL);
+            bytes.resize(512, 0x11);
+            bytes
+        };
+        assert!(is_mark(&low(4, 508), 1024));
+        assert!(is_mark(&low(4, 508), 8192));
+        let mut word = low(4, 508);
+        word.splice(..4, [0xEF, 0xBE, 0xAD, 0xDE]);
+        assert!(is_mark(&word, 1024), "0xdeadbeef");
+        assert!(!is_mark(&low(4, 40), 1024), "a hole in a frame");
+        assert!(!is_mark(&low(200, 300), 1024), "far more than a mark");
+        assert!(!is_mark(&low(512, 0), 1024));
+    }
 }

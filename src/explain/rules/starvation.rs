@@ -3,21 +3,37 @@
 //! computes once at the start are healthy: the one that runs must be the same all the time, must not have run so long before,
 //! and who waits must have run before.
 
+use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Evidence, Finding};
+use super::place;
 use super::words::{priority, shows};
+use crate::session::CpuState;
 
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
 
+/// True for events that can show it.
+pub(super) const fn is_enough(events: &Events) -> bool {
+    events.has_clock && events.cores <= 1 && events.count >= FEWEST
+}
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(events) = case.events.filter(|e| e.has_clock && e.cores <= 1 && e.count >= FEWEST) else {
-        return Vec::new();
-    };
+    let Some(events) = case.events.filter(|events| is_enough(events)) else { return Vec::new() };
     let hogs = graph.tasks.list.iter().filter(|task| matches!(task.does, Does::Runs | Does::Ready));
     hogs.filter_map(|hog| finding(hog, events, case, graph)).collect()
+}
+
+/// ` in flash_wait (flash.c:4)`: where the CPU is in it.
+fn within(hog: &Task, case: &Case<'_>) -> String {
+    let cpu = case.cpus.and_then(|cpus| {
+        let is_in = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|thread| thread.address == hog.address);
+        cpus.all.iter().find(is_in)
+    });
+    let at = cpu.filter(|_| hog.does == Does::Runs).and_then(|cpu| place::of(&cpu.functions));
+    at.map_or_else(String::new, |at| format!(" in {at}"))
 }
 
 /// Ticks since a thread last blocked, and how long it had the processor in them.
@@ -28,24 +44,28 @@ fn busy(activity: &Activity, events: &Events) -> (i64, i64) {
     }
 }
 
-fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+/// Ticks since a thread last blocked, and how long it had the processor in them, where it keeps the processor.
+pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     let activity = events.activity(hog.address)?;
-    let urgent = hog.priority?;
     let (since, ran) = busy(activity, events);
     // A thread that blocks now and then runs no longer than it did before.
-    if ran / 2 < since / 4 || since < events.length() / 2 || ran / 3 < activity.longest {
-        return None;
-    }
-    let starves = |task: &&Task| {
-        let is_later = task.priority.is_some_and(|priority| priority > urgent);
-        let lasts = events.lasts(task.address);
-        let has_run = match task.runs {
-            Some(runs) => runs > 0,
-            None => events.activity(task.address).is_some_and(|a| a.since.is_some()),
-        };
-        task.does == Does::Ready && is_later && has_run && lasts >= events.length() / 2 && lasts <= since
+    (ran / 2 >= since / 4 && since >= events.length() / 2 && ran / 3 >= activity.longest).then_some((since, ran))
+}
+
+/// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
+pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
+    let is_later = task.priority.zip(hog.priority).is_some_and(|(priority, urgent)| priority > urgent);
+    let lasts = events.lasts(task.address);
+    let has_run = match task.runs {
+        Some(runs) => runs > 0,
+        None => events.activity(task.address).is_some_and(|a| a.since.is_some()),
     };
-    let starved: Vec<&Task> = graph.tasks.list.iter().filter(starves).collect();
+    task.does == Does::Ready && is_later && has_run && lasts >= events.length() / 2 && lasts <= since
+}
+
+fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (since, ran) = keeps(hog, events)?;
+    let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
     let (confidence, mut detractors) = case.by_events();
     detractors.push("a long computation that ends looks the same".to_owned());
@@ -69,8 +89,9 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     Some(Finding {
         code: Code::Starvation,
         claim: format!(
-            "{name}{} runs and does not block: {} {} ready and cannot run",
+            "{name}{} runs{} and does not block: {} {} ready and cannot run",
             priority(hog.address, graph),
+            within(hog, case),
             all.join(", "),
             if starved.len() == 1 { "is" } else { "are" }
         ),

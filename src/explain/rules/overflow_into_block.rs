@@ -1,0 +1,135 @@
+//! A stack that overflowed into the control block below it. Many programs define a thread's stack right behind its control
+//! block: what grows beyond the end of the stack damages the end of that block first. Functions leave holes in their frames, so
+//! some fill (0xEF) may be left at the end of the stack, which is then only nearly full: that the block below is damaged, too,
+//! makes the overflow likely, and the block its symptom.
+//!
+//! Against it: a write past the end of what lies in front of that block.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::Addr;
+use crate::kernel::{High, Stacks};
+
+/// Bytes that may be left of a stack that was overflown with holes.
+const NEAR: u64 = 64;
+/// Bytes between a control block and the stack behind it.
+const GAP: u64 = 64;
+/// The most bytes of a control block, where no symbol says how long it is.
+const BLOCK: u64 = 0x140;
+/// The byte with which the kernel fills stacks.
+const FILL: u8 = 0xEF;
+
+/// A stack, and its thread.
+struct Used {
+    thread: Addr,
+    start: Addr,
+    /// In bytes.
+    size: Option<u64>,
+    /// Bytes of fill at its end.
+    left: u64,
+}
+
+/// A control block that is damaged.
+struct Damage {
+    address: Addr,
+    text: String,
+}
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(kernel) = case.kernel else { return Vec::new() };
+    let damages = damages(case);
+    let own = kernel.threads.iter().filter(|thread| thread.stacks == Stacks::Own && thread.pthread.is_none());
+    let known = own.filter_map(|thread| {
+        let (start, size) = (thread.stack.start?, thread.stack.size?);
+        let left = match thread.stack.high {
+            High::Full => 0,
+            High::Bytes(used) => size.checked_sub(used)?,
+            _ => return None,
+        };
+        Some(Used { thread: thread.address, start, size: Some(size), left })
+    });
+    // The control block of this thread cannot be read any more: the trace has where its stack is.
+    let lost = kernel.overwritten.iter().filter(|block| block.kind.is_none());
+    let lost = lost.filter_map(|block| registered(block.address, case));
+    let used = known.chain(lost).filter(|used| used.left <= NEAR);
+    used.filter_map(|used| {
+        let below: Vec<&Damage> = damages.iter().filter(|damage| is_below(damage.address, &used, case)).collect();
+        below.first().map(|_| finding(&used, &below, case))
+    })
+    .collect()
+}
+
+/// What is known to be damaged, by the address of its control block.
+fn damages(case: &Case<'_>) -> Vec<Damage> {
+    let Some(kernel) = case.kernel else { return Vec::new() };
+    let over = kernel.overwritten.iter().map(|block| Damage {
+        address: block.address,
+        text: format!("its control block begins with {:#x} instead of its id", block.found),
+    });
+    let issues = kernel.issues.iter().filter(|issue| issue.code == crate::code::Code::KernelDamaged);
+    let of_block =
+        issues.filter_map(|issue| Some(Damage { address: issue.place.address?, text: issue.message.clone() }));
+    over.chain(of_block).collect()
+}
+
+/// The stack of a thread by the registry of the trace, where memory shows that it was used.
+fn registered(thread: Addr, case: &Case<'_>) -> Option<Used> {
+    let (start, size) = case.events?.stack(thread)?;
+    let filled = case.kernel?.threads.iter().any(|other| matches!(other.stack.high, High::Bytes(_)));
+    let bytes = case.look.bytes(start, NEAR).filter(|_| filled)?;
+    let left = bytes.iter().take_while(|byte| **byte == FILL).count() as u64;
+    Some(Used { thread, start, size, left })
+}
+
+/// True for an address in what ends where the stack begins.
+fn is_below(at: Addr, used: &Used, case: &Case<'_>) -> bool {
+    let Some(distance) = used.start.checked_sub(at).filter(|distance| *distance > 0) else { return false };
+    let symbol = case.look.variable(at).filter(|symbol| symbol.size > 0);
+    is_next(used.start, distance, symbol.and_then(|symbol| symbol.address.checked_add(symbol.size)))
+}
+
+/// True for a block whose variable ends there, so far below the start of a stack that nothing else lies between.
+fn is_next(start: Addr, distance: u64, end: Option<Addr>) -> bool {
+    match end {
+        Some(end) => end <= start && start.saturating_sub(end) <= GAP,
+        None => distance <= BLOCK,
+    }
+}
+
+fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
+    let (name, start) = (case.label(used.thread), used.start);
+    let size = used.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("a write past the end of what lies in front of that block may have done the same".to_owned());
+    let fill = match used.left {
+        0 => "its lowest bytes hold no fill (0xEF) any more".to_owned(),
+        left => format!("all but the lowest {left} bytes were used"),
+    };
+    let mut evidence = vec![Evidence::stack(start, format!("the stack of {name}: {fill}"))];
+    evidence.extend(below.iter().map(|damage| Evidence::memory(damage.address, damage.text.clone())));
+    Finding {
+        code: Code::StackOverflow,
+        claim: format!("the stack of {name}{size} overflowed into the control block that lies below it"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("make the stack of {name} larger; what lies below {start:#x} is damaged"),
+        threads: vec![used.thread],
+        behind: below.iter().map(|damage| damage.address).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `json` at 0x2000000c has 180 bytes, and its stack begins behind it, at 0x200000c0.
+    #[test]
+    fn a_control_block_directly_below_a_stack_is_hit_first() {
+        assert!(is_next(0x2000_00c0, 0xB4, Some(0x2000_00c0)));
+        assert!(is_next(0x2000_00c0, 0xB4, None), "without symbols by the distance");
+        assert!(!is_next(0x2000_00c0, 0xB4, Some(0x2000_0040)), "something lies between");
+        assert!(!is_next(0x2000_00c0, 0x400, None), "far below");
+    }
+}

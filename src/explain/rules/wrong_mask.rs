@@ -1,0 +1,103 @@
+//! Event flags of a group are set that nobody waits for, while a thread waits for ever for others of the group: whoever sets
+//! them may set the wrong ones, or the thread waits for the wrong ones. Memory has the flags that are set and the wanted ones;
+//! who sets is seen in the trace. It is likely where the trace shows that the flags that nobody asks for are set again and
+//! again, that the wanted ones are not, and some of the flags that must be there together are. Flags may also be read without a
+//! wait, as those of a status are, and a rare event may be waited for: that is a hint, or nothing.
+
+use super::super::events::Giver;
+use super::super::graph::Graph;
+use super::super::state::{Task, Wait};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::{behind, waiting};
+use crate::kernel::{Kind, Wanted};
+
+/// How often the flags that nobody waits for have to be set.
+const OFTEN: u64 = 3;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let waits = |task: &Task| task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever);
+    graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, case, graph)).collect()
+}
+
+/// The wanted flags that are missing, and those that are set and that nobody wants; `None` where the wait is over.
+const fn compare(current: u64, wanted: Wanted, asked: u64) -> Option<(u64, u64)> {
+    let missing = if wanted.all || current & wanted.flags == 0 { wanted.flags & !current } else { 0 };
+    let stray = current & !asked;
+    if missing != 0 && stray != 0 { Some((missing, stray)) } else { None }
+}
+
+fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let wanted = wait.wanted?;
+    let current = case.kernel?.object(wait.object)?.get("current")?;
+    let one = case.events.and_then(|events| events.object(wait.object));
+    let waited_for = graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted);
+    let asked = waited_for.fold(one.map_or(0, |one| one.asked), |all, wanted| all | wanted.flags);
+    let (missing, stray) = compare(current, wanted, asked)?;
+    let givers = || one.into_iter().flat_map(|one| &one.givers);
+    if givers().any(|(_, given)| given.flags & missing != 0) {
+        return None;
+    }
+    let sets = givers().filter(|(_, given)| given.flags & stray != 0).max_by_key(|(_, given)| given.times);
+    if case.events.is_some() && sets.is_none() {
+        return None;
+    }
+    let is_half = wanted.all && current & wanted.flags != 0;
+    let is_long = case.events.is_some_and(|events| events.is_long(task.address, wait.object));
+    let is_likely = is_half && is_long && sets.is_some_and(|(_, given)| given.times >= OFTEN);
+    let (confidence, mut detractors) = case.cap(if is_likely { Confidence::Likely } else { Confidence::Hint });
+    detractors.push("the flags that nobody waits for may be read without a wait".to_owned());
+    let (name, object) = (case.label(task.address), case.object(wait.object));
+    let others = graph.behind(&[task.address]);
+    let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
+    let together = if wanted.all { " together" } else { "" };
+    let set = sets.map(|(by, given)| {
+        let text = format!("{} sets {:#x}; {} times in the trace", giver(*by, case, graph), given.flags, given.times);
+        Evidence::event(given.seq, text)
+    });
+    Some(Finding {
+        code: Code::WrongEventMask,
+        claim: format!(
+            "{name} waits for {:#x}{together} of {object}: {missing:#x} is not set, and {who} sets {stray:#x}, which nobody waits for",
+            wanted.flags
+        ),
+        confidence,
+        detractors,
+        evidence: [
+            waiting(task.address, wait.object, case, graph),
+            Evidence::memory(wait.object, format!("{object}: {current:#x} is set")).holds(current),
+        ]
+        .into_iter()
+        .chain(set)
+        .collect(),
+        explains: behind(&others, task.address, case, graph),
+        next: format!("compare the flags that {who} sets with those that {name} waits for"),
+        threads: vec![task.address],
+        behind: others,
+    })
+}
+
+/// Who sets, in words.
+pub(super) fn giver(by: Giver, case: &Case<'_>, graph: &Graph) -> String {
+    match by {
+        Giver::Interrupt(number) => case.interrupt(number),
+        Giver::Thread(stored) => case.label(graph.stored(case, stored).map_or(stored, |task| task.address)),
+        Giver::Other => "somebody".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The driver sets 0x40 instead of 0x4: `uart` waits for 0x5 together, and 0x41 is set.
+    #[test]
+    fn a_flag_that_nobody_wants_is_set_instead_of_the_wanted_one() {
+        let wanted = Wanted { flags: 5, all: true };
+        assert_eq!(compare(0x41, wanted, 5), Some((4, 0x40)));
+        assert_eq!(compare(0x45, wanted, 5), None, "the wait is about to end");
+        assert_eq!(compare(0x41, wanted, 0x45), None, "somebody asks for it");
+        assert_eq!(compare(0x40, Wanted { flags: 5, all: false }, 5), Some((5, 0x40)));
+        assert_eq!(compare(0x41, Wanted { flags: 5, all: false }, 5), None, "the wait is about to end");
+        assert_eq!(compare(1, wanted, 5), None, "nothing else is set");
+    }
+}
