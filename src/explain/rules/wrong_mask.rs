@@ -43,7 +43,9 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     }
     let is_half = wanted.all && current & wanted.flags != 0;
     let is_long = case.events.is_some_and(|events| events.is_long(task.address, wait.object));
-    let is_likely = is_half && is_long && sets.is_some_and(|(_, given)| given.times >= OFTEN);
+    // Who was given what it waited for before may wait for a rare event.
+    let is_first = task.runs.is_some_and(|runs| runs <= 1);
+    let is_likely = is_half && is_long && is_first && sets.is_some_and(|(_, given)| given.times >= OFTEN);
     let (confidence, mut detractors) = case.cap(if is_likely { Confidence::Likely } else { Confidence::Hint });
     detractors.push("the flags that nobody waits for may be read without a wait".to_owned());
     let (name, object) = (case.label(task.address), case.object(wait.object));
