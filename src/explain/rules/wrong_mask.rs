@@ -1,8 +1,7 @@
 //! Event flags of a group are set that nobody waits for, while a thread waits for ever for others of the group: whoever sets
 //! them may set the wrong ones, or the thread waits for the wrong ones. Memory has the flags that are set and the wanted ones;
-//! who sets is seen in the trace. It is likely where the trace shows that the flags that nobody asks for are set again and
-//! again, that the wanted ones are not, and some of the flags that must be there together are. Flags may also be read without a
-//! wait, as those of a status are, and a rare event may be waited for: that is a hint, or nothing.
+//! who sets is seen in the trace. Flags may also be read without a wait, as those of a status are, and a rare event may be waited
+//! for: it is a hint.
 
 use super::super::events::Giver;
 use super::super::graph::Graph;
@@ -10,9 +9,6 @@ use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{behind, waiting};
 use crate::kernel::{Kind, Wanted};
-
-/// How often the flags that nobody waits for have to be set.
-const OFTEN: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let waits = |task: &Task| task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever);
@@ -41,13 +37,9 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     if case.events.is_some() && sets.is_none() {
         return None;
     }
-    let is_half = wanted.all && current & wanted.flags != 0;
-    let is_long = case.events.is_some_and(|events| events.is_long(task.address, wait.object));
-    // Who was given what it waited for before may wait for a rare event.
-    let is_first = task.runs.is_some_and(|runs| runs <= 1);
-    let is_likely = is_half && is_long && is_first && sets.is_some_and(|(_, given)| given.times >= OFTEN);
-    let (confidence, mut detractors) = case.cap(if is_likely { Confidence::Likely } else { Confidence::Hint });
-    detractors.push("the flags that nobody waits for may be read without a wait".to_owned());
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors
+        .push("the flags that nobody waits for may be read without a wait, and the others may be rare".to_owned());
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let others = graph.behind(&[task.address]);
     let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
