@@ -217,7 +217,8 @@ impl Document<'_> {
         };
         let crash = |kernel| Places::of(kernel, self.target).sentences(kernel);
         let found = self.found.and_then(|found| likely(&found.explanation, self.kernel()));
-        let mut sentences: Vec<String> = found.into_iter().collect();
+        let mut sentences = verdict.doubts();
+        sentences.extend(found);
         sentences.extend(self.kernel().map(crash).unwrap_or_default());
         sentences.extend(verdict.sentences());
         out.part(Part::Sentences(&sentences))?;

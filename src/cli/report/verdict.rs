@@ -1,6 +1,6 @@
 //! A few sentences about the end of the trace: what runs, who waits for what, what is close to its limit, what is lost.
 //! Each is a fact of another table; what is taken from events and not from memory says so.
-//! What `explain` finds stands before them.
+//! What `explain` finds comes before them, and what makes all of it doubtful before that.
 
 use crate::abi::Addr;
 use crate::analysis::tracker::{ThreadState, Who};
@@ -86,8 +86,7 @@ struct Waiter {
 impl Verdict<'_> {
     /// The sentences.
     pub fn sentences(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.causes();
-        all.extend(self.old_end());
+        let mut all: Vec<String> = self.old_end().into_iter().collect();
         all.extend(match self.kernel {
             Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),
             _ => self.ran(),
@@ -99,8 +98,8 @@ impl Verdict<'_> {
         all
     }
 
-    /// What is the likely cause of all that follows.
-    fn causes(&self) -> Vec<String> {
+    /// Why all other sentences are doubtful.
+    pub fn doubts(&self) -> Vec<String> {
         let causes = self.trace.issues.iter().filter(|issue| issue.is_cause());
         causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
     }
