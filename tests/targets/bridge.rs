@@ -13,7 +13,11 @@
 )]
 
 mod debuggers;
+mod live;
+mod round_trips;
+mod same_as_serve;
 mod sockets;
 mod threads;
 
-use crate::support::tools;
+use crate::floats;
+use crate::support::{live_stub, tools};
