@@ -99,7 +99,9 @@ fn main() {
             }
         }
     }
-    println!("GDB on a simulated Cortex-M3, the middle one of {STEPS} steps and of {STOPS} stops. The stub alone shows one thread.\n");
+    println!(
+        "GDB on a simulated Cortex-M3, the middle one of {STEPS} steps and of {STOPS} stops. The stub alone shows one thread.\n"
+    );
     table(&["threads", "link", "what", "alone: round trips", "time", "with the bridge: round trips", "time"], &rows);
     goal("at most two further round trips a step", most <= 2, &format!("{most:+}"));
     goal("50 threads listed within 1 s, 1 ms each way", listed.as_secs_f64() < 1.0, &time(listed));

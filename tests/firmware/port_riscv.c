@@ -74,15 +74,18 @@ __asm__(".text\n.align 2\n.globl port_switch\n.type port_switch, @function\nport
         "1: lw t0, 120(sp)\n csrw mepc, t0\n li t0, 0x1880\n csrw mstatus, t0\n"
         S_REGISTERS("lw") OTHER_REGISTERS("lw") " addi sp, sp, 128\n mret\n"
         ".size schedule, . - schedule\n"
+        /* What was interrupted can be unwound, by the frame that s0 points to. */
         ".align 2\n.globl trap\n.type trap, @function\ntrap:\n"
+        " .cfi_startproc\n .cfi_signal_frame\n .cfi_return_column 64\n .cfi_undefined 64\n"
         " addi sp, sp, -128\n" S_REGISTERS("sw") OTHER_REGISTERS("sw")
         " li t0, 1\n sw t0, 0(sp)\n csrr t0, mepc\n sw t0, 120(sp)\n"
         " mv a0, sp\n mv s0, sp\n"
+        " .cfi_def_cfa s0, 128\n .cfi_offset 64, -8\n .cfi_offset ra, -16\n .cfi_offset s0, -80\n"
         /* Of a thread: on the stack of the system. While idle it is that already. */
         " la t0, _tx_thread_current_ptr\n lw t1, 0(t0)\n beqz t1, 2f\n la sp, __stack_top\n"
         "2: call trap_body\n mv sp, s0\n beqz a0, go_on\n"
         " la t0, _tx_thread_current_ptr\n lw t1, 0(t0)\n sw sp, 8(t1)\n j schedule\n"
-        ".size trap, . - trap\n"
+        " .cfi_endproc\n.size trap, . - trap\n"
         ".section .vectors, \"ax\"\n.globl _start\n.type _start, @function\n_start:\n"
         " la sp, __stack_top\n la t0, __bss_start\n la t1, __bss_end\n"
         "3: bgeu t0, t1, 4f\n sw zero, 0(t0)\n addi t0, t0, 4\n j 3b\n"

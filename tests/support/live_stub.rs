@@ -23,7 +23,7 @@ const FIRST: u32 = 0x2000_2874;
 /// Instructions of `watchdog_entry` that change no stack pointer, in their order: a step goes to the next one.
 const PATH: [u32; 8] = [0x200A, 0x200C, 0x200E, 0x2010, 0x2012, 0x2014, 0x2016, 0x2018];
 
-const DESCRIPTION: &str = r#"<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target>
+const CORTEX_M: &str = r#"<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target>
 <architecture>arm</architecture><feature name="org.gnu.gdb.arm.m-profile">
 <reg name="r0" bitsize="32"/><reg name="r1" bitsize="32"/><reg name="r2" bitsize="32"/><reg name="r3" bitsize="32"/>
 <reg name="r4" bitsize="32"/><reg name="r5" bitsize="32"/><reg name="r6" bitsize="32"/><reg name="r7" bitsize="32"/>
@@ -31,12 +31,22 @@ const DESCRIPTION: &str = r#"<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-t
 <reg name="r12" bitsize="32"/><reg name="sp" bitsize="32" type="data_ptr"/><reg name="lr" bitsize="32"/>
 <reg name="pc" bitsize="32" type="code_ptr"/><reg name="xpsr" bitsize="32" regnum="25"/></feature></target>"#;
 
+const CORTEX_A: &str = r#"<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target>
+<architecture>arm</architecture><feature name="org.gnu.gdb.arm.core">
+<reg name="r0" bitsize="32"/><reg name="r1" bitsize="32"/><reg name="r2" bitsize="32"/><reg name="r3" bitsize="32"/>
+<reg name="r4" bitsize="32"/><reg name="r5" bitsize="32"/><reg name="r6" bitsize="32"/><reg name="r7" bitsize="32"/>
+<reg name="r8" bitsize="32"/><reg name="r9" bitsize="32"/><reg name="r10" bitsize="32"/><reg name="r11" bitsize="32"/>
+<reg name="r12" bitsize="32"/><reg name="sp" bitsize="32" type="data_ptr"/><reg name="lr" bitsize="32"/>
+<reg name="pc" bitsize="32" type="code_ptr"/><reg name="cpsr" bitsize="32" regnum="25"/></feature></target>"#;
+
 /// What is behind the stub.
 #[derive(Clone)]
 pub struct Machine {
     /// Bytes at addresses.
     pub memory: Vec<(u32, Vec<u8>)>,
-    /// r0 to r15 and xPSR of each CPU.
+    /// The registers as XML.
+    pub description: &'static str,
+    /// r0 to r15 and the status register of each CPU.
     pub cpus: Vec<[u32; 17]>,
     /// It lists its CPUs as threads, as QEMU does, and OpenOCD with `hwthread`.
     pub lists_cpus: bool,
@@ -58,7 +68,36 @@ impl Machine {
         let mut cpu = [0; 17];
         (cpu[7], cpu[13], cpu[14], cpu[15], cpu[16]) = (0x2000_2F38, 0x2000_2F30, 0x202F, PATH[0], 0x2100_0000);
         let memory = vec![(0, flash(&std::fs::read(fixture("cm3.elf")).unwrap())), (RAM, ram)];
-        Self { memory, cpus: vec![cpu], lists_cpus: false, no_ack: true, delay: Duration::ZERO }
+        Self { memory, cpus: vec![cpu], description: CORTEX_M, lists_cpus: false, no_ack: true, delay: Duration::ZERO }
+    }
+
+    /// The Cortex-A9 fixture of two cores: the first one runs `watchdog`, the second one `filter`. The stub lists both.
+    pub fn two_cores() -> Self {
+        let [elf, core] = ["smp.elf", "smp.core"].map(|name| std::fs::read(fixture(name)).unwrap());
+        let mut memory = loads(&core);
+        memory.extend(loads(&elf));
+        let mut machine = Self {
+            memory,
+            cpus: Vec::new(),
+            description: CORTEX_A,
+            lists_cpus: true,
+            no_ack: true,
+            delay: Duration::ZERO,
+        };
+        let symbol = |name: &str| super::machine::symbol(&fixture("smp.elf"), name) as u32;
+        for (thread, function) in [("watchdog", "watchdog_entry"), ("filter", "filter_entry")] {
+            let stack = machine.read(symbol(thread) + 12, 8).unwrap();
+            let [start, end] = [0, 4].map(|at| u32::from_le_bytes(stack[at..at + 4].try_into().unwrap()));
+            let mut cpu = [0; 17];
+            (cpu[13], cpu[15], cpu[16]) = ((start + end) / 2 & !7, symbol(function), 0x10);
+            machine.cpus.push(cpu);
+        }
+        machine
+    }
+
+    /// A word of memory is another one.
+    pub fn poke(&mut self, at: u32, word: u32) {
+        self.write(at, &word.to_le_bytes()).unwrap();
     }
 
     fn read(&self, at: u32, len: usize) -> Option<&[u8]> {
@@ -110,6 +149,19 @@ fn remove_updater(ram: &mut [u8]) {
     (set(ram, last + 136, next), set(ram, next + 140, last));
     let count = super::machine::symbol(&fixture("cm3.elf"), "_tx_thread_created_count") as u32;
     set(ram, count, 9);
+}
+
+/// What a little-endian 32-bit ELF holds, at its virtual addresses.
+fn loads(file: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let headers = (0..usize::from(u16::from_le_bytes([file[44], file[45]]))).map(|i| word(28) as usize + i * 32);
+    let loaded = headers.filter(|at| word(*at) == 1 && word(at + 16) > 0);
+    loaded
+        .map(|at| {
+            let (offset, len) = (word(at + 4) as usize, word(at + 16) as usize);
+            (word(at + 8), file[offset..offset + len].to_vec())
+        })
+        .collect()
 }
 
 /// The loaded bytes of a program for address 0.
@@ -222,7 +274,9 @@ impl<'a> Session<'a> {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             bytes.extend(new);
             while let Some(start) = bytes.iter().position(|b| *b == b'$') {
-                let Some(end) = bytes.iter().position(|b| *b == b'#').filter(|end| bytes.len() > end + 2) else { break };
+                let Some(end) = bytes.iter().position(|b| *b == b'#').filter(|end| bytes.len() > end + 2) else {
+                    break;
+                };
                 let body = String::from_utf8_lossy(&bytes[start + 1..end]).into_owned();
                 bytes.drain(..end + 3);
                 let ack = if self.acks { "+" } else { "" };
@@ -248,7 +302,9 @@ impl<'a> Session<'a> {
             [b'H', _, ..] if self.machine.lists_cpus => self.select(&body[2..]),
             [b'H' | b'D', ..] => "OK".to_owned(),
             [b'Z', b'0' | b'1', ..] => known(self.breakpoint(body).map(|at| self.breakpoints.push(at)).is_some()),
-            [b'z', b'0' | b'1', ..] => known(self.breakpoint(body).map(|at| self.breakpoints.retain(|b| *b != at)).is_some()),
+            [b'z', b'0' | b'1', ..] => {
+                known(self.breakpoint(body).map(|at| self.breakpoints.retain(|b| *b != at)).is_some())
+            }
             [b'v', ..] if body.starts_with("vCont;s") => self.step(body),
             [b'v', ..] if body.starts_with("vCont;c") => self.run(),
             [b's', ..] => self.step(body),
@@ -283,7 +339,7 @@ impl<'a> Session<'a> {
 
     fn description(&self, window: &str) -> String {
         let (at, len) = pair(window, ",").unwrap_or_default();
-        let rest = DESCRIPTION.get(at as usize..).unwrap_or_default();
+        let rest = self.machine.description.get(at as usize..).unwrap_or_default();
         let part = &rest[..rest.len().min(len as usize)];
         format!("{}{part}", if part.len() < rest.len() { 'm' } else { 'l' })
     }

@@ -12,9 +12,11 @@
     clippy::arithmetic_side_effects
 )]
 
+mod cpus;
 mod debuggers;
 mod live;
 mod round_trips;
+mod running;
 mod same_as_serve;
 mod sockets;
 mod threads;

@@ -42,11 +42,17 @@ fn compare(start: impl Fn() -> Live, interrupted: &'static str) {
         assert_eq!(threads(part(&text, "list")).len(), 10, "{text}");
         assert_eq!(threads(part(&text, "list")), threads(part(&dead, "list")), "{place}");
         for name in ["stacks", "locals"] {
-            assert_eq!(by_thread(part(&text, name)), by_thread(part(&dead, name)), "{place}: {name}");
+            assert_eq!(frames(part(&text, name)), frames(part(&dead, name)), "{place}: {name}");
         }
         assert!(part(&text, "locals").contains("\nnumber = "), "a local of a suspended thread: {text}");
         stacks_are_those_of_the_report(&live, part(&text, "stacks"));
     }
+}
+
+/// What GDB prints of all threads but one in an exception of a Cortex-M: behind it GDB needs PSP, which QEMU does not give. Live it
+/// then takes MSP, and of a core it knows that PSP is missing.
+fn frames(text: &str) -> Vec<String> {
+    by_thread(text).into_iter().filter(|stack| !stack.contains("(running, in exception")).collect()
 }
 
 /// The functions of GDB's frames and of `threads --bt`, for each thread that does not run, as far as both go.

@@ -12,39 +12,37 @@ fn a_thread_is_stepped_and_broken_into_alone() {
         return;
     }
     let live = Live::cortex_m3();
-    let text = live.gdb(
-        &[
-            "break control_step",
-            "continue",
-            "delete",
-            "echo <other\\n",
-            // A suspended thread: it cannot be stepped, and its registers are not written.
-            "thread 6",
-            "stepi",
-            "stepi",
-            "set $r4 = 5",
-            "echo other>\\n",
-            // A breakpoint where it goes on does not keep the target from running.
-            "break *$pc",
-            "continue",
-            "delete",
-            "echo <own\\n",
-            "break mk_queue_send thread 6",
-            "continue",
-            "p $_thread",
-            "delete",
-            "finish",
-            "p $_thread",
-            "echo own>\\n",
-            "echo <lock\\n",
-            "set scheduler-locking on",
-            "stepi",
-            "set scheduler-locking off",
-            "p $_thread",
-            "echo lock>\\n",
-            "kill",
-        ],
-    );
+    let text = live.gdb(&[
+        "break control_step",
+        "continue",
+        "delete",
+        "echo <other\\n",
+        // A suspended thread: it cannot be stepped, and its registers are not written.
+        "thread 6",
+        "stepi",
+        "stepi",
+        "set $r4 = 5",
+        "echo other>\\n",
+        // A breakpoint where it goes on does not keep the target from running.
+        "break *$pc",
+        "continue",
+        "delete",
+        "echo <own\\n",
+        "break mk_queue_send thread 6",
+        "continue",
+        "p $_thread",
+        "delete",
+        "finish",
+        "p $_thread",
+        "echo own>\\n",
+        "echo <lock\\n",
+        "set scheduler-locking on",
+        "stepi",
+        "set scheduler-locking off",
+        "p $_thread",
+        "echo lock>\\n",
+        "kill",
+    ]);
     let part = |name: &str| {
         let text = text.split_once(&format!("<{name}\n")).unwrap_or_else(|| panic!("{text}")).1;
         text.split_once(&format!("{name}>\n")).unwrap().0.to_owned()
@@ -81,19 +79,17 @@ fn a_thousand_steps_and_an_interrupt() {
     let steps = "python for _ in range(1000): gdb.execute('stepi', to_string=True)";
     let interrupt =
         "python import os, signal, threading; threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()";
-    let text = live.gdb(
-        &[
-            "break control_step",
-            "continue",
-            "delete",
-            steps,
-            "p $_thread",
-            interrupt,
-            "continue",
-            "info threads",
-            "kill",
-        ],
-    );
+    let text = live.gdb(&[
+        "break control_step",
+        "continue",
+        "delete",
+        steps,
+        "p $_thread",
+        interrupt,
+        "continue",
+        "info threads",
+        "kill",
+    ]);
     assert!(text.contains("$1 = 2") && text.contains("SIGINT"), "{text}");
     assert!(text.contains("running, in exception 3 (HardFault)"), "{text}");
     assert_eq!(threads(&text).len(), 10, "{text}");
@@ -107,32 +103,30 @@ fn without_threads_the_cpu_is_shown_alone() {
     }
     let live = Live::cortex_m3();
     let destroy = "set var {unsigned} &_tx_thread_created_ptr = 0";
-    let text = live.gdb(
-        &[
-            "echo <before\\n",
-            "info threads",
-            "echo before>\\n",
-            "break control_step",
-            "continue",
-            "info threads",
-            "monitor system_reset",
-            "maintenance flush register-cache",
-            "echo <reset\\n",
-            "info threads",
-            "echo reset>\\n",
-            "continue",
-            "echo <again\\n",
-            "info threads",
-            "echo again>\\n",
-            destroy,
-            "stepi",
-            "echo <destroyed\\n",
-            "info threads",
-            "p $pc",
-            "echo destroyed>\\n",
-            "kill",
-        ],
-    );
+    let text = live.gdb(&[
+        "echo <before\\n",
+        "info threads",
+        "echo before>\\n",
+        "break control_step",
+        "continue",
+        "info threads",
+        "monitor system_reset",
+        "maintenance flush register-cache",
+        "echo <reset\\n",
+        "info threads",
+        "echo reset>\\n",
+        "continue",
+        "echo <again\\n",
+        "info threads",
+        "echo again>\\n",
+        destroy,
+        "stepi",
+        "echo <destroyed\\n",
+        "info threads",
+        "p $pc",
+        "echo destroyed>\\n",
+        "kill",
+    ]);
     let part = |name: &str| {
         let text = text.split_once(&format!("<{name}\n")).unwrap_or_else(|| panic!("{text}")).1;
         threads(text.split_once(&format!("{name}>\n")).unwrap().0)
