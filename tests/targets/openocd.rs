@@ -16,7 +16,7 @@ mod bridge;
 mod control;
 mod follow;
 mod registers;
-mod threads;
+pub mod threads;
 mod unreadable;
 
 use crate::support::cortex_m;

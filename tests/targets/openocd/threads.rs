@@ -1,5 +1,6 @@
 //! ThreadX's threads through the bridge, in front of the real OpenOCD: without its own support for an RTOS, and with it.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::machine::{Running, Scratch};
@@ -7,12 +8,11 @@ use super::tools::{Done, gdb, run as run_tool};
 use super::*;
 
 /// GDB through a bridge, and what the bridge prints.
-fn through_bridge(chip: &CortexM, openocd: &OpenOcd, commands: &[&str]) -> (Done, String) {
+pub fn through_bridge(elf: &Path, remote: &str, commands: &[&str]) -> (Done, String) {
     let scratch = Scratch::new("openocd-threads");
-    let (elf, log) = (chip.elf().display().to_string(), scratch.path("bridge.log"));
-    let remote = openocd.gdb();
+    let (elf, log) = (elf.display().to_string(), scratch.path("bridge.log"));
     let mut bridge = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
-    bridge.args(["bridge", "--listen", ":0", "--remote", &remote, "--elf", &elf, "--timeout", "20"]);
+    bridge.args(["bridge", "--listen", ":0", "--remote", remote, "--elf", &elf, "--timeout", "20"]);
     bridge.env_remove("TX_TRACE_REMOTE").env_remove("TX_TRACE_ELF").stdin(Stdio::null()).stdout(Stdio::null());
     let _bridge = Running(bridge.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
     let said = || std::fs::read_to_string(&log).unwrap();
@@ -40,10 +40,11 @@ fn through_bridge(chip: &CortexM, openocd: &OpenOcd, commands: &[&str]) -> (Done
 }
 
 /// Prints the name of each thread, and what is said of it.
-const LIST: &str = "python [print('thread %s: %s' % (t.name, t.details)) for t in gdb.selected_inferior().threads()]";
+pub const LIST: &str =
+    "python [print('thread %s: %s' % (t.name, t.details)) for t in gdb.selected_inferior().threads()]";
 
 /// What [`LIST`] prints, each thread once.
-fn listed(text: &str) -> Vec<&str> {
+pub fn listed(text: &str) -> Vec<&str> {
     let mut all: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("thread ")).collect();
     all.sort_unstable();
     all.dedup();
@@ -62,7 +63,8 @@ fn board(target: &str) -> Option<(CortexM, OpenOcd)> {
 #[test]
 fn threads_are_those_of_the_evidence_core() {
     let Some((chip, openocd)) = board("") else { return };
-    let (done, said) = through_bridge(&chip, &openocd, &["info threads", LIST, "thread apply all bt 3", "stepi", LIST]);
+    let (done, said) =
+        through_bridge(chip.elf(), &openocd.gdb(), &["info threads", LIST, "thread apply all bt 3", "stepi", LIST]);
     assert!(!said.contains("not shown"), "{said}");
     let live = listed(&done.out);
     assert_eq!(live.len(), 10, "{}{}\n{}", done.out, done.err, openocd.log());
@@ -90,7 +92,7 @@ fn threads_are_those_of_the_evidence_core() {
 #[test]
 fn where_openocd_shows_an_rtos_its_threads_pass() {
     let Some((chip, openocd)) = board("-rtos auto") else { return };
-    let (done, said) = through_bridge(&chip, &openocd, &["info threads"]);
+    let (done, said) = through_bridge(chip.elf(), &openocd.gdb(), &["info threads"]);
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("threads of ThreadX are not shown")).collect();
     assert_eq!(lines.len(), 1, "{said}\n{}{}\n{}", done.out, done.err, openocd.log());
     assert!(lines[0].contains("the stub shows threads itself"), "{said}");
