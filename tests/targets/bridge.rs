@@ -14,6 +14,7 @@
 
 mod cpus;
 mod debuggers;
+mod editors;
 mod live;
 mod round_trips;
 mod running;

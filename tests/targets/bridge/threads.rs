@@ -155,32 +155,6 @@ fn numbers_of_threads_survive_a_reconnection() {
 }
 
 #[test]
-fn gdb_mi_lists_threads_and_frames_as_editors_ask() {
-    if !Live::tools() {
-        return;
-    }
-    let live = Live::cortex_m3();
-    let scratch = Scratch::new();
-    let script = [
-        &format!("-target-select remote 127.0.0.1:{}", live.bridge.port)[..],
-        "-break-insert control_step",
-        "-exec-continue",
-    ]
-    .join("\n");
-    let file = scratch.path("mi");
-    std::fs::write(&file, format!("{script}\n")).unwrap();
-    let lines =
-        "sleep 6; printf '%s\\n' '-thread-info' '-thread-list-ids' '-stack-list-frames --thread 7 0 3' '-gdb-exit'";
-    let mut command = Command::new("sh");
-    let gdb = "gdb-multiarch -nx -q -i=mi3 -iex 'set debuginfod enabled off'";
-    command.args(["-c", &format!("(cat {file}; {lines}; sleep 1) | {gdb} {}", fixture("cm3.elf"))]);
-    let out = run(&mut command).out;
-    assert!(out.contains("target-id=\"Thread 1.536890736\"") && out.contains("name=\"control\""), "{out}");
-    assert!(out.contains("details=\"suspended on semaphore rx_ready, priority 8\""), "{out}");
-    assert!(out.contains("func=\"mk_semaphore_get\""), "{out}");
-}
-
-#[test]
 fn lldb_lists_the_threads_of_a_live_target() {
     if !Live::tools() || !installed(&["lldb"]) {
         return;
