@@ -20,6 +20,7 @@ use crate::session::TargetInfo;
 const LARGEST_CPU: usize = 0xFFF;
 /// Code is read in pieces of so many bytes, and the most pieces that are kept at a stop.
 const CODE_PIECE: u64 = 128;
+const PIECE_START: Addr = !0x7F;
 const MAX_CODE: usize = 512;
 /// The most CPUs of a target.
 const MAX_CPUS: usize = 64;
@@ -161,7 +162,7 @@ impl Look for Reader<'_> {
 
     fn code(&mut self, at: Addr, len: usize) -> Option<Vec<u8>> {
         let last = (Region { start: at, len: len as u64 }).last()?;
-        let (first, end) = (at / CODE_PIECE * CODE_PIECE, last / CODE_PIECE * CODE_PIECE);
+        let (first, end) = (at & PIECE_START, last & PIECE_START);
         // A large read is no look at an instruction.
         if end.abs_diff(first) > CODE_PIECE {
             return None;
