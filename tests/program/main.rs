@@ -23,6 +23,7 @@ mod json_schema;
 mod markdown;
 mod names;
 mod output_files;
+mod pages;
 mod pictures;
 mod plain_hex;
 mod readme;
