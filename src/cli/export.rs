@@ -102,7 +102,7 @@ struct Found {
 
 impl ExportTask {
     fn read(&self, target: &mut Target<'_>) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All)?;
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, self.to == ExportFormat::Html)?;
         let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
         let document = match self.to {
             ExportFormat::Html => Some((report::read(target, &mut loaded)?, target.interrupted(&loaded)?)),

@@ -53,12 +53,19 @@ impl Subject {
         Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
     }
 
-    /// Reads the trace, and what `explain` finds in it; nothing of a live target, which is not kept halted for it.
-    pub fn read(&self, target: &mut Target<'_>, extent: Extent) -> Result<(Loaded, Option<Explanation>), Error> {
+    /// Reads the trace, and what `explain` finds in it. A live target is kept halted for that only where `findings` are
+    /// what is asked for.
+    pub fn read(
+        &self,
+        target: &mut Target<'_>,
+        extent: Extent,
+        findings: bool,
+    ) -> Result<(Loaded, Option<Explanation>), Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
         let mut loaded = target.load(extent, self.names, &options)?;
-        let found = if target.is_live() { None } else { Some(explain::of_trace(target, &mut loaded)?) };
+        let is_wanted = findings || !target.is_live();
+        let found = if is_wanted { Some(explain::of_trace(target, &mut loaded)?) } else { None };
         Ok((loaded, found))
     }
 
@@ -116,7 +123,7 @@ impl Task for TimelineTask {
 impl TimelineTask {
     fn read(&self, target: &mut Target<'_>) -> Result<(Loaded, Vec<Noted>), Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        let (loaded, found) = self.subject.read(target, extent)?;
+        let (loaded, found) = self.subject.read(target, extent, false)?;
         let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
         Ok((loaded, noted))
     }

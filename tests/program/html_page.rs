@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::support::browser::Browser;
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::tools::{Scratch, binary, fixture};
+use crate::support::{damaged, golden};
 
 /// Exports what these files hold; the path of the page.
 fn export(scratch: &Scratch, name: &str, files: &[&str]) -> String {
@@ -249,10 +250,18 @@ fn hostile_names_are_harmless_in_the_page() {
 fn other_systems_and_gaps_are_in_the_page() {
     let Some(mut browser) = Browser::start(1000, 600) else { return };
     let scratch = Scratch::new();
-    for files in
-        [vec!["qnx.kev"], vec!["qnx-ring.bin"], vec!["smp.elf", "smp.core"], vec!["host-ulong64.trx"], vec!["be.trx"]]
-    {
-        let paths: Vec<String> = files.iter().map(|file| fixture(file)).collect();
+    for files in [
+        vec!["qnx.kev"],
+        vec!["qnx-ring.bin"],
+        vec!["smp.elf", "smp.core"],
+        vec!["host-ulong64.trx"],
+        vec!["be.trx"],
+        vec!["uia-stop.elf", "uia-stop.ram.bin@0x20000000"],
+        vec!["uia-min.ram.bin@0x20000000", "--symbol", "ti_uia_loggers_LoggerMin_Module__state__V=0x20000000"],
+    ] {
+        let is_file = |word: &str| std::path::Path::new(&fixture(word.split('@').next().unwrap())).is_file();
+        let paths: Vec<String> =
+            files.iter().map(|word| if is_file(word) { fixture(word) } else { (*word).to_owned() }).collect();
         let page = export(&scratch, files[0], &paths.iter().map(String::as_str).collect::<Vec<_>>());
         browser.open(&page);
         check_quiet(&browser, &page);
@@ -284,6 +293,38 @@ fn other_systems_and_gaps_are_in_the_page() {
             }
         }
     }
+}
+
+/// What is lost or in doubt in a damaged capture is striped in its page, and the page reports no error.
+#[test]
+fn damaged_captures_are_pages_without_errors() {
+    let Some(mut browser) = Browser::start(1000, 600) else { return };
+    let scratch = Scratch::new();
+    let mut seen = 0;
+    for (number, (name, source)) in damaged::captures(&scratch, 2).into_iter().enumerate() {
+        let page = scratch.path(&format!("{number}.html"));
+        let text = golden::run(&format!("export -o {page} {source}"));
+        if !text.contains("[exit 0]") {
+            assert!(text.contains("[stderr] error: "), "{name}: {text}");
+            continue;
+        }
+        seen += 1;
+        browser.open(&page);
+        assert_eq!(browser.reported, Vec::<String>::new(), "{name}");
+        let events = golden::data(&format!("list --format csv {source}")).lines().count() - 1;
+        assert_eq!(browser.eval("app.store.count"), json!(events), "{name}");
+        let gaps = browser.eval("app.head.gaps.length").as_u64().unwrap();
+        let listed = golden::data(&format!("list --format json {source}"));
+        let is_doubted = ["stamps-step-back", "wrap-doubtful", "slot-overwritten", "unused-slot", "sequence-gap"];
+        if is_doubted.iter().any(|code| listed.contains(&format!("\"code\":\"{code}\""))) {
+            assert!(gaps > 0, "{name}: {text}");
+        }
+        for key in ["0", "-", "+", "n", "p"] {
+            browser.key(key);
+        }
+        check_quiet(&browser, &page);
+    }
+    assert!(seen > 12, "most have something left: {seen}");
 }
 
 /// A million events: at most 7 MB, a picture within a second, and no frame of more than 16 ms of script.

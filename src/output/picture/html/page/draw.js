@@ -202,12 +202,14 @@ class Picture {
 
   marks() {
     const { context: c, colors, app } = this, { view, head } = app;
-    let drawn = 0;
+    // Of many in one place, the first one stands for all.
+    const drawn = new Set();
     for (const mark of head.marks) {
       const x0 = view.x(mark.from), x1 = Math.max(view.x(mark.to), x0 + 3);
-      if (x1 < 0 || x0 > view.width || drawn++ > 2000) continue;
-      const y = mark.track === null ? null : this.place.get(mark.track);
-      if (y === undefined) continue;
+      if (x1 < 0 || x0 > view.width) continue;
+      const y = mark.track === null ? null : this.place.get(mark.track), place = `${mark.track} ${mark.sure} ${Math.round(x0)} ${Math.round(x1)}`;
+      if (y === undefined || drawn.has(place)) continue;
+      drawn.add(place);
       if (y !== null) { c.fillStyle = colors.markfill; c.fillRect(x0, y, x1 - x0, ROW - 1); }
       c.strokeStyle = colors.mark;
       c.lineWidth = 1.5;
@@ -219,12 +221,16 @@ class Picture {
 
   gaps() {
     const { context: c, colors, app } = this, { view, head, store } = app;
-    let drawn = 0;
+    let drawn = -Infinity;
     for (const gap of head.gaps) {
       const before = gap.at > 0 ? store.x[gap.at - 1] : store.x[gap.at], after = store.x[Math.min(gap.at, store.count - 1)];
       let x0 = view.x(before), x1 = view.x(after);
-      if (x1 < -8 || x0 > view.width + 8 || drawn++ > 1000) continue;
+      if (x1 < -8 || x0 > view.width + 8) continue;
       if (x1 - x0 < 6) { const middle = (x0 + x1) / 2; x0 = middle - 3; x1 = middle + 3; }
+      // They are in order: what lies under the one before needs no drawing of its own.
+      if (x1 < drawn + 2) continue;
+      x0 = Math.max(x0, Math.min(drawn, x1));
+      drawn = x1;
       c.fillStyle = colors.gapfill;
       c.fillRect(x0, AXIS, x1 - x0, view.height);
       c.save();

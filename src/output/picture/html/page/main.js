@@ -52,9 +52,16 @@ class App {
     $("headline").textContent = head.headline ?? "";
     $("headline").className = !head.headline ? "none" : bad === "proven" || bad === "likely" ? "bad" : bad ? "maybe" : "";
     $("foot").textContent = `${group(store.count)} events. ` + (head.hz ? "" : "The rate of the clock is not known: times are ticks. ") +
+      (head.more_gaps ? `${group(head.more_gaps)} gaps are not drawn: too many. ` : "") +
       "This page holds contents of the target's memory. It loads nothing and sends nothing.";
-    fill($("legend"), [["run", "running"], ["isr", "interrupt"], ["ready", "ready, not running"], ["blocked", "waiting for what another has"], ["wait", "waiting"], ["sleep", "asleep, suspended"], ["lost", "events missing"]]
+    fill($("legend"), [["run", "running"], ["isr", "interrupt"], ["ready", "ready, not running"], ["blocked", "waiting for what another has"], ["wait", "waiting"], ["sleep", "asleep, suspended"], ["lost", this.gapWords()]]
       .filter(([name]) => name !== "lost" || head.gaps.length).map(([name, text]) => el("span", { class: "key" }, el("i", { class: name }), text)));
+  }
+
+  // What the stripes stand for here.
+  gapWords() {
+    const has = (kind) => this.head.gaps.some((gap) => gap.kind === kind);
+    return [has("lost") && "events missing", has("clock") && "clock not believed"].filter(Boolean).join(", or ");
   }
 
   buttons() {
