@@ -174,6 +174,24 @@ fn perfetto_and_chrome_files_hold_the_numbers_of_the_reports() {
     }
 }
 
+/// Tracks were sorted by name in Perfetto, which takes no order from a process.
+#[test]
+fn tracks_are_in_order_in_perfetto() {
+    const ORDER: &str = "select t.name as name from track t join track p on t.parent_id = p.id \
+        where extract_arg(p.source_arg_set_id, 'child_ordering') = 'explicit' \
+        order by extract_arg(t.source_arg_set_id, 'sibling_order_rank')";
+    let Some(place) = trace_processor() else { return };
+    let scratch = Scratch::new();
+    let file = scratch.path("x.pftrace");
+    run(&format!("export -o {file} cm3.elf cm3.core"));
+    let rows = ask(&place, &file, &[ORDER]).remove(0);
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).filter(|n| *n != "findings").collect();
+    let threads = ["System Timer Thread", "watchdog", "control", "sensor", "comms", "filter", "logger", "low_task"];
+    let rest = ["idle", "unknown", "levels, as calls found them"];
+    assert_eq!(names, [&["interrupts"][..], &threads, &rest].concat());
+    assert_eq!(rows[0]["name"], "findings");
+}
+
 /// Every track's slices last as long as `profile` says, and there is an instant for each event.
 fn compare_slices(source: &str, ending: &str, rows: &[Value]) {
     let mut drawn: BTreeMap<String, i64> = BTreeMap::new();
