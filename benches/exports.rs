@@ -53,7 +53,9 @@ fn main() {
     });
     let size = |path: &Path| std::fs::metadata(path).unwrap().len();
     let events = size(&short) / support::events::ENTRY as u64;
-    println!("{events} events, and {MORE} times as many. The least of {RUNS} runs; memory is beside the map of the file.\n");
+    println!(
+        "{events} events, and {MORE} times as many. The least of {RUNS} runs; memory is beside the map of the file.\n"
+    );
     let mut rows = Vec::new();
     let mut grown = Vec::new();
     let mut page = 0;
@@ -78,8 +80,15 @@ fn main() {
             mib(later),
         ]);
     }
-    let head =
-        ["", "wall", "processor", "bytes an event", "peak", &format!("wall, {MORE} times"), &format!("peak, {MORE} times")];
+    let head = [
+        "",
+        "wall",
+        "processor",
+        "bytes an event",
+        "peak",
+        &format!("wall, {MORE} times"),
+        &format!("peak, {MORE} times"),
+    ];
     table(&head, &rows);
     goal("a page of a million events in at most 7 MB", page <= PAGE, &format!("{:.1} MB", page as f64 / 1e6));
     let measured = if grown.is_empty() { "none".to_owned() } else { grown.join(", ") };

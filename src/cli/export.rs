@@ -86,7 +86,9 @@ impl Task for ExportTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.read(target);
+        // A page has what `explain` found, and in a debugger that costs the target nothing.
+        let findings = inputs.is_stdio() || self.to == ExportFormat::Html;
+        let read = |target: &mut Target<'static>| self.read(target, findings);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -101,8 +103,8 @@ struct Found {
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All, self.to == ExportFormat::Html)?;
+    fn read(&self, target: &mut Target<'_>, findings: bool) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
         let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
         let document = match self.to {
             ExportFormat::Html => Some((report::read(target, &mut loaded)?, target.interrupted(&loaded)?)),

@@ -53,8 +53,8 @@ impl Subject {
         Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
     }
 
-    /// Reads the trace, and what `explain` finds in it. A live target is kept halted for that only where `findings` are
-    /// what is asked for.
+    /// Reads the trace, and what `explain` finds in it. A live target that runs on behind us is kept halted for that only
+    /// where `findings` are what is asked for.
     pub fn read(
         &self,
         target: &mut Target<'_>,
@@ -96,7 +96,8 @@ impl Task for TimelineTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.read(target);
+        let is_held = inputs.is_stdio();
+        let read = |target: &mut Target<'static>| self.read(target, is_held);
         live::run(inputs, diagnostics, read, |found, target, client| {
             self.print(&found, target, output, Sink::open(output, client)?, diagnostics)
         })
@@ -114,16 +115,17 @@ impl Task for TimelineTask {
         if self.subject.names == Names::default() {
             self.subject.names = program.names;
         }
-        let found = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let found = self.read(&mut target, false).map_err(|error| target.with_cause(error));
         let found = found.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         self.print(&found, &target, output, Sink::over(out), diagnostics)
     }
 }
 
 impl TimelineTask {
-    fn read(&self, target: &mut Target<'_>) -> Result<(Loaded, Vec<Noted>), Error> {
+    /// `is_held`: a debugger keeps the target where it is.
+    fn read(&self, target: &mut Target<'_>, is_held: bool) -> Result<(Loaded, Vec<Noted>), Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        let (loaded, found) = self.subject.read(target, extent, false)?;
+        let (loaded, found) = self.subject.read(target, extent, is_held)?;
         let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
         Ok((loaded, noted))
     }

@@ -145,10 +145,28 @@ fn the_page_is_used() {
     assert_eq!(browser.eval("document.documentElement.classList.contains('dark')"), json!(true));
     browser.click_on("#tab-reports");
     assert!(browser.text("#panel").contains("At the end"), "{}", browser.text("#panel"));
-    browser.eval("dispatchEvent(new Event('beforeprint')), 1");
-    assert!(browser.text("#panel").contains("deadlock"));
-    browser.eval("dispatchEvent(new Event('afterprint')), 1");
+    printed(&mut browser);
     check_quiet(&browser, &page);
+}
+
+/// On paper the picture had no height, and its rows were not beside their names.
+fn printed(browser: &mut Browser) {
+    browser.ask("Emulation.setEmulatedMedia", json!({"media": "print"}));
+    browser.eval("dispatchEvent(new Event('beforeprint')), 1");
+    browser.frame();
+    assert!(browser.text("#panel").contains("deadlock") && browser.text("#panel").contains("At the end"));
+    let size = browser.eval(
+        "(() => { const c = document.getElementById('canvas'), b = c.getBoundingClientRect(); \
+         return [b.height, c.height / app.picture.scale, app.view.rows().length, b.right]; })()",
+    );
+    let [height, drawn, rows, right] = [0, 1, 2, 3].map(|at| size[at].as_f64().unwrap());
+    assert!((height - drawn).abs() < 1.0 && height >= rows * 26.0 && right < 720.0, "{size}");
+    browser.eval("dispatchEvent(new Event('afterprint')), 1");
+    browser.ask("Emulation.setEmulatedMedia", json!({"media": ""}));
+    browser.frame();
+    assert_eq!(browser.eval("document.getElementById('lanes').style.height"), json!(""));
+    let paper = browser.ask("Page.printToPDF", json!({"printBackground": true}));
+    assert!(paper["data"].as_str().unwrap().len() > 20_000);
 }
 
 /// Two fingers that part zoom in.
@@ -333,7 +351,7 @@ fn a_million_events_are_smooth() {
     let Some(mut browser) = Browser::start(1400, 800) else { return };
     let scratch = Scratch::new();
     let path = scratch.path("million.trx");
-    million(&path);
+    repeated(&path, 1_000_000);
     let page = export(&scratch, "million", &[&path]);
     let size = std::fs::metadata(&page).unwrap().len();
     assert!(size <= 7_000_000, "{size} bytes");
@@ -359,13 +377,13 @@ fn a_million_events_are_smooth() {
     assert!(ready < 3000.0, "{ready} ms until the first picture; 1 s on a machine that does nothing else");
 }
 
-/// The fixture's events over and over, with times that vary as real ones do.
-fn million(path: &str) {
+/// At least so many events: the fixture's over and over, with times that vary as real ones do.
+pub(crate) fn repeated(path: &str, events: usize) {
     let small = std::fs::read(fixture("cm3.trx")).unwrap();
     let word = |at: usize| u32::from_le_bytes(small[at..at + 4].try_into().unwrap());
     let [ring, end, current] = [24, 28, 32].map(|at| (word(at) - word(8)) as usize);
     let order = [&small[current..end], &small[ring..current]].concat();
-    let rounds = 1_000_000usize.div_ceil(order.len() / 32);
+    let rounds = events.div_ceil(order.len() / 32);
     let mut out = small[..ring].to_vec();
     out[28..32].copy_from_slice(&word(8).wrapping_add((ring + rounds * order.len()) as u32).to_le_bytes());
     out[32..36].copy_from_slice(&word(24).to_le_bytes());

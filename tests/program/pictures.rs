@@ -22,7 +22,9 @@ use serde_json::Value;
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::damaged;
 use crate::support::golden::{check, data, run, stdout};
-use crate::support::tools::Scratch;
+#[cfg(unix)]
+use crate::support::pty::Terminal;
+use crate::support::tools::{Scratch, binary, fixture};
 
 fn lines(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|l| (*l).to_owned()).collect()
@@ -110,8 +112,9 @@ const SLICES: &str = "select coalesce(th.name, t.name) as track, s.category as c
 const FLOWS: &str = "select count(*) as n from flow";
 const COUNTERS: &str = "select t.name as name, max(value) as most, count(*) as n from counter c \
     join counter_track t on c.track_id = t.id group by 1";
-const WAITED: &str = "select sum(extract_arg(arg_set_id, 'debug.waited_ticks')) as ticks, count(*) as n from slice \
-    where extract_arg(arg_set_id, 'debug.waited_ticks') is not null";
+const WAITED: &str = "select t.name as name, sum(extract_arg(s.arg_set_id, 'debug.waited_ticks')) as ticks, \
+    count(*) as n from slice s join track t on s.track_id = t.id \
+    where extract_arg(s.arg_set_id, 'debug.waited_ticks') is not null group by 1";
 
 fn report(line: &str) -> Vec<Value> {
     let text = stdout(&format!("{line} --format json"));
@@ -166,8 +169,7 @@ fn perfetto_and_chrome_files_hold_the_numbers_of_the_reports() {
             assert!(answers[2][0]["n"].as_i64() <= Some(ready.map(|row| row["n"].as_i64().unwrap()).sum()));
             assert!(answers[2][0]["n"].as_i64() >= Some(sum("count")), "{source} as {ending}: flows");
             if ending == "pftrace" {
-                assert_eq!(answers[4][0]["n"].as_i64(), Some(sum("count")), "{source}: waits");
-                assert_eq!(answers[4][0]["ticks"].as_i64().unwrap_or(0), sum("total"), "{source}: waits");
+                assert_eq!(drawn_waits(&answers[4]), blocked(&waits), "{source}: waits");
             }
             compare_counters(source, &answers[3]);
         }
@@ -178,7 +180,7 @@ fn perfetto_and_chrome_files_hold_the_numbers_of_the_reports() {
 #[test]
 fn tracks_are_in_order_in_perfetto() {
     const ORDER: &str = "select t.name as name from track t join track p on t.parent_id = p.id \
-        where extract_arg(p.source_arg_set_id, 'child_ordering') = 'explicit' \
+        where extract_arg(p.source_arg_set_id, 'child_ordering') = 'explicit' and p.parent_id is null \
         order by extract_arg(t.source_arg_set_id, 'sibling_order_rank')";
     let Some(place) = trace_processor() else { return };
     let scratch = Scratch::new();
@@ -190,6 +192,26 @@ fn tracks_are_in_order_in_perfetto() {
     let rest = ["idle", "unknown", "levels, as calls found them"];
     assert_eq!(names, [&["interrupts"][..], &threads, &rest].concat());
     assert_eq!(rows[0]["name"], "findings");
+}
+
+/// By thread: how many waits are over, and how long they took.
+type Waits = BTreeMap<String, (i64, i64)>;
+
+fn drawn_waits(rows: &[Value]) -> Waits {
+    let of = |row: &Value| (row["n"].as_i64().unwrap(), row["ticks"].as_i64().unwrap_or(0));
+    rows.iter().map(|row| (row["name"].as_str().unwrap().to_owned(), of(row))).collect()
+}
+
+/// The same, as `blocked` has it.
+fn blocked(rows: &[Value]) -> Waits {
+    let mut all = Waits::new();
+    for row in rows.iter().filter(|row| row["count"].as_i64() > Some(0)) {
+        let name = row["thread"]["name"].as_str().or_else(|| row["thread"]["address"].as_str()).unwrap();
+        let (count, ticks) = all.entry(tx_trace::escape(name)).or_default();
+        *count += row["count"].as_i64().unwrap();
+        *ticks += row["total"].as_i64().unwrap_or(0);
+    }
+    all
 }
 
 /// Every track's slices last as long as `profile` says, and there is an instant for each event.
@@ -409,4 +431,29 @@ fn a_stamp_that_is_not_believed_was_no_gap() {
     let text = run("timeline --width 80 qnx-ring.bin");
     assert!(text.lines().any(|line| line.starts_with("clock ") && line.contains('?')), "{text}");
     assert!(!text.contains("events are missing"), "{text}");
+}
+
+/// Work of more than a second says how far it is, on a terminal alone, and takes it back at its end.
+#[cfg(unix)]
+#[test]
+fn progress_is_for_a_terminal() {
+    let scratch = Scratch::new();
+    let (source, file) = (scratch.path("long.trx"), scratch.path("x.pftrace"));
+    super::html_page::repeated(&source, 400_000);
+    let mut command = Command::new(binary());
+    command.args(["export", "-o", &file, &source]);
+    let mut terminal = Terminal::start(command);
+    let said = terminal.wait("tx-trace: wrote ");
+    assert!(said.contains("\rtx-trace: export ") && said.contains(" %\u{1b}[K"), "{said:?}");
+    assert!(said.ends_with("\r\u{1b}[Ktx-trace: wrote "), "{said:?}");
+    let percents: Vec<u32> =
+        said.split("export ").skip(1).map(|part| part.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert!(percents.is_sorted() && percents.iter().all(|percent| *percent <= 100), "{percents:?}");
+    let quiet = run(&format!("export -o {file} {source}"));
+    assert!(!quiet.contains('%'), "{quiet}");
+    // What takes no time says nothing on a terminal either.
+    let mut command = Command::new(binary());
+    command.args(["export", "-o", &file, &fixture("cm3.trx")]);
+    let said = Terminal::start(command).wait("tx-trace: wrote ");
+    assert_eq!(said, "tx-trace: wrote ");
 }

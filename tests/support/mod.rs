@@ -33,6 +33,8 @@ pub mod kernel;
 pub mod machine;
 pub mod openocd;
 pub mod programs;
+#[cfg(all(unix, feature = "cli"))]
+pub mod pty;
 pub mod qnx;
 pub mod schema;
 #[cfg(feature = "cli")]

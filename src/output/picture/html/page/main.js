@@ -23,16 +23,23 @@ class App {
   }
 
   start() {
-    const size = () => { const box = $("plot").getBoundingClientRect(); this.picture.resize(box.width, box.height); this.overview.resize(); this.view.scrollTo(this.view.scroll); };
-    size();
+    this.size();
     this.view.newest();
     this.showCause();
     this.panel.show(this.head.findings?.length ? "findings" : "events");
     this.draw();
-    new ResizeObserver(size).observe($("plot"));
+    new ResizeObserver(() => this.size()).observe($("plot"));
     this.warm();
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
+  }
+
+  // Takes the size that the page gives the picture.
+  size() {
+    const box = $("plot").getBoundingClientRect();
+    this.picture.resize(box.width, box.height);
+    this.overview.resize();
+    this.view.scrollTo(this.view.scroll);
   }
 
   // Makes the sums of all tracks, one at a time, before somebody zooms out.
@@ -236,6 +243,10 @@ class App {
   print(on) {
     const { classList } = document.documentElement;
     if (on) { this.was = classList.contains("dark"); classList.remove("dark"); } else classList.toggle("dark", this.was);
+    // A sheet has all rows, and is narrower than a screen; the picture is drawn for it before it is printed.
+    classList.toggle("printing", on);
+    $("lanes").style.height = on ? `${AXIS + this.view.rows().length * ROW}px` : "";
+    this.size();
     this.picture.restyle();
     this.overview.paint();
     this.draw();
