@@ -169,6 +169,18 @@ fn printed(browser: &mut Browser) {
     assert!(paper["data"].as_str().unwrap().len() > 20_000);
 }
 
+/// A page of a live target had no findings.
+#[test]
+fn a_page_of_a_live_target_has_findings() {
+    let scratch = Scratch::new();
+    let [elf, core] = ["cm3.elf", "cm3.core"].map(fixture);
+    let server = format!("|{} serve --stdio {elf} {core}", binary());
+    let live = export(&scratch, "live", &["--elf", &elf, "--remote", &server]);
+    let text = std::fs::read_to_string(&live).unwrap();
+    assert!(text.contains("bus-fault: HardFault in record_write (app.c:282)"), "the headline");
+    assert!(text.contains("\"code\":\"priority-inversion\""), "the second finding");
+}
+
 /// Two fingers that part zoom in.
 fn touch(browser: &mut Browser) {
     let was = shown(browser);
