@@ -60,7 +60,7 @@ fn the_page_says_who_is_to_blame() {
     let Some(mut browser) = Browser::start(1400, 800) else { return };
     let scratch = Scratch::new();
     for (name, says, blamed) in [
-        ("healthy", vec!["Nothing wrong found"], vec![]),
+        ("healthy", vec!["Nothing wrong found. Not checked: "], vec![]),
         ("inversion", vec!["inversion", "writer", "storage lock", "upkeep"], vec!["cruncher", "upkeep"]),
         ("deadlock", vec!["deadlock", "storage lock", "config lock"], vec!["show", "upkeep"]),
     ] {
@@ -111,6 +111,7 @@ fn the_page_is_used() {
     let all = browser.eval("app.view.from <= app.store.from && app.view.to >= app.store.to");
     assert_eq!(all, json!(true));
     touch(&mut browser);
+    hover(&mut browser);
 
     browser.key("/");
     browser.type_text("storage tx_mutex_get");
@@ -199,6 +200,20 @@ fn touch(browser: &mut Browser) {
     browser.frame();
     let now = shown(browser);
     assert!(now.1 - now.0 < (was.1 - was.0) * 0.6, "two fingers zoom: {was:?} {now:?}");
+}
+
+/// Under the mouse: what a thread waits for, whose that is, and for how long.
+fn hover(browser: &mut Browser) {
+    browser.key("End");
+    let at = browser.eval(
+        "(() => { const t = app.store.tracks.find(t => t.info.name === 'upkeep'), b = app.input.plot.getBoundingClientRect(); \
+         return [b.left + app.view.x(t.t1[t.n - 1]) - 9, b.top + app.picture.place.get(t.number) + 13]; })()",
+    );
+    browser.mouse("mouseMoved", (at[0].as_f64().unwrap(), at[1].as_f64().unwrap()), json!({"button": "none"}));
+    browser.frame();
+    let text = browser.text("#hover");
+    assert!(text.contains("upkeep: ") && text.contains("config lock") && text.contains("show"), "{text}");
+    assert_eq!(browser.eval("document.getElementById('hover').hidden"), json!(false));
 }
 
 /// A finding leads to its threads and events, and a wait to what woke it.

@@ -56,7 +56,8 @@ class App {
     document.title = `${head.title} - tx-trace`;
     $("title").textContent = head.title;
     $("title").title = head.title;
-    $("headline").textContent = head.headline ?? "";
+    const unchecked = head.findings?.length ? 0 : head.not_checked.length;
+    $("headline").textContent = (head.headline ?? "") + (unchecked ? `. Not checked: ${unchecked === 1 ? head.not_checked[0] : `${unchecked} things, see Findings`}` : "");
     $("headline").className = !head.headline ? "none" : bad === "proven" || bad === "likely" ? "bad" : bad ? "maybe" : "";
     $("foot").textContent = `${group(store.count)} events. ` + (head.hz ? "" : "The rate of the clock is not known: times are ticks. ") +
       (head.more_gaps ? `${group(head.more_gaps)} gaps are not drawn: too many. ` : "") +
