@@ -29,5 +29,6 @@ mod plain_hex;
 mod readme;
 mod report_tables;
 mod safety;
+mod setup;
 mod tutorial;
 mod windows;
