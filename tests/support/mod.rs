@@ -19,6 +19,7 @@ pub mod builder;
 pub mod children;
 #[cfg(feature = "cli")]
 pub mod cortex_m;
+pub mod damaged;
 pub mod decode;
 pub mod dice;
 pub mod fake_stub;
@@ -32,6 +33,8 @@ pub mod kernel;
 pub mod machine;
 pub mod openocd;
 pub mod programs;
+#[cfg(all(unix, feature = "cli"))]
+pub mod pty;
 pub mod qnx;
 pub mod schema;
 #[cfg(feature = "cli")]
