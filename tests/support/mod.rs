@@ -19,6 +19,7 @@ pub mod builder;
 pub mod children;
 #[cfg(feature = "cli")]
 pub mod cortex_m;
+pub mod damaged;
 pub mod decode;
 pub mod dice;
 pub mod fake_stub;
@@ -34,6 +35,8 @@ pub mod live_stub;
 pub mod machine;
 pub mod openocd;
 pub mod programs;
+#[cfg(all(unix, feature = "cli"))]
+pub mod pty;
 pub mod qnx;
 pub mod schema;
 #[cfg(feature = "cli")]
