@@ -1,4 +1,4 @@
-//! What lies at an address, in words, as it explains why an access failed.
+//! What is at an address, in words, as it explains why an access failed.
 
 use crate::abi::{Addr, Region, Width};
 use crate::kernel::Kernel;
@@ -22,7 +22,7 @@ const PATTERNS: [(u32, &str); 6] = [
     (0xDEAD_BEEF, "0xdeadbeef, a mark: it was used as a pointer"),
 ];
 
-/// What lies there; `None` where nothing is known of it. Hostile text: escape before printing.
+/// What is there; `None` where nothing is known of it. Hostile text: escape before printing.
 pub(super) fn what(
     at: Addr,
     symbols: &dyn Symbols,

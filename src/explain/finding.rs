@@ -194,7 +194,7 @@ pub struct Evidence {
     pub seq: Option<u64>,
     /// Where in memory.
     pub address: Option<Addr>,
-    /// The name of a register or of what lies at the address. Hostile text: escape before printing.
+    /// The name of a register or of what is at the address. Hostile text: escape before printing.
     pub symbol: Option<String>,
     /// What is there.
     pub value: Option<u64>,
@@ -244,7 +244,7 @@ impl Evidence {
         self
     }
 
-    /// The same with the name of what lies there.
+    /// The same with the name of what is there.
     #[must_use]
     pub fn named(mut self, symbol: &str) -> Self {
         self.symbol = Some(symbol.to_owned());

@@ -1,4 +1,4 @@
-//! The target's memory and names, for what a rule asks itself: the bytes of a control block, whose variable lies there.
+//! The target's memory and names, for what a rule asks itself: the bytes of a control block, whose variable is there.
 
 use std::cell::RefCell;
 

@@ -28,4 +28,5 @@ mod plain_hex;
 mod readme;
 mod report_tables;
 mod safety;
+mod tutorial;
 mod windows;

@@ -1,4 +1,4 @@
-//! What README.md, docs/threads.md and docs/examples.md say is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
+//! What README.md, docs/threads.md, docs/tutorial.md and docs/examples.md say is run: each `$ tx-trace ...` line of its ```console blocks, among files of the names used there.
 //! Output that is shown must be what comes (`...` stands for any lines), and `# exit N` at the end of a line tells the
 //! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test program readme` writes what comes into them.
 
@@ -129,6 +129,11 @@ fn what_the_readme_says_is_so() {
 #[test]
 fn what_the_page_on_threads_says_is_so() {
     says_what_is_so(&readme().with_file_name("docs/threads.md"), "page-threads", 6, None);
+}
+
+#[test]
+fn what_the_tutorial_says_is_so() {
+    says_what_is_so(&readme().with_file_name("docs/tutorial.md"), "page-tutorial", 4, None);
 }
 
 /// `tx-trace help COMMAND` prints them, behind two blanks.

@@ -1,4 +1,4 @@
-//! Locks that threads ask for in vain, and waits behind less urgent owners.
+//! Locks that threads ask for and do not get, and waits behind less urgent owners.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::trace::Trace;
 /// The most pairs of thread and lock that are followed.
 const MAX: usize = 4096;
 
-/// How often a thread asked for a lock in vain since it last had it.
+/// How often a thread asked for a lock and did not get it, since it last had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed {
     /// How often.
@@ -31,7 +31,7 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// A thread asks in vain.
+    /// A thread asks and does not get it.
     pub fn fails(&mut self, thread: Addr, lock: Addr, owner: Option<Addr>, seq: u64) {
         if self.failed.len() >= MAX && !self.failed.contains_key(&(thread, lock)) {
             return;

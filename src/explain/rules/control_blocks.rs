@@ -1,5 +1,5 @@
 //! Control blocks and lists that contradict themselves. A list that leads to a block which does not begin with its id shows a
-//! block that was written over: which variable it lies in, what is there now, and what lies in front of it say by whom. Other
+//! block that was written over: which variable it is in, what is there now, and what is in front of it say by whom. Other
 //! contradictions may be a moment in the middle of a call of the kernel: they are hints, behind everything else.
 
 use super::super::graph::Graph;
@@ -11,7 +11,7 @@ use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
 const LOOKED: u64 = 64;
-/// Bytes of a queue's control block in which its counts lie, on a 64-bit CPU.
+/// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
 /// Blocks that were written over.
@@ -118,8 +118,8 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
             let offset = block.address.saturating_sub(own.address);
             format!("the {offset} bytes in front of it, in {} itself", own.name)
         }
-        (_, Some((_, symbol))) => format!("{}, which lies in front of it", symbol.name),
-        _ => "what lies in front of it".to_owned(),
+        (_, Some((_, symbol))) => format!("{}, which is in front of it", symbol.name),
+        _ => "what is in front of it".to_owned(),
     };
     if let Some(place) = place {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
@@ -136,9 +136,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         explains: broken.map(|issue| issue.message.clone()).collect(),
         next: within.map_or_else(
             || format!("look for a write past the end of {writer}"),
-            |stack| {
-                format!("it lies in the stack of {stack}: does a function that has returned have it as its variable?")
-            },
+            |stack| format!("it is in the stack of {stack}: it may be a variable of a function that has returned"),
         ),
         threads: vec![block.address],
         behind: Vec::new(),
@@ -158,7 +156,7 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         detractors,
         evidence: evidence.into_iter().collect(),
         explains: Vec::new(),
-        next: "look at what lies in front of it in memory: it was probably written over its end".to_owned(),
+        next: "look at what is in front of it in memory: it was probably written over its end".to_owned(),
         threads: issue.place.address.into_iter().collect(),
         behind: Vec::new(),
     }

@@ -1,5 +1,5 @@
 //! Threads that run and give way to each other without progress: each asks again and again for a lock that another of them
-//! has, in vain, gives back its own, and takes it again. One thread that polls a lock is healthy; a circle of them is not.
+//! has, does not get it, gives back its own, and takes it again. One thread that polls a lock is healthy; a circle of them is not.
 
 use super::super::events::Events;
 use super::super::graph::Graph;
@@ -9,7 +9,7 @@ use crate::abi::Addr;
 /// Attempts in a row that fail.
 const OFTEN: u64 = 4;
 
-/// A thread that asks for a lock in vain.
+/// A thread that asks for a lock and does not get it.
 #[derive(Clone, Copy)]
 struct Try {
     thread: Addr,
@@ -62,7 +62,11 @@ fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
     detractors.push("one of them may have got both locks before the first event or after the last".to_owned());
     let step = |one: &Try| {
         let (thread, owner) = (case.label(full(one.thread)), case.label(full(one.owner)));
-        format!("{thread} asked for {} {} times in vain, which {owner} had", case.object(one.lock), one.times)
+        format!(
+            "{thread} asked {} times for {}, which {owner} had, and did not get it",
+            one.times,
+            case.object(one.lock)
+        )
     };
     let evidence = |one: &Try| {
         let thread = case.label(full(one.thread));

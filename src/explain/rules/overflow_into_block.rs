@@ -3,7 +3,7 @@
 //! some fill (0xEF) may be left at the end of the stack, which is then only nearly full: that the block below is damaged, too,
 //! makes the overflow likely, and the block its symptom.
 //!
-//! Against it: a write past the end of what lies in front of that block.
+//! Against it: a write past the end of what is in front of that block.
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -88,7 +88,7 @@ fn is_below(at: Addr, used: &Used, case: &Case<'_>) -> bool {
     is_next(used.start, distance, symbol.and_then(|symbol| symbol.address.checked_add(symbol.size)))
 }
 
-/// True for a block whose variable ends there, so far below the start of a stack that nothing else lies between.
+/// True for a block whose variable ends there, so far below the start of a stack that nothing else is between.
 fn is_next(start: Addr, distance: u64, end: Option<Addr>) -> bool {
     match end {
         Some(end) => end <= start && start.saturating_sub(end) <= GAP,
@@ -100,7 +100,7 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
     let (name, start) = (case.label(used.thread), used.start);
     let size = used.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
     let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push("a write past the end of what lies in front of that block may have done the same".to_owned());
+    detractors.push("a write past the end of what is in front of that block may have done the same".to_owned());
     let fill = match used.left {
         0 => "its lowest bytes hold no fill (0xEF) any more".to_owned(),
         left => format!("all but the lowest {left} bytes were used"),
@@ -109,12 +109,12 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
     evidence.extend(below.iter().map(|damage| Evidence::memory(damage.address, damage.text.clone())));
     Finding {
         code: Code::StackOverflow,
-        claim: format!("the stack of {name}{size} overflowed into the control block that lies below it"),
+        claim: format!("the stack of {name}{size} overflowed into the control block below it"),
         confidence,
         detractors,
         evidence,
         explains: Vec::new(),
-        next: format!("make the stack of {name} larger; what lies below {start:#x} is damaged"),
+        next: format!("make the stack of {name} larger; what is below {start:#x} is damaged"),
         threads: vec![used.thread],
         behind: below.iter().map(|damage| damage.address).collect(),
     }
@@ -129,7 +129,7 @@ mod tests {
     fn a_control_block_directly_below_a_stack_is_hit_first() {
         assert!(is_next(0x2000_00c0, 0xB4, Some(0x2000_00c0)));
         assert!(is_next(0x2000_00c0, 0xB4, None), "without symbols by the distance");
-        assert!(!is_next(0x2000_00c0, 0xB4, Some(0x2000_0040)), "something lies between");
+        assert!(!is_next(0x2000_00c0, 0xB4, Some(0x2000_0040)), "something is between");
         assert!(!is_next(0x2000_00c0, 0x400, None), "far below");
     }
 }

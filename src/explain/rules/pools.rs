@@ -1,5 +1,5 @@
 //! Pools of memory that only drain. `pool-leak`: blocks of one allocator are kept far longer than any that was released, and
-//! such blocks lie between others that were released, so they are not buffers that are kept on purpose from the start.
+//! such blocks are between others that were released, so they are not buffers that are kept on purpose from the start.
 //! `pool-empty`: a thread waits for memory of a pool, for long; who has the memory is not known from the kernel.
 
 use std::collections::BTreeMap;

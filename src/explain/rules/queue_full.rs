@@ -1,5 +1,5 @@
 //! A queue that is full, with senders that wait, while the only thread that takes from it waits for something else, is
-//! suspended, or has ended. Where it is known who has what that thread waits for, the cause lies there. A queue is often full
+//! suspended, or has ended. Where it is known who has what that thread waits for, the cause is there. A queue is often full
 //! for a moment: it is likely only where the trace shows that both waits last far longer than usual.
 
 use super::super::graph::Graph;

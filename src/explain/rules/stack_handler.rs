@@ -47,7 +47,7 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
         explains: Vec::new(),
         next: thread.map_or_else(
             || "look at the argument of the handler: it is the thread".to_owned(),
-            |thread| format!("make the stack of {} larger; what lies below it may be damaged", thread.label()),
+            |thread| format!("make the stack of {} larger; what is below it may be damaged", thread.label()),
         ),
         threads: thread.map(|thread| thread.address).into_iter().collect(),
         behind: Vec::new(),

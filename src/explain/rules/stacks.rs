@@ -15,9 +15,9 @@ const NEAR: u64 = 32;
 
 /// Bytes between two stacks that are neighbours.
 const GAP: u64 = 64;
-/// Bytes at the top of a stack in which the words lie with which each thread begins.
+/// Bytes at the top of a stack that hold the words with which each thread begins.
 const TOP: u64 = 64;
-/// Bytes at the bottom in which the words of an overflow lie.
+/// Bytes at the bottom that hold the words of an overflow.
 const BOTTOM: u64 = 512;
 /// The byte with which the kernel fills stacks.
 const FILL: u8 = 0xEF;
@@ -63,7 +63,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         detractors,
         evidence: found.evidence,
         explains: suffers.into_iter().collect(),
-        next: format!("make the stack of {name} larger; what lies below {start:#x} may be damaged"),
+        next: format!("make the stack of {name} larger; what is below {start:#x} may be damaged"),
         threads: vec![thread.address],
         behind: below.filter(|_| is_over).map(|other| other.address).into_iter().collect(),
     })
@@ -81,7 +81,7 @@ fn neighbour<'t>(start: Addr, all: &[&'t Thread]) -> Option<&'t Thread> {
 fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
     let saved = thread.saved.filter(|saved| *saved < start && thread.core.is_none())?;
     let below = start.saturating_sub(saved);
-    let text = format!("its saved stack pointer {saved:#x} lies {below} bytes below the start of its stack");
+    let text = format!("its saved stack pointer {saved:#x} is {below} bytes below the start of its stack");
     Some(Found {
         code: Code::StackOverflow,
         claimed: Confidence::Proven,
@@ -107,7 +107,7 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
             code: Code::StackOverflow,
             claimed: Confidence::Hint,
             claim: format!("somebody wrote the lowest word of the stack of {name} ({size} bytes)"),
-            evidence: vec![Evidence::stack(start, "above it lies fill (0xEF)".to_owned())],
+            evidence: vec![Evidence::stack(start, "the bytes above it still hold the fill (0xEF)".to_owned())],
             against: Some("a program may keep a mark of its own there: most of the stack was not used"),
         });
     }
@@ -168,7 +168,7 @@ fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) ->
     Some(Found {
         code: Code::StackOverflow,
         claimed: Confidence::Likely,
-        claim: format!("the stack of {name} ({size} bytes) overflowed into that of {other}, which lies below it"),
+        claim: format!("the stack of {name} ({size} bytes) overflowed into that of {other}, which is below it"),
         evidence: vec![
             Evidence::stack(
                 start,
