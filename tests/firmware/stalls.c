@@ -260,7 +260,7 @@ NOINLINE VOID board_halt(const CHAR *file, UINT line)
 
 static NOINLINE VOID regulate(VOID)
 {
-    static const volatile CHAR name[] = "pressure sensor no. 4";
+    static const volatile CHAR name[] = "pressure-of-the-second-line";
     static VOID (*volatile handler)(VOID);
 
     switch (STALL) {
