@@ -29,6 +29,7 @@ const ORDER: &[&str] = &[
     "output, explain < debugger < serve, bridge < cli < main",
     "follow, control < cli",
     "analysis, session < library",
+    "catalogue, format < setup < cli",
 ];
 
 /// Crates that one room hides from all others.

@@ -9,11 +9,11 @@ use clap::{Arg, ArgMatches, Args, Command};
 
 use super::options::{
     Bridge, Control, Demo, Dump, Events, Explain, Export, Follow, Gdb, Help, Last, List, Objects, Reports, Serve,
-    Threads, Timeline, Unfiltered,
+    Setup, Threads, Timeline, Unfiltered,
 };
 use super::read::Ask;
 use super::request::{self, Request};
-use super::{bridge, control, demo, dump, events, explain, export, follow, gdb, help, serve, threads, timeline};
+use super::{bridge, control, demo, dump, events, explain, export, follow, gdb, help, serve, setup, threads, timeline};
 use crate::analysis::Name;
 use crate::error::Error;
 use crate::output::Format;
@@ -264,6 +264,16 @@ pub static COMMANDS: &[Row] = &[
             Group::Debuggers,
             options::<Bridge>,
             |_, m| bridge::request(take(m)?),
+        )
+    },
+    Row {
+        words: &[("[ELF]", "the linked program, unstripped")],
+        ..other(
+            "setup",
+            "The C code that enables ThreadX's event trace in a program",
+            Group::Help,
+            options::<Setup>,
+            |_, m| setup::request(take(m)?),
         )
     },
     Row {

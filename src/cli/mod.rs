@@ -32,6 +32,7 @@ mod report;
 mod reports;
 mod request;
 mod serve;
+mod setup;
 mod sink;
 mod threads;
 mod timeline;

@@ -1,6 +1,7 @@
 //! The options, in groups that commands share. Each value is parsed here, once, into the type that the program uses.
 
 mod pictures;
+mod setup;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 pub use pictures::{Export, ExportFormat, Picture, Timeline};
+pub use setup::Setup;
 
 use super::events;
 use super::values::{self, Place, Rate};

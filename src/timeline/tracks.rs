@@ -8,7 +8,7 @@ use super::player::Player;
 use super::{Counter, Mark, Noted, Pointed, Scene, Sink, Track, TrackId, TrackKind};
 use crate::abi::Addr;
 use crate::analysis::tracker::{Consumer, Step, System, Tracker, Wants, Who};
-use crate::analysis::{Circle, Inverted, Made};
+use crate::analysis::{Circle, Inverted, Made, Name, ReportRequest};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::{Filters, Query};
@@ -160,7 +160,7 @@ impl<'a> Plan<'a> {
         };
         // What is inverted is so whichever events are shown.
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::inversions(trace, catalogue, &all, &mut scan)?;
+        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut scan)?;
         let Scan { cores, mut levels, window, events, kept, mut found, .. } = scan;
         levels.settle();
         found.sort_unstable();

@@ -199,8 +199,9 @@ const TABLES: [&str; 22] = [
 ];
 
 /// Commands whose goldens are elsewhere, or that print no tables.
-const NO_TABLES: [&str; 12] =
-    ["last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help", "timeline", "export"];
+const NO_TABLES: [&str; 13] = [
+    "last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help", "timeline", "export", "setup",
+];
 
 #[test]
 fn every_table_at_every_width() {
