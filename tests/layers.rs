@@ -39,6 +39,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("addr2line", &["sym/dwarf"]),
     ("gdbstub", &["serve"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
     ("owo_colors", &["cli", "output"]),
     ("libc", &["sys"]),
     ("rustix", &["sys"]),

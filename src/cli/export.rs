@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::report::{self, Document};
 use super::request::{Output, Request, Task};
 use super::sink::Sink;
-use super::timeline::Subject;
+use super::timeline::{Findings, Subject};
 use super::{Outcome, explain, live, print};
 use crate::analysis::ReportRequest;
 use crate::code::Code;
@@ -86,7 +86,12 @@ impl Task for ExportTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.read(target);
+        let findings = match self.to {
+            ExportFormat::Html => Findings::All,
+            ExportFormat::Trx => Findings::None,
+            _ => Findings::held(inputs.is_stdio()),
+        };
+        let read = |target: &mut Target<'static>| self.read(target, findings);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -101,8 +106,8 @@ struct Found {
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All)?;
+    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
         let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
         let document = match self.to {
             ExportFormat::Html => {

@@ -8,6 +8,7 @@ mod control;
 mod crash;
 mod demo;
 mod diagnostics;
+mod documents;
 mod dump;
 mod events;
 mod explain;

@@ -551,6 +551,25 @@ pub struct Demo {
     pub export: Option<PathBuf>,
 }
 
+/// Options of `completions`.
+#[derive(Args)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `man`.
+#[derive(Args)]
+pub struct Man {
+    /// Whose page
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub word: Option<String>,
+    /// Write the pages of the program and of all commands to DIR
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
 /// Options of `gdb`.
 #[derive(Args)]
 pub struct Gdb {

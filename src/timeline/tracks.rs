@@ -1,5 +1,6 @@
 //! The first pass: which tracks, counters and marks there are.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -295,12 +296,14 @@ impl<'a> Plan<'a> {
         let what = || Pointed::Finding(one.code, one.claim.clone());
         let track = one.threads.first().and_then(|address| self.thread(*address));
         let at = |track, from, seq| Mark { what: what(), track, from, to: from, seq, to_seq: None };
+        // Evidence may name one event several times.
+        let events: BTreeSet<u64> = one.events.iter().copied().collect();
         let mut marks: Vec<Mark> = Vec::new();
-        for seq in &one.events {
-            if let Ok(place) = ticks.binary_search_by_key(seq, |(seq, _)| *seq)
+        for seq in events {
+            if let Ok(place) = ticks.binary_search_by_key(&seq, |(seq, _)| *seq)
                 && let Some((_, ticks)) = ticks.get(place)
             {
-                marks.push(at(track, *ticks, Some(*seq)));
+                marks.push(at(track, *ticks, Some(seq)));
             }
         }
         if marks.is_empty() {

@@ -199,8 +199,22 @@ const TABLES: [&str; 22] = [
 ];
 
 /// Commands whose goldens are elsewhere, or that print no tables.
-const NO_TABLES: [&str; 13] = [
-    "last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help", "timeline", "export", "setup",
+const NO_TABLES: [&str; 15] = [
+    "last",
+    "list",
+    "report",
+    "follow",
+    "demo",
+    "dump",
+    "serve",
+    "bridge",
+    "gdb",
+    "help",
+    "timeline",
+    "export",
+    "setup",
+    "completions",
+    "man",
 ];
 
 #[test]

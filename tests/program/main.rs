@@ -5,6 +5,7 @@ mod support;
 
 mod bounds;
 mod diagnosis;
+mod documents;
 mod dumps;
 mod elf_and_memory;
 mod error_messages;
