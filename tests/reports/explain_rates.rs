@@ -62,6 +62,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
         let elf = match name.as_str() {
             name if name.starts_with("failure-other-") => "failure-other.elf",
             name if name.starts_with("failure-") => "failure.elf",
+            name if name.starts_with("resource-other-") => "resource-other.elf",
+            name if name.starts_with("resource-") => "resource.elf",
             _ => "crash.elf",
         };
         add(name, &[elf, name]);
@@ -94,13 +96,19 @@ fn words_of(path: &Path) -> Option<String> {
 
 /// What is planted in a capture.
 fn planted(name: &str) -> Vec<String> {
-    if let Some(way) = name.strip_prefix("failure-") {
+    for program in ["failures", "resources"] {
+        let Some(way) = name.strip_prefix(program.trim_end_matches('s')).and_then(|rest| rest.strip_prefix('-')) else {
+            continue;
+        };
         let way = way.strip_prefix("other-").unwrap_or(way).split('.').next().unwrap();
-        let text = std::fs::read_to_string("tests/firmware/failures.tsv").unwrap();
+        let text = std::fs::read_to_string(format!("tests/firmware/{program}.tsv")).unwrap();
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.
         codes.extend((way == "quiet_overflow").then(|| "hang".to_owned()));
+        // The next search of a pool that was written over faults.
+        let faults = matches!(way, "byte_fault" | "use_after_release");
+        codes.extend(["bus-fault", "hang"].into_iter().filter(|_| faults).map(str::to_owned));
         return codes;
     }
     let of = PLANTED.iter().filter(|(begins, _)| name.starts_with(begins));

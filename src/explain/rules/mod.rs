@@ -1,6 +1,7 @@
 //! The rules, causes before their symptoms.
 
 mod control_blocks;
+mod corrupt_pool;
 mod deadlock;
 mod fault;
 mod inversion;
@@ -8,6 +9,7 @@ mod irq_priority;
 mod isr_storm;
 mod livelock;
 mod never_given;
+mod never_seen;
 mod overflow_into_block;
 mod owner_gone;
 mod place;
@@ -40,10 +42,11 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
+    Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
-    Check { what: "calls that interrupts may not make", find: wrong_context::find },
+    Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of SysTick and PendSV", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
@@ -57,4 +60,5 @@ pub static CHECKS: &[Check] = &[
     Check { what: "event flags that nobody waits for", find: wrong_mask::find },
     Check { what: "full queues that nobody reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
+    Check { what: "waits for what nobody ever gave", find: never_seen::find },
 ];
