@@ -95,6 +95,8 @@ pub mod serve;
 #[cfg(feature = "internals")]
 pub mod session;
 #[cfg(feature = "internals")]
+pub mod setup;
+#[cfg(feature = "internals")]
 pub mod sym;
 #[cfg(feature = "internals")]
 pub mod timeline;
@@ -153,6 +155,8 @@ mod rsp;
 mod serve;
 #[cfg(not(feature = "internals"))]
 mod session;
+#[cfg(not(feature = "internals"))]
+mod setup;
 #[cfg(not(feature = "internals"))]
 mod sym;
 #[cfg(not(feature = "internals"))]

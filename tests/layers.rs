@@ -29,6 +29,7 @@ const ORDER: &[&str] = &[
     "output, explain < debugger < serve, bridge < cli < main",
     "follow, control < cli",
     "analysis, session < library",
+    "catalogue, format < setup < cli",
 ];
 
 /// Crates that one room hides from all others.
@@ -38,6 +39,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("addr2line", &["sym/dwarf"]),
     ("gdbstub", &["serve"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
     ("owo_colors", &["cli", "output"]),
     ("libc", &["sys"]),
     ("rustix", &["sys"]),

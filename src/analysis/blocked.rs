@@ -31,7 +31,8 @@ struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Object(ObjectNo, DefId),
-    State(Option<DefId>, Option<u64>),
+    /// By its number in [`Blocked::states`].
+    State(u32),
 }
 
 /// Who ended a wait.
@@ -107,14 +108,7 @@ impl Blocked {
     fn row(&mut self, key: Key) -> Option<&mut Row> {
         let what = match key.what {
             What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.0),
-            What::State(def, code) => {
-                let known = self.states.iter().position(|s| *s == (def, code));
-                if known.is_none() && self.states.len() < MAX_STATES {
-                    self.states.push((def, code));
-                }
-                let number = known.unwrap_or(self.states.len().saturating_sub(1)) as u64;
-                1 << 63 | number
-            }
+            What::State(number) => 1 << 63 | u64::from(number),
         };
         let number = u64::from(key.thread.0) << 32 | u64::from(self.whats.intern(what));
         if self.rows.len() >= MAX_KINDS && self.numbers.find(number).is_none() {
@@ -126,6 +120,15 @@ impl Blocked {
             self.rows.push((key, Row::default()));
         }
         self.rows.get_mut(at).map(|(_, row)| row)
+    }
+
+    /// The number of a state; those for which there is no room share that of the last.
+    fn state(&mut self, def: Option<DefId>, code: Option<u64>) -> u32 {
+        let known = self.states.iter().position(|s| *s == (def, code));
+        if known.is_none() && self.states.len() < MAX_STATES {
+            self.states.push((def, code));
+        }
+        u32::try_from(known.unwrap_or(self.states.len().saturating_sub(1))).unwrap_or(u32::MAX)
     }
 
     fn ends(&mut self, event: &Event, thread: ThreadNo, open: &Open, waker: Option<(Waker, bool)>, scope: &Scope<'_>) {
@@ -166,7 +169,7 @@ impl Blocked {
     fn begins(&mut self, event: &Event, thread: ThreadNo, code: Option<u64>, call: Option<Call>, kept: bool) {
         let what = match call.and_then(|c| Some((c.object?, c.def))) {
             Some((object, def)) => What::Object(object, def),
-            None => What::State(event.def, code),
+            None => What::State(self.state(event.def, code)),
         };
         let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept, gaps: self.gaps };
         self.take_open(thread);
@@ -222,13 +225,9 @@ impl Making for Blocked {
 
     fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let to = scope.end();
-        let still: Vec<(ThreadNo, Open)> = (0u32..)
-            .zip(0..self.open.len())
-            .map(|(no, _)| ThreadNo(no))
-            .filter_map(|no| Some((no, self.take_open(no)?)))
-            .collect();
-        for (thread, open) in still.iter().filter(|(_, o)| o.kept) {
-            if let Some(row) = self.row(Key { thread: *thread, what: open.what }) {
+        for (no, _) in (0u32..).zip(0..self.open.len()) {
+            let Some(open) = self.take_open(ThreadNo(no)).filter(|open| open.kept) else { continue };
+            if let Some(row) = self.row(Key { thread: ThreadNo(no), what: open.what }) {
                 row.call = row.call.or(open.call);
                 row.open = Some((to.saturating_sub(open.from), open.seq));
             }
@@ -242,7 +241,7 @@ impl Making for Blocked {
             notes: self.notes(scope, system),
             ..Report::new("blocked", "Waits", COLUMNS)
         };
-        rows.into_iter().for_each(|(key, row)| scope.push(&mut report, || cells(key, row, system)));
+        rows.into_iter().for_each(|(key, row)| scope.push(&mut report, || cells(key, row, &self.states, system)));
         vec![report]
     }
 }
@@ -272,10 +271,14 @@ fn nothing(system: &System<'_>) -> &'static str {
     }
 }
 
-fn cells(key: &Key, row: &Row, system: &System<'_>) -> Vec<Cell> {
+/// The cells of a row.
+fn cells(key: &Key, row: &Row, states: &[(Option<DefId>, Option<u64>)], system: &System<'_>) -> Vec<Cell> {
+    let state = |number| states.get(usize::try_from(number).ok()?).copied();
     let object = match key.what {
         What::Object(object, _) => object_cell(object, system),
-        What::State(def, code) => system.state_word(def, code).map_or(Cell::Empty, Cell::Text),
+        What::State(number) => {
+            state(number).and_then(|(def, code)| system.state_word(def, code)).map_or(Cell::Empty, Cell::Text)
+        }
     };
     let most = row.wakers.iter().rev().max_by_key(|(_, n)| *n);
     let finished = |ticks: i64| if row.count > 0 { Cell::Ticks(ticks) } else { Cell::Empty };

@@ -3,6 +3,8 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
+use std::borrow::Cow;
+
 /// Buckets of a power of two: the relative error is at most half of its inverse.
 const STEPS: usize = 64;
 /// Its logarithm.
@@ -11,20 +13,28 @@ const BITS: u32 = 6;
 /// So many numbers are kept as they are, before any are counted: most threads of a large system have few.
 const FEW: usize = 16;
 
-/// Counts durations. A power of two takes its 64 counts when the first of its numbers comes.
-#[derive(Debug, Clone, Default)]
-pub struct Histogram {
+/// Counts durations.
+#[derive(Debug, Clone)]
+pub struct Histogram(Kept);
+
+#[derive(Debug, Clone)]
+enum Kept {
     /// The numbers, while they are few.
-    few: Vec<u64>,
+    Few(Vec<u64>),
+    Many(Box<Counts>),
+}
+
+/// Numbers that were counted. A power of two takes its 64 counts when the first of its numbers comes.
+#[derive(Debug, Clone, Default)]
+struct Counts {
     powers: Vec<Vec<u64>>,
     count: u64,
     ends: Option<(u64, u64)>,
 }
 
-impl PartialEq for Histogram {
-    fn eq(&self, other: &Self) -> bool {
-        let (a, b) = (self.counted(), other.counted());
-        (a.powers, a.count, a.ends) == (b.powers, b.count, b.ends)
+impl Default for Histogram {
+    fn default() -> Self {
+        Self(Kept::Few(Vec::new()))
     }
 }
 
@@ -46,90 +56,32 @@ fn middle(power: usize, step: usize) -> u64 {
     low.saturating_add(width.saturating_sub(1) / 2)
 }
 
-impl Histogram {
-    /// Counts a number.
-    pub fn add(&mut self, value: u64) {
-        if self.powers.is_empty() && self.few.len() < FEW {
-            self.few.push(value);
-        } else {
-            self.count_few();
-            self.count_one(value);
+impl Counts {
+    fn of(numbers: &[u64]) -> Self {
+        let mut this = Self::default();
+        numbers.iter().for_each(|value| this.add(*value));
+        this
+    }
+
+    fn add(&mut self, value: u64) {
+        let (power, step) = place(value);
+        if power >= self.powers.len() {
+            self.powers.resize(power + 1, Vec::new());
+        }
+        if let Some(steps) = self.powers.get_mut(power) {
+            if steps.is_empty() {
+                steps.resize(STEPS, 0);
+            }
+            if let Some(n) = steps.get_mut(step) {
+                *n += 1;
+            }
         }
         self.count += 1;
         let (low, high) = self.ends.unwrap_or((value, value));
         self.ends = Some((low.min(value), high.max(value)));
     }
 
-    /// Counts what was kept.
-    fn count_few(&mut self) {
-        for value in std::mem::take(&mut self.few) {
-            self.count_one(value);
-        }
-    }
-
-    /// The same with every number counted.
-    fn counted(&self) -> Self {
-        let mut all = self.clone();
-        all.count_few();
-        all
-    }
-
-    #[inline]
-    fn count_one(&mut self, value: u64) {
-        let (power, step) = place(value);
-        self.count_at(power, step, 1);
-    }
-
-    fn count_at(&mut self, power: usize, step: usize, more: u64) {
-        if power >= self.powers.len() {
-            self.powers.resize(power + 1, Vec::new());
-        }
-        let Some(steps) = self.powers.get_mut(power) else { return };
-        if steps.is_empty() {
-            steps.resize(STEPS, 0);
-        }
-        if let Some(n) = steps.get_mut(step) {
-            *n = n.saturating_add(more);
-        }
-    }
-
-    /// Adds what another has counted.
-    pub fn merge(&mut self, other: &Self) {
-        self.count_few();
-        other.few.iter().for_each(|value| self.count_one(*value));
-        for (power, steps) in other.powers.iter().enumerate() {
-            for (step, n) in steps.iter().enumerate().filter(|(_, n)| **n > 0) {
-                self.count_at(power, step, *n);
-            }
-        }
-        self.count = self.count.saturating_add(other.count);
-        self.ends = match (self.ends, other.ends) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (own, others) => own.or(others),
-        };
-    }
-
-    /// How many numbers were counted.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The smallest, exactly.
-    #[must_use]
-    pub fn min(&self) -> Option<u64> {
-        self.ends.map(|(low, _)| low)
-    }
-
-    /// The largest, exactly.
-    #[must_use]
-    pub fn max(&self) -> Option<u64> {
-        self.ends.map(|(_, high)| high)
-    }
-
-    /// The number below or at which so many of a hundred lie (nearest rank), within one percent.
-    #[must_use]
-    pub fn percentile(&self, percent: u8) -> Option<u64> {
+    fn percentile(&self, percent: u8) -> Option<u64> {
         let (low, high) = self.ends?;
         let rank = u128::from(self.count).saturating_mul(u128::from(percent.min(100))).div_ceil(100).max(1);
         // The ends are known exactly.
@@ -138,9 +90,6 @@ impl Histogram {
         }
         if rank == 1 {
             return Some(low);
-        }
-        if !self.few.is_empty() {
-            return self.counted().percentile(percent);
         }
         let mut below = 0u128;
         for (power, steps) in self.powers.iter().enumerate() {
@@ -152,6 +101,62 @@ impl Histogram {
             }
         }
         Some(high)
+    }
+}
+
+impl Histogram {
+    /// Counts a number.
+    pub fn add(&mut self, value: u64) {
+        match &mut self.0 {
+            Kept::Few(few) if few.len() < FEW => few.push(value),
+            Kept::Few(few) => {
+                let mut counts = Counts::of(few);
+                counts.add(value);
+                self.0 = Kept::Many(Box::new(counts));
+            }
+            Kept::Many(counts) => counts.add(value),
+        }
+    }
+
+    /// The same with every number counted.
+    fn counted(&self) -> Cow<'_, Counts> {
+        match &self.0 {
+            Kept::Few(few) => Cow::Owned(Counts::of(few)),
+            Kept::Many(counts) => Cow::Borrowed(counts),
+        }
+    }
+
+    /// How many numbers were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match &self.0 {
+            Kept::Few(few) => few.len() as u64,
+            Kept::Many(counts) => counts.count,
+        }
+    }
+
+    /// The smallest, exactly.
+    #[must_use]
+    pub fn min(&self) -> Option<u64> {
+        match &self.0 {
+            Kept::Few(few) => few.iter().copied().min(),
+            Kept::Many(counts) => counts.ends.map(|(low, _)| low),
+        }
+    }
+
+    /// The largest, exactly.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        match &self.0 {
+            Kept::Few(few) => few.iter().copied().max(),
+            Kept::Many(counts) => counts.ends.map(|(_, high)| high),
+        }
+    }
+
+    /// The number below or at which so many of a hundred lie (nearest rank), within one percent.
+    #[must_use]
+    pub fn percentile(&self, percent: u8) -> Option<u64> {
+        self.counted().percentile(percent)
     }
 }
 
@@ -185,6 +190,7 @@ mod tests {
         let mut all = Histogram::default();
         (0..64).for_each(|bit| all.add(1 << bit));
         all.add(u64::MAX);
-        assert!(all.powers.len() <= 59 && all.powers.iter().all(|p| p.len() <= STEPS));
+        let powers = &all.counted().into_owned().powers;
+        assert!(powers.len() <= 59 && powers.iter().all(|p| p.len() <= STEPS));
     }
 }

@@ -55,6 +55,10 @@ pub struct Inverted {
     pub lock: Addr,
     /// Of the threads that are less urgent than the waiter, and not the owner, the one that ran longest meanwhile.
     pub culprit: Option<Addr>,
+    /// For how many ticks it ran.
+    pub ran: i64,
+    /// Priorities of waiter and owner, where they are known.
+    pub priorities: (Option<u16>, Option<u16>),
     /// Ticks and event with which it began; `None` where that was before the first event.
     pub from: Option<(i64, u64)>,
     /// Ticks and event with which it ended; `None` where it goes on.
@@ -93,6 +97,8 @@ pub(super) struct Inversions {
     /// On several cores: those that are over, but of which some core has not shown its time yet.
     closing: Vec<Window>,
     done: Vec<Window>,
+    /// Those that are still open behind the last event.
+    open: Vec<Window>,
     sums: Sums,
     /// Priorities that threads have of their own.
     raised: BTreeMap<ThreadNo, u16>,
@@ -142,7 +148,8 @@ impl Making for Inversions {
     }
 
     fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
-        vec![self.rows_and_notes(scope, system)]
+        self.close_up(system);
+        vec![self.report(scope, system)]
     }
 }
 
@@ -449,15 +456,17 @@ impl Inversions {
     }
 
     /// What was found as stretches of time. At most so many as the report lists.
-    pub(super) fn marks(mut self, system: &System<'_>) -> (Vec<Inverted>, Vec<Circle>) {
-        let open = self.close_up(system).0;
+    pub(super) fn marks(&mut self, system: &System<'_>) -> (Vec<Inverted>, Vec<Circle>) {
+        self.close_up(system);
         let address = |no| system.thread(no).map_or(0, |thread| thread.address);
         let pair = |moment: Moment| (moment.ticks, moment.seq);
         let inverted = |window: &Window| Inverted {
             waiter: address(window.waiter),
             owner: address(window.owner),
             lock: system.address(window.lock),
-            culprit: window.culprits.iter().max_by_key(|(_, ticks)| *ticks).map(|(no, _)| address(*no)),
+            culprit: window.worst().map(|(no, _)| address(no)),
+            ran: window.worst().map_or(0, |(_, ticks)| ticks),
+            priorities: (window.waiter_priority, window.owner_priority),
             from: window.from.map(pair),
             to: window.to.map(|(to, _)| pair(to)),
         };
@@ -466,36 +475,28 @@ impl Inversions {
             from: (cycle.ticks, cycle.seq),
             to: cycle.to.map(pair),
         };
-        let spans = self.done.iter().chain(&open).map(inverted).collect();
+        let spans = self.done.iter().chain(&self.open).map(inverted).collect();
         (spans, self.cycles.iter().map(circle).collect())
     }
 
-    fn rows_and_notes(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let (open, unjudged) = self.close_up(system);
-        self.unjudged += unjudged;
-        self.report(open, scope, system)
-    }
-
-    /// At the end of the trace: the windows that are still open, and how many of these cannot be judged.
-    fn close_up(&mut self, system: &System<'_>) -> (Vec<Window>, u64) {
+    /// At the end of the trace: what is still open.
+    fn close_up(&mut self, system: &System<'_>) {
         for window in std::mem::take(&mut self.closing) {
             self.file(window, system.catalogue);
         }
         let all: Vec<ThreadNo> = self.waits.threads().collect();
         all.iter().for_each(|thread| self.count(*thread, system));
         let windows = all.into_iter().filter_map(|thread| self.waits.remove(thread)?.window);
-        let (mut open, mut unjudged) = (Vec::new(), 0u64);
         for window in windows.filter(|w| w.kept) {
             match window.inverts(system.catalogue) {
-                Some(true) => open.push(window),
+                Some(true) => self.open.push(window),
                 Some(false) => {}
-                None => unjudged += 1,
+                None => self.unjudged += 1,
             }
         }
         if self.done.len() > MAX_ROWS {
             self.thin();
         }
-        (open, unjudged)
     }
 }
 

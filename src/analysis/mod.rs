@@ -249,6 +249,14 @@ pub struct ReportRequest {
     pub last: usize,
 }
 
+impl ReportRequest {
+    /// One report alone.
+    #[must_use]
+    pub fn of(name: Name) -> Self {
+        Self { names: vec![name], ..Self::default() }
+    }
+}
+
 /// Makes the reports.
 ///
 /// # Errors
@@ -286,59 +294,57 @@ impl<'a> Made<'a> {
         query: &'a Query<'a>,
         request: &ReportRequest,
     ) -> Result<Self, Error> {
-        let of = Of { trace, catalogue, request };
         let needs = || request.names.iter().map(|name| name.needs());
         let last = request.last > 0;
         let wants = Wants {
             changes: last || needs().any(|n| n.changes != Changes::None),
             calls: last || needs().any(|n| n.calls),
         };
-        let is_tracked = wants.changes || needs().any(|n| n.spans);
-        let mut reports = Reports::new(Scope::new(trace, query), &of)?;
-        let mut tracker = Tracker::new(trace, catalogue, wants);
-        let mut end = i64::MIN;
+        let reports = Reports::new(Scope::new(trace, query), &Of { trace, catalogue, request })?;
+        if wants.changes || needs().any(|n| n.spans) {
+            return Ok(Self::tracked(Tracker::new(trace, catalogue, wants), reports, |reports| reports));
+        }
+        let (mut reports, tracker, mut end) = (reports, Tracker::new(trace, catalogue, wants), i64::MIN);
         trace.visit(|event| {
             end = end.max(event.ticks);
-            if is_tracked {
-                tracker.event(event, &mut reports);
-            } else {
-                reports.step(&Step { event, spans: &[], changes: &[] }, tracker.system());
-            }
+            reports.step(&Step { event, spans: &[], changes: &[] }, tracker.system());
             ControlFlow::Continue(())
         });
-        tracker.finish(&mut reports);
         Ok(Self { reports, tracker, end })
     }
 
-    /// Looks at all events for inversions, and shows what the tracker finds to another consumer as well. The tracker has
-    /// then seen all changes and calls.
+    /// The same, and shows what the tracker finds to another consumer as well. The tracker then sees all changes and calls.
     ///
     /// # Errors
     /// As [`Made::of`].
-    pub fn inversions(
+    pub fn beside(
         trace: &'a Trace,
         catalogue: &'a Catalogue,
         query: &'a Query<'a>,
+        request: &ReportRequest,
         also: &mut impl Consumer,
     ) -> Result<Self, Error> {
-        let request = ReportRequest { names: vec![Name::Inversions], ..ReportRequest::default() };
-        let of = Of { trace, catalogue, request: &request };
-        let mut both = Both { reports: Reports::new(Scope::new(trace, query), &of)?, also };
-        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
-        let mut end = i64::MIN;
-        trace.visit(|event| {
-            end = end.max(event.ticks);
-            tracker.event(event, &mut both);
-            ControlFlow::Continue(())
-        });
-        tracker.finish(&mut both);
-        Ok(Self { reports: both.reports, tracker, end })
+        let reports = Reports::new(Scope::new(trace, query), &Of { trace, catalogue, request })?;
+        let both = Both { reports, also };
+        Ok(Self::tracked(Tracker::new(trace, catalogue, Wants::ALL), both, |both| both.reports))
     }
 
-    /// The inversions, and the threads that wait for each other, as stretches of time; nothing where they were asked for
-    /// before, or are not part of the request.
+    /// Follows all events for a consumer, which has the reports.
+    fn tracked<C: Consumer>(mut tracker: Tracker<'a>, mut to: C, reports: impl FnOnce(C) -> Reports<'a>) -> Self {
+        let (trace, mut end) = (tracker.system().trace, i64::MIN);
+        trace.visit(|event| {
+            end = end.max(event.ticks);
+            tracker.event(event, &mut to);
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut to);
+        Self { reports: reports(to), tracker, end }
+    }
+
+    /// The inversions, and the threads that wait for each other, as stretches of time; nothing where the report of them was
+    /// asked for before, or is not part of the request.
     pub fn marks(&mut self) -> (Vec<Inverted>, Vec<Circle>) {
-        self.reports.inversions.take().map(|found| found.marks(self.tracker.system())).unwrap_or_default()
+        self.reports.inversions.as_mut().map(|found| found.marks(self.tracker.system())).unwrap_or_default()
     }
 
     /// A report of the request, with those that belong to it, each with so many rows at most; nothing where it was asked

@@ -10,15 +10,23 @@ use crate::abi::Addr;
 use crate::catalogue::{Role, Word, registered_stack};
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::{ContextId, ContextKind, DefId, Event};
+use crate::trace::{ContextId, ContextKind, DefId, Event, Object};
+
+const COLUMNS: [Column; 7] = [
+    Column::new("thread", Kind::Thread),
+    Column::new("size", Kind::Count),
+    Column::new("available", Kind::Count).titled("least free"),
+    Column::new("used", Kind::Percent(1)).titled("most used"),
+    Column::new("seq", Kind::Seq).titled("at event"),
+    Column::new("pointers", Kind::Count).titled("pointers seen"),
+    Column::new("remark", Kind::Text),
+];
 
 /// What the events of one context show.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// Where the registered stack lies.
-    stack: Option<(Addr, u64)>,
-    /// True once that was looked up.
-    known: bool,
+    /// Where the registered stack lies, and how large it is.
+    stack: (Addr, u64),
     /// Stack pointers in it.
     inside: u64,
     /// Stack pointers elsewhere, and the first event with one.
@@ -28,10 +36,24 @@ struct Seen {
     lowest: Option<(u64, u64)>,
 }
 
+/// What is known of the stack of a context.
+#[derive(Debug, Clone, Copy, Default)]
+enum Known {
+    /// It was not looked up: no event has a stack pointer.
+    #[default]
+    Nothing,
+    /// A thread without a registered stack.
+    Unregistered,
+    /// The place of what its events show.
+    Seen(u32),
+}
+
 /// Follows the stack pointers of threads.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
-    by: Vec<Seen>,
+    by: Vec<Known>,
+    /// Of threads with a registered stack.
+    seen: Vec<Seen>,
 }
 
 /// Where a thread's stack lies: only the registration of a thread at its address counts. The entry of something else
@@ -65,21 +87,33 @@ impl Making for Stack {
 }
 
 impl Stack {
+    /// What the events of a context show, where its stack is registered.
+    fn seen_of(&mut self, id: ContextId, system: &System<'_>) -> Option<&mut Seen> {
+        let index = usize::try_from(id.0).ok()?;
+        if index >= self.by.len() {
+            self.by.resize(index + 1, Known::Nothing);
+        }
+        let known = self.by.get_mut(index)?;
+        if let Known::Nothing = known {
+            let context = system.trace.contexts.get(id).filter(|c| c.kind == ContextKind::Thread)?;
+            *known = match stack_at(context.address, system) {
+                None => Known::Unregistered,
+                Some(stack) => {
+                    self.seen.push(Seen { stack, ..Seen::default() });
+                    Known::Seen(u32::try_from(self.seen.len() - 1).unwrap_or(u32::MAX))
+                }
+            };
+        }
+        match *known {
+            Known::Seen(at) => self.seen.get_mut(usize::try_from(at).ok()?),
+            Known::Nothing | Known::Unregistered => None,
+        }
+    }
+
     fn pointer(&mut self, event: &Event, word: Word, system: &System<'_>) {
         let Some(pointer) = word.of(system.trace.words(event)) else { return };
-        let Ok(index) = usize::try_from(event.context.0) else { return };
-        if index >= self.by.len() {
-            self.by.resize(index + 1, Seen::default());
-        }
-        let Some(seen) = self.by.get_mut(index) else { return };
-        if !seen.known {
-            let Some(context) = system.trace.contexts.get(event.context).filter(|c| c.kind == ContextKind::Thread)
-            else {
-                return;
-            };
-            (seen.known, seen.stack) = (true, stack_at(context.address, system));
-        }
-        let Some((start, size)) = seen.stack else { return };
+        let Some(seen) = self.seen_of(event.context, system) else { return };
+        let (start, size) = seen.stack;
         // An empty stack's pointer stands just above it.
         match pointer.checked_sub(start).filter(|free| *free <= size) {
             Some(free) => {
@@ -98,102 +132,96 @@ impl Stack {
     }
 
     fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let columns = [
-            Column::new("thread", Kind::Thread),
-            Column::new("size", Kind::Count),
-            Column::new("available", Kind::Count).titled("least free"),
-            Column::new("used", Kind::Percent(1)).titled("most used"),
-            Column::new("seq", Kind::Seq).titled("at event"),
-            Column::new("pointers", Kind::Count).titled("pointers seen"),
-            Column::new("remark", Kind::Text),
-        ];
-        let mut report = Report { notes: scope.notes(), ..Report::new("stack", "Stack", columns) };
+        let mut report = Report { notes: scope.notes(), ..Report::new("stack", "Stack", COLUMNS) };
         let mut rows = self.rows(system);
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
-        rows.iter().for_each(|row| scope.push(&mut report, || row.cells()));
+        let measured = rows.partition_point(|row| row.seen.is_some());
+        let (measured, silent) = rows.split_at_checked(measured).unwrap_or_default();
+        measured.iter().for_each(|row| scope.push(&mut report, || row.cells()));
+        for ((id, _), _) in system.trace.contexts.iter().zip(&self.by).filter(|(_, k)| matches!(k, Known::Unregistered))
+        {
+            scope.push(&mut report, || unregistered(id, system));
+        }
+        silent.iter().for_each(|row| scope.push(&mut report, || row.cells()));
         report.nothing = "neither stacks nor stack pointers are recorded in this trace".to_owned();
         report
     }
 }
 
-/// A thread and its stack.
-struct Row {
-    cell: Cell,
-    name: String,
-    stack: Option<(Addr, u64)>,
-    seen: Seen,
+/// A registered thread and its stack.
+struct Row<'s> {
+    thread: &'s Object,
+    size: u64,
+    /// What its events show; `None` where no event of it has a stack pointer.
+    seen: Option<&'s Seen>,
 }
 
 impl Stack {
-    /// The registered threads, and those that events alone know.
-    fn rows(&self, system: &System<'_>) -> Vec<Row> {
+    /// The registered threads.
+    fn rows<'s>(&'s self, system: &System<'s>) -> Vec<Row<'s>> {
         let contexts = &system.trace.contexts;
-        let seen = |id: Option<ContextId>| {
-            let index = id.and_then(|i| usize::try_from(i.0).ok());
-            index.and_then(|i| self.by.get(i)).copied().unwrap_or_default()
+        let seen = |id: ContextId| match self.by.get(usize::try_from(id.0).ok()?)? {
+            Known::Seen(at) => self.seen.get(usize::try_from(*at).ok()?),
+            Known::Nothing | Known::Unregistered => None,
         };
         let mut rows = Vec::new();
-        for object in system.trace.objects.iter().filter(|o| o.is_thread) {
+        for thread in system.trace.objects.iter().filter(|o| o.is_thread) {
             // Of two entries of one address the table gives one: the other is of a thread that was there before.
-            if !system.trace.objects.at(object.address).is_some_and(|o| std::ptr::eq(o, object)) {
+            if !system.trace.objects.at(thread.address).is_some_and(|o| std::ptr::eq(o, thread)) {
                 continue;
             }
-            let stack = registered_stack(object);
-            let seen = seen(contexts.find(ContextKind::Thread, object.address));
+            let Some((_, size)) = registered_stack(thread) else { continue };
+            let seen = contexts.find(ContextKind::Thread, thread.address).and_then(seen);
             // A thread that was deleted, and did nothing in what the trace still holds.
-            if stack.is_none() || (object.deleted && seen.inside.saturating_add(seen.outside) == 0) {
+            if thread.deleted && seen.is_none() {
                 continue;
             }
-            let name = (!object.name.is_empty()).then(|| object.name.clone());
-            rows.push(Row { name: object.name.clone(), cell: Cell::Named(object.address, name), stack, seen });
-        }
-        for ((id, _), seen) in contexts.iter().zip(&self.by) {
-            if seen.known && seen.stack.is_none() {
-                let cell = context_cell(id, system);
-                rows.push(Row { cell, name: String::new(), stack: None, seen: *seen });
-            }
+            rows.push(Row { thread, size, seen });
         }
         rows
     }
 }
 
-impl Row {
-    /// The fullest first, then what cannot be measured, then those without any event.
+/// The cells of a thread that is in events and has no registered stack: its stack pointers are not looked at.
+fn unregistered(id: ContextId, system: &System<'_>) -> Vec<Cell> {
+    let mut cells = vec![Cell::Empty; COLUMNS.len()];
+    if let [thread, .., remark] = cells.as_mut_slice() {
+        (*thread, *remark) = (context_cell(id, system), Cell::Text("no stack is registered".to_owned()));
+    }
+    cells
+}
+
+impl Row<'_> {
+    /// The fullest first, then what cannot be measured; those without any event come last.
     fn key(&self) -> (u8, u64, &str) {
-        let size = self.stack.map_or(0, |(_, size)| size);
-        match (self.seen.lowest, self.seen.outside) {
+        let name = self.thread.name.as_str();
+        match self.seen.map(|seen| seen.lowest) {
             // A thousandth of a stack is exact enough for an order.
-            (Some((free, _)), _) => (0, free.saturating_mul(1000).checked_div(size).unwrap_or(0), &self.name),
-            (None, 1..) => (1, 0, &self.name),
-            _ if self.seen.known => (2, 0, &self.name),
-            _ => (3, 0, &self.name),
+            Some(Some((free, _))) => (0, free.saturating_mul(1000).checked_div(self.size).unwrap_or(0), name),
+            Some(None) => (1, 0, name),
+            None => (2, 0, name),
         }
     }
 
     fn cells(&self) -> Vec<Cell> {
-        let Self { seen, stack, .. } = self;
         let signed = |n| i64::try_from(n).unwrap_or(i64::MAX);
-        let size = stack.map(|(_, size)| size);
-        let used = seen
-            .lowest
-            .zip(size)
-            .map_or(Cell::Empty, |((free, _), size)| share_cell(signed(size.saturating_sub(free)), signed(size)));
-        let remark = match (stack, seen.inside, seen.outside) {
-            (None, ..) => "no stack is registered".to_owned(),
-            (_, 0, 0) => String::new(),
-            (_, 0, _) => "not measurable here".to_owned(),
-            (_, _, 0) => String::new(),
-            (_, _, n) => format!("{n} outside of the stack, first at {}", seen.first_outside),
+        let Seen { inside, outside, first_outside, lowest, .. } = self.seen.copied().unwrap_or_default();
+        let used = lowest
+            .map_or(Cell::Empty, |(free, _)| share_cell(signed(self.size.saturating_sub(free)), signed(self.size)));
+        let remark = match (inside, outside) {
+            (_, 0) => Cell::Empty,
+            (0, _) => Cell::Text("not measurable here".to_owned()),
+            (_, n) => Cell::Text(format!("{n} outside of the stack, first at {first_outside}")),
         };
+        let name = (!self.thread.name.is_empty()).then(|| self.thread.name.clone());
         vec![
-            self.cell.clone(),
-            size.map_or(Cell::Empty, Cell::Count),
-            seen.lowest.map_or(Cell::Empty, |(free, _)| Cell::Count(free)),
+            Cell::Named(self.thread.address, name),
+            Cell::Count(self.size),
+            lowest.map_or(Cell::Empty, |(free, _)| Cell::Count(free)),
             used,
-            seen.lowest.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-            // Without a stack they are not looked at.
-            stack.map_or(Cell::Empty, |_| Cell::Count(seen.inside.saturating_add(seen.outside))),
-            if remark.is_empty() { Cell::Empty } else { Cell::Text(remark) },
+            lowest.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            Cell::Count(inside.saturating_add(outside)),
+            remark,
         ]
     }
 }

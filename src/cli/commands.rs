@@ -3,20 +3,24 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
 use super::options::{
-    Bridge, Control, Demo, Dump, Events, Explain, Export, Follow, Gdb, Help, Last, List, Objects, Reports, Serve,
-    Threads, Timeline, Unfiltered,
+    Bridge, Completions, Control, Demo, Dump, Events, Explain, Export, Follow, Gdb, Help, Last, List, Man, Objects,
+    Reports, Serve, Setup, Threads, Timeline, Unfiltered,
 };
 use super::read::Ask;
 use super::request::{self, Request};
-use super::{bridge, control, demo, dump, events, explain, export, follow, gdb, help, serve, threads, timeline};
+use super::{
+    bridge, control, demo, documents, dump, events, explain, export, follow, gdb, help, serve, setup, threads, timeline,
+};
 use crate::analysis::Name;
 use crate::error::Error;
-use crate::output::Format;
+use crate::output::{Format, SCHEMA};
 
 /// One command.
 pub struct Row {
@@ -267,6 +271,16 @@ pub static COMMANDS: &[Row] = &[
         )
     },
     Row {
+        words: &[("[ELF]", "the linked program, unstripped")],
+        ..other(
+            "setup",
+            "The C code that enables ThreadX's event trace in a program",
+            Group::Help,
+            options::<Setup>,
+            |_, m| setup::request(take(m)?),
+        )
+    },
+    Row {
         formats: Formats::Events,
         ..other("demo", "Reads a built-in dead target, without hardware", Group::Help, options::<Demo>, |row, m| {
             demo::request(row, take(m)?)
@@ -275,6 +289,18 @@ pub static COMMANDS: &[Row] = &[
     other("gdb", "Prints or installs the GDB command", Group::Debuggers, options::<Gdb>, |_, m| {
         gdb::request(&take(m)?)
     }),
+    Row {
+        words: &[("SHELL", "bash, elvish, fish, powershell or zsh")],
+        ..other("completions", "Prints the completion for a shell", Group::Help, options::<Completions>, |_, m| {
+            Ok(documents::completions(&take(m)?))
+        })
+    },
+    Row {
+        words: &[("[COMMAND]", "whose page; that of the program without it")],
+        ..other("man", "Prints a manual page, or writes them all", Group::Help, options::<Man>, |_, m| {
+            documents::man(take(m)?)
+        })
+    },
     Row {
         words: &[("[COMMAND|TOPIC]", "what to explain; all commands and topics without it")],
         ..other("help", "Explains a command or a topic", Group::Help, options::<Help>, |_, m| {
@@ -382,6 +408,23 @@ impl Row {
         command.get_opts().filter(|arg| !arg.is_hide_set() && !self.refuses.contains(&arg.get_id().as_str()))
     }
 
+    /// The command with the options that it takes, and what its words mean: for completions and manual pages.
+    pub fn documented(&self) -> Command {
+        let command = self.command();
+        let words: Vec<String> = self.words.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+        let options = self.shown(&command).map(|arg| {
+            let taken = self.values(arg);
+            let mut values = arg.get_possible_values();
+            values.retain(|value| taken.iter().any(|name| name == value.get_name()));
+            if values.is_empty() { arg.clone() } else { arg.clone().value_parser(PossibleValuesParser::new(values)) }
+        });
+        let positionals = command.get_positionals().map(|arg| match words.as_slice() {
+            [] => arg.clone(),
+            words => arg.clone().help(words.join("; ")),
+        });
+        Command::new(self.name).about(self.about).args(options).args(positionals)
+    }
+
     /// The words that an option takes here; none where it takes any.
     pub fn values(&self, arg: &Arg) -> Vec<String> {
         let takes = |name: &str| match Format::parse(name) {
@@ -405,12 +448,31 @@ pub fn typed(arg: &Arg) -> String {
 
 /// The whole command line.
 pub fn command_line() -> Command {
+    program().subcommands(COMMANDS.iter().map(Row::command))
+}
+
+/// The same with the options that each command takes: for completions and manual pages.
+pub fn documented() -> Command {
+    program().about(ABOUT).subcommands(COMMANDS.iter().map(Row::documented))
+}
+
+/// What the program is, in one sentence.
+pub const ABOUT: &str =
+    "tx-trace finds the event trace that an RTOS left in a target's memory, and prints what happened.";
+
+/// What `--version` prints behind the name.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let [version, commit, target] = [env!("CARGO_PKG_VERSION"), env!("TX_TRACE_COMMIT"), env!("TX_TRACE_TARGET")];
+    format!("{version}\ncommit: {commit}\ntarget: {target}\nJSON schema: {SCHEMA}")
+});
+
+fn program() -> Command {
     Command::new("tx-trace")
         .version(env!("CARGO_PKG_VERSION"))
+        .long_version(VERSION.as_str())
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands(COMMANDS.iter().map(Row::command))
 }
 
 /// What was typed, understood as far as clap does.

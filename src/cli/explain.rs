@@ -123,12 +123,22 @@ pub fn explanation(
     loaded: Option<&Loaded>,
     kernel: Option<&Kernel>,
 ) -> Result<Explanation, Error> {
-    let events = loaded.map(|loaded| Events::of(&loaded.trace, &loaded.catalogue));
+    let events = loaded.map(|loaded| Events::of(&loaded.trace, &loaded.catalogue)).transpose()?;
+    with_events(target, loaded, kernel, events.as_ref())
+}
+
+/// The same where somebody has looked at the events.
+pub fn with_events(
+    target: &mut Target<'_>,
+    loaded: Option<&Loaded>,
+    kernel: Option<&Kernel>,
+    events: Option<&Events>,
+) -> Result<Explanation, Error> {
     let cpus = Cpus::read(target, kernel)?;
     let trust = trust(target, kernel, loaded);
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
-    Ok(Explanation::of(&Case { kernel, cpus: Some(&cpus), events: events.as_ref(), trust, look: &look }))
+    Ok(Explanation::of(&Case { kernel, cpus: Some(&cpus), events, trust, look: &look }))
 }
 
 /// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.

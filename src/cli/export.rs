@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::report::{self, Document};
 use super::request::{Output, Request, Task};
 use super::sink::Sink;
-use super::timeline::Subject;
+use super::timeline::{Findings, Subject};
 use super::{Outcome, explain, live, print};
 use crate::analysis::ReportRequest;
 use crate::code::Code;
@@ -86,7 +86,12 @@ impl Task for ExportTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.read(target);
+        let findings = match self.to {
+            ExportFormat::Html => Findings::All,
+            ExportFormat::Trx => Findings::None,
+            _ => Findings::held(inputs.is_stdio()),
+        };
+        let read = |target: &mut Target<'static>| self.read(target, findings);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -101,11 +106,14 @@ struct Found {
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All)?;
+    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
         let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
         let document = match self.to {
-            ExportFormat::Html => Some((report::read(target, &mut loaded)?, target.interrupted(&loaded)?)),
+            ExportFormat::Html => {
+                let asked = report::Asked { request: &ReportRequest::default(), filters: &self.subject.filters };
+                Some((report::read(target, &mut loaded, Some(asked))?, target.interrupted(&loaded)?))
+            }
             _ => None,
         };
         Ok(Found { loaded, explanation, noted, document })
@@ -133,7 +141,7 @@ impl ExportTask {
                 picture(&view, &query, noted, |plan, progress| plan.play(&mut Chrome::new(&mut sink, view), progress))
             }
             ExportFormat::Html => {
-                let page = page(found, target, &names, &query)?;
+                let page = page(found, target, &query)?;
                 picture(&view, &query, noted, |plan, progress| {
                     plan.play(&mut Html::new(&mut sink, view, page), progress)
                 })
@@ -159,14 +167,9 @@ impl ExportTask {
 }
 
 /// What a page says beside the timeline: what `explain` and `report` say.
-fn page<'f>(
-    found: &'f Found,
-    target: &Target<'_>,
-    names: &SymbolNames<'_>,
-    query: &Query<'_>,
-) -> Result<Page<'f>, Error> {
+fn page<'f>(found: &'f Found, target: &Target<'_>, query: &Query<'_>) -> Result<Page<'f>, Error> {
     let (beside, stopped) = found.document.as_ref().map_or((None, None), |(f, stopped)| (Some(f), stopped.as_ref()));
-    let document = Document { found: beside, stopped, loaded: &found.loaded, query, names, target };
+    let document = Document { found: beside, stopped, loaded: &found.loaded, query, target };
     let explanation = found.explanation.as_ref();
     Ok(Page {
         title: target.name().to_owned(),
@@ -174,7 +177,7 @@ fn page<'f>(
         headline: explanation.map(|found| explain::headline(&found.findings)),
         findings: explanation.map(|found| found.findings.as_slice()),
         not_checked: explanation.map(|found| found.not_checked.as_slice()).unwrap_or_default(),
-        documents: document.page(&ReportRequest::default())?,
+        documents: document.page()?,
     })
 }
 

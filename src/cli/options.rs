@@ -1,6 +1,7 @@
 //! The options, in groups that commands share. Each value is parsed here, once, into the type that the program uses.
 
 mod pictures;
+mod setup;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
 pub use pictures::{Export, ExportFormat, Picture, Timeline};
+pub use setup::Setup;
 
 use super::events;
 use super::values::{self, Place, Rate};
@@ -547,6 +549,25 @@ pub struct Demo {
     /// Write the target's files to DIR, under the names that README.md uses: app.elf, app.core, ram.bin ...
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
+}
+
+/// Options of `completions`.
+#[derive(Args)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `man`.
+#[derive(Args)]
+pub struct Man {
+    /// Whose page
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub word: Option<String>,
+    /// Write the pages of the program and of all commands to DIR
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// Options of `gdb`.

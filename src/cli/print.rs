@@ -9,7 +9,7 @@ use super::report::Document;
 use super::request::{self, Output};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
-use crate::analysis::{Made, Outcomes};
+use crate::analysis::{self, Outcomes};
 use crate::code::Code;
 use crate::error::Error;
 use crate::output::{self, EventSink, Format, Reader, Show, TableOptions, TimeFrom, View, Window};
@@ -50,7 +50,6 @@ pub fn answer(
                 found: answer.document.as_ref(),
                 stopped: answer.stopped.as_ref(),
                 query: &query,
-                names: &names,
                 target,
             };
             document.print(request, format, &options, &mut sink)?;
@@ -233,19 +232,19 @@ impl<'a> Selection<'a> {
 
 /// Prints the last events of a document as a table; false where there is none.
 pub fn print_last(
-    made: &Made<'_>,
+    events: &[(Event, Option<analysis::Outcome>)],
     view: &View<'_>,
     mut options: TableOptions,
     sink: &mut Sink<'_>,
 ) -> Result<bool, Error> {
     options.time = TimeFrom::Newest(view.trace.newest().map_or(0, |e| e.ticks));
     let mut window = Window::default();
-    made.last_events().for_each(|(event, _)| window.add(event));
+    events.iter().for_each(|(event, _)| window.add(event));
     let mut writer = event_writer(Format::default(), sink, &options)?;
     writer.begin(view, &window)?;
-    for (event, outcome) in made.last_events() {
+    for (event, outcome) in events {
         if let Some(outcome) = outcome {
-            writer.outcome(outcome);
+            writer.outcome(*outcome);
         }
         writer.event(view, event)?;
     }

@@ -87,7 +87,7 @@ impl Task for Question {
         let is_report = matches!(self.ask, Ask::Reports(_)) && is_page;
         let dated = report::dated(&inputs);
         let read = |target: &mut Target<'static>| {
-            let mut answer = self.read(target)?;
+            let mut answer = self.read(target, output)?;
             if let Some(document) = &mut answer.document {
                 document.date(dated(target));
                 if is_page {
@@ -114,7 +114,7 @@ impl Task for Question {
         if self.names == Names::default() {
             self.names = program.names;
         }
-        let answer = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let answer = self.read(&mut target, output).map_err(|error| target.with_cause(error));
         let answer = answer.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         print::answer(&answer, &self, &target, output, Sink::over(out), diagnostics)
     }
@@ -122,10 +122,11 @@ impl Task for Question {
 
 impl Question {
     /// Reads what the question needs.
-    fn read(&self, target: &mut Target<'_>) -> Result<Answer, Error> {
+    fn read(&self, target: &mut Target<'_>, output: &Output) -> Result<Answer, Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
-        Reader { target, filters: &self.filters, names: self.names, options }.answer(&self.ask)
+        let is_for_programs = output.format.reader() == output::Reader::Program;
+        Reader { target, filters: &self.filters, names: self.names, options, is_for_programs }.answer(&self.ask)
     }
 }
 
@@ -137,6 +138,7 @@ struct Reader<'a, 'm> {
     filters: &'a Filters,
     names: Names,
     options: DecodeOptions,
+    is_for_programs: bool,
 }
 
 impl Reader<'_, '_> {
@@ -147,9 +149,11 @@ impl Reader<'_, '_> {
     fn answer(&mut self, ask: &Ask) -> Result<Answer, Error> {
         Ok(match ask {
             Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
-            Ask::Document(_) => {
+            Ask::Document(request) => {
                 let mut loaded = self.load(Extent::All)?;
-                let document = Some(report::read(self.target, &mut loaded)?);
+                let asked = report::Asked { request, filters: self.filters };
+                let asked = (!self.is_for_programs).then_some(asked);
+                let document = Some(report::read(self.target, &mut loaded, asked)?);
                 Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
             }
             Ask::Last(amount) => {

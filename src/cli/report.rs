@@ -2,6 +2,7 @@
 
 mod facts;
 mod notes;
+mod summary;
 mod verdict;
 
 use std::io::Write;
@@ -13,26 +14,21 @@ use super::print;
 use super::sink::Sink;
 use super::{explain, now, reports, threads};
 use crate::abi::Addr;
-use crate::analysis::{LastState, Made, Name, ReportRequest};
+use crate::analysis::{Name, ReportRequest};
 use crate::error::Error;
 use crate::explain::{Confidence, Explanation};
 use crate::kernel::{self, Detail, Kernel};
 use crate::output::picture::html;
 use crate::output::{Format, Part, Reader, ReportWriter, Resolve, TableOptions, UNLIMITED, View, report_writer};
-use crate::query::Query;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::query::{Filters, Query};
+use crate::report::{Cell, Report};
 use crate::session::{Interrupted, Loaded, Target};
+use crate::trace::Trace;
 
 pub use facts::dated;
 use notes::Notes;
-use verdict::Verdict;
+use summary::Summary;
 
-/// Events at the end of the trace.
-const EVENTS: usize = 20;
-/// Rows of a table that is part of the answer.
-const MOST: usize = 20;
-/// Rows of a table of counters.
-const TOP: usize = 5;
 /// Rows of threads.
 const THREADS: usize = 100;
 /// Columns of inversions that fit a terminal and a page; `inversions` has all.
@@ -50,17 +46,34 @@ pub struct Found {
     stacks: Option<Stacks>,
     /// What most likely went wrong.
     explanation: Explanation,
+    /// What the events say; for programs reports are made one by one, as they are printed.
+    summary: Option<Summary>,
 }
 
-/// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none.
-pub fn read(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Found, Error> {
+/// What a document is asked: reports, and the events to look at.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its tables.
+    pub request: &'a ReportRequest,
+    /// Of which events.
+    pub filters: &'a Filters,
+}
+
+/// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none. `asked`: for people.
+pub fn read(target: &mut Target<'_>, loaded: &mut Loaded, asked: Option<Asked<'_>>) -> Result<Found, Error> {
     let kernel = threads::beside(target, &mut loaded.trace)?;
     let stacks = match &kernel {
         Some(kernel) if target.has_unwind_information() => Stacks::read(kernel, target, &Wanted::All)?,
         _ => None,
     };
-    let explanation = explain::explanation(target, Some(loaded), kernel.as_ref())?;
-    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks, explanation })
+    let (explanation, summary) = match asked {
+        Some(asked) => {
+            let (explanation, summary) = Summary::read(target, loaded, kernel.as_ref(), asked)?;
+            (explanation, Some(summary))
+        }
+        None => (explain::explanation(target, Some(loaded), kernel.as_ref())?, None),
+    };
+    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks, explanation, summary })
 }
 
 impl Found {
@@ -90,8 +103,15 @@ impl Found {
 
 /// Names for the addresses of a trace, which may be cut to its words, and for those in memory, which are whole.
 struct Names<'a> {
-    of_trace: &'a SymbolNames<'a>,
+    of_trace: SymbolNames<'a>,
     whole: SymbolNames<'a>,
+}
+
+impl<'a> Names<'a> {
+    fn of(target: &'a Target<'_>, trace: &'a Trace) -> Self {
+        let arm = target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
+        Self { of_trace: SymbolNames::new(target, trace), whole: SymbolNames::whole(target, arm) }
+    }
 }
 
 impl Resolve for Names<'_> {
@@ -118,8 +138,6 @@ pub struct Document<'a> {
     pub loaded: &'a Loaded,
     /// Its events that the filters keep.
     pub query: &'a Query<'a>,
-    /// Names for its addresses.
-    pub names: &'a SymbolNames<'a>,
     /// What was opened.
     pub target: &'a Target<'a>,
 }
@@ -154,8 +172,7 @@ impl Document<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<(), Error> {
         let Loaded { trace, catalogue, .. } = self.loaded;
-        let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
-        let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
+        let names = Names::of(self.target, trace);
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
         if format.reader() == Reader::Program {
             let (kernel, named) = self.named();
@@ -172,78 +189,62 @@ impl Document<'_> {
         }
         let is_page = format.reader() == Reader::Page;
         let writer = report_writer(format, sink, options, trace.about.word, &names);
-        self.people(request, &view, &names, options, Pages { writer, notes: Notes::default(), is_page })
+        self.people(&view, options, Pages { writer, notes: Notes::default(), is_page })
     }
 
     /// The same for the page of a timeline.
-    pub fn page(&self, request: &ReportRequest) -> Result<Vec<html::Document>, Error> {
+    pub fn page(&self) -> Result<Vec<html::Document>, Error> {
         let Loaded { trace, catalogue, .. } = self.loaded;
-        let arm = self.target.elf().is_some_and(|elf| elf.machine() == crate::elf::Machine::ARM);
-        let names = Names { of_trace: self.names, whole: SymbolNames::whole(self.target, arm) };
+        let names = Names::of(self.target, trace);
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
         let mut documents = Vec::new();
         let writer = Box::new(html::Tables::new(&mut documents, trace.about.word, &names));
         let out = Pages { writer, notes: Notes::default(), is_page: true };
-        self.people(request, &view, &names, &TableOptions::default(), out)?;
+        self.people(&view, &TableOptions::default(), out)?;
         Ok(documents)
     }
 
-    fn people(
-        &self,
-        request: &ReportRequest,
-        view: &View<'_>,
-        names: &Names<'_>,
-        options: &TableOptions,
-        mut out: Pages<'_>,
-    ) -> Result<(), Error> {
-        let Loaded { trace, catalogue, .. } = self.loaded;
-        let request = ReportRequest { last: EVENTS, ..request.clone() };
-        let mut made = Made::of(trace, catalogue, self.query, &request)?;
-        let events = self.events(&made, view, out.is_page, options)?;
+    fn people(&self, view: &View<'_>, options: &TableOptions, mut out: Pages<'_>) -> Result<(), Error> {
+        let trace = &self.loaded.trace;
+        let Some(summary) = self.found.and_then(|found| found.summary.as_ref()) else { return Ok(()) };
+        let events = self.events(summary, view, out.is_page, options)?;
         out.writer.begin(view)?;
         out.part(Part::Title(&format!("Trace report: {}", facts::source(self.target.name()))))?;
         out.part(Part::Facts(&self.facts()))?;
-        let mut inversions = made.report(Name::Inversions, MOST);
-        let mut blocked = made.report(Name::Blocked, MOST);
-        let mut stack = made.report(Name::Stack, MOST);
         out.part(Part::Section("At the end"))?;
-        let verdict = Verdict {
-            trace,
-            kernel: self.kernel(),
-            names,
-            made: &made,
-            inversions: inversions.first(),
-            stack: stack.first(),
-        };
         let crash = |kernel| Places::of(kernel, self.target).sentences(kernel);
         let found = self.found.and_then(|found| likely(&found.explanation, self.kernel()));
-        let mut sentences = verdict.doubts();
+        let mut sentences = verdict::doubts(trace);
         sentences.extend(found);
         sentences.extend(self.kernel().map(crash).unwrap_or_default());
-        sentences.extend(verdict.sentences());
+        sentences.extend_from_slice(&summary.sentences);
         out.part(Part::Sentences(&sentences))?;
         out.part(Part::Section("Last events"))?;
         out.part(Part::Lines(&events))?;
         let (kernel, named) = self.named();
-        self.threads(kernel.as_ref(), &made, names, options, &mut out)?;
+        self.threads(kernel.as_ref(), summary, options, &mut out)?;
         if let (Some(kernel), Some(named)) = (&kernel, named) {
             let report = if out.is_page { named.report(kernel, Reader::Page) } else { Some(named.short(kernel)) };
             let report = report.filter(|report| !report.rows.is_empty());
             out.folded("Backtraces", report.into_iter().collect(), "threads --bt")?;
         }
-        inversions.iter_mut().for_each(|report| only(report, &INVERSIONS));
-        blocked.iter_mut().for_each(|report| only(report, &WAITS));
-        out.tables(inversions, "inversions")?;
-        out.tables(blocked, "blocked")?;
-        out.folded("Latency", made.report(Name::Latency, MOST), "latency")?;
-        for (title, name) in
-            [("Processor time", Name::Profile), ("Statistics", Name::Stats), ("Events", Name::Services)]
-        {
-            out.folded(title, made.report(name, TOP), name.name())?;
+        let some = |name, columns: &[&str]| {
+            let mut reports = summary.reports(name);
+            reports.iter_mut().for_each(|report| only(report, columns));
+            reports
+        };
+        out.tables(some(Name::Inversions, &INVERSIONS), "inversions")?;
+        out.tables(some(Name::Blocked, &WAITS), "blocked")?;
+        for (title, name, command) in [
+            ("Latency", Name::Latency, "latency"),
+            ("Processor time", Name::Profile, "profile"),
+            ("Statistics", Name::Stats, "stats"),
+            ("Events", Name::Services, "services"),
+            ("Stacks by events", Name::Stack, "stack"),
+            ("Use of objects", Name::Use, "objects --use"),
+        ] {
+            out.folded(title, summary.reports(name), command)?;
         }
-        stack.iter_mut().for_each(|stack| shorten(stack, TOP));
-        out.folded("Stacks by events", stack, "stack")?;
-        out.folded("Use of objects", made.report(Name::Use, TOP), "objects --use")?;
         out.notes(&trace.issues)?;
         out.part(Part::End)?;
         out.writer.finish(&trace.issues)?;
@@ -251,12 +252,18 @@ impl Document<'_> {
     }
 
     /// The last events as a terminal shows them, and who runs now.
-    fn events(&self, made: &Made<'_>, view: &View<'_>, is_page: bool, options: &TableOptions) -> Result<String, Error> {
+    fn events(
+        &self,
+        summary: &Summary,
+        view: &View<'_>,
+        is_page: bool,
+        options: &TableOptions,
+    ) -> Result<String, Error> {
         let mut text = Vec::new();
         // A page has the events as a terminal shows them.
         let options =
             if is_page { TableOptions { width: UNLIMITED, ..TableOptions::default() } } else { options.clone() };
-        let any = print::print_last(made, view, options.clone(), &mut Sink::over(&mut text))?;
+        let any = print::print_last(&summary.events, view, options.clone(), &mut Sink::over(&mut text))?;
         if !any {
             text.clear();
             writeln!(text, "no event passes the filters")?;
@@ -269,18 +276,17 @@ impl Document<'_> {
     fn threads(
         &self,
         kernel: Option<&Kernel>,
-        made: &Made<'_>,
-        names: &dyn Resolve,
+        summary: &Summary,
         options: &TableOptions,
         out: &mut Pages<'_>,
     ) -> Result<(), Error> {
         let Some(kernel) = kernel else {
-            return out.table("Threads", by_events(made, names), "list --event internal_thread_*");
+            return out.table("Threads", summary.threads.clone(), "list --event internal_thread_*");
         };
         // A page has the columns that a narrow terminal has: what a thread waits for must be in sight.
         let width = if out.is_page { 0 } else { options.width };
         let mut reports = kernel::reports(kernel, Detail::Summary { width, all: false });
-        reports.iter_mut().for_each(|report| shorten(report, THREADS));
+        reports.iter_mut().for_each(|report| summary::shorten(report, THREADS));
         let reader = if out.is_page { Reader::Page } else { Reader::Terminal };
         reports.splice(1..1, Places::of(kernel, self.target).reports(kernel, reader));
         out.tables(reports, "threads")
@@ -361,13 +367,6 @@ fn likely(explanation: &Explanation, kernel: Option<&Kernel>) -> Option<String> 
     Some(format!("{cause}{headline}. explain has the evidence."))
 }
 
-/// Leaves out rows behind the first ones.
-fn shorten(report: &mut Report, most: usize) {
-    let more = report.rows.len().saturating_sub(most);
-    report.rows.truncate(most);
-    report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
-}
-
 /// Leaves out columns without any cell.
 fn without_empty_columns(report: &mut Report) {
     let is_used = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
@@ -391,33 +390,4 @@ fn keep_columns(report: &mut Report, kept: &[bool]) {
         let mut of_cells = kept.iter();
         row.retain(|_| of_cells.next().is_none_or(|kept| *kept));
     }
-}
-
-/// Threads as the events leave them.
-fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
-    let columns = [
-        Column::new("thread", Kind::Thread),
-        Column::new("pri", Kind::Count),
-        Column::new("since", Kind::Seq).titled("since event"),
-        Column::new("ticks", Kind::Ticks).titled("for"),
-        Column::new("state", Kind::Text),
-    ];
-    let cells = |thread: LastState| {
-        let state = verdict::words(&thread, true, names);
-        vec![
-            Cell::Named(thread.thread.address, thread.thread.name),
-            thread.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p))),
-            thread.since.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-            thread.since.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
-            Cell::Text(state),
-        ]
-    };
-    let mut report = Report {
-        notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
-        ..Report::new("threads", "Threads", columns)
-    };
-    let mut threads = made.last_states();
-    report.rows = threads.by_ref().take(THREADS).map(cells).collect();
-    report.more = u64::try_from(threads.count()).unwrap_or(u64::MAX);
-    report
 }

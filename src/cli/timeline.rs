@@ -28,6 +28,24 @@ const SHOWN: u64 = 100;
 /// So many are read for that: what threads wait for began with an earlier one.
 const READ: u64 = 4096;
 
+/// Whether a picture has what `explain` finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Findings {
+    /// No.
+    None,
+    /// Where no running target has to be kept halted for it.
+    Free,
+    /// In any case.
+    All,
+}
+
+impl Findings {
+    /// In any case where a debugger keeps the target halted.
+    pub const fn held(is_held: bool) -> Self {
+        if is_held { Self::All } else { Self::Free }
+    }
+}
+
 /// Which trace a picture is of.
 pub struct Subject {
     /// Where the bytes come from.
@@ -53,12 +71,22 @@ impl Subject {
         Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
     }
 
-    /// Reads the trace, and what `explain` finds in it; nothing of a live target, which is not kept halted for it.
-    pub fn read(&self, target: &mut Target<'_>, extent: Extent) -> Result<(Loaded, Option<Explanation>), Error> {
+    /// Reads the trace, and what `explain` finds in it, where that is wanted.
+    pub fn read(
+        &self,
+        target: &mut Target<'_>,
+        extent: Extent,
+        findings: Findings,
+    ) -> Result<(Loaded, Option<Explanation>), Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
         let mut loaded = target.load(extent, self.names, &options)?;
-        let found = if target.is_live() { None } else { Some(explain::of_trace(target, &mut loaded)?) };
+        let is_wanted = match findings {
+            Findings::None => false,
+            Findings::Free => !target.is_live(),
+            Findings::All => true,
+        };
+        let found = if is_wanted { Some(explain::of_trace(target, &mut loaded)?) } else { None };
         Ok((loaded, found))
     }
 
@@ -89,7 +117,8 @@ impl Task for TimelineTask {
 
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
-        let read = |target: &mut Target<'static>| self.read(target);
+        let findings = Findings::held(inputs.is_stdio());
+        let read = |target: &mut Target<'static>| self.read(target, findings);
         live::run(inputs, diagnostics, read, |found, target, client| {
             self.print(&found, target, output, Sink::open(output, client)?, diagnostics)
         })
@@ -107,16 +136,16 @@ impl Task for TimelineTask {
         if self.subject.names == Names::default() {
             self.subject.names = program.names;
         }
-        let found = self.read(&mut target).map_err(|error| target.with_cause(error));
+        let found = self.read(&mut target, Findings::Free).map_err(|error| target.with_cause(error));
         let found = found.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         self.print(&found, &target, output, Sink::over(out), diagnostics)
     }
 }
 
 impl TimelineTask {
-    fn read(&self, target: &mut Target<'_>) -> Result<(Loaded, Vec<Noted>), Error> {
+    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<(Loaded, Vec<Noted>), Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        let (loaded, found) = self.subject.read(target, extent)?;
+        let (loaded, found) = self.subject.read(target, extent, findings)?;
         let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
         Ok((loaded, noted))
     }

@@ -79,7 +79,7 @@ pub fn sound(state: &State) -> Result<TraceLayout, Error> {
         return Err(Error::not_found(
             Code::TraceNotBuiltIn,
             format!("the program has no {HEADER}"),
-            "build kernel and application with TX_ENABLE_EVENT_TRACE, and give the unstripped --elf",
+            "give the unstripped --elf; `tx-trace setup ELF` prints the code that puts the trace into the program",
         ));
     }
     if let Some(why) = &state.wrong {

@@ -132,10 +132,18 @@ impl Code {
     /// overflowed is the cause of a control block that is damaged, and of the fault of its thread.
     pub(super) const fn damages(self, other: Self) -> bool {
         match self {
-            Self::StackOverflow => matches!(other.comes_first(), 2 | 3) && !matches!(other, Self::Assert),
-            Self::CorruptPool => other.comes_first() == 3 && !matches!(other, Self::Assert),
+            Self::StackOverflow => {
+                matches!(other.comes_first(), 2 | 3) && !matches!(other, Self::Assert) && !other.is_of_interrupts()
+            }
+            Self::CorruptPool => {
+                other.comes_first() == 3 && !matches!(other, Self::Assert) && !other.is_of_interrupts()
+            }
             _ => false,
         }
+    }
+
+    const fn is_of_interrupts(self) -> bool {
+        matches!(self, Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick)
     }
 
     /// Which of several findings above a hint comes first, whichever is surer: what explains the others. A stack that
@@ -147,6 +155,7 @@ impl Code {
             Self::CorruptControlBlock | Self::CorruptPool => 2,
             Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall => 3,
             Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
+            Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick => 3,
             _ => 4,
         }
     }

@@ -91,6 +91,11 @@ impl<'a> Look<'a> {
         self.pages.try_borrow().is_ok_and(|pages| pages.most == PAGES.0)
     }
 
+    /// The symbol of this name.
+    pub(super) fn symbol(&self, name: &str) -> Option<Symbol> {
+        self.symbols.lookup(name)
+    }
+
     /// The variable that covers an address.
     pub(super) fn variable(&self, at: Addr) -> Option<Symbol> {
         self.symbols.variable(at)

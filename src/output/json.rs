@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::trace::{Context, ContextKind, Event, Extra, Issue, Object, Trace};
 
 /// The number that goes up when the meaning of a key changes; new keys leave it as it is.
-pub(super) const SCHEMA: u64 = 1;
+pub const SCHEMA: u64 = 1;
 
 /// Writes one value as a line.
 ///

@@ -33,7 +33,7 @@ pub use csv::Csv;
 pub use document::Part;
 pub use escape::{escape, escape_into, is_hostile};
 pub use issues::{by_weight, issue_text, sentence, write_issues};
-pub use json::{Json, line as write_line, write_error};
+pub use json::{Json, SCHEMA, line as write_line, write_error};
 pub use layout::{ExtraColumn, TableOptions, TimeFrom, UNLIMITED};
 pub use listing::{InMemory, catalogue, objects};
 pub use schema::JSON_SCHEMA;

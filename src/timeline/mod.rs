@@ -8,6 +8,7 @@
 //! Times are ticks of the trace, as in [`Event::ticks`]. A slice is handed on when it is over, so slices of one track come
 //! in order and do not overlap, but a long slice of one track comes after short ones of others.
 
+mod believed;
 mod levels;
 mod player;
 mod tracks;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::believed::Believed;
 use super::tracks::{Plan, of_context};
 use super::{Doubt, FlowId, Gap, Instant, Level, Scene, Sink, Slice, State, TrackId, Waiting, Woken};
 use crate::analysis::tracker::{Call, Change, Consumer, Span, Step, System, ThreadNo, ThreadState, Wait, Who};
@@ -59,6 +60,9 @@ pub(super) struct Player<'p, 's> {
     last: i64,
     /// True where events are missing before the next one.
     is_behind_gap: bool,
+    believed: Believed<'p>,
+    /// Ticks up to which gaps of each kind are shown: they do not overlap.
+    gapped: [i64; 2],
     /// Levels since the last gap.
     levelled: Vec<bool>,
     flows: u64,
@@ -83,6 +87,8 @@ impl<'p, 's> Player<'p, 's> {
             end: i64::MIN,
             last: i64::MIN,
             is_behind_gap: false,
+            believed: Believed::new(scene.trace),
+            gapped: [i64::MIN; 2],
             levelled: vec![false; scene.counters.len()],
             flows: 0,
             begun: Vec::new(),
@@ -353,15 +359,20 @@ impl<'p, 's> Player<'p, 's> {
             self.put_gap(Doubt::Lost, (self.last.min(event.ticks), event.ticks), event.seq);
         }
         let before = self.core(event.core).and_then(|core| core.last.replace(event.ticks));
-        if let Some(before) = before.filter(|before| *before > event.ticks) {
-            self.put_gap(Doubt::Clock, (event.ticks, before), event.seq);
+        let doubted = self.believed.doubted(event);
+        if let Some(before) = before.filter(|before| *before > event.ticks).or(doubted) {
+            self.put_gap(Doubt::Clock, (before.min(event.ticks), before.max(event.ticks)), event.seq);
         }
     }
 
     fn put_gap(&mut self, doubt: Doubt, (from, to): (i64, i64), seq: u64) {
         let (first, last) = self.scene.window;
         if self.written.is_ok() && self.scene.events.is_some() && to >= first && from <= last {
-            let gap = Gap { doubt, from: from.max(first), to: to.min(last), seq };
+            let [of_lost, of_clock] = &mut self.gapped;
+            let shown = if doubt == Doubt::Lost { of_lost } else { of_clock };
+            let from = from.max(first).max(*shown);
+            *shown = to.min(last).max(from);
+            let gap = Gap { doubt, from, to: *shown, seq };
             self.written = self.sink.gap(self.scene, &gap);
         }
     }

@@ -1,5 +1,6 @@
 //! The first pass: which tracks, counters and marks there are.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -8,7 +9,7 @@ use super::player::Player;
 use super::{Counter, Mark, Noted, Pointed, Scene, Sink, Track, TrackId, TrackKind};
 use crate::abi::Addr;
 use crate::analysis::tracker::{Consumer, Step, System, Tracker, Wants, Who};
-use crate::analysis::{Circle, Inverted, Made};
+use crate::analysis::{Circle, Inverted, Made, Name, ReportRequest};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::{Filters, Query};
@@ -160,7 +161,7 @@ impl<'a> Plan<'a> {
         };
         // What is inverted is so whichever events are shown.
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::inversions(trace, catalogue, &all, &mut scan)?;
+        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut scan)?;
         let Scan { cores, mut levels, window, events, kept, mut found, .. } = scan;
         levels.settle();
         found.sort_unstable();
@@ -295,12 +296,14 @@ impl<'a> Plan<'a> {
         let what = || Pointed::Finding(one.code, one.claim.clone());
         let track = one.threads.first().and_then(|address| self.thread(*address));
         let at = |track, from, seq| Mark { what: what(), track, from, to: from, seq, to_seq: None };
+        // Evidence may name one event several times.
+        let events: BTreeSet<u64> = one.events.iter().copied().collect();
         let mut marks: Vec<Mark> = Vec::new();
-        for seq in &one.events {
-            if let Ok(place) = ticks.binary_search_by_key(seq, |(seq, _)| *seq)
+        for seq in events {
+            if let Ok(place) = ticks.binary_search_by_key(&seq, |(seq, _)| *seq)
                 && let Some((_, ticks)) = ticks.get(place)
             {
-                marks.push(at(track, *ticks, Some(*seq)));
+                marks.push(at(track, *ticks, Some(seq)));
             }
         }
         if marks.is_empty() {

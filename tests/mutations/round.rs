@@ -20,8 +20,21 @@ const MOST_HEAP: usize = 24 << 20;
 const HEAP_PER_BYTE: usize = 24;
 
 /// Commands beside `list`, which every mutation goes through; these take turns. One line each.
-const COMMANDS: &[&str] =
-    &["report", "threads", "dump", "info", "objects --use", "show -1", "last 7 --width 200", "report --tracex"];
+const COMMANDS: &[&str] = &[
+    "report",
+    "threads",
+    "dump",
+    "info",
+    "objects --use",
+    "show -1",
+    "last 7 --width 200",
+    "report --tracex",
+    "timeline --width 100",
+    "export --to perfetto",
+    "export --to chrome",
+    "export --to html",
+    "export --to trx",
+];
 
 /// A capture, and its undamaged listing.
 pub struct Task {

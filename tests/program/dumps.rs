@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::machine::{Qemu, Running, Scratch, fixture, installed, tx_trace, wait_for};
+use crate::support::machine::{Qemu, Running, Scratch, fixture, installed, symbol, tx_trace, wait_for};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
 
 const RAM: u64 = 0x2000_0000;
@@ -298,6 +298,26 @@ fn several_traces_are_told_and_one_is_chosen() {
     }
     let info = out(&tx_trace(&["info", "--image", &image, "--header", "0x20001003"]));
     assert!(info.contains("other traces") && info.contains("0x20000101"), "{info}");
+}
+
+/// `now:` once said of a copy of an older trace which thread runs.
+#[test]
+fn now_is_not_said_of_a_copy() {
+    let scratch = Scratch::new("dumps-copy");
+    let path = text(scratch.path("ram.bin"));
+    let mut memory = fs::read(fixture("cm3.ram.bin")).unwrap();
+    let trace = symbol(&fixture("cm3.elf"), "_tx_trace_header_ptr") - RAM;
+    let trace = u32::from_le_bytes(memory[trace as usize..][..4].try_into().unwrap());
+    let copy = memory[(u64::from(trace) - RAM) as usize..][..9408].to_vec();
+    let at = RAM + memory.len() as u64;
+    memory.extend(copy);
+    fs::write(&path, &memory).unwrap();
+    let (elf, image) = (text(fixture("cm3.elf")), format!("{path}@{RAM:#x}"));
+    for (header, says) in [(u64::from(trace), true), (at, false)] {
+        let got = tx_trace(&["last", "9", "--elf", &elf, "--image", &image, "--header", &format!("{header:#x}")]);
+        assert_eq!(got.status.code(), Some(0), "{}", err(&got));
+        assert_eq!(out(&got).contains("now: "), says, "{header:#x} {}", out(&got));
+    }
 }
 
 /// Runs `dump`; what it said.

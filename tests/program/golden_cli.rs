@@ -199,8 +199,23 @@ const TABLES: [&str; 22] = [
 ];
 
 /// Commands whose goldens are elsewhere, or that print no tables.
-const NO_TABLES: [&str; 12] =
-    ["last", "list", "report", "follow", "demo", "dump", "serve", "bridge", "gdb", "help", "timeline", "export"];
+const NO_TABLES: [&str; 15] = [
+    "last",
+    "list",
+    "report",
+    "follow",
+    "demo",
+    "dump",
+    "serve",
+    "bridge",
+    "gdb",
+    "help",
+    "timeline",
+    "export",
+    "setup",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_table_at_every_width() {

@@ -64,6 +64,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
             name if name.starts_with("failure-") => "failure.elf",
             name if name.starts_with("resource-other-") => "resource-other.elf",
             name if name.starts_with("resource-") => "resource.elf",
+            name if name.starts_with("stall-other-") => "stall-other.elf",
+            name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
         };
         add(name, &[elf, name]);
@@ -96,12 +98,15 @@ fn words_of(path: &Path) -> Option<String> {
 
 /// What is planted in a capture.
 fn planted(name: &str) -> Vec<String> {
-    for program in ["failures", "resources"] {
-        let Some(way) = name.strip_prefix(program.trim_end_matches('s')).and_then(|rest| rest.strip_prefix('-')) else {
-            continue;
-        };
+    let tables = [
+        ("failure-", "tests/firmware/failures.tsv"),
+        ("resource-", "tests/firmware/resources.tsv"),
+        ("stall-", "tests/firmware/stalls.tsv"),
+    ];
+    let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
+    if let Some((way, table)) = of_table {
         let way = way.strip_prefix("other-").unwrap_or(way).split('.').next().unwrap();
-        let text = std::fs::read_to_string(format!("tests/firmware/{program}.tsv")).unwrap();
+        let text = std::fs::read_to_string(table).unwrap();
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.

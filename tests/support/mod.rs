@@ -19,6 +19,7 @@ pub mod builder;
 pub mod children;
 #[cfg(feature = "cli")]
 pub mod cortex_m;
+pub mod damaged;
 pub mod decode;
 pub mod dice;
 pub mod fake_stub;
@@ -29,9 +30,13 @@ pub mod generate;
 pub mod golden;
 pub mod kernel;
 #[cfg(feature = "cli")]
+pub mod live_stub;
+#[cfg(feature = "cli")]
 pub mod machine;
 pub mod openocd;
 pub mod programs;
+#[cfg(all(unix, feature = "cli"))]
+pub mod pty;
 pub mod qnx;
 pub mod schema;
 #[cfg(feature = "cli")]

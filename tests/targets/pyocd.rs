@@ -12,6 +12,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use crate::openocd::threads;
 use crate::support::cortex_m;
 use crate::support::cortex_m::{CortexM, Setup, State};
 use crate::support::machine;
@@ -56,6 +57,34 @@ fn pyocd_gives_the_newest_events_and_lets_the_target_run_on() {
     assert_eq!((stats.halts, stats.resets, stats.steps, &*stats.writes), (1, 0, 0, &[][..]));
     chip.burst(1);
     wait_for("one more event", || chip.stats().events == 301);
+}
+
+/// The options of the line in docs/recipes.md, behind the name of the chip.
+fn options_of_the_recipe() -> Vec<String> {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recipes.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let line = page.lines().find(|line| line.trim().starts_with("pyocd gdbserver")).unwrap();
+    line.split_whitespace().skip_while(|word| *word != "--connect").map(str::to_owned).collect()
+}
+
+/// The target is halted while it is read, and afterwards in the state that the page says.
+#[test]
+fn the_recipe_of_pyocd_halts_only_while_it_is_read() {
+    let Some(program) = PyOcd::program() else { return };
+    let chip = CortexM::start(Setup { ring: Some(256), ..Setup::default() });
+    chip.burst(300);
+    wait_for("a full ring", || chip.stats().events == 300);
+    let options = options_of_the_recipe();
+    assert!(options.len() > 3, "{options:?}");
+    let pyocd = PyOcd::start(&program, &chip, &options.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((chip.state(), chip.stats().halts), (State::Running, 0), "{}", pyocd.log());
+    let shown = run(&chip, &pyocd, &["last", "1", "--leave", "running", "--format", "csv"]);
+    assert!(shown.contains("0x0000012b"), "{shown}");
+    wait_for("the target to run", || chip.state() == State::Running);
+    let stats = chip.stats();
+    assert_eq!((stats.halts, stats.resets, &*stats.writes), (1, 0, &[][..]), "{}", pyocd.log());
+    // The server is there for the next command.
+    run(&chip, &pyocd, &["last", "1", "--leave", "running"]);
 }
 
 #[test]
@@ -124,4 +153,22 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
     assert!(signalled.success());
     wait_for("the command to end", || child.0.try_wait().unwrap().is_some());
     wait_for("the target to run", || chip.state() == State::Running);
+}
+
+#[test]
+fn the_bridge_shows_threads_in_front_of_pyocd() {
+    let Some(program) = PyOcd::program() else { return };
+    if !machine::installed("gdb-multiarch") {
+        return;
+    }
+    let chip = CortexM::start(Setup { state: State::Halted, ..Setup::default() });
+    let pyocd = PyOcd::start(&program, &chip, &["--connect", "attach", "-O", "rtos.enable=false"]);
+    let commands = ["info threads", "thread apply all bt 3", threads::LIST];
+    let (done, said) = threads::through_bridge(chip.elf(), &pyocd.gdb(), &commands);
+    assert!(!said.contains("not shown"), "{said}");
+    let list = threads::listed(&done.out);
+    assert_eq!(list.len(), 10, "{}{}{}", done.out, done.err, pyocd.log());
+    assert!(list.contains(&"watchdog: running, in exception 3 (HardFault), priority 1"), "{list:?}");
+    assert!(done.out.contains("in leave (posture=posture@entry=0)"), "{}", done.out);
+    assert_eq!(chip.stats().writes, []);
 }

@@ -146,8 +146,9 @@ fn circle(cycle: &Cycle, system: &System<'_>) -> String {
 }
 
 impl Inversions {
-    pub(super) fn report(&mut self, open: Vec<Window>, scope: &Scope<'_>, system: &System<'_>) -> Report {
+    pub(super) fn report(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let now = scope.end();
+        let open = std::mem::take(&mut self.open);
         let still = open.len();
         let mut list = std::mem::take(&mut self.done);
         let unlisted = self.sums.inversions.saturating_sub(u64::try_from(list.len()).unwrap_or(u64::MAX));

@@ -1,5 +1,7 @@
 //! One inversion: a thread waits for a lock that a less urgent one has, and what was done with that time.
 
+use std::cmp::Reverse;
+
 use super::ran::Share;
 use crate::analysis::tracker::{Ending, ObjectNo, Span, System, ThreadNo, Who};
 use crate::catalogue::Catalogue;
@@ -195,6 +197,11 @@ impl Window {
             Who::Idle | Who::Init => &mut self.other_ticks,
         };
         *others = others.saturating_add(ticks);
+    }
+
+    /// The culprit that ran longest, and for how many ticks.
+    pub(super) fn worst(&self) -> Option<(ThreadNo, i64)> {
+        self.culprits.iter().copied().max_by_key(|(no, ticks)| (*ticks, Reverse(*no)))
     }
 
     fn blame(&mut self, thread: ThreadNo, ticks: i64) {

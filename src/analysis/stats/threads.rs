@@ -50,8 +50,13 @@ pub struct Row {
 /// Who did what to whom: the thread, whether it was resumed, by whom, in which interrupt.
 type Deed = (ThreadNo, bool, Who, Option<u64>);
 
-/// By whom, in which interrupt, and its place.
-type Last = (Who, Option<u64>, usize);
+/// By whom and in which interrupt something was done, and how often.
+#[derive(Debug)]
+struct Count {
+    by: Who,
+    interrupt: Option<u64>,
+    n: u64,
+}
 
 /// All threads.
 #[derive(Debug, Default)]
@@ -60,9 +65,9 @@ pub struct Threads {
     spare: Row,
     /// What was done, by its place in `counts`.
     did: BTreeMap<Deed, usize>,
-    counts: Vec<u64>,
-    /// By thread, suspended and resumed: what was done last, and its place. It mostly comes again.
-    last: Vec<[Option<Last>; 2]>,
+    counts: Vec<Count>,
+    /// By thread, suspended and resumed: the place of what was done last, plus one. It mostly comes again.
+    last: Vec<[u32; 2]>,
     left_out: u64,
 }
 
@@ -80,12 +85,12 @@ impl Threads {
         let interrupt = interrupt.filter(|_| by == Who::Isr);
         let index = thread.index();
         if index >= self.last.len() {
-            self.last.resize(index + 1, [None; 2]);
+            self.last.resize(index + 1, [0; 2]);
         }
-        let last = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed)));
-        let again = last.as_ref().and_then(|l| **l).filter(|(who, number, _)| (*who, *number) == (by, interrupt));
-        let place = match again {
-            Some((.., place)) => place,
+        let Some(last) = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed))) else { return };
+        let again = usize::try_from(*last).ok().and_then(|n| self.counts.get_mut(n.checked_sub(1)?));
+        match again.filter(|count| (count.by, count.interrupt) == (by, interrupt)) {
+            Some(count) => bump(&mut count.n),
             None => {
                 let deed = (thread, resumed, by, interrupt);
                 let next = self.counts.len();
@@ -95,16 +100,13 @@ impl Threads {
                 }
                 let place = *self.did.entry(deed).or_insert(next);
                 if place == next {
-                    self.counts.push(0);
+                    self.counts.push(Count { by, interrupt, n: 0 });
                 }
-                if let Some(last) = last {
-                    *last = Some((by, interrupt, place));
+                if let Some(count) = self.counts.get_mut(place) {
+                    bump(&mut count.n);
                 }
-                place
+                *last = u32::try_from(place + 1).unwrap_or(0);
             }
-        };
-        if let Some(count) = self.counts.get_mut(place) {
-            bump(count);
         }
     }
 
@@ -151,7 +153,7 @@ impl Threads {
         let title = "Who resumed or suspended whom";
         let mut report = Report { notes: scope.notes(), ..Report::new("stats_wakeups", title, columns) };
         let mut rows: Vec<(&Deed, u64)> =
-            self.did.iter().map(|(d, at)| (d, self.counts.get(*at).copied().unwrap_or(0))).collect();
+            self.did.iter().map(|(d, at)| (d, self.counts.get(*at).map_or(0, |count| count.n))).collect();
         let name = |no: ThreadNo| system.name(no).unwrap_or("");
         rows.sort_by(|((a, ..), n), ((b, ..), m)| name(*a).cmp(name(*b)).then(a.cmp(b)).then(m.cmp(n)));
         for ((thread, resumed, by, interrupt), n) in rows {

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use clap::Arg;
 
 use super::TOPICS;
-use crate::cli::commands::{COMMANDS, Group, Row, typed};
+use crate::cli::commands::{ABOUT, COMMANDS, Group, Row, typed};
 use crate::sys;
 
 /// Where the explanation of an option begins.
@@ -116,11 +116,7 @@ impl Page {
 /// The page of the program: how to begin, and what there is.
 pub fn main() -> String {
     let mut page = Page::new();
-    page.text(
-        "",
-        0,
-        "tx-trace finds the event trace that an RTOS left in a target's memory, and prints what happened.",
-    );
+    page.text("", 0, ABOUT);
     page.line("");
     page.line("Usage: tx-trace COMMAND [N|SEQ] [FILE...] [OPTIONS]");
     page.heading("Begin with");
@@ -260,7 +256,7 @@ fn explained(row: &Row, arg: &Arg) -> String {
 }
 
 /// The example of a command: what is typed, and what is printed.
-fn example(name: &str) -> Option<&'static str> {
+pub fn example(name: &str) -> Option<&'static str> {
     let (_, section) = EXAMPLES.split_once(&format!("\n## {name}\n"))?;
     let (_, block) = section.split_once("```")?;
     let (_, block) = block.split_once('\n')?;

@@ -19,8 +19,6 @@ const BY_EVENTS: &str = " (by the events)";
 
 /// What it is made of.
 pub struct Verdict<'a> {
-    /// The trace.
-    pub trace: &'a Trace,
     /// The kernel in memory, where it was read.
     pub kernel: Option<&'a Kernel>,
     /// Names for what has none of its own.
@@ -83,7 +81,17 @@ struct Waiter {
     by: &'static str,
 }
 
+/// Why all other sentences are doubtful.
+pub fn doubts(trace: &Trace) -> Vec<String> {
+    let causes = trace.issues.iter().filter(|issue| issue.is_cause());
+    causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
+}
+
 impl Verdict<'_> {
+    const fn trace(&self) -> &Trace {
+        self.made.system().trace
+    }
+
     /// The sentences.
     pub fn sentences(&self) -> Vec<String> {
         let mut all: Vec<String> = self.old_end().into_iter().collect();
@@ -94,20 +102,14 @@ impl Verdict<'_> {
         all.extend(self.waits());
         all.extend(self.open_inversions());
         all.extend(self.stacks());
-        all.extend(lost(&self.trace.issues));
+        all.extend(lost(&self.trace().issues));
         all
-    }
-
-    /// Why all other sentences are doubtful.
-    pub fn doubts(&self) -> Vec<String> {
-        let causes = self.trace.issues.iter().filter(|issue| issue.is_cause());
-        causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
     }
 
     /// That the newest events are not among those that were read.
     fn old_end(&self) -> Option<String> {
-        let unread = self.trace.unread_at_end();
-        let newest = self.trace.newest().filter(|_| unread > 0)?;
+        let unread = self.trace().unread_at_end();
+        let newest = self.trace().newest().filter(|_| unread > 0)?;
         let slots = if unread == 1 { "slot" } else { "slots" };
         Some(format!(
             "The newest {unread} {slots} cannot be read: events show the state at event {}, not at the end.",
@@ -152,7 +154,7 @@ impl Verdict<'_> {
 
     /// True where the last event of a core is of an interrupt that has not ended.
     fn is_in_isr(&self, core: usize) -> bool {
-        self.trace.unread_at_end() == 0 && u16::try_from(core).is_ok_and(|core| self.made.system().is_in_isr(core))
+        self.trace().unread_at_end() == 0 && u16::try_from(core).is_ok_and(|core| self.made.system().is_in_isr(core))
     }
 
     /// What each core did last, by its events.
@@ -185,7 +187,7 @@ impl Verdict<'_> {
             let owner = w.owner.as_ref().map(|owner| format!(", which {owner} owns")).unwrap_or_default();
             let since = match w.since {
                 None => "; since when, no event shows".to_owned(),
-                Some((ticks, seq)) => match length(&self.trace.clock, ticks) {
+                Some((ticks, seq)) => match length(&self.trace().clock, ticks) {
                     Some(length) => format!(": for {length}, since event {seq}"),
                     None => format!(": since event {seq}"),
                 },
@@ -201,9 +203,9 @@ impl Verdict<'_> {
 
     /// From memory, with the time that events show.
     fn in_memory(&self, kernel: &Kernel) -> Vec<Waiter> {
-        let mask = self.trace.about.word.max();
+        let mask = self.trace().about.word.max();
         // Where the newest events are missing, the wait in memory may be a later one than the last that events show.
-        let is_whole = self.trace.unread_at_end() == 0;
+        let is_whole = self.trace().unread_at_end() == 0;
         let since: Vec<LastState> = self.made.last_states().filter(|last| is_whole && last.wait.is_some()).collect();
         let waiter = |thread: &crate::kernel::Thread| {
             let wait = thread.waits.as_ref()?;
@@ -252,7 +254,7 @@ impl Verdict<'_> {
                 of("mutex")?
             );
             if let (Some(culprit), Some(Cell::Ticks(ticks))) = (of("culprit"), cell(report, row, "culprit_ticks")) {
-                let time = length(&self.trace.clock, *ticks).map(|time| format!(" for {time}")).unwrap_or_default();
+                let time = length(&self.trace().clock, *ticks).map(|time| format!(" for {time}")).unwrap_or_default();
                 said.push_str(&format!("; {culprit} ran{time} of it"));
             }
             Some(said + BY_EVENTS + ".")

@@ -7,13 +7,12 @@ mod pools;
 mod tries;
 mod words;
 
-pub use interrupts::{Interrupt, Open};
+pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused};
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
@@ -21,11 +20,12 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{
-    Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, Tracker, WaitOption, Wants, Who,
-};
+use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who};
+use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
+use crate::error::Error;
 use crate::kernel::Kind;
+use crate::query::{Filters, Query};
 use crate::trace::{ContextKind, Event, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
@@ -33,6 +33,9 @@ const MAX_OBJECTS: usize = 1 << 12;
 
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 8;
+
+/// What the kernel calls the thread that runs its timers.
+pub(super) const TIMER_THREAD: &str = "System Timer Thread";
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,9 +73,8 @@ pub struct WrongCall {
 #[derive(Debug, Default)]
 pub struct Events {
     objects: BTreeMap<Addr, One>,
-    /// By the address of a thread.
-    active: BTreeMap<Addr, Activity>,
-    by_number: Vec<Activity>,
+    /// What each thread did, with its address: by its number while events come, by address behind the last one.
+    active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
@@ -101,31 +103,35 @@ pub struct Events {
 }
 
 impl Events {
-    /// Looks at all events of a trace.
+    /// Before the first event. It takes what a tracker of the whole trace finds.
     #[must_use]
-    pub fn of(trace: &Trace, catalogue: &Catalogue) -> Self {
-        let mut this = Self {
+    pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
+        Self {
             mask: trace.about.word.max(),
             has_clock: trace.clock.runs(),
             cores: trace.about.cores,
             fields: Fields::of(catalogue),
             ..Self::default()
-        };
-        let mut tracker = Tracker::new(trace, catalogue, Wants::ALL);
-        trace.visit(|event| {
-            tracker.event(event, &mut this);
-            ControlFlow::Continue(())
-        });
-        tracker.finish(&mut this);
-        this.end(tracker.system());
-        this.inversions = tries::inversions(trace, catalogue);
-        this
+        }
+    }
+
+    /// Looks at all events of a trace.
+    ///
+    /// # Errors
+    /// None that a valid trace gives.
+    pub fn of(trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
+        let mut this = Self::new(trace, catalogue);
+        let all = Query::compile(&Filters::default(), trace, catalogue)?;
+        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut this)?;
+        let (inversions, _) = made.marks();
+        this.end(made.system(), inversions);
+        Ok(this)
     }
 
     /// A trace of so many ticks, in which one thread did something.
     #[cfg(test)]
     pub(super) fn of_activity(thread: Addr, activity: Activity, length: i64) -> Self {
-        let active = BTreeMap::from([(thread, activity)]);
+        let active = vec![(thread, activity)];
         Self { active, span: (0, length), count: 100, cores: 1, has_clock: true, mask: u64::MAX, ..Self::default() }
     }
 
@@ -143,7 +149,8 @@ impl Events {
     /// What a thread did.
     #[must_use]
     pub fn activity(&self, thread: Addr) -> Option<&Activity> {
-        self.active.get(&(thread & self.mask))
+        let at = self.active.binary_search_by_key(&(thread & self.mask), |(address, _)| *address).ok()?;
+        self.active.get(at).map(|(_, activity)| activity)
     }
 
     /// The threads as the last events leave them.
@@ -224,14 +231,18 @@ impl Events {
 
     fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
         let index = no.index();
-        if index >= self.by_number.len() {
-            self.by_number.resize(index.checked_add(1)?, Activity::default());
+        if index >= self.active.len() {
+            self.active.resize(index.checked_add(1)?, (0, Activity::default()));
         }
-        self.by_number.get_mut(index)
+        self.active.get_mut(index).map(|(_, activity)| activity)
     }
 
-    /// What the last events leave each thread doing.
-    fn end(&mut self, system: &System<'_>) {
+    /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
+    pub fn end(&mut self, system: &System<'_>, inversions: Vec<Inverted>) {
+        // Without a clock nothing lasts.
+        if self.has_clock {
+            self.inversions = tries::inversions(inversions, self.span.1);
+        }
         for object in system.trace.objects.iter().filter(|object| !object.deleted) {
             if !object.name.is_empty() {
                 self.names.insert(object.address, object.name.clone());
@@ -252,10 +263,12 @@ impl Events {
             if let Some(name) = system.name(no) {
                 self.names.insert(thread.address, name.to_owned());
             }
-            let since = thread.since_seq.map(|seq| (thread.since, seq));
-            let mut activity = self.by_number.get(no.index()).copied().unwrap_or_default();
-            activity.since = since;
-            self.active.insert(thread.address, activity);
+            if let Some(activity) = self.does(no) {
+                activity.since = thread.since_seq.map(|seq| (thread.since, seq));
+            }
+            if let Some((address, _)) = self.active.get_mut(no.index()) {
+                *address = thread.address;
+            }
             let does = match thread.state {
                 ThreadState::Running => Does::Runs,
                 ThreadState::Ready => Does::Ready,
@@ -275,6 +288,7 @@ impl Events {
             };
             self.tasks.push(task);
         }
+        self.active.sort_unstable_by_key(|(address, _)| *address);
     }
 
     fn wait(&mut self, no: ThreadNo, state: ThreadState, system: &System<'_>) -> Option<Wait> {
@@ -316,6 +330,11 @@ impl Events {
 
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
+        if let Change::Readied { thread, interrupt: Some(number), .. } = *change
+            && system.name(thread) == Some(TIMER_THREAD)
+        {
+            self.interrupts.wakes_timers(number);
+        }
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -473,7 +492,9 @@ impl Consumer for Events {
             if let Who::Thread(no) = span.who
                 && let Some(activity) = self.does(no)
             {
-                activity.ran = activity.ran.saturating_add(span.to.saturating_sub(span.from));
+                let ran = span.to.saturating_sub(span.from);
+                activity.ran = activity.ran.saturating_add(ran);
+                self.interrupts.ran = self.interrupts.ran.saturating_add(ran);
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));

@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::abi::Addr;
-use crate::analysis::{Name, ReportRequest, reports};
-use crate::catalogue::Catalogue;
-use crate::query::{Filters, Query};
-use crate::report::{Cell, Report};
-use crate::trace::Trace;
+use crate::analysis::Inverted;
 
 /// The most pairs of thread and lock that are followed.
 const MAX: usize = 4096;
@@ -76,40 +72,21 @@ pub struct Inversion {
     pub from: u64,
 }
 
-/// Those that are still on, of the report of inversions.
-pub fn inversions(trace: &Trace, catalogue: &Catalogue) -> Vec<Inversion> {
-    let Ok(query) = Query::compile(&Filters::default(), trace, catalogue) else { return Vec::new() };
-    let request = ReportRequest { names: vec![Name::Inversions], ..ReportRequest::default() };
-    let made = reports(trace, catalogue, &query, &request).unwrap_or_default();
-    made.iter().flat_map(|report| report.rows.iter().filter_map(|row| open(report, row))).collect()
-}
-
-fn open(report: &Report, row: &[Cell]) -> Option<Inversion> {
-    let cell = |name: &str| row.get(report.columns.iter().position(|column| column.name == name)?);
-    let address = |name| match cell(name) {
-        Some(Cell::Named(address, _)) => Some(*address),
-        _ => None,
+/// Those that are still on, in the order in which they began; `end`: ticks of the last event.
+pub fn inversions(mut all: Vec<Inverted>, end: i64) -> Vec<Inversion> {
+    all.sort_by_key(|one| one.from);
+    let open = |one: Inverted| {
+        let ((ticks, from), (waiter, owner)) = (one.from?, one.priorities);
+        Some(Inversion {
+            waiter: one.waiter,
+            owner: one.owner,
+            lock: one.lock,
+            waited: end.saturating_sub(ticks),
+            culprit: one.culprit?,
+            ran: one.ran,
+            priorities: (waiter?.into(), owner?.into()),
+            from,
+        })
     };
-    let number = |name| match cell(name) {
-        Some(Cell::Count(n)) => Some(*n),
-        _ => None,
-    };
-    let ticks = |name| match cell(name) {
-        Some(Cell::Ticks(n)) => Some(*n),
-        _ => None,
-    };
-    match cell("ended") {
-        Some(Cell::Text(word)) if word == "open" => {}
-        _ => return None,
-    }
-    Some(Inversion {
-        waiter: address("waiter")?,
-        owner: address("owner")?,
-        lock: address("mutex")?,
-        waited: ticks("ticks")?,
-        culprit: address("culprit")?,
-        ran: ticks("culprit_ticks")?,
-        priorities: (number("waiter_priority")?, number("owner_priority")?),
-        from: number("from")?,
-    })
+    all.into_iter().filter(|one| one.to.is_none()).filter_map(open).collect()
 }

@@ -1,11 +1,9 @@
 //! Payload words that say what is asked for and given: event flags, and the memory of pools.
 
-use std::collections::BTreeMap;
-
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::kernel::Wanted;
-use crate::trace::{DefId, Event};
+use crate::trace::Event;
 
 /// Where one definition has them: indices of words.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,7 +16,7 @@ struct Places {
 
 /// By definition.
 #[derive(Debug, Default)]
-pub struct Fields(BTreeMap<DefId, Places>);
+pub struct Fields(Vec<Places>);
 
 impl Fields {
     /// Of a catalogue.
@@ -34,12 +32,11 @@ impl Fields {
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
             }
         };
-        let all = (0u32..).zip(catalogue.iter()).map(|(number, def)| (DefId(number), places(def)));
-        Self(all.filter(|(_, places)| places.memory.is_some() || places.flags.is_some()).collect())
+        Self(catalogue.iter().map(places).collect())
     }
 
     fn places(&self, event: &Event) -> Option<Places> {
-        self.0.get(&event.def?).copied()
+        self.0.get(usize::try_from(event.def?.0).ok()?).copied()
     }
 
     /// The memory that is allocated or released, 0 where none was; `None` where the event does not say.

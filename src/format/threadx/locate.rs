@@ -50,7 +50,7 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
         Some(name) => Error::not_found(
             Code::TraceNotBuiltIn,
             format!("this ELF is a ThreadX program ({name} is there) built without its event trace ({HEADER} is not)"),
-            "build the kernel and the application with TX_ENABLE_EVENT_TRACE; a buffer of another name: --symbol _tx_trace_buffer=ADDR",
+            "`tx-trace setup ELF` prints the code that puts the trace into this program; a buffer of another name: --symbol _tx_trace_buffer=ADDR",
         ),
         None => Error::not_found(
             Code::NoTraceSymbol,
@@ -126,7 +126,7 @@ fn never_enabled(at: Addr) -> Error {
     Error::not_found(
         Code::NeverEnabled,
         format!("{HEADER} at {at:#x} is 0: the trace was not enabled since the last start"),
-        "call tx_trace_enable(buffer, size, registry entries) early; in GDB on OpenOCD zeros may be memory that could not be read (monitor gdb report_data_abort enable)",
+        "`tx-trace setup --all ELF` prints the code that enables it; in GDB on OpenOCD zeros may be memory that could not be read (monitor gdb report_data_abort enable)",
     )
 }
 

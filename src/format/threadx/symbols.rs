@@ -120,9 +120,10 @@ impl Variables {
         *place = Some(value);
     }
 
-    /// Drops what is of the kernel's own trace: another one is read.
+    /// Drops what is of the kernel's own trace: another one is read, perhaps a copy of an older run's. Which thread runs
+    /// now says nothing of it.
     pub fn drop_trace(&mut self) {
-        let Self { core_clock, running, cores, has_linux_time, .. } = std::mem::take(self);
-        *self = Self { core_clock, running, cores, has_linux_time, ..Self::default() };
+        let Self { core_clock, cores, has_linux_time, .. } = std::mem::take(self);
+        *self = Self { core_clock, cores, has_linux_time, ..Self::default() };
     }
 }

@@ -23,19 +23,16 @@ mod packet {
     pub const NEEDS: u64 = 2;
 }
 
-/// Fields of the descriptor of a track, a process, a counter.
+/// Fields of the descriptor of a track, and of a counter.
 mod track {
     pub const UUID: u32 = 1;
     pub const NAME: u32 = 2;
-    pub const PROCESS: u32 = 3;
     pub const PARENT: u32 = 5;
     pub const COUNTER: u32 = 8;
     pub const ORDER: u32 = 11;
     pub const RANK: u32 = 12;
     /// Children are in the order of their ranks.
     pub const EXPLICIT: u64 = 3;
-    pub const PID: u32 = 1;
-    pub const PROCESS_NAME: u32 = 6;
     pub const UNIT: u32 = 3;
     pub const COUNT: u64 = 2;
     pub const BYTES: u64 = 3;
@@ -77,6 +74,8 @@ const CLOCK: u64 = 4;
 const FIRST: u64 = 1 << 8;
 const COUNTERS: u64 = 1 << 40;
 const MARKS: u64 = 1 << 41;
+/// A rank behind all others: ranks have 31 bits.
+const LAST: u64 = 1 << 30;
 
 /// Writes a file for Perfetto.
 pub struct Perfetto<'v, W> {
@@ -198,19 +197,13 @@ impl<'v, W: Write> Perfetto<'v, W> {
         self.put(self.time.nanos(to))
     }
 
-    /// Describes a track.
+    /// Describes a track. The root is no process: below one, Perfetto sorts by name whatever the ranks are.
     fn describe(&mut self, id: u64, name: &str, rank: u64, parent: Option<u64>) -> io::Result<()> {
         self.body.clear();
         self.body.number(track::UUID, id);
         self.body.text(track::NAME, name);
-        match parent {
-            Some(parent) => self.body.number(track::PARENT, parent),
-            None => {
-                self.part.clear();
-                self.part.number(track::PID, 1);
-                self.part.text(track::PROCESS_NAME, name);
-                self.body.message(track::PROCESS, &self.part);
-            }
+        if let Some(parent) = parent {
+            self.body.number(track::PARENT, parent);
         }
         self.body.number(track::ORDER, track::EXPLICIT);
         self.body.number(track::RANK, rank);
@@ -265,7 +258,7 @@ impl<W: Write> Sink for Perfetto<'_, W> {
             self.describe(uuid(id), &name, u64::from(id.0).wrapping_add(FIRST), Some(ROOT))?;
         }
         if !scene.counters.is_empty() {
-            self.describe(LEVELS, "levels, as calls found them", COUNTERS, Some(ROOT))?;
+            self.describe(LEVELS, "levels, as calls found them", LAST, Some(ROOT))?;
         }
         for (id, counter) in (0u64..).zip(scene.counters) {
             let name = self.words.counter(scene, counter);

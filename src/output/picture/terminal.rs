@@ -93,7 +93,8 @@ pub struct Terminal<'v, W> {
     lanes: Vec<Lane>,
     /// Columns with a mark of the application, and those of which something is not known.
     user: Vec<bool>,
-    lost: Vec<Option<Doubt>>,
+    lost: Vec<bool>,
+    clock: Vec<bool>,
 }
 
 impl<'v, W: Write> Terminal<'v, W> {
@@ -108,6 +109,7 @@ impl<'v, W: Write> Terminal<'v, W> {
             lanes: Vec::new(),
             user: Vec::new(),
             lost: Vec::new(),
+            clock: Vec::new(),
         }
     }
 
@@ -181,7 +183,7 @@ impl<'v, W: Write> Terminal<'v, W> {
             }
         }
         for (glyph, lost) in glyphs.iter_mut().zip(&self.lost) {
-            if *lost == Some(Doubt::Lost) {
+            if *lost {
                 *glyph = ('?', Style::Error);
             }
         }
@@ -202,6 +204,22 @@ impl<'v, W: Write> Terminal<'v, W> {
             at = rest;
         }
         writeln!(self.out, "{}", line.trim_end())
+    }
+
+    /// A row with a glyph in some columns; none where there is no such column.
+    fn dots(
+        &mut self,
+        name: &str,
+        name_width: usize,
+        (glyph, style): (char, Style),
+        of: impl Fn(&Self) -> &Vec<bool>,
+    ) -> io::Result<()> {
+        if !of(self).contains(&true) {
+            return Ok(());
+        }
+        let glyphs: Vec<(char, Style)> =
+            of(self).iter().map(|there| (if *there { glyph } else { ' ' }, style)).collect();
+        self.row(name, name_width, &glyphs)
     }
 
     /// The axis: a line with moments.
@@ -281,8 +299,9 @@ impl<'v, W: Write> Terminal<'v, W> {
             (Look::Waits, "waits"),
         ];
         let parts: Vec<String> = pairs.iter().map(|(look, word)| format!("{} {word}", self.glyph(*look).0)).collect();
-        let lost = if self.lost.iter().any(Option::is_some) { "  ? events are missing" } else { "" };
-        for line in wrap(&format!("{}{lost}", parts.join("  ")), self.drawing.width, 0) {
+        let lost = if self.lost.contains(&true) { "  ? events are missing" } else { "" };
+        let clock = if self.clock.contains(&true) { "  clock ?: it goes back, or is not believed" } else { "" };
+        for line in wrap(&format!("{}{lost}{clock}", parts.join("  ")), self.drawing.width, 0) {
             writeln!(self.out, "{}", self.drawing.styles.text(Style::Dim, &line))?;
         }
         Ok(())
@@ -340,7 +359,8 @@ impl<W: Write> Sink for Terminal<'_, W> {
         let lane = Lane { shares: vec![Share::default(); self.lane_width], ..Lane::default() };
         self.lanes = vec![lane; scene.tracks.len().min(MAX_TRACKS)];
         self.user = vec![false; self.lane_width];
-        self.lost = vec![None; self.lane_width];
+        self.lost = vec![false; self.lane_width];
+        self.clock = vec![false; self.lane_width];
         Ok(())
     }
 
@@ -392,8 +412,9 @@ impl<W: Write> Sink for Terminal<'_, W> {
 
     fn gap(&mut self, _: &Scene<'_>, gap: &Gap) -> io::Result<()> {
         let (from, to) = (self.column(gap.from), self.column(gap.to));
-        for place in self.lost.iter_mut().take(to.saturating_add(1)).skip(from) {
-            *place = Some(gap.doubt);
+        let places = if gap.doubt == Doubt::Lost { &mut self.lost } else { &mut self.clock };
+        for place in places.iter_mut().take(to.saturating_add(1)).skip(from) {
+            *place = true;
         }
         Ok(())
     }
@@ -409,12 +430,8 @@ impl<W: Write> Sink for Terminal<'_, W> {
             self.row(&title, name_width, &glyphs)?;
         }
         let marker = if self.drawing.ascii { '^' } else { '▲' };
-        if self.user.iter().any(|there| *there) {
-            let user = std::mem::take(&mut self.user);
-            let glyphs: Vec<(char, Style)> =
-                user.iter().map(|there| (if *there { marker } else { ' ' }, Style::Mark)).collect();
-            self.row("user events", name_width, &glyphs)?;
-        }
+        self.dots("user events", name_width, (marker, Style::Mark), |drawing| &drawing.user)?;
+        self.dots("clock", name_width, ('?', Style::Error), |drawing| &drawing.clock)?;
         if !scene.marks.is_empty() {
             self.marks(scene, name_width)?;
         }

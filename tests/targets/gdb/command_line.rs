@@ -241,3 +241,25 @@ fn slow_debugger_is_waited_for() {
     reply("S05");
     assert!(packet().starts_with("m1000,"), "it neither gave up nor asked again");
 }
+
+/// The picture in GDB is that of the shell: what `explain` finds as well, since a debugger keeps the target where it is.
+#[test]
+fn timeline_is_that_of_the_shell() {
+    let lines = ["timeline --width 80", "timeline --width 80 --around 110", "timeline --width 80 --ascii --from -40"];
+    let commands: Vec<String> =
+        lines.iter().flat_map(|l| ["echo <part\\n".into(), format!("tx-trace {l}"), "echo part>\\n".into()]).collect();
+    let Some(done) = on_core(&commands.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
+    let parts: Vec<&str> = done.out.split("<part\n").skip(1).map(|p| p.split("part>\n").next().unwrap()).collect();
+    for (line, part) in lines.iter().zip(&parts) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let wanted = shell(&[&words[..], &[&fixture("cm3.elf"), &fixture("cm3.core")]].concat());
+        // GDB does not tell which addresses a core would hold.
+        let wanted = wanted.out.replace(" (an address at which a chip has no memory)", "");
+        assert_eq!(*part, wanted, "{line}: {}", done.err);
+        assert!(part.contains("low_task"), "{part}");
+    }
+    assert!(parts[0].contains("bus-fault: HardFault"), "{}", parts[0]);
+    let refused = on_core(&["tx-trace timeline --from 9999", "p $_tx_trace_exit"]).unwrap();
+    assert_eq!(ours(&refused), ["error: no event lies in this range"]);
+    assert!(refused.out.contains("$1 = 1"), "{}", refused.out);
+}

@@ -114,6 +114,22 @@ fn a_session_of_gdb_on_a_core() {
     assert!(!image.said().contains("disconnected"), "{}", image.said());
 }
 
+/// A monitor line draws what the shell draws; `export` writes files, and is refused.
+#[test]
+fn a_monitor_line_draws_a_timeline() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let image = Image::serve(&CORE);
+    let target = format!("target remote :{}", image.port);
+    let around = "monitor tx-trace timeline --around 110";
+    let text = session(&[&target, around, "monitor tx-trace export -o x.json", "detach"]);
+    let words = ["timeline", "--width", "80", "--around", "110", &fixture("cm3.elf"), &fixture("cm3.core")];
+    let wanted = crate::support::tools::shell(&words);
+    assert_eq!(of(&text, around).trim_end(), wanted.out.trim_end());
+    assert!(of(&text, "monitor tx-trace export -o x.json").contains("error: "), "{text}");
+}
+
 /// The same by a pipe, on RAM alone: nothing tells the registers of the thread that ran.
 #[test]
 fn a_session_of_gdb_by_stdio_on_ram() {

@@ -213,6 +213,7 @@ struct All<'a> {
     defs: &'a [Schema],
     objects: &'a [ObjectRow],
     gaps: Vec<GapRow>,
+    more_gaps: u64,
     marks: Vec<MarkRow>,
     headline: Option<String>,
     findings: Option<Vec<FindingRow>>,
@@ -227,6 +228,7 @@ pub(super) struct Head<'p> {
     pub names: &'p Names,
     pub fields: &'p Fields,
     pub gaps: &'p [(u64, Gap)],
+    pub more_gaps: u64,
     pub page: &'p Page<'p>,
     pub block: &'p Block,
 }
@@ -250,6 +252,7 @@ impl Head<'_> {
             defs: self.fields.schemas(),
             objects: &self.names.objects,
             gaps: self.gaps.iter().map(|(at, gap)| Self::gap(*at, gap)).collect(),
+            more_gaps: self.more_gaps,
             marks: scene.marks.iter().map(|mark| self.mark(mark)).collect(),
             headline: page.headline.as_deref().map(escape),
             findings: page.findings.map(|all| all.iter().map(|finding| self.finding(finding)).collect()),

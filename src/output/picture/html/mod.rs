@@ -61,6 +61,8 @@ pub struct Html<'a, W: Write> {
     fields: Fields,
     names_of: Names,
     gaps: Vec<(u64, Gap)>,
+    /// Gaps for which there was no room.
+    more_gaps: u64,
     block: Block,
     /// Flows that have begun, and end with a slice that is to come.
     begun: HashMap<FlowId, u64>,
@@ -78,6 +80,7 @@ impl<'a, W: Write> Html<'a, W> {
             fields: Fields::default(),
             names_of: Names::default(),
             gaps: Vec::new(),
+            more_gaps: 0,
             block: Block::default(),
             begun: HashMap::new(),
         }
@@ -146,6 +149,8 @@ impl<W: Write> Sink for Html<'_, W> {
     fn gap(&mut self, _: &Scene<'_>, gap: &Gap) -> io::Result<()> {
         if self.gaps.len() < GAPS {
             self.gaps.push((self.block.next_index(), *gap));
+        } else {
+            self.more_gaps = self.more_gaps.saturating_add(1);
         }
         Ok(())
     }
@@ -159,6 +164,7 @@ impl<W: Write> Sink for Html<'_, W> {
             names: &self.names_of,
             fields: &self.fields,
             gaps: &self.gaps,
+            more_gaps: self.more_gaps,
             page: &self.page,
             block: &self.block,
         };

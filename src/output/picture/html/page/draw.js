@@ -201,30 +201,44 @@ class Picture {
   }
 
   marks() {
-    const { context: c, colors, app } = this, { view, head } = app;
-    let drawn = 0;
+    const { context: c, app } = this, { view, head, store } = app, { length } = store.tracks;
+    // By track, and behind all for those of no track: where the last narrow one ends. One stands for all in its place.
+    const ends = new Float64Array(length + 1).fill(-Infinity);
     for (const mark of head.marks) {
-      const x0 = view.x(mark.from), x1 = Math.max(view.x(mark.to), x0 + 3);
-      if (x1 < 0 || x0 > view.width || drawn++ > 2000) continue;
-      const y = mark.track === null ? null : this.place.get(mark.track);
-      if (y === undefined) continue;
-      if (y !== null) { c.fillStyle = colors.markfill; c.fillRect(x0, y, x1 - x0, ROW - 1); }
-      c.strokeStyle = colors.mark;
-      c.lineWidth = 1.5;
-      c.setLineDash(mark.sure ? [] : [4, 3]);
-      if (y === null) { c.fillStyle = colors.mark; c.fillRect(x0, AXIS, x1 - x0, 3); c.fillRect(x0, AXIS, 1, view.height); } else c.strokeRect(x0 + 0.75, y + 0.75, x1 - x0 - 1.5, ROW - 2.5);
-      c.setLineDash([]);
+      const x0 = view.x(mark.from), x1 = Math.max(view.x(mark.to), x0 + 3), isNarrow = x1 - x0 < 5;
+      if (x1 < 0 || x0 > view.width) continue;
+      const y = mark.track === null ? null : this.place.get(mark.track), at = mark.track ?? length;
+      if (y === undefined || (isNarrow && x0 < ends[at])) continue;
+      if (isNarrow) ends[at] = x1;
+      this.mark(mark, x0, x1, y, isNarrow);
     }
+    c.setLineDash([]);
+  }
+
+  mark({ sure }, x0, x1, y, isNarrow) {
+    const { context: c, colors } = this, { view } = this.app;
+    if (y === null) { c.fillStyle = colors.mark; c.fillRect(x0, AXIS, x1 - x0, 3); c.fillRect(x0, AXIS, 1, view.height); return; }
+    c.fillStyle = isNarrow ? colors.mark : colors.markfill;
+    if (isNarrow) { c.fillRect(x0, y, x1 - x0, 3); c.fillRect(x0, y + ROW - 4, x1 - x0, 3); if (sure) c.fillRect(x0, y, 1.5, ROW - 1); return; }
+    c.fillRect(x0, y, x1 - x0, ROW - 1);
+    c.strokeStyle = colors.mark;
+    c.lineWidth = 1.5;
+    c.setLineDash(sure ? [] : [4, 3]);
+    c.strokeRect(x0 + 0.75, y + 0.75, x1 - x0 - 1.5, ROW - 2.5);
   }
 
   gaps() {
     const { context: c, colors, app } = this, { view, head, store } = app;
-    let drawn = 0;
+    let drawn = -Infinity;
     for (const gap of head.gaps) {
       const before = gap.at > 0 ? store.x[gap.at - 1] : store.x[gap.at], after = store.x[Math.min(gap.at, store.count - 1)];
       let x0 = view.x(before), x1 = view.x(after);
-      if (x1 < -8 || x0 > view.width + 8 || drawn++ > 1000) continue;
+      if (x1 < -8 || x0 > view.width + 8) continue;
       if (x1 - x0 < 6) { const middle = (x0 + x1) / 2; x0 = middle - 3; x1 = middle + 3; }
+      // They are in order: what lies under the one before needs no drawing of its own.
+      if (x1 < drawn + 2) continue;
+      x0 = Math.max(x0, Math.min(drawn, x1));
+      drawn = x1;
       c.fillStyle = colors.gapfill;
       c.fillRect(x0, AXIS, x1 - x0, view.height);
       c.save();

@@ -23,16 +23,23 @@ class App {
   }
 
   start() {
-    const size = () => { const box = $("plot").getBoundingClientRect(); this.picture.resize(box.width, box.height); this.overview.resize(); this.view.scrollTo(this.view.scroll); };
-    size();
+    this.size();
     this.view.newest();
     this.showCause();
     this.panel.show(this.head.findings?.length ? "findings" : "events");
     this.draw();
-    new ResizeObserver(size).observe($("plot"));
+    new ResizeObserver(() => this.size()).observe($("plot"));
     this.warm();
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
+  }
+
+  // Takes the size that the page gives the picture.
+  size() {
+    const box = $("plot").getBoundingClientRect();
+    this.picture.resize(box.width, box.height);
+    this.overview.resize();
+    this.view.scrollTo(this.view.scroll);
   }
 
   // Makes the sums of all tracks, one at a time, before somebody zooms out.
@@ -49,12 +56,20 @@ class App {
     document.title = `${head.title} - tx-trace`;
     $("title").textContent = head.title;
     $("title").title = head.title;
-    $("headline").textContent = head.headline ?? "";
+    const unchecked = head.findings?.length ? 0 : head.not_checked.length;
+    $("headline").textContent = (head.headline ?? "") + (unchecked ? `. Not checked: ${unchecked === 1 ? head.not_checked[0] : `${unchecked} things, see Findings`}` : "");
     $("headline").className = !head.headline ? "none" : bad === "proven" || bad === "likely" ? "bad" : bad ? "maybe" : "";
     $("foot").textContent = `${group(store.count)} events. ` + (head.hz ? "" : "The rate of the clock is not known: times are ticks. ") +
+      (head.more_gaps ? `${group(head.more_gaps)} gaps are not drawn: too many. ` : "") +
       "This page holds contents of the target's memory. It loads nothing and sends nothing.";
-    fill($("legend"), [["run", "running"], ["isr", "interrupt"], ["ready", "ready, not running"], ["blocked", "waiting for what another has"], ["wait", "waiting"], ["sleep", "asleep, suspended"], ["lost", "events missing"]]
+    fill($("legend"), [["run", "running"], ["isr", "interrupt"], ["ready", "ready, not running"], ["blocked", "waiting for what another has"], ["wait", "waiting"], ["sleep", "asleep, suspended"], ["lost", this.gapWords()]]
       .filter(([name]) => name !== "lost" || head.gaps.length).map(([name, text]) => el("span", { class: "key" }, el("i", { class: name }), text)));
+  }
+
+  // What the stripes stand for here.
+  gapWords() {
+    const has = (kind) => this.head.gaps.some((gap) => gap.kind === kind);
+    return [has("lost") && "events missing", has("clock") && "clock not believed"].filter(Boolean).join(", or ");
   }
 
   buttons() {
@@ -229,6 +244,10 @@ class App {
   print(on) {
     const { classList } = document.documentElement;
     if (on) { this.was = classList.contains("dark"); classList.remove("dark"); } else classList.toggle("dark", this.was);
+    // A sheet has all rows, and is narrower than a screen; the picture is drawn for it before it is printed.
+    classList.toggle("printing", on);
+    $("lanes").style.height = on ? `${AXIS + this.view.rows().length * ROW}px` : "";
+    this.size();
     this.picture.restyle();
     this.overview.paint();
     this.draw();

@@ -171,6 +171,7 @@ class Panel {
       head.issues.map((issue) => el("p", { class: issue.severity === "note" ? "dim" : "warn" }, `${issue.severity}: ${issue.text}`, issue.seq === undefined ? null : [" (", this.event(issue.seq), ")"])),
       head.gaps.length ? el("h2", {}, "Gaps") : null,
       head.gaps.slice(0, 200).map((gap) => el("p", {}, go(gap.text, () => this.app.goGap(gap)))),
+      head.gaps.length > 200 ? el("p", {}, `${group(head.gaps.length + head.more_gaps - 200)} more.`) : null,
       el("p", { class: "warn" }, "This page holds contents of the target's memory: names, values, addresses. Send it only to people who may see them."),
     ].filter(Boolean).flat();
   }

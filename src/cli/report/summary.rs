@@ -1,0 +1,132 @@
+//! What one pass over the events gives a document: rows and sentences, made while the target is open, as `explain` needs the
+//! same pass and the target's memory.
+
+use super::verdict::{self, Verdict};
+use super::{Asked, Names, THREADS};
+use crate::analysis::{LastState, Made, Name, Outcome, ReportRequest};
+use crate::cli::explain;
+use crate::cli::names::SymbolNames;
+use crate::error::Error;
+use crate::explain::{Events, Explanation};
+use crate::kernel::Kernel;
+use crate::output::Resolve;
+use crate::query::Query;
+use crate::report::{Cell, Column, Kind, Report};
+use crate::session::{Loaded, Target};
+use crate::trace::Event;
+
+/// Events at the end of the trace.
+const EVENTS: usize = 20;
+/// Rows of a table that is part of the answer.
+const MOST: usize = 20;
+/// Rows of a table of counters.
+const TOP: usize = 5;
+
+/// What the events say, as a document shows it.
+pub struct Summary {
+    /// The last of them, with the outcomes of their calls.
+    pub events: Vec<(Event, Option<Outcome>)>,
+    /// What is so at the end.
+    pub sentences: Vec<String>,
+    /// Threads as the events leave them.
+    pub threads: Report,
+    reports: Vec<(Name, Vec<Report>)>,
+}
+
+impl Summary {
+    /// Looks at all events, also for what `explain` finds.
+    pub fn read(
+        target: &mut Target<'_>,
+        loaded: &Loaded,
+        kernel: Option<&Kernel>,
+        asked: Asked<'_>,
+    ) -> Result<(Explanation, Self), Error> {
+        let Loaded { trace, catalogue, .. } = loaded;
+        let address_of = |name: &str| SymbolNames::new(target, trace).address_of(name);
+        let query = Query::compile_with(asked.filters, trace, catalogue, &address_of)?;
+        let request = ReportRequest { last: EVENTS, ..asked.request.clone() };
+        // What explains the end is looked for in the whole trace.
+        let is_shared = query.keeps_all() && request.names.contains(&Name::Inversions);
+        let mut events = Events::new(trace, catalogue);
+        let mut made = if is_shared {
+            Made::beside(trace, catalogue, &query, &request, &mut events)?
+        } else {
+            Made::of(trace, catalogue, &query, &request)?
+        };
+        if is_shared {
+            let (inversions, _) = made.marks();
+            events.end(made.system(), inversions);
+        }
+        // The reports take room, and so do the rules.
+        let summary = Self::of(made, kernel, &Names::of(target, trace));
+        let explanation = if is_shared {
+            explain::with_events(target, Some(loaded), kernel, Some(&events))?
+        } else {
+            explain::explanation(target, Some(loaded), kernel)?
+        };
+        Ok((explanation, summary))
+    }
+
+    fn of(mut made: Made<'_>, kernel: Option<&Kernel>, names: &Names<'_>) -> Self {
+        let inversions = made.report(Name::Inversions, MOST);
+        let mut stack = made.report(Name::Stack, MOST);
+        let (inverted, fullest) = (inversions.first(), stack.first());
+        let verdict = Verdict { kernel, names, made: &made, inversions: inverted, stack: fullest };
+        let sentences = verdict.sentences();
+        stack.iter_mut().for_each(|report| shorten(report, TOP));
+        let events = made.last_events().map(|(event, outcome)| (*event, outcome)).collect();
+        let threads = by_events(&made, names);
+        let mut reports = vec![(Name::Inversions, inversions), (Name::Stack, stack)];
+        let others = [
+            (Name::Blocked, MOST),
+            (Name::Latency, MOST),
+            (Name::Profile, TOP),
+            (Name::Stats, TOP),
+            (Name::Services, TOP),
+            (Name::Use, TOP),
+        ];
+        reports.extend(others.map(|(name, most)| (name, made.report(name, most))));
+        Self { events, sentences, threads, reports }
+    }
+
+    /// The tables of a report, with the rows that a document has.
+    pub fn reports(&self, name: Name) -> Vec<Report> {
+        self.reports.iter().find(|(of, _)| *of == name).map(|(_, reports)| reports.clone()).unwrap_or_default()
+    }
+}
+
+/// Leaves out rows behind the first ones.
+pub fn shorten(report: &mut Report, most: usize) {
+    let more = report.rows.len().saturating_sub(most);
+    report.rows.truncate(most);
+    report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+}
+
+/// Threads as the events leave them.
+fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
+    let columns = [
+        Column::new("thread", Kind::Thread),
+        Column::new("pri", Kind::Count),
+        Column::new("since", Kind::Seq).titled("since event"),
+        Column::new("ticks", Kind::Ticks).titled("for"),
+        Column::new("state", Kind::Text),
+    ];
+    let cells = |thread: LastState| {
+        let state = verdict::words(&thread, true, names);
+        vec![
+            Cell::Named(thread.thread.address, thread.thread.name),
+            thread.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p))),
+            thread.since.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            thread.since.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
+            Cell::Text(state),
+        ]
+    };
+    let mut report = Report {
+        notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
+        ..Report::new("threads", "Threads", columns)
+    };
+    let mut threads = made.last_states();
+    report.rows = threads.by_ref().take(THREADS).map(cells).collect();
+    report.more = u64::try_from(threads.count()).unwrap_or(u64::MAX);
+    report
+}
