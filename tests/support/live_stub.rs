@@ -134,11 +134,16 @@ fn add_thread(ram: &mut [u8], number: u32) {
     let old = (start - RAM) as usize;
     ram.copy_within(old..old + STACK as usize, (stack - RAM) as usize);
     set(ram, at + 8, stack + (word(ram, SENSOR + 8) - start));
-    (set(ram, at + 12, stack), set(ram, at + 16, stack + STACK - 1));
+    set(ram, at + 12, stack);
+    set(ram, at + 16, stack + STACK - 1);
     // Asleep: it is in the list of no object.
-    (set(ram, at + 48, 4), set(ram, at + 108, 0));
+    set(ram, at + 48, 4);
+    set(ram, at + 108, 0);
     let last = word(ram, FIRST + 140);
-    (set(ram, last + 136, at), set(ram, at + 140, last), set(ram, at + 136, FIRST), set(ram, FIRST + 140, at));
+    set(ram, last + 136, at);
+    set(ram, at + 140, last);
+    set(ram, at + 136, FIRST);
+    set(ram, FIRST + 140, at);
     let count = super::machine::symbol(&fixture("cm3.elf"), "_tx_thread_created_count") as u32;
     set(ram, count, number + 1);
 }
@@ -146,7 +151,8 @@ fn add_thread(ram: &mut [u8], number: u32) {
 /// Takes the thread that never ran out of the list.
 fn remove_updater(ram: &mut [u8]) {
     let (next, last) = (word(ram, UPDATER + 136), word(ram, UPDATER + 140));
-    (set(ram, last + 136, next), set(ram, next + 140, last));
+    set(ram, last + 136, next);
+    set(ram, next + 140, last);
     let count = super::machine::symbol(&fixture("cm3.elf"), "_tx_thread_created_count") as u32;
     set(ram, count, 9);
 }

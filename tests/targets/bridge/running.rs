@@ -156,3 +156,49 @@ fn scheduler_locking_runs_no_suspended_thread() {
     );
     assert!(text.contains("comms does not run") && text.contains("hit Breakpoint"), "{text}");
 }
+
+/// An interrupt that comes while no thread runs: the CPU has one number, at every stop, and all threads are there.
+#[test]
+fn an_idle_cpu_has_a_number_of_its_own() {
+    if !Live::tools() {
+        return;
+    }
+    let live = Live::cortex_m3();
+    let idle = "break SysTick_Handler if _tx_thread_current_ptr == 0 && _tx_timer_system_clock > 1";
+    let look = ["continue", "echo <list\\n", "info threads", "echo list>\\n"];
+    let text = live.gdb(&[&[idle][..], &look, &look, &["kill"]].concat());
+    let lists: Vec<Vec<String>> =
+        text.split("<list\n").skip(1).map(|rest| threads(rest.split("list>").next().unwrap())).collect();
+    assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [11, 11], "{text}");
+    for list in lists {
+        let of_cpu = list.iter().find(|line| line.contains("\"CPU\"")).unwrap();
+        assert!(
+            of_cpu.starts_with("1 \"CPU\" (no thread runs") && of_cpu.contains("exception 15 (SysTick)"),
+            "{of_cpu}"
+        );
+    }
+}
+
+/// What is not about threads reaches the stub: watchpoints, `load`, monitor commands.
+#[test]
+fn watchpoints_and_load_pass() {
+    if !Live::tools() {
+        return;
+    }
+    let live = Live::cortex_m3();
+    let text = live.gdb(&[
+        "load",
+        "break control_step",
+        "continue",
+        "watch control_cycles",
+        "continue",
+        "p $_thread",
+        "monitor info status",
+        "kill",
+    ]);
+    for expected in ["Loading section .text", "Hardware watchpoint 2: control_cycles", "Old value", "VM status: paused"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(text.contains("\"control\" hit Hardware watchpoint"), "{text}");
+}

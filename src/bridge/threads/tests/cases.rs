@@ -240,6 +240,15 @@ fn non_stop_mode_is_not_translated() {
     assert_eq!(translator.request(b"vCont;t:20000010", &mut table), Todo::Pass);
 }
 
+/// What is not understood is for the stub.
+#[test]
+fn an_action_that_is_not_known_passes_and_so_does_all_after_it() {
+    let (mut translator, mut table) = stopped(&["1"]);
+    assert_eq!(translator.request(b"vCont;Q:20000010", &mut table), Todo::Pass);
+    assert!(!translator.is_on() && translator.take_lines()[0].contains("not known here"));
+    assert_eq!(translator.reply(Answered::Stop, b"T05thread:1;", &mut table), [b"T05thread:1;".to_vec()]);
+}
+
 #[test]
 fn the_list_is_offered_where_the_stub_has_none() {
     for (features, offered) in [
