@@ -64,6 +64,8 @@ pub enum Code {
     PoolEmpty,
     /// The kernel was called from where this call is not allowed.
     WrongContext,
+    /// The words of the kernel in the memory of a pool were written over.
+    CorruptPool,
     /// A control block holds what cannot be right.
     CorruptControlBlock,
     /// The CPU runs start-up code over the RAM of an older run.
@@ -118,6 +120,7 @@ impl Code {
             Self::PoolLeak => "pool-leak",
             Self::PoolEmpty => "pool-empty",
             Self::WrongContext => "wrong-context",
+            Self::CorruptPool => "corrupt-pool",
             Self::CorruptControlBlock => "corrupt-control-block",
             Self::Reset => "reset",
         }
@@ -128,10 +131,15 @@ impl Code {
     /// True where what this finding is about damages memory, and the other may show that of the same threads: a stack that
     /// overflowed is the cause of a control block that is damaged, and of the fault of its thread.
     pub(super) const fn damages(self, other: Self) -> bool {
-        matches!(self, Self::StackOverflow)
-            && matches!(other.comes_first(), 2 | 3)
-            && !matches!(other, Self::Assert)
-            && !other.is_of_interrupts()
+        match self {
+            Self::StackOverflow => {
+                matches!(other.comes_first(), 2 | 3) && !matches!(other, Self::Assert) && !other.is_of_interrupts()
+            }
+            Self::CorruptPool => {
+                other.comes_first() == 3 && !matches!(other, Self::Assert) && !other.is_of_interrupts()
+            }
+            _ => false,
+        }
     }
 
     const fn is_of_interrupts(self) -> bool {
@@ -144,7 +152,7 @@ impl Code {
         match self {
             Self::Reset => 0,
             Self::StackOverflow => 1,
-            Self::CorruptControlBlock => 2,
+            Self::CorruptControlBlock | Self::CorruptPool => 2,
             Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall => 3,
             Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
             Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick => 3,
@@ -347,6 +355,7 @@ mod tests {
         assert!(Code::StackOverflow.damages(Code::IsrFault));
         assert!(!Code::StackOverflow.damages(Code::Deadlock));
         assert!(!Code::StackOverflow.damages(Code::Assert), "the program stopped itself");
+        assert!(Code::CorruptPool.damages(Code::BusFault));
         assert!(!Code::BusFault.damages(Code::CorruptControlBlock));
     }
 }

@@ -19,6 +19,8 @@ pub struct Edge {
     pub seq: Option<u64>,
     /// It waits for a time at most, or that is not known.
     pub is_timed: bool,
+    /// The event flags that it waits for, and that the holder alone was seen to set.
+    pub flags: Option<u64>,
 }
 
 /// The threads of one moment, and their waits: at most one for each.
@@ -28,6 +30,8 @@ pub struct Graph {
     pub tasks: Tasks,
     /// Waits for what one known thread has.
     pub edges: Vec<Edge>,
+    /// Waits for event flags that one known thread alone was seen to set, for long.
+    pub sets: Vec<Edge>,
     /// Waits for what one thread alone was seen to give: waiter and giver.
     pub gives: Vec<(Addr, Addr)>,
 }
@@ -39,7 +43,8 @@ impl Graph {
         let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
         let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
         let gives = waits().filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?))).collect();
-        Self { edges, gives, tasks }
+        let sets = waits().filter_map(|(task, wait)| set_by_one(task, wait, &tasks, case)).collect();
+        Self { edges, sets, gives, tasks }
     }
 
     /// The wait of a thread.
@@ -64,12 +69,17 @@ impl Graph {
         found.split_off(of.len().min(found.len()))
     }
 
+    /// The wait of a thread, also for event flags that one thread alone sets.
+    fn known(&self, thread: Addr) -> Option<&Edge> {
+        self.wait(thread).or_else(|| self.sets.iter().find(|edge| edge.waiter == thread))
+    }
+
     /// Circles of waits of several threads, each once.
     pub fn circles(&self) -> Vec<Vec<Edge>> {
         let mut circles: Vec<Vec<Edge>> = Vec::new();
-        for start in &self.edges {
+        for start in self.edges.iter().chain(&self.sets) {
             let mut path = vec![*start];
-            while let Some(next) = path.last().and_then(|edge| self.wait(edge.holder)) {
+            while let Some(next) = path.last().and_then(|edge| self.known(edge.holder)) {
                 if next.waiter == start.waiter {
                     // The circle is counted at its lowest address.
                     if path.len() > 1 && path.iter().all(|edge| edge.waiter >= start.waiter) {
@@ -98,7 +108,14 @@ fn stored(tasks: &Tasks, case: &Case<'_>, stored: Addr) -> Option<Addr> {
 }
 
 fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
-    let edge = |holder, seq| Edge { waiter: task.address, object: wait.object, holder, seq, is_timed: !wait.forever };
+    let edge = |holder, seq| Edge {
+        waiter: task.address,
+        object: wait.object,
+        holder,
+        seq,
+        is_timed: !wait.forever,
+        flags: None,
+    };
     match wait.kind {
         Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq)),
         Kind::Semaphore => {
@@ -108,6 +125,25 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
         }
         _ => None,
     }
+}
+
+/// A wait for event flags, all of which one thread alone was seen to set: for long, as others may set them later.
+fn set_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+    let events = case.events?;
+    let wanted = wait.wanted.filter(|_| wait.kind == Kind::EventFlags)?.flags;
+    let mut setters = events.object(wait.object)?.givers.iter().filter(|(_, given)| given.flags & wanted != 0);
+    let (Some((Giver::Thread(setter), given)), None) = (setters.next(), setters.next()) else { return None };
+    let holder = stored(tasks, case, *setter).filter(|holder| *holder != task.address)?;
+    // Waits of others for other flags of the group say nothing of this one.
+    let is_so = given.flags & wanted == wanted && events.lasts_long(task.address);
+    is_so.then_some(Edge {
+        waiter: task.address,
+        object: wait.object,
+        holder,
+        seq: Some(given.seq),
+        is_timed: !wait.forever,
+        flags: Some(wanted),
+    })
 }
 
 /// The only thread that was seen to give what a thread waits for: messages, or room for some.

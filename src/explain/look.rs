@@ -1,25 +1,44 @@
 //! The target's memory and names, for what a rule asks itself: the bytes of a control block, whose variable is there.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::mem::Memory;
 use crate::sym::{Symbol, Symbols};
 
 /// The most bytes of one answer.
 const MOST: usize = 1024;
 
+/// Bytes of a stretch of memory that are read at once.
+const PAGE: u64 = 1024;
+/// The most pages of a source that has its memory at hand, and of one that is asked over a link.
+const PAGES: (usize, usize) = (1 << 14, 64);
+
 /// Them.
 pub struct Look<'a> {
     memory: RefCell<&'a mut dyn Memory>,
     symbols: &'a dyn Symbols,
+    pages: RefCell<Pages>,
+}
+
+/// What was read of stretches of memory.
+#[derive(Default)]
+struct Pages {
+    read: BTreeMap<Addr, Option<Vec<u8>>>,
+    most: usize,
+    /// True where a page was not read because these are all.
+    are_spent: bool,
 }
 
 impl<'a> Look<'a> {
     /// Over the memory and the symbols of a target.
     #[must_use]
     pub fn new(memory: &'a mut dyn Memory, symbols: &'a dyn Symbols) -> Self {
-        Self { memory: RefCell::new(memory), symbols }
+        // A stub does not say which memory there is.
+        let most = if memory.regions().is_some() { PAGES.0 } else { PAGES.1 };
+        let pages = RefCell::new(Pages { most, ..Pages::default() });
+        Self { memory: RefCell::new(memory), symbols, pages }
     }
 
     /// The bytes at an address; `None` where not all of them can be read.
@@ -28,6 +47,48 @@ impl<'a> Look<'a> {
         let mut bytes = vec![0; len];
         self.memory.try_borrow_mut().ok()?.read(at, &mut bytes).ok()?;
         Some(bytes)
+    }
+
+    /// Bytes within a stretch of memory, which is read page by page, each once, and of a target only so many.
+    pub(super) fn within(&self, stretch: Region, at: Addr, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut at = at;
+        let end = at.checked_add(u64::try_from(len).ok().filter(|len| *len <= PAGE)?)?;
+        while at < end {
+            let into = at.checked_sub(stretch.start).filter(|into| *into < stretch.len)?;
+            let first = into.checked_sub(into % PAGE)?;
+            let page = self.page(stretch.start.checked_add(first)?, PAGE.min(stretch.len.checked_sub(first)?))?;
+            let from = usize::try_from(into % PAGE).ok()?;
+            let rest = page.get(from..)?;
+            let part = rest.get(..rest.len().min(usize::try_from(end.checked_sub(at)?).ok()?))?;
+            bytes.extend_from_slice(part);
+            at = at.checked_add(u64::try_from(part.len()).ok().filter(|part| *part > 0)?)?;
+        }
+        Some(bytes)
+    }
+
+    fn page(&self, at: Addr, len: u64) -> Option<Vec<u8>> {
+        let mut pages = self.pages.try_borrow_mut().ok()?;
+        if let Some(page) = pages.read.get(&at) {
+            return page.clone();
+        }
+        if pages.read.len() >= pages.most {
+            pages.are_spent = true;
+            return None;
+        }
+        let page = self.bytes(at, len);
+        pages.read.insert(at, page.clone());
+        page
+    }
+
+    /// True where a stretch of memory was not read because it would take too long.
+    pub(super) fn is_spent(&self) -> bool {
+        self.pages.try_borrow().is_ok_and(|pages| pages.are_spent)
+    }
+
+    /// True where all memory is at hand: reading it has no effect on a target.
+    pub(super) fn is_stored(&self) -> bool {
+        self.pages.try_borrow().is_ok_and(|pages| pages.most == PAGES.0)
     }
 
     /// The symbol of this name.

@@ -110,6 +110,9 @@ fn not_checked(case: &Case<'_>) -> Vec<String> {
     } else if case.trust.no_elf {
         all.push("functions and lines: they need the ELF".to_owned());
     }
+    if case.look.is_spent() {
+        all.push("all blocks of pools: they would take too long over this link (a dump has them)".to_owned());
+    }
     if case.trust.was_running {
         all.push("what holds only while nothing changes: it needs a target that is halted".to_owned());
     }
@@ -203,6 +206,16 @@ impl Case<'_> {
         let Some(shape) = self.kernel.map(|kernel| kernel.layout.shape) else { return Vec::new() };
         let width = if addresses { shape.pointer } else { shape.word };
         bytes.chunks_exact(width.bytes()).filter_map(|word| shape.endian.word(width, word, 0)).collect()
+    }
+
+    /// Bytes of an address.
+    fn width(&self) -> u64 {
+        self.kernel.map_or(4, |kernel| kernel.layout.shape.pointer.bytes() as u64)
+    }
+
+    /// An address as the trace stores it.
+    fn stored(&self, address: u64) -> u64 {
+        self.events.map_or(address, |events| events.stored(address))
     }
 
     /// What an interrupt is called.

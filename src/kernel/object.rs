@@ -28,7 +28,7 @@ pub struct Object {
 }
 
 /// What is read of the members, whatever the kind.
-const MEMBERS: [&str; 25] = [
+const MEMBERS: [&str; 26] = [
     "ownership_count",
     "owner",
     "inherit",
@@ -54,6 +54,7 @@ const MEMBERS: [&str; 25] = [
     "tx_timer_internal_timeout_param",
     "tx_timer_internal_list_head",
     "end",
+    "available_list",
 ];
 
 impl Object {
@@ -75,6 +76,12 @@ impl Object {
             waiting: Vec::new(),
             members,
         }
+    }
+
+    /// One with these members.
+    #[cfg(test)]
+    pub(super) fn of_members(kind: Kind, address: Addr, members: &[(&'static str, u64)]) -> Self {
+        Self { kind, address, name: None, name_at: None, waiting: Vec::new(), members: members.to_vec() }
     }
 
     /// The value of a member, by its name without the stem.

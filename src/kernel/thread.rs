@@ -255,6 +255,13 @@ impl Thread {
         Some(Wanted { flags, all: option & 2 != 0 })
     }
 
+    /// The bytes that it asks a byte pool for, where it waits for them.
+    #[must_use]
+    pub fn asks_bytes(&self) -> Option<u64> {
+        let is_so = self.state.and_then(|state| Kind::of_state(state.0)) == Some(Kind::BytePool);
+        self.suspend_info.filter(|_| is_so)
+    }
+
     /// `modules`: some are loaded.
     pub(super) fn read(
         memory: &mut dyn Memory,

@@ -3,16 +3,16 @@
 # big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
 # Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|stalls|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|stalls|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|stalls|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|stalls|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | resources | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -71,18 +71,21 @@ if [ "$which" = all ] || [ "$which" = crashes ]; then
     echo "built cm3-crashes.elf"
 fi
 
-if [ "$which" = all ] || [ "$which" = failures ]; then
+for failing in failures resources; do
+    [ "$which" = all ] || [ "$which" = "$failing" ] || continue
     need arm-none-eabi-gcc gcc-arm-none-eabi
     # Failures of a system on purpose, chosen at the start; the second has other names, priorities and another tick.
+    wrap=
+    [ $failing != failures ] || wrap=-Wl,--wrap=mk_thread_sleep
     for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do
         # shellcheck disable=SC2086
         arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \
             -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
-            -Wl,--wrap=mk_thread_sleep -DFW_VARIANT=FW_CRASH \
-            kernel.c trace.c failures.c port_cm3.c -lgcc -o "$out/cm3-failures${other:+-other}.elf"
-        echo "built cm3-failures${other:+-other}.elf"
+            $wrap -DFW_VARIANT=FW_CRASH \
+            kernel.c trace.c $failing.c port_cm3.c -lgcc -o "$out/cm3-$failing${other:+-other}.elf"
+        echo "built cm3-$failing${other:+-other}.elf"
     done
-fi
+done
 
 if [ "$which" = all ] || [ "$which" = stalls ]; then
     need arm-none-eabi-gcc gcc-arm-none-eabi

@@ -549,6 +549,9 @@ static TX_THREAD **waiters_of(TX_THREAD *t, UINT **count)
     case TX_BLOCK_MEMORY:
         *count = &((TX_BLOCK_POOL *)o)->tx_block_pool_suspended_count;
         return &((TX_BLOCK_POOL *)o)->tx_block_pool_suspension_list;
+    case TX_BYTE_MEMORY:
+        *count = &((TX_BYTE_POOL *)o)->tx_byte_pool_suspended_count;
+        return &((TX_BYTE_POOL *)o)->tx_byte_pool_suspension_list;
     case TX_MUTEX_SUSP:
         *count = &((TX_MUTEX *)o)->tx_mutex_suspended_count;
         return &((TX_MUTEX *)o)->tx_mutex_suspension_list;
@@ -980,7 +983,8 @@ UINT mk_block_release(VOID *block)
 }
 
 /* ---- Byte pools: each piece is preceded by a pointer to the next piece and
- * a mark, "free" or the pool that it belongs to. ---- */
+ * a mark, "free" or the pool that it belongs to. The bytes that are available
+ * are those of all free pieces, with what precedes each. ---- */
 
 #define PIECE_HEAD (2 * sizeof(VOID *))
 #define PIECE_FREE ((VOID *)(uintptr_t)0xFFFFEEEEu)
@@ -1010,13 +1014,11 @@ VOID mk_byte_pool_create(TX_BYTE_POOL *p, const CHAR *name, VOID *start, ULONG s
     port_restore(posture);
 }
 
-UINT mk_byte_allocate(TX_BYTE_POOL *p, VOID **memory, ULONG size, ULONG wait)
+static VOID *find_piece(TX_BYTE_POOL *p, ULONG size)
 {
-    UINT posture = port_disable(), status = TX_NO_MEMORY, n;
-    mk_patch patch = mk_trace_patchable(20, T_BYTE, UL(p), 0, size, wait);
     VOID **piece = (VOID **)p->tx_byte_pool_start;
+    UINT n;
 
-    size = (size + (ULONG)sizeof(VOID *) - 1) & ~(ULONG)(sizeof(VOID *) - 1);
     for (n = p->tx_byte_pool_fragments; n--; piece = piece[0]) {
         VOID **next = piece[0];
         ULONG room;
@@ -1025,7 +1027,6 @@ UINT mk_byte_allocate(TX_BYTE_POOL *p, VOID **memory, ULONG size, ULONG wait)
         while (next[1] == PIECE_FREE && next > piece) { /* join free neighbours */
             piece[0] = next = next[0];
             p->tx_byte_pool_fragments--;
-            p->tx_byte_pool_available += (ULONG)PIECE_HEAD;
             n--;
         }
         room = (ULONG)((UCHAR *)next - (UCHAR *)piece - PIECE_HEAD);
@@ -1037,16 +1038,37 @@ UINT mk_byte_allocate(TX_BYTE_POOL *p, VOID **memory, ULONG size, ULONG wait)
             rest[1] = PIECE_FREE;
             piece[0] = rest;
             p->tx_byte_pool_fragments++;
-            p->tx_byte_pool_available -= (ULONG)PIECE_HEAD;
             room = size;
         }
         piece[1] = p;
-        p->tx_byte_pool_available -= room;
-        p->tx_byte_pool_owner = CURRENT;
-        *memory = (UCHAR *)piece + PIECE_HEAD;
+        p->tx_byte_pool_available -= room + (ULONG)PIECE_HEAD;
+        return (UCHAR *)piece + PIECE_HEAD;
+    }
+    return NULL;
+}
+
+UINT mk_byte_allocate(TX_BYTE_POOL *p, VOID **memory, ULONG size, ULONG wait)
+{
+    UINT posture = port_disable(), status = TX_SUCCESS;
+    TX_THREAD *t = CURRENT;
+    mk_patch patch;
+
+    size = (size + (ULONG)sizeof(VOID *) - 1) & ~(ULONG)(sizeof(VOID *) - 1);
+    patch = mk_trace_patchable(20, T_BYTE, UL(p), 0, size, wait);
+    p->tx_byte_pool_owner = t;
+    *memory = find_piece(p, size);
+    if (*memory == NULL && wait == TX_NO_WAIT) {
+        status = TX_NO_MEMORY;
+    } else if (*memory == NULL) {
+        t->tx_thread_additional_suspend_info = memory;
+        t->tx_thread_suspend_info = size;
+        wait_on(p, TX_BYTE_MEMORY, wait);
+        leave(posture);
+        if (t->tx_thread_suspend_status == TX_SUCCESS)
+            mk_trace_patch_2(patch, UL(*memory));
+        return t->tx_thread_suspend_status;
+    } else {
         mk_trace_patch_2(patch, UL(*memory));
-        status = TX_SUCCESS;
-        break;
     }
     leave(posture);
     return status;
@@ -1057,10 +1079,18 @@ UINT mk_byte_release(VOID *memory)
     UINT posture = port_disable();
     VOID **piece = (VOID **)((UCHAR *)memory - PIECE_HEAD);
     TX_BYTE_POOL *p = piece[1];
+    TX_THREAD *waiter = p->tx_byte_pool_suspension_list;
 
     mk_trace(27, T_BYTE, UL(p), UL(memory), p->tx_byte_pool_suspended_count, p->tx_byte_pool_available);
     piece[1] = PIECE_FREE;
-    p->tx_byte_pool_available += (ULONG)((UCHAR *)piece[0] - (UCHAR *)memory);
+    p->tx_byte_pool_available += (ULONG)((UCHAR *)piece[0] - (UCHAR *)piece);
+    if (waiter != NULL) {
+        VOID *found = find_piece(p, waiter->tx_thread_suspend_info);
+        if (found != NULL) {
+            *(VOID **)waiter->tx_thread_additional_suspend_info = found;
+            wake(waiter, TX_SUCCESS);
+        }
+    }
     leave(posture);
     return TX_SUCCESS;
 }

@@ -70,6 +70,7 @@ typedef void VOID;
 #define TX_SEMAPHORE_SUSP 6u
 #define TX_EVENT_FLAG     7u
 #define TX_BLOCK_MEMORY   8u
+#define TX_BYTE_MEMORY    9u
 #define TX_MUTEX_SUSP     13u
 
 #define TX_OR        0u

@@ -1,4 +1,4 @@
-//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`): the cause is its first
+//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`): the cause is its first
 //! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
 #![allow(
@@ -21,7 +21,7 @@ use super::support::machine::{Scratch, fixture, tx_trace};
 /// RAM of the machine: its start and length.
 const RAM: (usize, usize) = (0x2000_0000, 0x8000);
 
-/// A row of `failures.tsv`.
+/// A row of `failures.tsv` or `resources.tsv`.
 struct Way {
     name: String,
     code: String,
@@ -30,8 +30,8 @@ struct Way {
     by_trace: String,
 }
 
-fn ways() -> Vec<Way> {
-    let text = std::fs::read_to_string("tests/firmware/failures.tsv").unwrap();
+fn ways(program: &str) -> Vec<Way> {
+    let text = std::fs::read_to_string(format!("tests/firmware/{program}.tsv")).unwrap();
     let row = |line: &str| {
         let [name, code, names, confidence, by_trace] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         Way {
@@ -50,8 +50,8 @@ pub fn split(names: &str) -> Vec<String> {
 }
 
 /// The names of the other build: `PICK("first", "other")`.
-fn other(name: &str) -> String {
-    let source = std::fs::read_to_string("tests/firmware/failures.c").unwrap();
+fn other(program: &str, name: &str) -> String {
+    let source = std::fs::read_to_string(format!("tests/firmware/{program}.c")).unwrap();
     let of = |text: &str| text.split('"').nth(1).map(str::to_owned);
     source.split(&format!("PICK(\"{name}\",")).nth(1).and_then(of).unwrap_or_else(|| name.to_owned())
 }
@@ -115,12 +115,14 @@ fn wrong(way: &Way, names: &[String], least: &str, findings: &[Value]) -> Option
         .then(|| format!("{}, not said: {missing:?}", said(first)))
 }
 
-/// Each way of one build, from everything that it can be known from.
-fn failing(prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<String> {
-    let scratch = Scratch::new("failures");
-    let elf = fixture(elf).display().to_string();
+/// Each way of one build of a program, from everything that it can be known from.
+fn failing(program: &str, is_other: bool) -> Vec<String> {
+    let name_of = |name: &str| if is_other { other(program, name) } else { name.to_owned() };
+    let prefix = format!("{}-{}", program.trim_end_matches('s'), if is_other { "other-" } else { "" });
+    let scratch = Scratch::new(&prefix);
+    let elf = fixture(&format!("{}.elf", prefix.trim_end_matches('-'))).display().to_string();
     let mut failing = Vec::new();
-    for way in ways() {
+    for way in ways(program) {
         let core = fixture(&format!("{prefix}{}.core.gz", way.name));
         let (ram, registers) = parts(&core);
         let [image, trx] = ["ram.bin", "trx"].map(|kind| scratch.path(&format!("{}.{kind}", way.name)));
@@ -153,16 +155,29 @@ fn failing(prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<Str
     failing
 }
 
-#[test]
-fn the_planted_failure_is_the_first_finding() {
-    let failing = failing("failure-", "failure.elf", &str::to_owned);
+fn check(program: &str, is_other: bool) {
+    let failing = failing(program, is_other);
     assert!(failing.is_empty(), "{}", failing.join("\n"));
 }
 
 #[test]
+fn the_planted_failure_is_the_first_finding() {
+    check("failures", false);
+}
+
+#[test]
 fn another_build_with_other_names_gives_the_same_findings() {
-    let failing = failing("failure-other-", "failure-other.elf", &other);
-    assert!(failing.is_empty(), "{}", failing.join("\n"));
+    check("failures", true);
+}
+
+#[test]
+fn the_planted_failure_of_memory_or_of_a_wait_is_the_first_finding() {
+    check("resources", false);
+}
+
+#[test]
+fn another_build_gives_the_same_findings_of_memory_and_waits() {
+    check("resources", true);
 }
 
 /// The parameter check refuses such a call, and it leaves no event; a kernel without the check inserts one.

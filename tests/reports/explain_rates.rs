@@ -62,6 +62,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
         let elf = match name.as_str() {
             name if name.starts_with("failure-other-") => "failure-other.elf",
             name if name.starts_with("failure-") => "failure.elf",
+            name if name.starts_with("resource-other-") => "resource-other.elf",
+            name if name.starts_with("resource-") => "resource.elf",
             name if name.starts_with("stall-other-") => "stall-other.elf",
             name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
@@ -96,7 +98,11 @@ fn words_of(path: &Path) -> Option<String> {
 
 /// What is planted in a capture.
 fn planted(name: &str) -> Vec<String> {
-    let tables = [("failure-", "tests/firmware/failures.tsv"), ("stall-", "tests/firmware/stalls.tsv")];
+    let tables = [
+        ("failure-", "tests/firmware/failures.tsv"),
+        ("resource-", "tests/firmware/resources.tsv"),
+        ("stall-", "tests/firmware/stalls.tsv"),
+    ];
     let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
     if let Some((way, table)) = of_table {
         let way = way.strip_prefix("other-").unwrap_or(way).split('.').next().unwrap();
@@ -105,6 +111,9 @@ fn planted(name: &str) -> Vec<String> {
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.
         codes.extend((way == "quiet_overflow").then(|| "hang".to_owned()));
+        // The next search of a pool that was written over faults.
+        let faults = matches!(way, "byte_fault" | "use_after_release");
+        codes.extend(["bus-fault", "hang"].into_iter().filter(|_| faults).map(str::to_owned));
         return codes;
     }
     let of = PLANTED.iter().filter(|(begins, _)| name.starts_with(begins));

@@ -3,11 +3,13 @@
 
 mod interrupts;
 mod objects;
+mod pools;
 mod tries;
 mod words;
 
 pub use interrupts::{Interrupt, Open, Tick};
-pub use objects::{Block, Giver, One};
+pub use objects::{Giver, One};
+pub use pools::{Block, Former, Refused};
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +79,8 @@ pub struct Events {
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
+    /// What semaphores were created with.
+    initial: BTreeMap<Addr, u64>,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// Locks that are asked for and not given.
@@ -166,6 +170,12 @@ impl Events {
         self.kinds.get(&(address & self.mask)).copied()
     }
 
+    /// The count that a semaphore was created with, by the registry of the trace.
+    #[must_use]
+    pub fn initial(&self, semaphore: Addr) -> Option<u64> {
+        self.initial.get(&(semaphore & self.mask)).copied()
+    }
+
     /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
     #[must_use]
     pub fn stack(&self, thread: Addr) -> Option<(Addr, Option<u64>)> {
@@ -176,6 +186,12 @@ impl Events {
     #[must_use]
     pub const fn is(&self, thread: Addr, stored: Addr) -> bool {
         thread & self.mask == stored
+    }
+
+    /// An address as the trace stores it.
+    #[must_use]
+    pub const fn stored(&self, address: Addr) -> Addr {
+        address & self.mask
     }
 
     /// Ticks from the first event to the last.
@@ -195,10 +211,15 @@ impl Events {
     /// as any wait for the same object that ended in it.
     #[must_use]
     pub fn is_long(&self, thread: Addr, object: Addr) -> bool {
-        let lasts = self.lasts(thread);
         let usual = self.object(object).map_or(0, |one| one.longest_wait);
+        self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
+    }
+
+    /// True where a thread is in its state for a quarter of the trace at least.
+    #[must_use]
+    pub fn lasts_long(&self, thread: Addr) -> bool {
         let quarter = self.length() / 4;
-        self.has_clock && self.count >= 32 && lasts >= quarter.max(1) && lasts / 4 >= usual
+        self.has_clock && self.count >= 32 && self.lasts(thread) >= quarter.max(1)
     }
 
     fn one(&mut self, address: Addr) -> Option<&mut One> {
@@ -229,6 +250,9 @@ impl Events {
             let of_type = |kind: &&Kind| object.type_name.is_some_and(|name| name.replace('_', " ") == kind.name());
             if let Some(kind) = Kind::ALL.iter().find(of_type) {
                 self.kinds.insert(object.address, *kind);
+            }
+            if object.type_name == Some("semaphore") {
+                self.initial.insert(object.address, object.param1);
             }
             if object.type_name == Some("thread") && object.param1 != 0 {
                 let size = Some(object.param2).filter(|size| *size != 0);
@@ -389,7 +413,10 @@ impl Events {
         if let Some(object) = role.put.of(words) {
             let giver = match by {
                 Some(thread) => Giver::Thread(thread),
-                None if in_interrupt => Giver::Interrupt(event.isr.map(u64::from)),
+                None if in_interrupt => {
+                    self.interrupts.gives();
+                    Giver::Interrupt(event.isr.map(u64::from))
+                }
                 None => Giver::Other,
             };
             self.put(event, object, giver, words);
@@ -405,6 +432,7 @@ impl Events {
         system: &System<'_>,
     ) {
         let (memory, wanted) = (self.fields.memory(event, words), self.fields.wanted(event, words));
+        let len = self.fields.size(event, words);
         let no = system.find_thread(thread);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -415,8 +443,10 @@ impl Events {
         if waits.is_some_and(|wait| wait != 0) && !is_blocked {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
         }
-        if let Some(memory) = memory {
-            one.pool.allocate(memory, thread, event.seq);
+        match memory {
+            Some(0) if waits == Some(0) => one.pool.refuse(thread, event.seq, event.ticks, len),
+            None | Some(0) => {}
+            Some(memory) => one.pool.allocate(memory, thread, event.seq, len),
         }
         if let Some(wanted) = wanted {
             one.asked |= wanted.flags;
@@ -431,7 +461,7 @@ impl Events {
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(memory) = memory {
-            one.pool.release(memory, by);
+            one.pool.release(memory, by, event.seq);
         }
     }
 
@@ -480,7 +510,7 @@ impl Consumer for Events {
         // Who holds what is not known any more; who reads what is.
         for one in self.objects.values_mut() {
             one.held.clear();
-            one.pool.live.clear();
+            one.pool.forget();
         }
         self.interrupts.forget();
         self.tries.forget();

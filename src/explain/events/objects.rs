@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::pools::Pool;
 use crate::abi::Addr;
 use crate::kernel::Wanted;
 
 /// The most threads that are remembered of an object.
 const MAX_THREADS: usize = 64;
-
-/// The most blocks of a pool that are followed at a time.
-const MAX_BLOCKS: usize = 4096;
 
 /// A thread that took an instance of a semaphore, or a message, by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,69 +42,6 @@ pub struct Given {
     pub seq: u64,
     /// All event flags that it set.
     pub flags: u64,
-}
-
-/// A block of memory that is allocated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    /// By whom.
-    pub thread: Addr,
-    /// The event.
-    pub seq: u64,
-    /// How many were allocated from this pool before it.
-    pub number: u64,
-}
-
-/// Memory of a pool.
-#[derive(Debug, Clone, Default)]
-pub struct Pool {
-    /// Allocated and not released, by address.
-    pub live: BTreeMap<Addr, Block>,
-    /// How many were allocated.
-    pub allocated: u64,
-    /// How many were released, by whom.
-    pub released: BTreeMap<Giver, u64>,
-    /// The most allocations from that of a block to its release.
-    pub oldest: u64,
-    /// Blocks that are not known because too many are allocated.
-    lost: bool,
-}
-
-impl Pool {
-    /// A thread gets a block.
-    pub fn allocate(&mut self, memory: Addr, thread: Addr, seq: u64) {
-        let number = self.allocated;
-        self.allocated = number.saturating_add(1);
-        if self.live.len() < MAX_BLOCKS {
-            self.live.insert(memory, Block { thread, seq, number });
-        } else {
-            self.lost = true;
-        }
-    }
-
-    /// A block is given back.
-    pub fn release(&mut self, memory: Addr, by: Giver) {
-        if let Some(block) = self.live.remove(&memory) {
-            self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
-            let times = self.released.entry(by).or_default();
-            *times = times.saturating_add(1);
-        }
-    }
-
-    /// Blocks that are kept far longer than any that was released; all, where none was released and the pool is used up.
-    pub fn kept(&self, is_used_up: bool) -> Vec<Block> {
-        if self.lost || (self.released.is_empty() && !is_used_up) {
-            return Vec::new();
-        }
-        if self.released.is_empty() {
-            return self.live.values().copied().collect();
-        }
-        let patience = self.oldest.saturating_mul(2).saturating_add(1);
-        let is_old = |block: &&Block| self.allocated.saturating_sub(block.number) > patience;
-        let mut kept: Vec<Block> = self.live.values().filter(is_old).copied().collect();
-        kept.sort_by_key(|block| block.number);
-        kept
-    }
 }
 
 /// One object.
@@ -164,6 +99,18 @@ impl One {
             }
             None => {}
         }
+    }
+
+    /// The thread that took most and did not give back, and what it took, of a semaphore of which several are taken; by the
+    /// same signs as for a lock.
+    pub fn hoard(&self) -> Option<(Addr, Vec<Taken>)> {
+        let takes = |by: &Giver| matches!(by, Giver::Thread(thread) if self.takers.contains(thread));
+        if self.held.len() < 2 || self.own_puts == 0 || !self.givers.keys().all(takes) {
+            return None;
+        }
+        let mut by: BTreeMap<Addr, Vec<Taken>> = BTreeMap::new();
+        self.held.iter().for_each(|taken| by.entry(taken.thread).or_default().push(*taken));
+        by.into_iter().max_by_key(|(_, taken)| taken.len())
     }
 
     /// The only holder of a semaphore that is used as a lock: who gives takes, too, and at least one put is seen of a thread

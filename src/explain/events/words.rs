@@ -11,6 +11,7 @@ struct Places {
     memory: Option<usize>,
     flags: Option<usize>,
     option: Option<usize>,
+    size: Option<usize>,
 }
 
 /// By definition.
@@ -26,6 +27,7 @@ impl Fields {
             };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
+                size: find(&|field| field.name == "size_requested"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
             }
@@ -37,12 +39,17 @@ impl Fields {
         self.0.get(usize::try_from(event.def?.0).ok()?).copied()
     }
 
-    /// The memory that is allocated or released; `None` where the event does not say.
+    /// The memory that is allocated or released, 0 where none was; `None` where the event does not say.
     pub fn memory(&self, event: &Event, words: &[u64]) -> Option<Addr> {
         let word = self.places(event)?.memory?;
         let is_doubtful =
             u32::try_from(word).ok().and_then(|n| event.doubtful.checked_shr(n)).is_none_or(|b| b & 1 != 0);
-        words.get(word).copied().filter(|address| *address != 0 && !is_doubtful)
+        words.get(word).copied().filter(|_| !is_doubtful)
+    }
+
+    /// The bytes that are asked for.
+    pub fn size(&self, event: &Event, words: &[u64]) -> Option<u64> {
+        words.get(self.places(event)?.size?).copied()
     }
 
     /// The event flags that a thread asks for.

@@ -4,6 +4,7 @@
 
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
+use super::words::text;
 use crate::code::Code;
 use crate::explain;
 use crate::kernel::{Kind, Overwritten};
@@ -54,17 +55,6 @@ fn near(block: u64, member: u64) -> bool {
     member.checked_sub(block).is_some_and(|offset| offset < MEMBERS)
 }
 
-/// The characters of a word, where all are printable.
-fn text(word: u64, len: usize, case: &Case<'_>) -> Option<String> {
-    let big = case.kernel.is_some_and(|kernel| kernel.layout.shape.endian == crate::abi::Endian::Big);
-    let all = word.to_le_bytes();
-    let mut bytes = all.get(..len)?.to_vec();
-    if big {
-        bytes.reverse();
-    }
-    bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// True where a control block can be: aligned, and not in code.
 fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
     block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
@@ -99,9 +89,8 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let place = case.look.place(block.address);
     let bytes = case.look.bytes(block.address, LOOKED).unwrap_or_default();
     let words = case.words(&bytes, false);
-    let width = case.kernel.map_or(4, |kernel| kernel.layout.shape.word.bytes());
     let same = words.iter().take_while(|word| **word == block.found).count();
-    let reads = text(block.found, width, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
+    let reads = text(block.found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let more = if same > 1 { format!(", and so do {} words behind it", same.saturating_sub(1)) } else { String::new() };
     let (confidence, detractors) = case.cap(Confidence::Likely);
     let mut evidence = vec![

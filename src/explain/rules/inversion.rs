@@ -1,4 +1,4 @@
-//! Priority inversion: a thread waits for a mutex whose owner is ready and does not run, because another thread runs that is
+//! Priority inversion: a thread waits for a mutex, or a semaphore that is used as a lock, whose owner is ready and does not run, because another thread runs that is
 //! more urgent than the owner and less urgent than the waiter. One moment does not show how long that lasts, and short ones
 //! are healthy, so memory alone gives a hint. Where the trace shows that the wait was on at its end, that threads in between
 //! ran for most of it, and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
@@ -9,16 +9,15 @@ use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::starvation::{is_enough, keeps, starves};
-use super::words::{behind, holds, priority, shows, waiting};
+use super::words::{NO_OWNER, behind, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found = by_events(case, graph);
     let Some(kernel) = case.kernel else { return found };
-    let mutexes = graph.edges.iter().filter(|edge| kernel.object(edge.object).is_some_and(|o| o.kind == Kind::Mutex));
-    for edge in mutexes {
-        let Some(culprit) = culprit(edge, kernel) else { continue };
+    for edge in &graph.edges {
+        let Some(culprit) = culprit(edge, kernel).or_else(|| hog(edge, kernel, case, graph)) else { continue };
         if !found.iter().any(|f| f.threads.contains(&edge.holder)) {
             found.push(in_memory(edge, culprit, case, graph));
         }
@@ -93,6 +92,15 @@ fn culprit<'k>(edge: &Edge, kernel: &'k Kernel) -> Option<&'k Thread> {
     kernel.threads.iter().filter(|thread| thread.core.is_some()).find(between)
 }
 
+/// The thread that kept the owner from running up to the end of the trace, where another has the processor for a moment.
+fn hog<'k>(edge: &Edge, kernel: &'k Kernel, case: &Case<'_>, graph: &Graph) -> Option<&'k Thread> {
+    let events = case.events.filter(|events| is_enough(events))?;
+    let (urgent, lazy) = (kernel.thread(edge.waiter)?.priority?, kernel.thread(edge.holder)?.priority?);
+    let between = |thread: &&Thread| thread.priority.is_some_and(|p| urgent < p && p < lazy);
+    let ready = kernel.threads.iter().filter(|thread| thread.state == Some(State::READY)).filter(between);
+    ready.into_iter().find(|thread| kept(edge, thread.address, events, graph).is_some())
+}
+
 /// For how long the thread in between has not blocked, and ran, while the owner was ready and the other one waited.
 fn kept(edge: &Edge, culprit: Addr, events: &Events, graph: &Graph) -> Option<(i64, i64)> {
     let (hog, owner) = (graph.tasks.at(culprit)?, graph.tasks.at(edge.holder)?);
@@ -117,10 +125,20 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
     let mut symptoms = others.clone();
     // That others do not run either is the work of the same thread.
     symptoms.extend(kept.map(|_| culprit.address));
+    let is_mutex = case.kernel.and_then(|kernel| kernel.object(edge.object)).is_some_and(|o| o.kind == Kind::Mutex);
+    detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
+    let (owns, next) = if is_mutex {
+        ("owns", "create the mutex with TX_INHERIT, or make what runs in between shorter")
+    } else {
+        (
+            "took",
+            "use a mutex with TX_INHERIT for it (a semaphore gives no priority on), or make what runs in between shorter",
+        )
+    };
     Finding {
         code: Code::PriorityInversion,
         claim: format!(
-            "{waiter}{} waits for {object}, which {owner}{} owns; {name}{} runs and keeps {owner} from running",
+            "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} runs and keeps {owner} from running",
             priority(edge.waiter, graph),
             priority(edge.holder, graph),
             priority(culprit.address, graph)
@@ -133,7 +151,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
             shows(culprit.address, format!("{name}: runs{lasts}"), graph),
         ],
         explains: behind(&others, edge.waiter, case, graph),
-        next: "create the mutex with TX_INHERIT, or make what runs in between shorter".to_owned(),
+        next: next.to_owned(),
         threads: vec![edge.waiter, edge.holder],
         behind: symptoms,
     }
@@ -163,7 +181,7 @@ mod tests {
             task(VISION, Does::Runs, 9, None),
             task(TELEMETRY, Does::Ready, 15, None),
         ];
-        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false };
+        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, flags: None };
         let graph = Graph { tasks: Tasks { list }, edges: vec![edge], ..Graph::default() };
         let activity = Activity { ran, blocked, ..Activity::default() };
         kept(&edge, VISION, &Events::of_activity(VISION, activity, 1000), &graph)

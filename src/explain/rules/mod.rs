@@ -1,6 +1,7 @@
 //! The rules, causes before their symptoms.
 
 mod control_blocks;
+mod corrupt_pool;
 mod deadlock;
 mod fault;
 mod interrupts;
@@ -12,6 +13,7 @@ mod jump;
 mod livelock;
 mod masked;
 mod never_given;
+mod never_seen;
 mod no_tick;
 mod overflow_into_block;
 mod owner_gone;
@@ -46,13 +48,14 @@ pub static CHECKS: &[Check] = &[
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
+    Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "the tick", find: no_tick::find },
-    Check { what: "calls that interrupts may not make", find: wrong_context::find },
+    Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
@@ -66,4 +69,5 @@ pub static CHECKS: &[Check] = &[
     Check { what: "event flags that nobody waits for", find: wrong_mask::find },
     Check { what: "full queues that nobody reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
+    Check { what: "waits for what nobody ever gave", find: never_seen::find },
 ];

@@ -1,23 +1,32 @@
 //! Pools of memory that only drain. `pool-leak`: blocks of one allocator are kept far longer than any that was released, and
 //! such blocks are between others that were released, so they are not buffers that are kept on purpose from the start.
-//! `pool-empty`: a thread waits for memory of a pool, for long; who has the memory is not known from the kernel.
+//! `pool-empty`: a thread waits for memory of a pool, for long, or asks again and again without a wait and gets none; who has
+//! the memory is not known from the kernel. A byte pool may have enough bytes free, in pieces that are all too small: its
+//! chain of blocks in memory shows the largest.
 
 use std::collections::BTreeMap;
 
-use super::super::events::{Block, Events, Giver, One};
+use super::super::events::{Block, Events, One, Refused};
 use super::super::graph::Graph;
+use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::corrupt_pool::blocks;
 use super::words::{waiting, waits};
+use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
 /// Blocks that are kept.
 const FEWEST: usize = 2;
+/// So often in a row a thread gets nothing.
+const OFTEN: u64 = 8;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events else { return empty(case, graph) };
     let leaks = events.objects().filter_map(|(pool, one)| leak(pool, one, events, case, graph));
-    leaks.chain(empty(case, graph)).collect()
+    let mut found: Vec<Finding> = leaks.chain(empty(case, graph)).collect();
+    found.extend(events.objects().filter_map(|(pool, one)| refused(pool, one, events, case, graph)));
+    found
 }
 
 /// By the thread that allocated them, the most first.
@@ -29,7 +38,9 @@ fn worst(kept: &[Block]) -> Option<(Addr, Vec<Block>)> {
 
 fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let object = in_memory(pool, events, case);
-    let is_used_up = graph.tasks.waiting(object).any(|task| events.is_long(task.address, object));
+    let without: Vec<Addr> = asking(one, events).map(|(thread, _)| full(thread, case, graph)).collect();
+    let is_used_up =
+        graph.tasks.waiting(object).any(|task| events.is_long(task.address, object)) || !without.is_empty();
     let (thread, blocks) = worst(&one.pool.kept(is_used_up))?;
     let (first, last) = (blocks.first()?, blocks.last()?);
     let count = u64::try_from(blocks.len()).ok()?;
@@ -38,14 +49,8 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     if blocks.len() < FEWEST || !(spread || is_used_up) {
         return None;
     }
-    let full = |stored: Addr| graph.stored(case, stored).map_or(stored, |task| task.address);
-    let (by, label) = (case.label(full(thread)), case.object(object));
-    let who = |giver: &Giver| match giver {
-        Giver::Thread(thread) => case.label(full(*thread)),
-        Giver::Interrupt(number) => case.interrupt(*number),
-        Giver::Other => "another context".to_owned(),
-    };
-    let releasers: Vec<String> = one.pool.released.keys().map(who).collect();
+    let (by, label) = (case.label(full(thread, case, graph)), case.object(object));
+    let releasers: Vec<String> = one.pool.released.keys().map(|by| giver(*by, case, graph)).collect();
     let releasers = if releasers.is_empty() { "nobody".to_owned() } else { releasers.join(", ") };
     let released: u64 = one.pool.released.values().sum();
     let (confidence, mut detractors) = case.by_events();
@@ -57,6 +62,8 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
         .collect();
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
     evidence.extend(blocks.iter().take(3).map(taken));
+    let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
+    behind.extend(without);
     Some(Finding {
         code: Code::PoolLeak,
         claim: format!(
@@ -69,8 +76,13 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
         next: format!("look for a path that does not release its block ({released} were released, by {releasers})"),
         threads: Vec::new(),
         explains: graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)).collect(),
-        behind: graph.tasks.waiting(object).map(|task| task.address).collect(),
+        behind,
     })
+}
+
+/// The whole address of a thread that the trace may have cut.
+fn full(stored: Addr, case: &Case<'_>, graph: &Graph) -> Addr {
+    graph.stored(case, stored).map_or(stored, |task| task.address)
 }
 
 /// The whole address of an object that the trace may have cut.
@@ -79,40 +91,150 @@ fn in_memory(stored: Addr, events: &Events, case: &Case<'_>) -> Addr {
     objects.iter().map(|object| object.address).find(|address| events.is(*address, stored)).unwrap_or(stored)
 }
 
+/// What a pool in memory can give.
+struct Room {
+    /// In words.
+    text: String,
+    /// The most bytes at once.
+    largest: Option<u64>,
+    /// All bytes of free blocks.
+    free: u64,
+}
+
+impl Room {
+    fn of(pool: Addr, case: &Case<'_>) -> Option<Self> {
+        let object = case.kernel?.object(pool)?;
+        let free = object.get("available")?;
+        let chain = (object.kind == Kind::BytePool).then(|| blocks(object, case)).flatten();
+        let chain = chain.filter(|chain| chain.damage.is_none());
+        let largest = match object.kind {
+            Kind::BytePool => chain.as_ref().map(|chain| chain.largest()),
+            _ => Some(if free == 0 { 0 } else { object.get("block_size")? }),
+        };
+        let pieces = chain.as_ref().map(|chain| chain.all.iter().filter(|block| block.is_free).count());
+        let text = object.state(&|_| None);
+        let text = match (largest, pieces) {
+            (Some(largest), Some(pieces)) => {
+                format!(
+                    "{text}, in {pieces} {}; the largest piece has {largest}",
+                    if pieces == 1 { "piece" } else { "pieces" }
+                )
+            }
+            _ => text,
+        };
+        Some(Self { text, largest, free })
+    }
+
+    /// True where it has enough bytes, and no piece has.
+    fn is_fragmented(&self, asked: u64) -> bool {
+        self.free >= asked && self.is_short(asked) == Some(true)
+    }
+
+    /// True where it cannot give so many bytes; `None` where that is not known.
+    fn is_short(&self, asked: u64) -> Option<bool> {
+        match self.largest {
+            Some(largest) => Some(largest < asked),
+            None => (self.free < asked).then_some(true),
+        }
+    }
+}
+
 fn empty(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
     let mut found: Vec<Finding> = Vec::new();
     for task in &graph.tasks.list {
         let Some(wait) = task.wait.filter(|wait| is_pool(wait.kind) && wait.forever) else { continue };
-        if found.iter().any(|f| f.evidence.iter().any(|e| e.address == Some(wait.object))) {
-            continue;
+        if !found.iter().any(|f| f.behind.contains(&task.address)) {
+            found.push(waits_for_memory(task, wait.object, case, graph));
         }
-        let released =
-            case.events.and_then(|events| events.object(wait.object)).is_some_and(|one| !one.givers.is_empty());
-        let long = case.events.is_some_and(|events| events.is_long(task.address, wait.object)) && !released;
-        let (confidence, mut detractors) = case.cap(if long { Confidence::Likely } else { Confidence::Hint });
-        detractors
-            .push("a pool may be used up for a moment; who has its memory is not known from the kernel".to_owned());
-        let (name, label) = (case.label(task.address), case.object(wait.object));
-        let state = case.kernel.and_then(|kernel| kernel.object(wait.object)).map(|o| o.state(&|_| None));
-        let state = state.map_or_else(String::new, |state| format!(" ({state})"));
-        found.push(Finding {
-            code: Code::PoolEmpty,
-            claim: format!("{name} waits for memory of {label}{state}"),
-            confidence,
-            detractors,
-            evidence: vec![
-                waiting(task.address, wait.object, case, graph),
-                Evidence::memory(wait.object, label.clone()),
-            ],
-            explains: Vec::new(),
-            next: format!(
-                "`list --object {}` shows who allocates and who releases",
-                case.events.and_then(|e| e.name(wait.object)).unwrap_or("NAME")
-            ),
-            threads: vec![task.address],
-            behind: graph.behind(&[task.address]),
-        });
     }
     found
+}
+
+fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> Finding {
+    let released = case.events.and_then(|events| events.object(pool)).is_some_and(|one| !one.givers.is_empty());
+    let long = case.events.is_some_and(|events| events.is_long(task.address, pool));
+    let asked = case.thread(task.address).and_then(crate::kernel::Thread::asks_bytes);
+    let room = Room::of(pool, case);
+    let fragmented = asked.zip(room.as_ref()).is_some_and(|(asked, room)| room.is_fragmented(asked));
+    let claimed = if long && (fragmented || !released) { Confidence::Likely } else { Confidence::Hint };
+    let (confidence, mut detractors) = case.cap(claimed);
+    detractors.push("a pool may be used up for a moment; who has its memory is not known from the kernel".to_owned());
+    let (name, label) = (case.label(task.address), case.object(pool));
+    let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
+    let what = asked.map_or_else(|| "memory".to_owned(), |asked| format!("{asked} bytes"));
+    let claim = if fragmented {
+        format!("{name} waits for {what} of {label}, which is fragmented{state}")
+    } else {
+        format!("{name} waits for {what} of {label}{state}")
+    };
+    let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
+    behind.extend(graph.behind(&[task.address]));
+    let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
+    Finding {
+        code: Code::PoolEmpty,
+        claim,
+        confidence,
+        detractors,
+        evidence: vec![waiting(task.address, pool, case, graph), Evidence::memory(pool, label)],
+        explains: others.filter_map(|other| waits(other.address, case, graph)).collect(),
+        next: if fragmented {
+            "give blocks of this size a block pool of their own, or allocate what is kept for long first".to_owned()
+        } else {
+            next(pool, case)
+        },
+        threads: vec![task.address],
+        behind,
+    }
+}
+
+fn next(pool: Addr, case: &Case<'_>) -> String {
+    let name = case.events.and_then(|events| events.name(pool)).unwrap_or("NAME");
+    format!("`list --object {name}` shows who allocates and who releases")
+}
+
+/// The threads that ask without a wait, and have got nothing for long.
+fn asking<'o>(one: &'o One, events: &'o Events) -> impl Iterator<Item = (Addr, Refused)> + 'o {
+    let recent = events.count.saturating_sub(events.count / 4);
+    let is_long = move |from: i64| events.span.1.saturating_sub(from) >= events.length() / 4;
+    let all = one.pool.refused.iter();
+    all.filter(move |(_, refused)| refused.times >= OFTEN && refused.last >= recent && is_long(refused.first.1))
+        .map(|(thread, refused)| (*thread, *refused))
+}
+
+fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let pool = in_memory(stored, events, case);
+    let room = Room::of(pool, case);
+    let is_short = |len: Option<u64>| room.as_ref().is_none_or(|room| room.is_short(len.unwrap_or(1)) == Some(true));
+    let all: Vec<_> = asking(one, events).filter(|(_, refused)| is_short(refused.len)).collect();
+    let (_, first) = all.iter().max_by_key(|(_, refused)| refused.times)?;
+    let label = case.object(pool);
+    let name = |thread: Addr| case.label(full(thread, case, graph));
+    let asks = |(thread, refused): &(Addr, Refused)| {
+        let what = refused.len.map_or_else(|| "a block".to_owned(), |len| format!("{len} bytes"));
+        format!("{} asked {} times in a row for {what}", name(*thread), refused.times)
+    };
+    let asked: Vec<String> = all.iter().map(asks).collect();
+    let claimed = if room.is_some() { Confidence::Likely } else { Confidence::Hint };
+    let (confidence, mut detractors) = case.cap(claimed);
+    detractors.push("a thread may do without that memory; who has it is not known from the kernel".to_owned());
+    let fragmented = first.len.zip(room.as_ref()).is_some_and(|(len, room)| room.is_fragmented(len));
+    let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
+    let state = if fragmented { format!(", which is fragmented{state}") } else { state };
+    let events_of = |(thread, refused): &(Addr, Refused)| {
+        let text = format!("{} asks and gets no memory; again up to event {}", name(*thread), refused.last);
+        Evidence::event(refused.first.0, text)
+    };
+    let threads: Vec<Addr> = all.iter().map(|(thread, _)| full(*thread, case, graph)).collect();
+    Some(Finding {
+        code: Code::PoolEmpty,
+        claim: format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
+        confidence,
+        detractors,
+        evidence: all.iter().map(events_of).collect(),
+        explains: Vec::new(),
+        next: next(pool, case),
+        behind: graph.behind(&threads),
+        threads,
+    })
 }

@@ -1,10 +1,17 @@
 //! A semaphore that is used as a lock, and was not given back by a path of a thread that goes on: it waits for the semaphore
 //! again itself, or has blocked many times since it took it while others wait. Semaphores that are given by interrupts, or by
 //! threads that do not take them, are no locks.
+//!
+//! A semaphore that counts credits is the same several times: either who takes gives back, and one thread has taken more than
+//! it gave; or another thread gives back, and waits for work of the one that waits for a credit: then none is under way, and
+//! that thread did not give back all. A semaphore that was created with a count of 0 is a signal, and has no credits.
 
 use super::super::graph::{Edge, Graph};
+use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, behind, waiting};
+use super::words::{NO_OWNER, behind, waiting, waits};
+use crate::abi::Addr;
+use crate::kernel::Kind;
 
 /// A holder that blocked so often since it took the semaphore has gone on without it.
 const OFTEN: u64 = 4;
@@ -16,7 +23,92 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
             found.extend(finding(edge, case, graph));
         }
     }
+    let waits = |task: &Task| task.wait.filter(|wait| wait.kind == Kind::Semaphore && wait.forever);
+    for task in &graph.tasks.list {
+        let Some(wait) = waits(task).filter(|_| graph.wait(task.address).is_none()) else { continue };
+        if !found.iter().any(|f| f.threads.contains(&task.address) || f.behind.contains(&task.address)) {
+            let credits = kept(task, &wait, case, graph).or_else(|| not_returned(task, &wait, case, graph));
+            found.extend(credits);
+        }
+    }
     found
+}
+
+/// A thread takes and gives back, and has taken several times more than it gave.
+fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events?;
+    let one = events.object(wait.object)?;
+    let (thread, taken) = one.hoard().filter(|_| events.is_long(task.address, wait.object))?;
+    let holder = graph.stored(case, thread)?;
+    let first = *taken.first()?;
+    let blocks = events.activity(holder.address)?.blocks;
+    let waits_too = holder.wait.is_some_and(|wait_of| wait_of.object == wait.object);
+    // What it took last it may still use.
+    let old = taken.iter().filter(|taken| waits_too || blocks.saturating_sub(taken.blocks) >= OFTEN).count();
+    let is_gone = holder.does.gone();
+    if old < 2 && is_gone.is_none() {
+        return None;
+    }
+    let (object, name, waiter) = (case.object(wait.object), case.label(holder.address), case.label(task.address));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push(NO_OWNER.to_owned());
+    let state = is_gone.map_or_else(String::new, |gone| format!("; {name} {gone}"));
+    let who = if waits_too && task.address == holder.address { "it".to_owned() } else { name.clone() };
+    let mut behind: Vec<Addr> = graph.tasks.waiting(wait.object).map(|task| task.address).collect();
+    behind.extend(graph.behind(&[task.address, holder.address]));
+    let others = behind.iter().filter(|other| **other != task.address);
+    Some(Finding {
+        code: if is_gone.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak },
+        claim: format!(
+            "{waiter} waits for {object}, of which {who} took {} and did not give them back{state}",
+            taken.len()
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            Evidence::event(first.seq, format!("{name} takes {object} for the first time without giving it back")),
+            waiting(task.address, wait.object, case, graph),
+        ],
+        explains: others.filter_map(|other| waits(*other, case, graph)).collect(),
+        next: format!("look for a path of {name} that returns without tx_semaphore_put"),
+        threads: vec![holder.address, task.address],
+        behind,
+    })
+}
+
+/// The only thread that gives back waits for work that only the one sends that waits for a credit.
+fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events?;
+    let initial = events.initial(wait.object).filter(|initial| *initial > 0)?;
+    let gives = |waiter: Addr| graph.gives.iter().find(|(of, _)| *of == waiter).map(|(_, giver)| *giver);
+    let giver = gives(task.address).filter(|giver| gives(*giver) == Some(task.address))?;
+    let work = graph.tasks.at(giver)?.wait.filter(|wait| wait.forever && !wait.sends)?;
+    let is_long = events.is_long(task.address, wait.object) && events.is_long(giver, work.object);
+    let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long)?;
+    let (waiter, name) = (case.label(task.address), case.label(giver));
+    let (object, queue) = (case.object(wait.object), case.object(work.object));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push(format!("that only {name} gives {object} back is inferred from events"));
+    Some(Finding {
+        code: Code::SemaphoreLeak,
+        claim: format!(
+            "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, waits for {queue}, to which only {waiter} sends"
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            waiting(task.address, wait.object, case, graph),
+            waiting(giver, work.object, case, graph),
+            Evidence::event(
+                given.seq,
+                format!("{name} gives {object} for the last time; {} times in the trace", given.times),
+            ),
+        ],
+        explains: Vec::new(),
+        next: format!("look for a path of {name} that returns without tx_semaphore_put"),
+        threads: vec![giver, task.address],
+        behind: graph.behind(&[giver, task.address]),
+    })
 }
 
 fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {

@@ -3,12 +3,23 @@
 use super::super::events::TIMER_THREAD;
 use super::super::graph::{Edge, Graph};
 use super::super::{Case, Evidence};
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Object, Thread};
 use crate::session::Function;
 
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
+
+/// The characters of a word of the kernel, where all are printable.
+pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
+    let shape = case.kernel.map(|kernel| kernel.layout.shape);
+    let len = shape.map_or(4, |shape| shape.word.bytes());
+    let mut bytes = word.to_le_bytes().get(..len)?.to_vec();
+    if shape.is_some_and(|shape| shape.endian == Endian::Big) {
+        bytes.reverse();
+    }
+    bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
 
 /// What a thread behind a finding waits for.
 pub(super) fn waits(waiter: Addr, case: &Case<'_>, graph: &Graph) -> Option<String> {
@@ -47,6 +58,9 @@ pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph
 pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
     let (holder, object) = (case.label(edge.holder), case.object(edge.object));
     match edge.seq {
+        Some(seq) if edge.flags.is_some() => {
+            Evidence::event(seq, format!("{holder} sets flags of {object} that are waited for, and no other does"))
+        }
         Some(seq) if case.kernel.is_some() => {
             Evidence::event(seq, format!("{holder} takes {object}, and no event gives it back"))
         }

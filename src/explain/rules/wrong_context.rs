@@ -1,19 +1,36 @@
 //! A call that may wait, or a mutex, in an interrupt: the kernel has no thread there to suspend. Where parameters are checked
 //! such a call is refused and leaves no event, so this sees only kernels that were built without the checks.
+//!
+//! The same in a callback of a timer: it runs in the kernel's timer thread, which then waits, and no timer and no time-out goes
+//! on. Memory shows it: the timer thread waits for an object, or is in the list of those that do (the kernel resumes it with the
+//! next tick that ends a time, and leaves it in the list).
 
 use super::super::graph::Graph;
-use super::super::{Case, Code, Evidence, Finding};
+use super::super::state::Does;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::waiting;
+use crate::abi::{Addr, Region};
+use crate::kernel::{Kernel, Kind, Object, Thread};
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    let Some(events) = case.events else { return Vec::new() };
-    let Some(first) = events.wrong.first() else { return Vec::new() };
+/// Bytes of a stack that are looked at.
+const LOOKED: u64 = 1024;
+/// So many timers are named where it is not known whose callback it is.
+const MOST: usize = 3;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    in_interrupt(case).into_iter().chain(in_callback(case, graph)).collect()
+}
+
+fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
+    let events = case.events?;
+    let first = events.wrong.first()?;
     let (confidence, mut detractors) = case.by_events();
     detractors.push("a damaged event looks the same".to_owned());
     let who = case.interrupt(first.interrupt.map(u64::from));
     let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
     let calls =
         |call: &super::super::events::WrongCall| Evidence::event(call.seq, format!("{} in an interrupt", call.call));
-    vec![Finding {
+    Some(Finding {
         code: Code::WrongContext,
         claim: format!("{who} calls {}{on}: an interrupt cannot wait and cannot own a mutex", first.call),
         confidence,
@@ -23,5 +40,86 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         next: "give a semaphore or set event flags in the interrupt, and let a thread do the rest".to_owned(),
         threads: Vec::new(),
         behind: Vec::new(),
-    }]
+    })
+}
+
+/// The thread that runs the callbacks of timers: the kernel creates it with the id of a timer as its parameter.
+fn timer_thread(kernel: &Kernel) -> Option<&Thread> {
+    kernel.threads.iter().find(|thread| thread.parameter == Some(Kind::Timer.id()))
+}
+
+fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let kernel = case.kernel?;
+    let thread = timer_thread(kernel)?;
+    let task = graph.tasks.at(thread.address)?;
+    let is_listed = |object: &&Object| object.get("suspension_list") == Some(thread.address);
+    let object = task.wait.map(|wait| wait.object).or_else(|| kernel.objects.iter().find(is_listed).map(|o| o.address));
+    let waits = match object {
+        Some(object) => format!("waits for {}", case.object(object)),
+        None if task.does == Does::Sleeps => "sleeps".to_owned(),
+        None => return None,
+    };
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let timers = callbacks(thread, kernel, case);
+    let names: Vec<String> = timers.iter().map(|timer| format!("timer {}", timer.label())).collect();
+    let others: Vec<String> =
+        kernel.objects.iter().filter(|object| object.kind == Kind::Timer).map(Object::label).collect();
+    let (who, next) = match names.as_slice() {
+        [] if (1..=MOST).contains(&others.len()) => {
+            (format!("a callback of a timer ({})", others.join(" or ")), others.join(" or "))
+        }
+        [] => ("a callback of a timer".to_owned(), "a timer".to_owned()),
+        [only] => (format!("the callback of {only}"), only.clone()),
+        several => (format!("a callback ({})", several.join(", ")), several.join(", ")),
+    };
+    detractors
+        .extend((!names.is_empty()).then(|| "which callback it is was found by addresses on the stack".to_owned()));
+    let mut evidence = vec![match object {
+        Some(object) if task.wait.is_some() => waiting(thread.address, object, case, graph),
+        Some(object) => Evidence::memory(
+            object,
+            format!("{}: {} is in the list of those that wait", case.object(object), thread.label()),
+        ),
+        None => Evidence::memory(thread.address, format!("{}: sleeps", thread.label())),
+    }];
+    evidence.extend(timers.iter().filter_map(|timer| {
+        let at = timer.get("tx_timer_internal_timeout_function")?;
+        let function = case.look.function(at & !1)?;
+        Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
+    }));
+    // Time stands still: whoever sleeps, and waits for those, waits for it.
+    let mut behind: Vec<Addr> =
+        graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
+    behind.push(thread.address);
+    behind.extend(graph.behind(&behind));
+    Some(Finding {
+        code: Code::WrongContext,
+        claim: format!("{who} {waits}: {} stands still with it, and with it all timers and time-outs", thread.label()),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("let the callback of {next} give a semaphore or set event flags, and a thread do the rest"),
+        threads: vec![thread.address],
+        behind,
+    })
+}
+
+/// Timers whose callbacks have left an address on the stack of the timer thread, where it is in use.
+fn callbacks<'k>(thread: &Thread, kernel: &'k Kernel, case: &Case<'_>) -> Vec<&'k Object> {
+    let words = || {
+        let sp = thread.saved.filter(|sp| thread.holds(*sp))?;
+        let len = thread.stack.end()?.checked_sub(sp)?.min(LOOKED);
+        Some(case.words(&case.look.bytes(sp, len)?, true))
+    };
+    let words = words().unwrap_or_default();
+    let is_on_stack = |timer: &&Object| {
+        let callback = timer.get("tx_timer_internal_timeout_function").filter(|at| *at != 0);
+        let function = callback.and_then(|at| case.look.function(at & !1));
+        let code = function.map(|function| Region { start: function.address & !1, len: function.size.max(2) });
+        // The address itself is that which the kernel calls: a call in it has left another.
+        code.is_some_and(|code| words.iter().any(|word| Some(*word) != callback && code.contains(word & !1)))
+    };
+    let timers = kernel.objects.iter().filter(|object| object.kind == Kind::Timer);
+    timers.filter(is_on_stack).collect()
 }

@@ -1,0 +1,209 @@
+//! The memory of pools: the blocks of a byte pool as the kernel chains them, and those of a block pool.
+//!
+//! A block of a byte pool begins with a link to the next block and a mark: 0xFFFFEEEE while it is free, the address of its pool
+//! while it is allocated. Links lead forward; that of the last block, which has no bytes of its own, leads back to the first. A
+//! block of a block pool begins with one pointer: to the next free block, or 0, while it is free, to its pool while it is
+//! allocated. The kernel changes these words so that the chain is whole after each store.
+
+use super::layout::{Kind, Shape};
+use super::object::Object;
+use crate::abi::{Addr, Width};
+
+/// The most blocks of a pool that are followed.
+const MAX_BLOCKS: usize = 1 << 16;
+/// The mark of a free block.
+const FREE: u64 = 0xFFFF_EEEE;
+/// A mark that some versions give to the last block.
+const ALLOCATED: u64 = 0xAAAA_AAAA;
+/// The most words in which the block is looked for that a damaged link left out.
+const MAX_SEARCHED: u64 = 512;
+
+/// A block of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolBlock {
+    /// Where the words of the kernel are that it begins with.
+    pub at: Addr,
+    /// The first of its own bytes.
+    pub start: Addr,
+    /// How many these are.
+    pub len: u64,
+    /// True while it is free.
+    pub is_free: bool,
+}
+
+/// Where the words of the kernel in a pool are not what they can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolDamage {
+    /// The first word.
+    pub at: Addr,
+    /// What is there: the link and the mark, or the link.
+    pub words: Vec<u64>,
+    /// The block in front of it.
+    pub front: Option<PoolBlock>,
+}
+
+/// The blocks of a pool, up to the first damage.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PoolBlocks {
+    /// Them, in the order of their addresses.
+    pub all: Vec<PoolBlock>,
+    /// Where they are not whole.
+    pub damage: Option<PoolDamage>,
+    /// Where the list of free blocks leads to, if no block is there.
+    pub astray: Option<Addr>,
+}
+
+impl PoolBlocks {
+    /// Reads them, by a function that reads words of an address's width; `None` where some of them cannot be read, or where
+    /// the pool's control block contradicts itself.
+    pub fn of(pool: &Object, shape: Shape, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<Self> {
+        match pool.kind {
+            Kind::BytePool => Bytes::of(pool, shape)?.walk(read),
+            Kind::BlockPool => blocks(pool, shape, read),
+            _ => None,
+        }
+    }
+
+    /// The bytes of the largest piece that a byte pool can give: it joins free blocks that are neighbours.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        let (mut largest, mut end, mut joined) = (0, None, 0u64);
+        for block in self.all.iter().filter(|block| block.is_free) {
+            let head = block.start.saturating_sub(block.at);
+            joined =
+                if end == Some(block.at) { joined.saturating_add(head).saturating_add(block.len) } else { block.len };
+            end = block.start.checked_add(block.len);
+            largest = joined.max(largest);
+        }
+        largest
+    }
+
+    /// The block that begins at an address or holds it.
+    #[must_use]
+    pub fn holding(&self, at: Addr) -> Option<&PoolBlock> {
+        self.all.iter().find(|block| at.checked_sub(block.start).is_some_and(|into| into < block.len.max(1)))
+    }
+}
+
+const fn bytes(width: Width) -> u64 {
+    match width {
+        Width::W4 => 4,
+        Width::W8 => 8,
+    }
+}
+
+/// The chain of a byte pool.
+struct Bytes {
+    pool: Addr,
+    start: Addr,
+    end: Addr,
+    word: u64,
+}
+
+impl Bytes {
+    fn of(pool: &Object, shape: Shape) -> Option<Self> {
+        let (start, size) = (pool.get("start")?, pool.get("size")?);
+        let word = bytes(shape.pointer);
+        let is_sound = start != 0 && start.is_multiple_of(4) && size >= word.checked_mul(4)?;
+        let end = start.checked_add(size)?;
+        is_sound.then_some(Self { pool: pool.address, start, end, word })
+    }
+
+    /// Bytes in front of those of a block.
+    const fn head(&self) -> u64 {
+        self.word.saturating_mul(2)
+    }
+
+    /// A mark may be narrower than an address.
+    fn is_mark(&self, mark: u64) -> bool {
+        let low = mark & 0xFFFF_FFFF;
+        low == FREE || low == ALLOCATED || low == self.pool & 0xFFFF_FFFF
+    }
+
+    fn leads_forward(&self, at: Addr, link: Addr) -> bool {
+        let least = at.saturating_add(self.head());
+        let most = self.end.saturating_sub(self.head());
+        (least..=most).contains(&link) && link.saturating_sub(self.start).is_multiple_of(4)
+    }
+
+    /// True for the last block: its link leads back to the first, and it ends where the pool does.
+    fn is_last(&self, at: Addr, link: Addr) -> bool {
+        link == self.start && self.end.saturating_sub(at) <= self.head().saturating_mul(2)
+    }
+
+    fn walk(&self, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<PoolBlocks> {
+        let mut found = PoolBlocks::default();
+        let mut at = self.start;
+        while found.all.len() < MAX_BLOCKS {
+            let words = read(at, 2)?;
+            let [link, mark] = *words.as_slice() else { return None };
+            let is_mark = self.is_mark(mark);
+            if is_mark && self.is_last(at, link) {
+                return Some(found);
+            }
+            if !is_mark || !self.leads_forward(at, link) {
+                found.damage = Some(self.damage(at, words, &found.all, read));
+                return Some(found);
+            }
+            let start = at.checked_add(self.head())?;
+            let is_free = mark & 0xFFFF_FFFF == FREE;
+            found.all.push(PoolBlock { at, start, len: link.checked_sub(start)?, is_free });
+            at = link;
+        }
+        None
+    }
+
+    /// Where no block begins at `at`, either what was there was written over, or the link that leads there: then the block
+    /// that is left out is behind that link.
+    fn damage(
+        &self,
+        at: Addr,
+        words: Vec<u64>,
+        all: &[PoolBlock],
+        read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>,
+    ) -> PoolDamage {
+        let mut begins = |from: Addr| {
+            let [link, mark] = *read(from, 2)?.as_slice() else { return None };
+            (self.is_mark(mark) && link != at && self.leads_forward(from, link)).then_some(link)
+        };
+        let left_out = all.last().filter(|last| {
+            let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
+            let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
+            // A block that is left out leads to another one.
+            places.into_iter().any(|place| begins(place).and_then(&mut begins).is_some())
+        });
+        match left_out {
+            Some(last) => {
+                let words = read(last.at, 2).unwrap_or_default();
+                let front = all.len().checked_sub(2).and_then(|index| all.get(index)).copied();
+                PoolDamage { at: last.at, words, front }
+            }
+            None => PoolDamage { at, words, front: all.last().copied() },
+        }
+    }
+}
+
+fn blocks(pool: &Object, shape: Shape, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<PoolBlocks> {
+    let (start, size) = (pool.get("start")?, pool.get("size")?);
+    let (total, len) = (pool.get("total")?, pool.get("block_size")?);
+    let word = bytes(shape.pointer);
+    let step = len.checked_add(word).filter(|_| start != 0 && len > 0)?;
+    let all = total.checked_mul(step).filter(|all| *all <= size)?;
+    start.checked_add(size)?;
+    let is_block = |at: Addr| at.checked_sub(start).is_some_and(|into| into < all && into.is_multiple_of(step));
+    let mut found = PoolBlocks::default();
+    for at in (0..total).map_while(|index| start.checked_add(index.checked_mul(step)?)).take(MAX_BLOCKS) {
+        let words = read(at, 1)?;
+        let link = *words.first()?;
+        if link != pool.address && link != 0 && !is_block(link) {
+            found.damage = Some(PoolDamage { at, words, front: found.all.last().copied() });
+            return Some(found);
+        }
+        found.all.push(PoolBlock { at, start: at.checked_add(word)?, len, is_free: link != pool.address });
+    }
+    found.astray = pool.get("available_list").filter(|first| *first != 0 && !is_block(*first));
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests;
