@@ -6,7 +6,7 @@ use crate::cpu::{Architecture, Level, Origin, Registers};
 use crate::kernel::{Kernel, Stacks, State, Stop, Thread as KernelThread};
 
 /// How far below its stack a thread that overflowed it is still taken to be on it, in bytes.
-const OVERFLOW: u64 = 256;
+pub(super) const OVERFLOW: u64 = 256;
 
 /// The lowest EXC_RETURN, which leads back out of an exception.
 const EXC_RETURN: Addr = 0xFFFF_FF80;
@@ -235,7 +235,7 @@ fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
 }
 
 /// True where a stack pointer may be this thread's: in its stack, or just below it.
-pub(super) fn may_be_on(thread: &KernelThread, sp: Addr) -> bool {
+fn may_be_on(thread: &KernelThread, sp: Addr) -> bool {
     let below = thread.stack.start.and_then(|start| start.checked_sub(sp)).is_some_and(|bytes| bytes <= OVERFLOW);
     thread.stacks == Stacks::Unknown || thread.stack.start.is_none() || below || thread.holds(sp)
 }

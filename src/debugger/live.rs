@@ -2,10 +2,11 @@
 //! whatever exception that is.
 
 use super::Thread;
-use super::from_kernel::{cpu_of, label, may_be_on, shown};
+use super::from_kernel::{OVERFLOW, cpu_of, label, shown};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level, Registers};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Thread as KernelThread};
+use crate::mem::Region;
 
 /// The thread that a core's CPU runs, or whose exception it handles. `None` where no thread runs, and where the CPU is in
 /// thread mode on a stack that is not the thread's: the kernel's word alone is not enough.
@@ -18,7 +19,24 @@ pub fn runs_on(kernel: &Kernel, core: usize, cpu: &Registers) -> Option<Addr> {
         Level::Exception(_) | Level::Mode(_) => true,
         Level::Thread | Level::Unknown => counts && kernel.system_state.get(core).is_some_and(|n| *n != 0),
     };
-    (interrupted || cpu.sp().is_some_and(|sp| may_be_on(thread, sp))).then_some(thread.address)
+    (interrupted || cpu.sp().is_some_and(|sp| is_on(thread, sp))).then_some(thread.address)
+}
+
+/// True where a stack pointer is in a stack of this thread. Where it is not known which stack it uses, those that its control
+/// block names count.
+fn is_on(thread: &KernelThread, sp: Addr) -> bool {
+    thread.holds(sp) || thread.stretches().any(|(start, len)| Region { start, len }.contains(sp))
+}
+
+/// What is known of a CPU that is on the stack of no thread: a stack may have overflowed.
+fn without_stack(kernel: &Kernel, core: usize, cpu: Option<&Registers>) -> String {
+    let below = |thread: &KernelThread, sp: Addr| {
+        let bytes = thread.stack.start?.checked_sub(sp).filter(|bytes| (1..=OVERFLOW).contains(bytes))?;
+        Some(format!("on the stack of no thread: {bytes} bytes below that of {}", thread.label()))
+    };
+    let current = kernel.current.get(core).and_then(|at| kernel.thread(*at));
+    let found = current.zip(cpu.and_then(Registers::sp)).and_then(|(thread, sp)| below(thread, sp));
+    found.unwrap_or_else(|| "on the stack of no thread".to_owned())
 }
 
 /// The kernel's threads, those that run first, and the CPUs that run none of them. `cpus`: the registers of each, in the
@@ -50,7 +68,7 @@ pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
             let doing = core.and_then(|core| kernel.cpus.get(core)?.without_thread(&name));
             let extra = match (doing, core) {
                 (Some(doing), _) => doing,
-                (None, Some(_)) => "on the stack of no thread".to_owned(),
+                (None, Some(core)) => without_stack(kernel, core, cpus.get(index)),
                 (None, None) => "the kernel does not run on this CPU".to_owned(),
             };
             cpu(index, cpus, extra)

@@ -21,6 +21,8 @@ pub struct Cpus {
     pub all: Vec<CpuState>,
     /// Functions that run where a stack was used beyond its end.
     pub(super) stack_handlers: Vec<Region>,
+    /// Source lines of return addresses.
+    lines: BTreeMap<Addr, String>,
     /// What lies at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
@@ -51,7 +53,8 @@ impl Cpus {
             let said = address::what(at, symbols, kernel, regions.as_deref());
             names.extend(said.map(|said| (at, said)));
         }
-        Ok(Self { all, stack_handlers, names, regions })
+        let lines = lines(&all, target);
+        Ok(Self { all, stack_handlers, lines, names, regions })
     }
 
     /// What lies at an address, in words; `None` where nothing is known of it.
@@ -59,10 +62,24 @@ impl Cpus {
         self.names.get(&address).map(String::as_str)
     }
 
+    /// File and line of the call in front of a return address: `pump.c:12`. Hostile text.
+    pub(super) fn line(&self, at: Addr) -> Option<&str> {
+        self.lines.get(&at).map(String::as_str)
+    }
+
     /// True where the source has memory there; `None` where it cannot say so.
     pub(super) fn has(&self, address: Addr) -> Option<bool> {
         self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
     }
+}
+
+/// The lines of the calls in front of what link registers hold.
+fn lines(all: &[CpuState], target: &Target<'_>) -> BTreeMap<Addr, String> {
+    let places = |cpu: &'_ CpuState| cpu.interrupted.iter().flat_map(|found| found.all.clone()).collect::<Vec<_>>();
+    let of_places = all.iter().flat_map(places).filter_map(|place| place.registers.lr());
+    let behind = all.iter().filter_map(|cpu| cpu.registers.lr()).chain(of_places).map(|lr| lr & !1);
+    let calls = behind.flat_map(|at| [at.checked_sub(2), at.checked_sub(4)]).flatten();
+    calls.filter_map(|at| Some((at, target.line_at(at)?))).collect()
 }
 
 /// The addresses of a CPU that have to be named.

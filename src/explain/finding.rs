@@ -128,7 +128,14 @@ impl Code {
     /// True where what this finding is about damages memory, and the other may show that of the same threads: a stack that
     /// overflowed is the cause of a control block that is damaged, and of the fault of its thread.
     pub(super) const fn damages(self, other: Self) -> bool {
-        matches!(self, Self::StackOverflow) && matches!(other.comes_first(), 2 | 3) && !matches!(other, Self::Assert)
+        matches!(self, Self::StackOverflow)
+            && matches!(other.comes_first(), 2 | 3)
+            && !matches!(other, Self::Assert)
+            && !other.is_of_interrupts()
+    }
+
+    const fn is_of_interrupts(self) -> bool {
+        matches!(self, Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick)
     }
 
     /// Which of several findings above a hint comes first, whichever is surer: what explains the others. A stack that
@@ -140,6 +147,7 @@ impl Code {
             Self::CorruptControlBlock => 2,
             Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall => 3,
             Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
+            Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick => 3,
             _ => 4,
         }
     }

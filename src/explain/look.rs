@@ -30,6 +30,11 @@ impl<'a> Look<'a> {
         Some(bytes)
     }
 
+    /// The symbol of this name.
+    pub(super) fn symbol(&self, name: &str) -> Option<Symbol> {
+        self.symbols.lookup(name)
+    }
+
     /// The variable that covers an address.
     pub(super) fn variable(&self, at: Addr) -> Option<Symbol> {
         self.symbols.variable(at)

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::line::{Line, width_of, wrap};
 use super::report::Words;
-use super::styles::{Style, style_of_state};
+use super::styles::{Style, Styles, style_of_state};
 use super::{Part, ReportWriter, Resolve, TableOptions, View, document, escape};
 use crate::abi::Width;
 use crate::report::{Cell, Column, Kind, Report};
@@ -69,66 +69,65 @@ impl<'w, W: Write> TableReports<'w, W> {
     fn lines_of_notes(&mut self, notes: &[String]) -> io::Result<()> {
         notes.iter().try_for_each(|note| self.sentence(NOTE, note))
     }
+}
 
-    fn table(&mut self, grid: &Grid<'_>, widths: &[usize]) -> io::Result<()> {
-        let (on, off) = self.options.styles.around(Style::Head);
-        let mut line = Line::new(usize::MAX);
-        let heads: Vec<Vec<String>> = grid.heads.iter().zip(widths).map(|(head, width)| folded(head, *width)).collect();
-        let most = heads.iter().map(Vec::len).max().unwrap_or(1);
-        for at in 0..most {
-            // Heads of fewer lines stand just above their columns.
-            let part = |head: &Vec<String>| (at + head.len()).checked_sub(most).and_then(|at| head.get(at)).cloned();
-            line.mark(on);
-            put(&mut line, heads.iter().map(part), &grid.columns, widths, |_, _| {});
-            line.unmark(off);
-            line.end(&mut self.out)?;
-        }
-        for row in &grid.rows {
-            let cells: Vec<Vec<String>> =
-                row.iter().zip(widths).map(|(cell, width)| folded(&cell.text, *width)).collect();
-            for at in 0..cells.iter().map(Vec::len).max().unwrap_or(1) {
-                let parts = cells.iter().map(|cell| cell.get(at).cloned());
-                put(&mut line, parts, &grid.columns, widths, |line, place| {
-                    let style = row.get(place.column).map_or(Style::Plain, |cell| cell.style);
-                    let (on, off) = self.options.styles.around(style);
-                    if place.begins { line.mark(on) } else { line.unmark(off) }
-                });
-                line.end(&mut self.out)?;
-            }
-        }
-        Ok(())
+/// Writes a grid as a table.
+fn table(grid: &Grid<'_>, widths: &[usize], styles: &Styles, out: &mut impl Write) -> io::Result<()> {
+    let (on, off) = styles.around(Style::Head);
+    let mut line = Line::new(usize::MAX);
+    let heads: Vec<Vec<String>> = grid.heads.iter().zip(widths).map(|(head, width)| folded(head, *width)).collect();
+    let most = heads.iter().map(Vec::len).max().unwrap_or(1);
+    for at in 0..most {
+        // Heads of fewer lines stand just above their columns.
+        let part = |head: &Vec<String>| (at + head.len()).checked_sub(most).and_then(|at| head.get(at)).cloned();
+        line.mark(on);
+        put(&mut line, heads.iter().map(part), &grid.columns, widths, |_, _| {});
+        line.unmark(off);
+        line.end(out)?;
     }
+    for row in &grid.report.rows {
+        let cells: Vec<Vec<String>> = grid.texts(row).zip(widths).map(|(text, width)| folded(&text, *width)).collect();
+        for at in 0..cells.iter().map(Vec::len).max().unwrap_or(1) {
+            let parts = cells.iter().map(|cell| cell.get(at).cloned());
+            put(&mut line, parts, &grid.columns, widths, |line, place| {
+                let (on, off) = styles.around(grid.cell(row, place.column).map_or(Style::Plain, style_of));
+                if place.begins { line.mark(on) } else { line.unmark(off) }
+            });
+            line.end(out)?;
+        }
+    }
+    Ok(())
+}
 
-    /// Each row as a record: a line for each cell that is not empty.
-    fn records(&mut self, report: &Report, grid: &Grid<'_>) -> io::Result<()> {
-        let indent = grid.columns.iter().map(|c| width_of(c.title)).max().unwrap_or(0) + GAP;
-        let room = self.options.width.saturating_sub(indent).max(VALUE);
-        let (on, off) = self.options.styles.around(Style::Head);
-        let mut line = Line::new(usize::MAX);
-        for (number, row) in report.rows.iter().enumerate() {
-            if number > 0 {
-                writeln!(self.out)?;
-            }
-            let cells = report.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Empty);
-            for (column, cell) in cells {
-                let text = self.words.text_and_unit(column, cell);
-                let (begin, end) = self.options.styles.around(style_of(cell));
-                for (i, part) in folded(&text, room).iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-                    if i == 0 {
-                        line.mark(on);
-                        line.text(column.title);
-                        line.unmark(off);
-                    }
-                    line.to(indent);
-                    line.mark(begin);
-                    line.text(part);
-                    line.unmark(end);
-                    line.end(&mut self.out)?;
+/// Writes each row as a record: a line for each cell that is not empty.
+fn records(grid: &Grid<'_>, options: &TableOptions, out: &mut impl Write) -> io::Result<()> {
+    let indent = grid.columns.iter().map(|c| width_of(c.title)).max().unwrap_or(0) + GAP;
+    let room = options.width.saturating_sub(indent).max(VALUE);
+    let (on, off) = options.styles.around(Style::Head);
+    let mut line = Line::new(usize::MAX);
+    for (number, row) in grid.report.rows.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        let cells = grid.report.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Empty);
+        for (column, cell) in cells {
+            let text = grid.words.text_and_unit(column, cell);
+            let (begin, end) = options.styles.around(style_of(cell));
+            for (i, part) in folded(&text, room).iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+                if i == 0 {
+                    line.mark(on);
+                    line.text(column.title);
+                    line.unmark(off);
                 }
+                line.to(indent);
+                line.mark(begin);
+                line.text(part);
+                line.unmark(end);
+                line.end(out)?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl<W: Write> ReportWriter for TableReports<'_, W> {
@@ -157,16 +156,16 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
         let grid = Grid::of(report, &self.words);
         let fits = |narrow| grid.fit(self.options.width, narrow);
         if let Some(widths) = fits(NARROW).or_else(|| fits(NARROWEST)) {
-            self.table(&grid, &widths)?;
+            table(&grid, &widths, &self.options.styles, &mut self.out)?;
         } else if let Some(tables) = grid.tables(self.options.width) {
             for (i, (grid, widths)) in tables.iter().enumerate() {
                 if i > 0 {
                     writeln!(self.out)?;
                 }
-                self.table(grid, widths)?;
+                table(grid, widths, &self.options.styles, &mut self.out)?;
             }
         } else {
-            self.records(report, &grid)?;
+            records(&grid, &self.options, &mut self.out)?;
         }
         self.lines_of_notes(&report.notes)
     }
@@ -196,40 +195,47 @@ const fn style_of(cell: &Cell) -> Style {
     }
 }
 
-/// A cell that is to be printed; escaped.
-#[derive(Clone)]
-struct Shown {
-    text: String,
-    style: Style,
-}
-
-/// What a table has in its lines and columns: of the report's columns those that have a value.
+/// What a table has in its lines and columns: of the report's columns those that have a value. The texts of its cells are
+/// made when they are asked for: those of all rows would take more room than the rows.
 struct Grid<'r> {
+    report: &'r Report,
+    words: &'r Words<'r>,
+    /// By column of the table: that of the report.
+    kept: Vec<usize>,
     columns: Vec<&'r Column>,
     heads: Vec<String>,
-    rows: Vec<Vec<Shown>>,
+    /// The width of the widest cell of each column.
+    widest: Vec<usize>,
 }
 
 impl<'r> Grid<'r> {
-    fn of(report: &'r Report, words: &Words<'_>) -> Self {
+    fn of(report: &'r Report, words: &'r Words<'_>) -> Self {
         let is_shown =
             |cell: &Cell| !matches!(cell, Cell::Empty) && !matches!(cell, Cell::Text(text) if text.is_empty());
         let has_value = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(is_shown));
         let kept: Vec<usize> = (0..report.columns.len()).filter(|at| *at == 0 || has_value(*at)).collect();
         let columns: Vec<&Column> = kept.iter().filter_map(|at| report.columns.get(*at)).collect();
-        let shown = |row: &Vec<Cell>| {
-            let cells = columns.iter().zip(kept.iter().filter_map(|at| row.get(*at)));
-            cells.map(|(column, cell)| Shown { text: words.text(column, cell), style: style_of(cell) }).collect()
-        };
-        let rows = report.rows.iter().map(shown).collect();
         let heads = columns.iter().map(|c| words.head(c)).collect();
-        Self { columns, heads, rows }
+        let mut this = Self { report, words, kept, columns, heads, widest: Vec::new() };
+        this.widest = (0..this.columns.len()).map(|at| this.most(at, width_of)).collect();
+        this
+    }
+
+    /// The cell of a row in a column.
+    fn cell(&self, row: &'r [Cell], at: usize) -> Option<&'r Cell> {
+        row.get(*self.kept.get(at)?)
+    }
+
+    /// The texts of a row; escaped.
+    fn texts(&self, row: &'r [Cell]) -> impl Iterator<Item = String> {
+        let cells = self.columns.iter().enumerate().filter_map(|(at, column)| Some((column, self.cell(row, at)?)));
+        cells.map(|(column, cell)| self.words.text(column, cell))
     }
 
     /// Several tables with a part of the columns each and their widths, which all begin with those that tell the rows apart.
     /// `None` where no table is narrow enough, or records are easier to read.
     fn tables(&self, most: usize) -> Option<Vec<(Self, Vec<usize>)>> {
-        if !SPLIT.contains(&self.rows.len()) {
+        if !SPLIT.contains(&self.report.rows.len()) {
             return None;
         }
         let key: Vec<usize> = (0..self.key()?).collect();
@@ -258,34 +264,35 @@ impl<'r> Grid<'r> {
     fn key(&self) -> Option<usize> {
         (1..=KEY.min(self.columns.len())).find(|columns| {
             let mut seen = HashSet::new();
-            self.rows
-                .iter()
-                .all(|row| seen.insert(row.iter().take(*columns).map(|cell| &cell.text).collect::<Vec<_>>()))
+            self.report.rows.iter().all(|row| seen.insert(self.texts(row).take(*columns).collect::<Vec<_>>()))
         })
     }
 
     /// The same rows with these columns.
     fn part(&self, columns: &[usize]) -> Self {
-        let rows = self.rows.iter().map(|row| columns.iter().filter_map(|at| row.get(*at)).cloned().collect());
         Self {
+            report: self.report,
+            words: self.words,
+            kept: columns.iter().filter_map(|at| self.kept.get(*at)).copied().collect(),
             columns: columns.iter().filter_map(|at| self.columns.get(*at)).copied().collect(),
             heads: columns.iter().filter_map(|at| self.heads.get(*at)).cloned().collect(),
-            rows: rows.collect(),
+            widest: columns.iter().filter_map(|at| self.widest.get(*at)).copied().collect(),
         }
     }
 
     /// The largest of what a function says of a column's cells.
     fn most(&self, at: usize, of: impl Fn(&str) -> usize) -> usize {
-        self.rows.iter().filter_map(|row| row.get(at)).map(|cell| of(&cell.text)).max().unwrap_or(0)
+        let Some(column) = self.columns.get(at) else { return 0 };
+        let cells = self.report.rows.iter().filter_map(|row| self.cell(row, at));
+        cells.map(|cell| of(&self.words.text(column, cell))).max().unwrap_or(0)
     }
 
     /// Widths with which a row takes at most so many columns of the terminal; `None` where there are none, as every word
     /// and every number needs its room. What is folded at words is what adds the fewest lines for the room that it gives. A
     /// column of at most `narrow` is not folded further.
     fn fit(&self, most: usize, narrow: usize) -> Option<Vec<usize>> {
-        let all: Vec<usize> = self.heads.iter().map(|head| width_of(head)).collect();
-        let all = all.iter().enumerate().map(|(at, head)| self.most(at, width_of).max(*head));
-        let natural: Vec<usize> = all.collect();
+        let natural: Vec<usize> =
+            self.heads.iter().zip(&self.widest).map(|(head, widest)| width_of(head).max(*widest)).collect();
         let most = most.saturating_sub(self.columns.len().saturating_sub(1) * GAP);
         let mut widths = natural.clone();
         loop {
@@ -322,7 +329,7 @@ impl<'r> Grid<'r> {
         let column = self.columns.get(at)?;
         let widest = |text: &str| folded(text, width - 1).iter().map(|line| width_of(line)).max().unwrap_or(0);
         let is_whole = column.kind.is_right() || column.kind == Kind::Address;
-        let cells = if is_whole { self.most(at, width_of) } else { self.most(at, widest) };
+        let cells = if is_whole { *self.widest.get(at)? } else { self.most(at, widest) };
         let head = widest(self.heads.get(at)?);
         let narrower = cells.max(head);
         (narrower < width && (is_whole || width > narrow)).then_some(narrower)
@@ -331,9 +338,9 @@ impl<'r> Grid<'r> {
     /// Lines of the head and of the first rows with these widths.
     fn lines(&self, widths: &[usize]) -> usize {
         let most = |lines: &mut dyn Iterator<Item = usize>| lines.max().unwrap_or(1);
-        let row = |row: &Vec<Shown>| most(&mut row.iter().zip(widths).map(|(cell, w)| folded(&cell.text, *w).len()));
+        let row = |row: &'r Vec<Cell>| most(&mut self.texts(row).zip(widths).map(|(text, w)| folded(&text, *w).len()));
         let head = most(&mut self.heads.iter().zip(widths).map(|(head, width)| folded(head, *width).len()));
-        head + self.rows.iter().take(SAMPLE).map(row).sum::<usize>()
+        head + self.report.rows.iter().take(SAMPLE).map(row).sum::<usize>()
     }
 }
 

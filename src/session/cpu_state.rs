@@ -4,7 +4,9 @@
 use super::backtrace::functions;
 use super::{Function, Target};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Architecture, Effect, LOOP, Level, Loop, Registers, endless_loop, is_fault};
+use crate::cpu::{
+    Architecture, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
+};
 use crate::error::Error;
 use crate::kernel::{Above, Interrupted, Kernel, Stop, Under};
 use crate::mem::Memory as _;
@@ -27,6 +29,10 @@ pub struct CpuState {
     pub effect: Option<Effect>,
     /// The endless loop that it is in.
     pub in_loop: Option<Loop>,
+    /// The loop that it is in, where that waits for words in memory to change.
+    pub polling: Option<Polling>,
+    /// True where its program counter is known to be no code of the program.
+    pub is_outside_code: bool,
     /// What its exception interrupted; `None` where it is in none, as far as is known.
     pub interrupted: Option<Places>,
     /// Where the fault came that its registers record, of a processor that has a register for that.
@@ -72,13 +78,16 @@ pub struct Place {
 pub struct Interrupts {
     /// A priority for each interrupt.
     pub priorities: Vec<u8>,
-    /// A bit for each that is pending, by words.
+    /// A bit for each that is enabled, by words.
+    pub enabled: Vec<u32>,
+    /// A bit for each that is pending.
     pub pending: Vec<u32>,
     /// A bit for each that is active.
     pub active: Vec<u32>,
 }
 
 /// Where the interrupt controller of a Cortex-M has them (Armv7-M Architecture Reference Manual, B3.4). Reading changes nothing.
+const ENABLED: (Addr, usize) = (0xE000_E100, 64);
 const PENDING: (Addr, usize) = (0xE000_E200, 64);
 const ACTIVE: (Addr, usize) = (0xE000_E300, 64);
 const PRIORITIES: (Addr, usize) = (0xE000_E400, 240);
@@ -149,6 +158,8 @@ impl Target<'_> {
             functions,
             effect: self.effect(registers),
             in_loop: registers.pc().and_then(|pc| self.loop_at(registers.architecture(), pc)),
+            polling: self.polling(registers),
+            is_outside_code: registers.pc().is_some_and(|pc| stop.code.holds(pc & !1) == Some(false)),
             interrupted,
             failed: self.failed(registers),
             interrupts: self.interrupts(registers),
@@ -249,6 +260,21 @@ impl Target<'_> {
         endless_loop(architecture, pc, from, &code)
     }
 
+    /// The loop at the program counter that waits for words in memory.
+    fn polling(&mut self, registers: &Registers) -> Option<Polling> {
+        let pc = registers.pc()? & !1;
+        let from = self.symbols().function(pc)?.address & !1;
+        let before = pc.checked_sub(from).filter(|before| *before <= POLLING)?;
+        let memory = self.memory.memory();
+        let lens = [64, 32, 16, 8].into_iter().filter_map(|len| usize::try_from(before.checked_add(len)?).ok());
+        let code = lens.into_iter().find_map(|len| memory.read_bytes(from, len).ok())?;
+        let mut read = |at| {
+            let bytes = memory.read_bytes(at, 4).ok()?;
+            Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+        };
+        polling(registers, from, &code, &mut read)
+    }
+
     /// True where the program has code at an address: nothing else is read as code.
     fn is_code(&self, pc: Addr) -> bool {
         self.symbols().function(pc).is_some()
@@ -261,12 +287,18 @@ impl Target<'_> {
         if memory.changes() {
             return None;
         }
-        let mut read = memory.read_batch(&[PENDING, ACTIVE, PRIORITIES]).into_iter().map(Result::ok);
-        let (pending, active, priorities) = (read.next()??, read.next()??, read.next()??);
+        let mut read = memory.read_batch(&[ENABLED, PENDING, ACTIVE, PRIORITIES]).into_iter().map(Result::ok);
+        let (enabled, pending) = (read.next()??, read.next()??);
+        let (active, priorities) = (read.next()??, read.next()??);
         let words = |bytes: &[u8]| {
             let word = |four: &[u8]| four.try_into().map_or(0, u32::from_le_bytes);
             bytes.chunks_exact(4).map(word).collect()
         };
-        Some(Interrupts { priorities: priorities.to_vec(), pending: words(&pending), active: words(&active) })
+        Some(Interrupts {
+            priorities: priorities.to_vec(),
+            enabled: words(&enabled),
+            pending: words(&pending),
+            active: words(&active),
+        })
     }
 }

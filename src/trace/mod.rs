@@ -180,8 +180,14 @@ impl Trace {
     /// The events, oldest first.
     #[must_use]
     pub fn events(&self) -> Walk<'_> {
+        self.walk(&self.interrupts)
+    }
+
+    /// A walk that numbers these interrupts.
+    fn walk<'a>(&'a self, interrupts: &'a [Mark]) -> Walk<'a> {
         Walk {
             trace: self,
+            interrupts,
             nest: interrupt::Nest::default(),
             state: WalkState::default(),
             block: vec![Event::default(); BLOCK],
@@ -192,13 +198,13 @@ impl Trace {
     }
 
     /// Shows each event, oldest first, until `each` breaks: as [`Trace::events`], and nothing is copied.
-    pub fn visit(&self, mut each: impl FnMut(&Event) -> ControlFlow<()>) {
-        let mut walk = self.events();
-        while walk.next_block() {
-            if walk.block.iter().take(walk.filled).try_for_each(&mut each).is_break() {
-                return;
-            }
-        }
+    pub fn visit(&self, each: impl FnMut(&Event) -> ControlFlow<()>) {
+        self.events().show(each);
+    }
+
+    /// The same without [`Event::isr`]: to number interrupts, those that are open are followed from event to event.
+    pub fn visit_unnumbered(&self, each: impl FnMut(&Event) -> ControlFlow<()>) {
+        self.walk(&[]).show(each);
     }
 
     /// Slots that hold events and cannot be read.
@@ -268,6 +274,7 @@ const BLOCK: usize = 128;
 /// A walk over the events of a trace, oldest first.
 pub struct Walk<'a> {
     trace: &'a Trace,
+    interrupts: &'a [Mark],
     nest: interrupt::Nest,
     state: WalkState,
     block: Vec<Event>,
@@ -279,7 +286,7 @@ pub struct Walk<'a> {
 impl Walk<'_> {
     /// The interrupts that the first events end and do not begin.
     fn begun(&self) -> interrupt::Nest {
-        let Trace { interrupts, contexts, .. } = self.trace;
+        let Self { interrupts, trace: Trace { contexts, .. }, .. } = self;
         let is_isr = |e: &Event| contexts.get(e.context).is_some_and(|c| c.kind == ContextKind::Isr);
         // However large the block is, as far ahead.
         let first = self.block.get(..self.filled.min(BLOCK)).unwrap_or_default();
@@ -288,9 +295,18 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
+    fn show(mut self, mut each: impl FnMut(&Event) -> ControlFlow<()>) {
+        while self.next_block() {
+            if self.block.iter().take(self.filled).try_for_each(&mut each).is_break() {
+                return;
+            }
+        }
+    }
+
     /// Decodes the next events; false at the end.
     fn next_block(&mut self) -> bool {
-        let Trace { interrupts, contexts, gaps, source, newest, .. } = self.trace;
+        let interrupts = self.interrupts;
+        let Trace { contexts, gaps, source, newest, .. } = self.trace;
         let last = self.filled.checked_sub(1);
         self.filled = source.fill(self.index, &mut self.state, &mut self.block);
         if self.index == 0 {
@@ -308,8 +324,8 @@ impl Walk<'_> {
                 event.isr = self.nest.step(event, is_isr, interrupts, self.trace.words(event));
             }
         }
-        if self.filled == 0 {
-            // The block still has the events before.
+        if self.filled == 0 && interrupts.len() == self.trace.interrupts.len() {
+            // Its interrupt has its number. The block still has the events before.
             newest.get_or_init(|| self.block.get(last?).copied());
         }
         self.filled > 0

@@ -3,16 +3,16 @@
 # big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
 # Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|stalls|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|stalls|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -81,6 +81,19 @@ if [ "$which" = all ] || [ "$which" = failures ]; then
             -Wl,--wrap=mk_thread_sleep -DFW_VARIANT=FW_CRASH \
             kernel.c trace.c failures.c port_cm3.c -lgcc -o "$out/cm3-failures${other:+-other}.elf"
         echo "built cm3-failures${other:+-other}.elf"
+    done
+fi
+
+if [ "$which" = all ] || [ "$which" = stalls ]; then
+    need arm-none-eabi-gcc gcc-arm-none-eabi
+    # A CPU that does not go on, and interrupts that do not come; the second as above.
+    for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do
+        # shellcheck disable=SC2086
+        arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \
+            -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld -DFW_STALLS -DFW_VARIANT=FW_CRASH \
+            -Wl,--wrap=port_tick,--wrap=port_disable,--wrap=port_restore \
+            kernel.c trace.c stalls.c port_cm3.c -lgcc -o "$out/cm3-stalls${other:+-other}.elf"
+        echo "built cm3-stalls${other:+-other}.elf"
     done
 fi
 

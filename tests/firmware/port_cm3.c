@@ -22,6 +22,13 @@ extern uint32_t __stack_top, __data_start, __data_end, __data_load, __bss_start,
 
 VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar);
 int main(void);
+#ifdef FW_STALLS /* stalls.c has another timer, and chooses priorities */
+VOID app_started(VOID);
+VOID Timer_Handler(VOID);
+#define TIMER_HANDLER Timer_Handler
+#else
+#define TIMER_HANDLER Default_Handler
+#endif
 
 UINT port_disable(VOID)
 {
@@ -66,6 +73,9 @@ VOID port_start(VOID)
     SHPR3 = (0x40u << 24) | (0xFFu << 16); /* SysTick above PendSV */
     NVIC_IPR1 = 0x40u << 8;                /* UART as SysTick: they do not nest */
     NVIC_ISER0 = 1u << UART_IRQ;
+#ifdef FW_STALLS
+    app_started();
+#endif
     ICSR = PENDSV_SET;
     __asm__ volatile("cpsie i\n dsb\n isb" ::: "memory");
     for (;;)
@@ -227,5 +237,6 @@ __attribute__((section(".vectors"), used)) static const VOID *const vectors[16 +
     Default_Handler,   NULL,            PendSV_Handler,  SysTick_Handler,
     [16 ... UART_VECTOR - 1] = Default_Handler,
     [UART_VECTOR] = UART_Handler,
-    [UART_VECTOR + 1 ... 16 + 31] = Default_Handler,
+    [UART_VECTOR + 1] = TIMER_HANDLER,
+    [UART_VECTOR + 2 ... 16 + 31] = Default_Handler,
 };

@@ -71,6 +71,7 @@ fn the_c_of_the_tutorial_compiles() {
     if !installed("arm-none-eabi-gcc") {
         return;
     }
+    let clang = installed("clang");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial.md");
     let blocks = blocks(&std::fs::read_to_string(page).unwrap());
     assert!(blocks.len() >= 10, "{} blocks", blocks.len());
@@ -88,6 +89,13 @@ fn the_c_of_the_tutorial_compiles() {
         gcc.args(["-DTX_INCLUDE_USER_DEFINE_FILE", source, "-o", "out.o"]).current_dir(scratch.path(""));
         let done = gcc.output().unwrap();
         assert!(done.status.success(), "{name}:\n{}", String::from_utf8_lossy(&done.stderr));
+        if clang {
+            let mut clang = Command::new("clang");
+            clang.args(["--target=arm-none-eabi", "-c", "-mcpu=cortex-m7", "-mthumb", "-std=c11", "-Wall", "-Wextra"]);
+            clang.args(["-Werror", "-I.", "-DTX_INCLUDE_USER_DEFINE_FILE", source, "-o", "out.o"]);
+            let done = clang.current_dir(scratch.path("")).output().unwrap();
+            assert!(done.status.success(), "{name}, clang:\n{}", String::from_utf8_lossy(&done.stderr));
+        }
         if name == "tx_user.h" {
             // The kernel's assembler files include it.
             let mut gcc = Command::new("arm-none-eabi-gcc");

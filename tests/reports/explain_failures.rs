@@ -45,7 +45,7 @@ fn ways() -> Vec<Way> {
     text.lines().filter(|line| !line.starts_with('#')).map(row).collect()
 }
 
-fn split(names: &str) -> Vec<String> {
+pub fn split(names: &str) -> Vec<String> {
     names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
@@ -86,7 +86,7 @@ fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
 }
 
 /// The findings, the first first.
-fn explain(words: &[&str]) -> Vec<Value> {
+pub fn explain(words: &[&str]) -> Vec<Value> {
     let out = tx_trace(&[&["explain", "--format", "json"], words].concat());
     let rows: Vec<Value> =
         String::from_utf8(out.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -62,6 +62,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
         let elf = match name.as_str() {
             name if name.starts_with("failure-other-") => "failure-other.elf",
             name if name.starts_with("failure-") => "failure.elf",
+            name if name.starts_with("stall-other-") => "stall-other.elf",
+            name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
         };
         add(name, &[elf, name]);
@@ -94,9 +96,11 @@ fn words_of(path: &Path) -> Option<String> {
 
 /// What is planted in a capture.
 fn planted(name: &str) -> Vec<String> {
-    if let Some(way) = name.strip_prefix("failure-") {
+    let tables = [("failure-", "tests/firmware/failures.tsv"), ("stall-", "tests/firmware/stalls.tsv")];
+    let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
+    if let Some((way, table)) = of_table {
         let way = way.strip_prefix("other-").unwrap_or(way).split('.').next().unwrap();
-        let text = std::fs::read_to_string("tests/firmware/failures.tsv").unwrap();
+        let text = std::fs::read_to_string(table).unwrap();
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.

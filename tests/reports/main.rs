@@ -7,6 +7,7 @@ mod columns_in_schema;
 mod explain_crashes;
 mod explain_failures;
 mod explain_rates;
+mod explain_stalls;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

@@ -30,6 +30,8 @@ pub mod generate;
 pub mod golden;
 pub mod kernel;
 #[cfg(feature = "cli")]
+pub mod live_stub;
+#[cfg(feature = "cli")]
 pub mod machine;
 pub mod openocd;
 pub mod programs;

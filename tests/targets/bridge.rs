@@ -12,8 +12,15 @@
     clippy::arithmetic_side_effects
 )]
 
+mod cpus;
 mod debuggers;
+mod editors;
+mod live;
+mod round_trips;
+mod running;
+mod same_as_serve;
 mod sockets;
 mod threads;
 
-use crate::support::tools;
+use crate::floats;
+use crate::support::{live_stub, tools};

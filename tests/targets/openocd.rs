@@ -16,6 +16,7 @@ mod bridge;
 mod control;
 mod follow;
 mod registers;
+pub mod threads;
 mod unreadable;
 
 use crate::support::cortex_m;

@@ -12,6 +12,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use crate::openocd::threads;
 use crate::support::cortex_m;
 use crate::support::cortex_m::{CortexM, Setup, State};
 use crate::support::machine;
@@ -152,4 +153,22 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
     assert!(signalled.success());
     wait_for("the command to end", || child.0.try_wait().unwrap().is_some());
     wait_for("the target to run", || chip.state() == State::Running);
+}
+
+#[test]
+fn the_bridge_shows_threads_in_front_of_pyocd() {
+    let Some(program) = PyOcd::program() else { return };
+    if !machine::installed("gdb-multiarch") {
+        return;
+    }
+    let chip = CortexM::start(Setup { state: State::Halted, ..Setup::default() });
+    let pyocd = PyOcd::start(&program, &chip, &["--connect", "attach", "-O", "rtos.enable=false"]);
+    let commands = ["info threads", "thread apply all bt 3", threads::LIST];
+    let (done, said) = threads::through_bridge(chip.elf(), &pyocd.gdb(), &commands);
+    assert!(!said.contains("not shown"), "{said}");
+    let list = threads::listed(&done.out);
+    assert_eq!(list.len(), 10, "{}{}{}", done.out, done.err, pyocd.log());
+    assert!(list.contains(&"watchdog: running, in exception 3 (HardFault), priority 1"), "{list:?}");
+    assert!(done.out.contains("in leave (posture=posture@entry=0)"), "{}", done.out);
+    assert_eq!(chip.stats().writes, []);
 }

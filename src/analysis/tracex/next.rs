@@ -121,14 +121,11 @@ pub(super) fn walk(
         let next = pass.next(raw, index, after, held.as_mut());
         let step = Step { raw: *raw, next, ticks, index, inserted: false, who: contexts.who(raw) };
         index += 1;
-        let mut flow = ControlFlow::Continue(());
-        if let Some(before) = held.replace(step) {
-            flow = pass.hand_out(before, Some(&step), &mut each);
+        if let Some(before) = &mut held {
+            pass.hand_out(before, Some(&step), &mut each)?;
         }
-        if after.is_none() && flow.is_continue() {
-            flow = pass.hand_out(step, None, &mut each);
-        }
-        flow
+        let step = held.insert(step);
+        if after.is_none() { pass.hand_out(step, None, &mut each) } else { ControlFlow::Continue(()) }
     };
     let mut flow = ControlFlow::Continue(());
     order.visit(trace, |raw| {
@@ -234,12 +231,12 @@ impl Pass<'_> {
     #[inline]
     fn hand_out(
         &mut self,
-        mut step: Step,
+        step: &mut Step,
         after: Option<&Step>,
         each: &mut impl FnMut(&Step) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         step.index = step.index.saturating_add(self.inserted);
-        each(&step)?;
+        each(step)?;
         if let Some(after) = after.filter(|a| step.next != step.raw.context && step.next != a.raw.context) {
             self.inserted += 1;
             let gap = self.order.step(step.raw.stamp, after.raw.stamp);

@@ -118,7 +118,7 @@ impl Order {
         let (mut rises, mut falls) = (0u64, 0u64);
         let (mut before, mut place) = (None, 0usize);
         let mut index = 0usize;
-        trace.visit(|event| {
+        trace.visit_unnumbered(|event| {
             if order.stop.is_some_and(|s| event.slot >= s) {
                 order.beyond += 1;
                 return ControlFlow::Continue(());
@@ -179,7 +179,7 @@ impl Order {
             if first_part && (turn == 0 || broken) {
                 return;
             }
-            trace.visit(|event| {
+            trace.visit_unnumbered(|event| {
                 if event.slot >= stop {
                     return ControlFlow::Continue(());
                 }

@@ -18,6 +18,8 @@ pub enum Begun {
 pub enum Forget {
     /// Registers of a CPU were written.
     Registers,
+    /// A breakpoint was set or removed.
+    Code,
     /// The target runs.
     Stop,
     /// Memory was written, or the stub did something of its own.
@@ -60,6 +62,9 @@ pub trait Look {
     fn described(&mut self, number: u32) -> Option<(String, usize)>;
     /// Lets the stub's next packets be about this CPU.
     fn select(&mut self, cpu: usize);
+    /// Bytes of code at this stop: a debugger asks for those around each frame again and again. `None` where they are no code,
+    /// or cannot be read.
+    fn code(&mut self, at: u64, len: usize) -> Option<Vec<u8>>;
     /// Drops what is out of date.
     fn forget(&mut self, what: Forget);
 }

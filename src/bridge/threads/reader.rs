@@ -1,5 +1,6 @@
 //! What a stopped target shows: its CPUs through the stub, its threads through the kernel's memory.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::guard::{Allowed, Guarded};
@@ -17,6 +18,10 @@ use crate::session::TargetInfo;
 
 /// A number that is larger is no CPU's: it is a process, or the address of a control block.
 const LARGEST_CPU: usize = 0xFFF;
+/// Code is read in pieces of so many bytes, and the most pieces that are kept at a stop.
+const CODE_PIECE: u64 = 128;
+const PIECE_START: Addr = !0x7F;
+const MAX_CODE: usize = 512;
 /// The most CPUs of a target.
 const MAX_CPUS: usize = 64;
 /// Bytes that are read at a saved stack pointer: the frames of most processors are smaller.
@@ -57,6 +62,8 @@ pub struct Seen {
     ranges: Vec<(Addr, usize)>,
     /// The CPU that the stub's packets are about.
     selected: Option<usize>,
+    /// Code that was read at this stop, by the address of each piece; those that cannot be read are empty.
+    code: BTreeMap<Addr, Vec<u8>>,
 }
 
 /// Reads a stopped target through the stub.
@@ -153,11 +160,30 @@ impl Look for Reader<'_> {
         self.seen.selected = done.ok().filter(|done| *done).map(|_| cpu);
     }
 
+    fn code(&mut self, at: Addr, len: usize) -> Option<Vec<u8>> {
+        let last = (Region { start: at, len: len as u64 }).last()?;
+        let (first, end) = (at & PIECE_START, last & PIECE_START);
+        // A large read is no look at an instruction.
+        if end.abs_diff(first) > CODE_PIECE {
+            return None;
+        }
+        let mut bytes = self.piece(first)?.to_vec();
+        if end != first {
+            bytes.extend_from_slice(self.piece(end)?);
+        }
+        let offset = usize::try_from(at.checked_sub(first)?).ok()?;
+        Some(bytes.get(offset..)?.get(..len)?.to_vec())
+    }
+
     fn forget(&mut self, what: Forget) {
+        self.seen.code.clear();
+        if what == Forget::Code {
+            return;
+        }
         self.seen.registers.clear();
         self.seen.list = None;
         match what {
-            Forget::Registers => {}
+            Forget::Code | Forget::Registers => {}
             Forget::Stop => self.seen.selected = None,
             Forget::All => (self.seen.selected, self.seen.kernel) = (None, None),
         }
@@ -165,6 +191,22 @@ impl Look for Reader<'_> {
 }
 
 impl Reader<'_> {
+    /// A piece of code; `None` where it is not all code of the program, or cannot be read.
+    fn piece(&mut self, at: Addr) -> Option<&[u8]> {
+        if self.seen.code.len() >= MAX_CODE {
+            self.seen.code.clear();
+        }
+        if !self.seen.code.contains_key(&at) {
+            let len = usize::try_from(CODE_PIECE).ok()?;
+            let last = at.checked_add(CODE_PIECE)?.checked_sub(1)?;
+            let is_code = [at, last].iter().all(|at| self.program.code.holds(*at) == Some(true));
+            let may = is_code && self.seen.allowed.as_ref().is_some_and(|allowed| allowed.holds(at, len));
+            let read = if may { self.remote.read_bytes(at, len).ok() } else { None };
+            self.seen.code.insert(at, read.map(|bytes| bytes.as_slice().to_vec()).unwrap_or_default());
+        }
+        self.seen.code.get(&at).map(Vec::as_slice).filter(|bytes| !bytes.is_empty())
+    }
+
     /// A CPU's registers, as far as `g` has them.
     fn cpu(&mut self, cpu: usize) -> Option<Registers> {
         let bytes = self.registers(cpu)?;

@@ -187,7 +187,8 @@ impl Translator {
                 look.forget(Forget::All);
                 Todo::Pass
             }
-            Some(b'm' | b'x') => {
+            Some(b'm') => self.read_memory(text, look),
+            Some(b'x') => {
                 self.aim(look);
                 Todo::Pass
             }
@@ -200,6 +201,7 @@ impl Translator {
             Some(b'v') => self.verbose(text, look),
             Some(b'q' | b'j' | b'Q') => self.query(text, look),
             Some(b'Z' | b'z') => {
+                look.forget(Forget::Code);
                 self.keep_breakpoint(text);
                 Todo::Pass
             }
@@ -248,6 +250,18 @@ impl Translator {
             return Ok(cpu);
         }
         self.listing(look).threads.thread(id).map(|thread| thread.cpu).ok_or(())
+    }
+
+    /// Code is answered from what was read at this stop; all other memory passes.
+    fn read_memory(&mut self, text: &str, look: &mut dyn Look) -> Todo {
+        if matches!(self.state, State::On(_))
+            && let Some((at, len)) = range(text.get(1..).unwrap_or_default())
+            && let Some(bytes) = look.code(at, len)
+        {
+            return Todo::Answer(vec![to_hex(&bytes)]);
+        }
+        self.aim(look);
+        Todo::Pass
     }
 
     fn choose(&mut self, text: &str, look: &mut dyn Look) -> Todo {
@@ -405,7 +419,10 @@ impl Translator {
                 let alone = !actions.contains(';');
                 self.refuse_step(id, if alone { STEPS_ALONE } else { STEPS }, look)
             }
-            Resume::NotUnderstood => answer(NO_THREAD),
+            Resume::NotUnderstood => {
+                self.turn_off("the debugger asks for an action of vCont that is not known here");
+                Todo::Pass
+            }
         }
     }
 
@@ -519,6 +536,12 @@ enum Subject {
     Saved(Rc<Listing>, usize),
     /// Those of a thread that is not there.
     Gone,
+}
+
+/// `ADDRESS,LENGTH`.
+fn range(text: &str) -> Option<(u64, usize)> {
+    let (at, len) = text.split_once(',')?;
+    Some((u64::from_str_radix(at, 16).ok()?, usize::from_str_radix(len, 16).ok()?))
 }
 
 fn answer(body: &[u8]) -> Todo {

@@ -53,18 +53,15 @@ impl Summary {
         } else {
             Made::of(trace, catalogue, &query, &request)?
         };
-        if is_shared {
+        let explanation = if is_shared {
             let (inversions, _) = made.marks();
             events.end(made.system(), inversions);
-        }
-        // The reports take room, and so do the rules.
-        let summary = Self::of(made, kernel, &Names::of(target, trace));
-        let explanation = if is_shared {
             explain::with_events(target, Some(loaded), kernel, Some(&events))?
         } else {
             explain::explanation(target, Some(loaded), kernel)?
         };
-        Ok((explanation, summary))
+        drop(events);
+        Ok((explanation, Self::of(made, kernel, &Names::of(target, trace))))
     }
 
     fn of(mut made: Made<'_>, kernel: Option<&Kernel>, names: &Names<'_>) -> Self {

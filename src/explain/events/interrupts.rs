@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// The most numbers that are followed.
 const MAX: usize = 512;
 
+/// So many times between two of its kind are remembered.
+const GAPS: usize = 8;
+
 /// One interrupt.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Interrupt {
@@ -22,6 +25,14 @@ pub struct Interrupt {
     pub row_ticks: i64,
     /// Ticks at its last end.
     pub ended: i64,
+    /// How often it began.
+    begun: u64,
+    /// Ticks from one beginning to the next, the last ones.
+    gaps: [i64; GAPS],
+    /// Event and ticks of its last beginning, and how long threads had run by then.
+    last: (u64, i64, i64),
+    /// How often it woke the thread that runs the kernel's timers.
+    wakes: u64,
 }
 
 /// An interrupt that has begun and not ended.
@@ -37,9 +48,26 @@ pub struct Open {
     pub above: u64,
 }
 
+/// The interrupt that gives the kernel its tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tick {
+    /// Its number.
+    pub number: u64,
+    /// Ticks of the trace's clock from one to the next.
+    pub period: i64,
+    /// The event of the last one.
+    pub seq: u64,
+    /// For so long threads ran since. Idle time does not count: a system may stop its tick while nothing is to be done.
+    pub since: i64,
+}
+
 /// All of them.
 #[derive(Debug, Default)]
 pub struct Interrupts {
+    /// Ticks for which threads ran, up to the last event.
+    pub ran: i64,
+    /// Calls that give something, in interrupts whose number no event shows.
+    pub unnumbered: u64,
     /// By number.
     pub by_number: BTreeMap<u64, Interrupt>,
     /// The innermost last.
@@ -56,7 +84,16 @@ impl Interrupts {
         if self.by_number.len() >= MAX && !self.by_number.contains_key(&number) {
             return;
         }
+        let ran = self.ran;
         let one = self.by_number.entry(number).or_default();
+        if one.begun > 0
+            && let Some(gap) =
+                one.begun.checked_rem(GAPS as u64).and_then(|n| one.gaps.get_mut(usize::try_from(n).ok()?))
+        {
+            *gap = at.saturating_sub(one.last.1);
+        }
+        one.begun = one.begun.saturating_add(1);
+        one.last = (seq, at, ran);
         let usual = one.row_ticks.checked_div(i64::try_from(one.row).unwrap_or(i64::MAX)).unwrap_or(0);
         let at_once = one.times > 0 && at.saturating_sub(one.ended) <= usual.saturating_mul(2);
         if !at_once {
@@ -76,6 +113,30 @@ impl Interrupts {
         one.ended = at;
     }
 
+    /// An interrupt gives something to threads.
+    pub fn gives(&mut self) {
+        self.unnumbered = self.unnumbered.saturating_add(u64::from(self.open.is_empty()));
+    }
+
+    /// One wakes the thread that runs the kernel's timers.
+    pub fn wakes_timers(&mut self, number: u64) {
+        if let Some(one) = self.by_number.get_mut(&number) {
+            one.wakes = one.wakes.saturating_add(1);
+        }
+    }
+
+    /// The interrupt that gives the tick: it wakes the kernel's timers, and came often enough to know when it is due.
+    #[must_use]
+    pub fn tick(&self) -> Option<Tick> {
+        let known = |(_, one): &(&u64, &Interrupt)| one.wakes > 0 && one.begun > GAPS as u64;
+        let (number, one) = self.by_number.iter().filter(known).max_by_key(|(_, one)| one.wakes)?;
+        let mut gaps = one.gaps;
+        gaps.sort_unstable();
+        let period = *gaps.get(GAPS / 2).filter(|gap| **gap > 0)?;
+        let (seq, _, ran) = one.last;
+        Some(Tick { number: *number, period, seq, since: self.ran.saturating_sub(ran) })
+    }
+
     /// The one that is open calls the kernel.
     pub fn acts(&mut self) {
         if let Some(one) = self.open.last().and_then(|open| self.by_number.get_mut(&open.number)) {
@@ -88,6 +149,7 @@ impl Interrupts {
         self.open.clear();
         for one in self.by_number.values_mut() {
             (one.row, one.row_ticks, one.ended) = (0, 0, i64::MIN);
+            (one.begun, one.wakes) = (0, 0);
         }
     }
 }
@@ -111,6 +173,22 @@ mod tests {
         let open = all.open.first().unwrap();
         assert_eq!((open.number, open.since, open.above), (21, 5000, 9));
         assert_eq!(all.by_number[&21].longest, 10);
+    }
+
+    #[test]
+    fn the_tick_is_what_wakes_the_timers_and_time_without_threads_does_not_count() {
+        let mut all = Interrupts::default();
+        for n in 0..12_i64 {
+            all.ran += 700;
+            all.enter(15, u64::try_from(n).unwrap(), 1000 * n);
+            all.wakes_timers(15);
+            all.exit(1000 * n + 10);
+        }
+        assert_eq!(all.tick().map(|tick| (tick.number, tick.period, tick.seq, tick.since)), Some((15, 1000, 11, 0)));
+        all.ran += 2500;
+        assert_eq!(all.tick().unwrap().since, 2500);
+        all.forget();
+        assert_eq!(all.tick(), None, "events are missing");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod objects;
 mod tries;
 mod words;
 
-pub use interrupts::{Interrupt, Open};
+pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Block, Giver, One};
 pub use tries::Inversion;
 
@@ -31,6 +31,9 @@ const MAX_OBJECTS: usize = 1 << 12;
 
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 8;
+
+/// What the kernel calls the thread that runs its timers.
+pub(super) const TIMER_THREAD: &str = "System Timer Thread";
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -303,6 +306,11 @@ impl Events {
 
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
+        if let Change::Readied { thread, interrupt: Some(number), .. } = *change
+            && system.name(thread) == Some(TIMER_THREAD)
+        {
+            self.interrupts.wakes_timers(number);
+        }
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -381,7 +389,10 @@ impl Events {
         if let Some(object) = role.put.of(words) {
             let giver = match by {
                 Some(thread) => Giver::Thread(thread),
-                None if in_interrupt => Giver::Interrupt(event.isr.map(u64::from)),
+                None if in_interrupt => {
+                    self.interrupts.gives();
+                    Giver::Interrupt(event.isr.map(u64::from))
+                }
                 None => Giver::Other,
             };
             self.put(event, object, giver, words);
@@ -457,7 +468,9 @@ impl Consumer for Events {
             if let Who::Thread(no) = span.who
                 && let Some(activity) = self.does(no)
             {
-                activity.ran = activity.ran.saturating_add(span.to.saturating_sub(span.from));
+                let ran = span.to.saturating_sub(span.from);
+                activity.ran = activity.ran.saturating_add(ran);
+                self.interrupts.ran = self.interrupts.ran.saturating_add(ran);
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));

@@ -9,7 +9,8 @@ use super::super::address;
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
-use super::place;
+use super::jump::Way;
+use super::{place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{High, Thread};
@@ -85,6 +86,13 @@ enum Sure {
     Recorded,
 }
 
+/// True where the word below the stack pointer is still what was there before the exception: the processor skipped it to align
+/// the stack.
+fn leaves_popped(place: &Place) -> bool {
+    let pushed = place.registers.sp().and_then(|sp| sp.checked_sub(place.frame));
+    matches!(pushed, Some(36 | 108))
+}
+
 /// What the fault is, and how that is known.
 struct Kind {
     code: Code,
@@ -101,6 +109,8 @@ struct Look<'a, 'c> {
     fault: Option<Fault>,
     place: Option<&'a Place>,
     thread: Option<&'a Thread>,
+    /// How the CPU came to where no code is.
+    way: Option<Way>,
     sure: Sure,
 }
 
@@ -129,7 +139,10 @@ impl<'a, 'c> Look<'a, 'c> {
             _ => return None,
         };
         let thread = thread_of(cpu, case.kernel);
-        Some(Self { cpu, cpus, case, fault, place: first_place(cpu), thread, sure })
+        let place = first_place(cpu);
+        let outside = place.filter(|place| place.is_outside_code);
+        let way = outside.and_then(|place| Way::of(&place.registers, leaves_popped(place), case));
+        Some(Self { cpu, cpus, case, fault, place, thread, way, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -151,7 +164,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let pc = place.and_then(|place| place.registers.pc());
         let lost_thumb = |place: &Place| place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
         let is_wrong = |place: &Place| place.is_outside_code || lost_thumb(place);
-        let called_null = |place: &Place| is_wrong(place) && pc.is_some_and(|pc| pc < NULL);
+        let is_return = self.way.as_ref().is_some_and(|way| way.is_return);
+        let called_null = |place: &Place| is_wrong(place) && !is_return && pc.is_some_and(|pc| pc < NULL);
         let jumped = |name: &str| matches!(name, "INVSTATE" | "IACCVIOL" | "IBUSERR");
         if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
             return Some(Kind {
@@ -196,7 +210,9 @@ impl<'a, 'c> Look<'a, 'c> {
         let kind = |code, words: String| Some(Kind { code, words, is_read: false });
         let pc = place.registers.pc()?;
         if place.is_outside_code {
-            return kind(Code::UsageFault, format!("a jump to {}, which is no code of the program", self.named(pc)));
+            let jump = || format!("a jump to {}, which is no code of the program", self.named(pc));
+            let words = self.way.as_ref().map_or_else(jump, |_| "the program has no code there".to_owned());
+            return kind(Code::UsageFault, words);
         }
         match place.effect? {
             Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),
@@ -286,7 +302,9 @@ impl<'a, 'c> Look<'a, 'c> {
         }
         let within = self.place.and_then(|place| place.within.clone());
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
-        let claim = format!("{}{}: {words}", self.name(), self.whereabouts(within.as_deref()));
+        let jumped = self.way.as_ref().filter(|_| code != Code::NullCall);
+        let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
+        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within.as_deref(), jumped.is_none()));
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
@@ -297,7 +315,7 @@ impl<'a, 'c> Look<'a, 'c> {
             detractors,
             evidence: self.evidence(),
             explains: Vec::new(),
-            next: self.next(code),
+            next: jumped.map_or_else(|| self.next(code), |way| way.next.clone()),
             threads: self.thread.map(|thread| thread.address).into_iter().collect(),
             behind: Vec::new(),
         };
@@ -335,7 +353,8 @@ impl<'a, 'c> Look<'a, 'c> {
             evidence,
             explains: vec![symptom],
             next: format!(
-                "make the stack of {name} larger, or find the function with the large frame: threads --bt={name}"
+                "{}, or find the function with the large frame: threads --bt={name}",
+                words::larger_stack(thread, self.case)
             ),
             threads: fault.threads,
             behind: Vec::new(),
@@ -355,13 +374,16 @@ impl<'a, 'c> Look<'a, 'c> {
     }
 
     /// ` in parse_field (crashes.c:121), thread victim`.
-    fn whereabouts(&self, within: Option<&str>) -> String {
+    fn whereabouts(&self, within: Option<&str>, with_place: bool) -> String {
+        let functions = self.place.map_or(&[][..], |place| &place.functions);
         let place = self.place.and_then(|place| place::of(&place.functions));
         let failed = self.cpu.failed.as_ref().and_then(|function| place::of(std::slice::from_ref(function)));
-        let at = place.or(failed).map_or_else(String::new, |at| format!(" in {at}"));
+        let at = place.or(failed).filter(|_| with_place).map_or_else(String::new, |at| format!(" in {at}"));
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
-            (None, Some(thread)) => format!("{at}, thread {}", thread.label()),
+            (None, Some(thread)) => {
+                format!("{at}, thread {}{}", thread.label(), words::callback(functions, Some(thread), self.case))
+            }
             (None, None) => at,
         }
     }
@@ -396,7 +418,10 @@ impl<'a, 'c> Look<'a, 'c> {
             if let Some(effect) = place.effect {
                 all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));
             }
-            all.extend(place::callers(&place.functions, CALLERS));
+            match &self.way {
+                Some(way) => all.extend(way.evidence.iter().cloned()),
+                None => all.extend(place::callers(&place.functions, CALLERS)),
+            }
         }
         all.extend(self.cpu.failed.iter().filter_map(|function| place::callers(std::slice::from_ref(function), 1)));
         all

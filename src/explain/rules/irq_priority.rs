@@ -2,12 +2,19 @@
 //! cannot come there: where that is SysTick, the tick stops as soon as all threads wait (Arm, Armv7-M Architecture Reference
 //! Manual, B1.5.4: an exception is taken only where its priority is higher than that of the one that runs).
 //!
-//! Against it: the kernel's tick may come from another timer.
+//! An interrupt that calls the kernel must not interrupt the kernel's own critical sections: where these disable interrupts by
+//! BASEPRI, its priority must not be above that. And PendSV must not interrupt it: it would switch threads inside of a handler.
+//! Which interrupts call the kernel is known from the events; which BASEPRI the kernel uses, from its code.
+//!
+//! Against it: the kernel's tick may come from another timer; a priority may have been changed since the events.
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, FIRST};
+use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Registers};
 use crate::kernel::Under;
+use crate::session::CpuState;
 
 /// The number of PendSV.
 const PENDSV: u32 = 14;
@@ -16,8 +23,179 @@ const PENDSTSET: u64 = 1 << 26;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
-    let idle = cpus.filter(|cpu| cpu.under == Some(Under::Idle));
-    idle.filter_map(|cpu| Some(finding(held_back(&cpu.registers)?, case))).collect()
+    cpus.filter_map(|cpu| {
+        let idle = Some(cpu).filter(|cpu| cpu.under == Some(Under::Idle));
+        let behind = idle.and_then(|cpu| held_back(&cpu.registers)).map(|registers| finding(registers, case));
+        behind.or_else(|| caller(cpu, case))
+    })
+    .collect()
+}
+
+/// An interrupt that calls the kernel, and the kernel cannot keep it back, or PendSV comes upon it.
+fn caller(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let known = case.events?.interrupts.by_number.iter().filter(|(number, one)| **number >= FIRST && one.acts > 0);
+    let callers = known.filter_map(|(number, _)| Some((*number, interrupts::priority(cpu, *number)?)));
+    let mut callers: Vec<(u64, u64)> = callers.collect();
+    // The most urgent first.
+    callers.sort_by_key(|(number, priority)| (*priority, *number));
+    let level = kernel_level(case);
+    let above = callers.first().filter(|(_, priority)| level.as_ref().is_some_and(|level| *priority < level.value));
+    if let (Some((number, priority)), Some(level)) = (above, level) {
+        return Some(above_kernel(*number, *priority, &level, case));
+    }
+    if let Some(found) = kernel_level(case).and_then(|level| unnumbered(cpu, &level, case)) {
+        return Some(found);
+    }
+    let pendsv = pendsv(cpu.registers.get("shpr3")?);
+    let group = |priority: u64| priority & groups(cpu.registers.get("aircr"));
+    let (number, priority) = callers.last().filter(|(_, priority)| group(pendsv) < group(*priority))?;
+    Some(below_pendsv(*number, *priority, pendsv, case))
+}
+
+/// Interrupts call the kernel, of which no event shows the number, and each that is enabled is above the kernel's BASEPRI.
+fn unnumbered(cpu: &CpuState, level: &KernelLevel, case: &Case<'_>) -> Option<Finding> {
+    let calls = case.events.map(|events| events.interrupts.unnumbered).filter(|calls| *calls > 0)?;
+    let irqs = u64::try_from(cpu.interrupts.as_ref()?.priorities.len()).ok()?;
+    let is_enabled = |number: &u64| interrupts::is_enabled(cpu, *number) == Some(true);
+    let enabled: Vec<u64> = (FIRST..FIRST.saturating_add(irqs)).filter(is_enabled).collect();
+    let number = *enabled.first()?;
+    let is_above = |number: &u64| interrupts::priority(cpu, *number).is_some_and(|priority| priority < level.value);
+    if !enabled.iter().all(is_above) {
+        return None;
+    }
+    let mut found = above_kernel(number, interrupts::priority(cpu, number)?, level, case);
+    found.confidence = Confidence::Hint;
+    found.evidence.push(Evidence::memory(
+        0xE000_E100,
+        format!("{} interrupts are enabled, and all are above; interrupts gave something {calls} times", enabled.len()),
+    ));
+    found
+        .detractors
+        .push("no event shows the numbers of interrupts: the tick's handler may have made these calls".to_owned());
+    Some(found)
+}
+
+/// The bits of a priority by which one exception interrupts another (AIRCR.PRIGROUP).
+fn groups(aircr: Option<u64>) -> u64 {
+    let group = aircr.map_or(0, |aircr| aircr >> 8 & 7);
+    0xFF << group.saturating_add(1) & 0xFF
+}
+
+/// What the kernel sets BASEPRI to in its critical sections.
+struct KernelLevel {
+    value: u64,
+    /// Where its code does.
+    at: Addr,
+    function: String,
+}
+
+/// Functions of the kernel with critical sections.
+const CRITICAL: [&str; 10] = [
+    "_tx_thread_interrupt_disable",
+    "_tx_thread_schedule",
+    "__tx_PendSVHandler",
+    "PendSV_Handler",
+    "_tx_thread_system_suspend",
+    "_tx_thread_system_resume",
+    "_tx_semaphore_put",
+    "_tx_event_flags_set",
+    "_tx_queue_send",
+    "_tx_thread_sleep",
+];
+/// The most bytes of a function that are read.
+const FUNCTION: u64 = 1024;
+
+/// By the kernel's code: the least that it writes to BASEPRI; `None` for a kernel that uses PRIMASK.
+fn kernel_level(case: &Case<'_>) -> Option<KernelLevel> {
+    let of = |name: &&str| {
+        let symbol = case.look.symbol(name)?;
+        let start = symbol.address & !1;
+        let len = symbol.size.clamp(2, FUNCTION);
+        let (value, offset) = basepri(&case.look.bytes(start, len)?)?;
+        Some(KernelLevel { value, at: start.checked_add(offset)?, function: symbol.name })
+    };
+    CRITICAL.iter().filter_map(of).min_by_key(|level| level.value)
+}
+
+/// The first constant other than 0 that code writes to BASEPRI, and where it does (Armv7-M Architecture Reference Manual, A7.7: MSR,
+/// MOV, LDR).
+fn basepri(code: &[u8]) -> Option<(u64, u64)> {
+    let half = |at: usize| Endian::Little.u16(code, at);
+    (0..code.len()).step_by(2).find_map(|at| {
+        let (first, second) = (half(at)?, half(at.checked_add(2)?)?);
+        let register = (first & 0xFFF0 == 0xF380 && matches!(second, 0x8811 | 0x8812)).then_some(first & 0xF)?;
+        let value = (1..=8_usize).find_map(|back| constant(code, at.checked_sub(back.checked_mul(2)?)?, register))?;
+        (value != 0).then_some((value & 0xFF, u64::try_from(at).ok()?))
+    })
+}
+
+/// What the instruction at this place sets a register to, where that is a constant.
+fn constant(code: &[u8], at: usize, register: u16) -> Option<u64> {
+    let half = |at: usize| Endian::Little.u16(code, at);
+    let word = half(at)?;
+    if register < 8 && word >> 8 == 0x20 | register {
+        return Some(u64::from(word & 0xFF));
+    }
+    if register < 8 && word >> 8 == 0x48 | register {
+        let offset = usize::from(word & 0xFF).checked_mul(4)?;
+        // What is read is a multiple of 4 from the start of a function that begins at one, too.
+        let place = (at.checked_add(4)? & !3).checked_add(offset)?;
+        return Endian::Little.u32(code, place).map(u64::from);
+    }
+    let second = half(at.checked_add(2)?)?;
+    (word == 0xF04F && second >> 8 == register).then_some(u64::from(second & 0xFF))
+}
+
+fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>) -> Finding {
+    let name = interrupts::name(case, number);
+    let (confidence, mut detractors) = case.by_events();
+    detractors.push("its priority may have been changed since those events".to_owned());
+    let KernelLevel { value, at, function } = level;
+    Finding {
+        code: Code::IrqPriority,
+        claim: format!(
+            "{name} (priority {priority:#x}) calls the kernel, and the kernel keeps back only priorities from {value:#x} on \
+             (BASEPRI): it interrupts the kernel's critical sections"
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
+            Evidence::symbol(*at, function, format!("{function} sets BASEPRI to {value:#x}")),
+        ],
+        explains: Vec::new(),
+        next: format!("give {name} a priority of {value:#x} or a higher number, or do not call the kernel in it"),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    }
+}
+
+fn below_pendsv(number: u64, priority: u64, pendsv: u64, case: &Case<'_>) -> Finding {
+    let name = interrupts::name(case, number);
+    let (confidence, mut detractors) = case.by_events();
+    detractors.push("its priority may have been changed since those events".to_owned());
+    Finding {
+        code: Code::IrqPriority,
+        claim: format!(
+            "PendSV (priority {pendsv:#x}) interrupts {name} (priority {priority:#x}), which calls the kernel: threads are \
+             switched inside of its handler"
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            Evidence::memory(0xE000_ED20, format!("shpr3: the priority of PendSV is {pendsv:#x}")),
+            Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
+        ],
+        explains: Vec::new(),
+        next: "give PendSV the lowest priority (0xff)".to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    }
+}
+
+/// Where the interrupt controller has the priority of an interrupt.
+const fn ipr(number: u64) -> Addr {
+    0xE000_E400_u64.saturating_add(number.saturating_sub(FIRST))
 }
 
 /// SHPR3 and ICSR, where SysTick waits for the end of PendSV.
@@ -75,6 +253,25 @@ mod tests {
             assert!(registers.set(name, value), "{name}");
         }
         held_back(&registers).is_some()
+    }
+
+    #[test]
+    fn what_code_writes_to_basepri() {
+        let of = |code: &[u16]| {
+            let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+            basepri(&bytes).map(|(value, _)| value)
+        };
+        assert_eq!(of(&[0xF3EF, 0x8011, 0x2340, 0xF383, 0x8811]), Some(0x40), "movs r3, #0x40; msr basepri, r3");
+        assert_eq!(of(&[0xF04F, 0x0120, 0xF381, 0x8811]), Some(0x20), "mov.w r1, #0x20");
+        assert_eq!(of(&[0x4901, 0xF381, 0x8811, 0xBF00, 0x0030, 0]), Some(0x30), "ldr r1, [pc, #4]");
+        assert_eq!(of(&[0x2300, 0xF383, 0x8811]), None, "it enables all");
+        assert_eq!(of(&[0xF380, 0x8811]), None, "what is written is not known");
+        assert_eq!(of(&[0x2301, 0xF383, 0x8810]), None, "PRIMASK");
+    }
+
+    #[test]
+    fn priorities_are_compared_by_their_groups() {
+        assert_eq!([groups(None), groups(Some(0x300)), groups(Some(0x700))], [0xFE, 0xF0, 0]);
     }
 
     #[test]

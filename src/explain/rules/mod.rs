@@ -3,11 +3,16 @@
 mod control_blocks;
 mod deadlock;
 mod fault;
+mod interrupts;
 mod inversion;
 mod irq_priority;
 mod isr_storm;
+mod isr_stuck;
+mod jump;
 mod livelock;
+mod masked;
 mod never_given;
+mod no_tick;
 mod overflow_into_block;
 mod owner_gone;
 mod place;
@@ -38,13 +43,17 @@ pub static CHECKS: &[Check] = &[
     Check { what: "start-up code over the RAM of an older run", find: reset::find },
     Check { what: "handlers of stacks that were used up", find: stack_handler::find },
     Check { what: "faults", find: fault::find },
+    Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "interrupts that stay disabled", find: masked::find },
+    Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
+    Check { what: "the tick", find: no_tick::find },
     Check { what: "calls that interrupts may not make", find: wrong_context::find },
-    Check { what: "priorities of SysTick and PendSV", find: irq_priority::find },
+    Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },

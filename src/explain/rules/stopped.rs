@@ -1,16 +1,19 @@
 //! The CPU stopped itself, or is where nothing leaves it: in the lockup state, in an assertion that failed, in a handler
 //! without code of its own, in a loop that its own code never leaves while interrupts are disabled.
 //!
+//! A loop that waits for a word to change is a hint: where threads that could run wait behind it.
+//!
 //! Idle is not such a place: on a Cortex-M the idle loop is within PendSV, in the kernel. A thread in an endless loop with
 //! interrupts enabled may be idle on purpose: it is a hint. Faults have a rule of their own.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
-use super::place;
+use super::interrupts::{self, Mask};
+use super::{isr_stuck, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
-use crate::kernel::{Thread, Under};
+use crate::kernel::{State, Thread, Under};
 use crate::session::{CpuState, Function, is_of_kernel};
 
 /// What pc reads as in the lockup state (Armv7-M Architecture Reference Manual, B1.5.15; Armv8-M, B3.33).
@@ -27,10 +30,26 @@ const ASSERTS: [&str; 8] = [
     "__stack_chk_fail",
 ];
 /// Registers in which file and line may be: as they were passed, and where compilers keep them.
-const ARGUMENTS: [(&str, &str); 8] =
-    [("r0", "r1"), ("r4", "r5"), ("r5", "r6"), ("r5", "r4"), ("r6", "r7"), ("a0", "a1"), ("s0", "s1"), ("x0", "x1")];
+const ARGUMENTS: [(&str, &str); 14] = [
+    ("r0", "r1"),
+    ("r1", "r0"),
+    ("r1", "r2"),
+    ("r2", "r1"),
+    ("r3", "r2"),
+    ("r2", "r3"),
+    ("r4", "r5"),
+    ("r5", "r4"),
+    ("r5", "r6"),
+    ("r6", "r5"),
+    ("r6", "r7"),
+    ("a0", "a1"),
+    ("s0", "s1"),
+    ("x0", "x1"),
+];
 /// The most bytes of a file's name.
 const NAME: u64 = 128;
+/// The most bytes of the stack in which a handler may keep its arguments.
+const STACK: u64 = 96;
 /// How names of source files end.
 const SOURCES: [&str; 7] = [".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s"];
 /// So many functions above it may be the one that was called where it failed.
@@ -65,7 +84,10 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     if let Some(assert) = assert(cpu) {
         return Some(failed(cpu, assert, case));
     }
-    endless(cpu, cpu.in_loop?, case)
+    match cpu.in_loop {
+        Some(found) => endless(cpu, found, case),
+        None => polls(cpu, case),
+    }
 }
 
 fn lockup(cpu: &CpuState, case: &Case<'_>) -> Finding {
@@ -106,13 +128,13 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(cpu.in_loop.map(loop_evidence));
     let said = arguments(cpu, case);
-    evidence.extend(said.iter().map(|(name, at, text)| Evidence::register(name, *at, text.clone())));
-    let said = said.map_or_else(String::new, |(_, _, text)| format!(" ({text})"));
+    evidence.extend(said.iter().cloned());
+    let said = said.map_or_else(String::new, |said| format!(" ({})", said.text));
     let thread = thread_of(cpu, case.kernel);
     let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
     Finding {
         code: Code::Assert,
-        claim: format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread)),
+        claim: format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread, case)),
         confidence,
         detractors,
         evidence,
@@ -123,25 +145,46 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     }
 }
 
-/// File and line of an assertion, where registers still hold the address of a file's name and, in the next one, a number: the
-/// register, its value, and what it says.
-fn arguments(cpu: &CpuState, case: &Case<'_>) -> Option<(&'static str, Addr, String)> {
-    ARGUMENTS.iter().find_map(|(name, line)| {
+/// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.
+fn arguments(cpu: &CpuState, case: &Case<'_>) -> Option<Evidence> {
+    let by_registers = ARGUMENTS.iter().find_map(|(name, line)| {
         let (at, line) = (cpu.registers.get(name)?, cpu.registers.get(line)?);
-        let bytes = [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len))?;
-        let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
-        let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
-        let is_file = SOURCES.iter().any(|ending| text.ends_with(ending));
-        let file = text.rsplit(['/', '\\']).next().unwrap_or(text);
-        (is_file && (1..100_000).contains(&line)).then(|| (*name, at, format!("{file}:{line}")))
+        Some(Evidence::register(name, at, format!("{}:{line}", source(at, line, case)?)))
+    });
+    by_registers.or_else(|| on_stack(cpu, case))
+}
+
+/// The same on the stack, where the handler keeps its arguments.
+fn on_stack(cpu: &CpuState, case: &Case<'_>) -> Option<Evidence> {
+    let sp = cpu.registers.sp()?;
+    let bytes = [STACK, 64, 32].into_iter().find_map(|len| case.look.bytes(sp, len))?;
+    let words = case.words(&bytes, true);
+    let step = case.kernel?.layout.shape.pointer.bytes();
+    let pairs = words.iter().zip(words.iter().skip(1)).enumerate();
+    pairs.into_iter().find_map(|(index, (first, second))| {
+        let place = sp.checked_add(u64::try_from(index.checked_mul(step)?).ok()?)?;
+        let said = |at: u64, line: u64| Some(format!("{}:{line}", source(at, line, case)?));
+        Some(Evidence::stack(place, said(*first, *second).or_else(|| said(*second, *first))?))
     })
 }
 
+/// The name of a source file whose text begins at an address, if a number can be a line of it.
+fn source(at: Addr, line: u64, case: &Case<'_>) -> Option<String> {
+    let bytes = Some(line)
+        .filter(|line| (1..100_000).contains(line))
+        .and_then(|_| [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len)))?;
+    let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
+    let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
+    let is_file = SOURCES.iter().any(|ending| text.ends_with(ending));
+    is_file.then(|| text.rsplit(['/', '\\']).next().unwrap_or(text).to_owned())
+}
+
 /// `, thread victim`, `, in exception 36 (IRQ 20)`.
-fn over(cpu: &CpuState, thread: Option<&Thread>) -> String {
+fn over(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> String {
     let exception = cpu.exception.as_ref().map_or_else(String::new, |exception| format!(", in {exception}"));
+    let callback = words::callback(&cpu.functions, thread, case);
     let thread = thread.map_or_else(String::new, |thread| format!(", thread {}", thread.label()));
-    format!("{exception}{thread}")
+    format!("{exception}{thread}{callback}")
 }
 
 fn loop_evidence(of: Loop) -> Evidence {
@@ -151,11 +194,17 @@ fn loop_evidence(of: Loop) -> Evidence {
 
 /// A loop that its own code never leaves.
 fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
+    let is_own = |number: u32| isr_stuck::has_own_handler(u64::from(number), case);
+    if matches!(cpu.registers.level(), Level::Exception(number) if is_own(number)) {
+        return None;
+    }
     let thread = thread_of(cpu, case.kernel);
     let primask = cpu.registers.get("primask");
     let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && of.is_masked;
     let at = place::of(&cpu.functions)?;
     let breakpoint = cpu.effect == Some(Effect::Breakpoint);
+    let said = arguments(cpu, case).filter(|_| cpu.exception.is_none() && is_masked);
+    let line = said.as_ref().map_or_else(String::new, |said| format!(" at {},", said.text));
     let (code, claimed, claim) = match (&cpu.exception, is_masked) {
         (Some(exception), _) => (
             Code::Hang,
@@ -166,15 +215,17 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             Code::Assert,
             Confidence::Likely,
             format!(
-                "the program stopped itself in {at}{}: an endless loop with interrupts disabled",
-                over(cpu, thread)
+                "the program stopped itself{line} in {at}{}: an endless loop with interrupts disabled",
+                over(cpu, thread, case)
             ),
         ),
         (None, false) if breakpoint => return None,
-        (None, false) => (Code::Hang, Confidence::Hint, format!("an endless loop in {at}{}", over(cpu, thread))),
+        (None, false) => (Code::Hang, Confidence::Hint, format!("an endless loop in {at}{}", over(cpu, thread, case))),
     };
     let mut evidence = vec![loop_evidence(of)];
-    evidence.extend(primask.map(|mask| Evidence::register("primask", mask, "1: interrupts are disabled".to_owned())));
+    evidence.extend(said);
+    let disabled = primask.filter(|mask| mask & 1 == 1);
+    evidence.extend(disabled.map(|mask| Evidence::register("primask", mask, "interrupts are disabled".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     match claimed {
@@ -197,6 +248,36 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             _ => "look at what the loop waits for".to_owned(),
         },
         threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+/// A loop that waits for a word to change, while others could run.
+fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
+    let what = interrupts::polled(case, cpu)
+        .filter(|_| Mask::of(&cpu.registers).is_none() && interrupts::not_taken(cpu).is_empty())?;
+    let is_behind = |other: &&Thread| {
+        let ready = other.state == Some(State::READY) && other.core.is_none();
+        ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
+    };
+    let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_behind).collect();
+    let first = behind.first()?;
+    let at = place::of(&cpu.functions)?;
+    let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    evidence.push(Evidence::memory(first.address, format!("{} is ready and does not run", first.label())));
+    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
+    detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
+    Some(Finding {
+        code: Code::Hang,
+        claim: format!("thread {} waits in a loop in {at} for {what} to change", thread.label()),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "find out who should change it, and whether that can run".to_owned(),
+        threads: vec![thread.address],
         behind: Vec::new(),
     })
 }

@@ -51,8 +51,9 @@ pub fn wait_writable(fd: Option<WaitedFor<'_>>, deadline: Instant) -> io::Result
 fn poll(fds: &[Option<WaitedFor<'_>>], events: PollFlags, deadline: Instant) -> io::Result<Option<usize>> {
     let open = fds.iter().enumerate().filter_map(|(index, fd)| Some((index, PollFd::from_borrowed_fd((*fd)?, events))));
     let (indexes, mut waiting): (Vec<usize>, Vec<PollFd<'_>>) = open.unzip();
-    // Rounded up, so that a wait never ends just before its deadline and spins.
-    let wait = deadline.saturating_duration_since(Instant::now()).saturating_add(Duration::from_micros(999));
+    let left = deadline.saturating_duration_since(Instant::now());
+    // Rounded up, so that a wait never ends just before its deadline and spins; a look at what is there is no wait.
+    let wait = if left.is_zero() { left } else { left.saturating_add(Duration::from_micros(999)) };
     let wait = Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 });
     match rustix::event::poll(&mut waiting, Some(&wait)) {
         // The other side is gone, or an error: the read or write that follows shows what it is.

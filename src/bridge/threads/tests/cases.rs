@@ -74,6 +74,10 @@ impl Look for Table {
         self.asked.push(format!("select {cpu}"));
     }
 
+    fn code(&mut self, at: u64, len: usize) -> Option<Vec<u8>> {
+        (at < 0x1000).then(|| vec![0xBF; len])
+    }
+
     fn forget(&mut self, what: Forget) {
         self.asked.push(format!("{what:?}"));
     }
@@ -118,6 +122,7 @@ fn packets_about_threads_are_answered_and_others_pass() {
         ("p1c", "xxxxxxxxxxxxxxxx"),
         ("p63", "E01"),
         ("m20000000,4", "pass"),
+        ("m100,2", "bfbf"),
         ("X20000000,0:", "pass"),
         ("Z0,100,2", "pass"),
         ("qThreadExtraInfo,p1.20000020", "7432303030303032303a207761697473"),
@@ -198,6 +203,8 @@ fn what_was_read_is_dropped_when_it_may_have_changed() {
         ("qRcmd,7265736574", "All"),
         ("vFlashDone", "All"),
         ("Pf=00000000", "Registers"),
+        ("Z0,100,2", "Code"),
+        ("z0,100,2", "Code"),
         ("vCont;c", "Stop"),
         ("c", "Stop"),
         ("bs", "Stop"),
@@ -233,6 +240,15 @@ fn non_stop_mode_is_not_translated() {
     assert_eq!(translator.request(b"vCont;t:20000010", &mut table), Todo::Pass);
 }
 
+/// What is not understood is for the stub.
+#[test]
+fn an_action_that_is_not_known_passes_and_so_does_all_after_it() {
+    let (mut translator, mut table) = stopped(&["1"]);
+    assert_eq!(translator.request(b"vCont;Q:20000010", &mut table), Todo::Pass);
+    assert!(!translator.is_on() && translator.take_lines()[0].contains("not known here"));
+    assert_eq!(translator.reply(Answered::Stop, b"T05thread:1;", &mut table), [b"T05thread:1;".to_vec()]);
+}
+
 #[test]
 fn the_list_is_offered_where_the_stub_has_none() {
     for (features, offered) in [
@@ -252,7 +268,7 @@ fn the_list_is_offered_where_the_stub_has_none() {
 #[test]
 fn each_thread_is_read_through_its_cpu() {
     let (mut translator, mut table) = stopped(&["p1.1", "p1.2"]);
-    translator.request(b"m0,4", &mut table);
+    translator.request(b"m20000000,4", &mut table);
     translator.request(b"p1a", &mut table);
     assert_eq!(table.asked, ["select 0", "select 0"]);
 }

@@ -1,0 +1,276 @@
+//! Whether a CPU waits in a loop for a word in memory to change. Thumb encodings are those of the Armv7-M Architecture Reference
+//! Manual (A5, A7).
+
+use super::{Architecture, Effect, Registers};
+use crate::abi::{Addr, Endian};
+
+/// The most bytes of such a loop.
+const LONGEST: u64 = 48;
+/// The most bytes of the function in front of the program counter.
+pub const POLLING: u64 = 1024;
+
+/// A loop that reads words at addresses that do not change, writes nothing and calls nothing: it ends only where one of the
+/// words changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Polling {
+    /// Its first instruction.
+    pub start: Addr,
+    /// The addresses that it reads.
+    pub reads: Vec<Addr>,
+}
+
+/// What one instruction may do in such a loop.
+enum Step {
+    /// It writes this register, from memory or by computing; none for a comparison.
+    Writes(Option<u16>),
+    /// It reads memory into this register.
+    Loads(u16),
+    /// It sets this register to a word of the code.
+    Literal(u16, Addr),
+    /// It sets this register.
+    Sets(u16, u64),
+    /// It sets the upper half of this register.
+    SetsTop(u16, u64),
+    /// It may go on at this address.
+    Branches(Addr),
+}
+
+/// The polling loop that the CPU is in; `None` where the code is not known or does something else. `from`: the first address of
+/// `code`, where an instruction begins. `read`: a word of the code's memory.
+#[must_use]
+pub fn polling(
+    registers: &Registers,
+    from: Addr,
+    code: &[u8],
+    read: &mut dyn FnMut(Addr) -> Option<u32>,
+) -> Option<Polling> {
+    if registers.architecture() != Architecture::CortexM {
+        return None;
+    }
+    let pc = registers.pc()? & !1;
+    let (start, end) = bounds(pc, from, code)?;
+    let body = || Walk { at: start, end, from, code };
+    // What the loop writes is not what the registers hold at its start.
+    let mut now = registers.clone();
+    for (at, first, second) in body() {
+        match step(first, second, at)? {
+            Step::Writes(Some(to))
+            | Step::Loads(to)
+            | Step::Literal(to, _)
+            | Step::Sets(to, _)
+            | Step::SetsTop(to, _) => now.forget(&format!("r{to}")),
+            Step::Branches(to) if to < start => return None,
+            Step::Writes(None) | Step::Branches(_) => {}
+        }
+    }
+    let mut reads = Vec::new();
+    for (at, first, second) in body() {
+        match step(first, second, at)? {
+            Step::Writes(Some(to)) => now.forget(&format!("r{to}")),
+            Step::Literal(to, place) => now.put(&format!("r{to}"), u64::from(read(place)?)),
+            Step::Sets(to, value) => now.put(&format!("r{to}"), value),
+            Step::SetsTop(to, value) => {
+                let name = format!("r{to}");
+                let low = now.get(&name)?;
+                now.put(&name, value << 16 | low & 0xFFFF);
+            }
+            Step::Loads(to) => {
+                let halves = [first.to_le_bytes(), second.to_le_bytes()].concat();
+                let Some(Effect::Read(address, _)) = Effect::of(&now, &halves) else { return None };
+                reads.push(address);
+                now.forget(&format!("r{to}"));
+            }
+            Step::Writes(None) | Step::Branches(_) => {}
+        }
+    }
+    reads.sort_unstable();
+    reads.dedup();
+    (!reads.is_empty()).then_some(Polling { start, reads })
+}
+
+/// Instructions one behind the other: address and halves.
+struct Walk<'a> {
+    at: Addr,
+    /// The last instruction.
+    end: Addr,
+    from: Addr,
+    code: &'a [u8],
+}
+
+impl Iterator for Walk<'_> {
+    type Item = (Addr, u16, u16);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at > self.end {
+            return None;
+        }
+        let offset = usize::try_from(self.at.checked_sub(self.from)?).ok()?;
+        let first = Endian::Little.u16(self.code, offset)?;
+        let is_wide = first >> 11 >= 0b11101;
+        let second = if is_wide { Endian::Little.u16(self.code, offset.checked_add(2)?)? } else { 0 };
+        let at = self.at;
+        self.at = at.checked_add(if is_wide { 4 } else { 2 })?;
+        Some((at, first, second))
+    }
+}
+
+/// The first and the last instruction of the innermost loop around a program counter: a branch back over it.
+fn bounds(pc: Addr, from: Addr, code: &[u8]) -> Option<(Addr, Addr)> {
+    let mut starts = Vec::new();
+    for (at, first, second) in (Walk { at: from, end: pc.checked_add(LONGEST)?, from, code }) {
+        starts.push(at);
+        let to = target(first, second, at).filter(|to| at >= pc && *to <= pc && starts.contains(to));
+        if let Some(to) = to.filter(|to| at.saturating_sub(*to) <= LONGEST) {
+            return Some((to, at));
+        }
+    }
+    None
+}
+
+/// Where a branch goes to.
+fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
+    let jump = |offset: i64| Some(at.wrapping_add(4).wrapping_add_signed(offset) & 0xFFFF_FFFF);
+    let signed = |value: u16, bits: u32| {
+        let value = i64::from(value);
+        if value >> bits.saturating_sub(1) & 1 == 1 { value.wrapping_sub(1 << bits) } else { value }
+    };
+    match first {
+        0xD000..=0xDDFF => jump(signed(first & 0xFF, 8) << 1),
+        0xE000..=0xE7FF => jump(signed(first & 0x7FF, 11) << 1),
+        // CBZ, CBNZ: forward.
+        _ if first & 0xF500 == 0xB100 => jump(i64::from((first >> 3 & 0x40) | (first >> 2 & 0x3E))),
+        // B<c>.W.
+        _ if first & 0xF800 == 0xF000 && second & 0xD000 == 0x8000 && first >> 6 & 0xF < 14 => {
+            let sign = first >> 10 & 1;
+            let high = u32::from(second >> 11 & 1) << 18 | u32::from(second >> 13 & 1) << 17;
+            let low = u32::from(first & 0x3F) << 11 | u32::from(second & 0x7FF);
+            jump(i64::from(high | low).wrapping_sub(i64::from(sign) << 19) << 1)
+        }
+        _ => None,
+    }
+}
+
+/// What an instruction does; `None` where such a loop has none of it: a store, a call, a write of pc or sp.
+fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
+    if let Some(to) = target(first, second, at) {
+        return Some(Step::Branches(to));
+    }
+    let step = if first >> 11 >= 0b11101 { wide(first, second, at)? } else { narrow(first, at)? };
+    match &step {
+        Step::Writes(Some(to)) | Step::Loads(to) | Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _) => {
+            (*to < 13).then_some(step)
+        }
+        Step::Writes(None) | Step::Branches(_) => Some(step),
+    }
+}
+
+/// A place in front of or behind an instruction, of which pc is a multiple of 4.
+const fn near(at: Addr, offset: u64, adds: bool) -> Addr {
+    let base = at.wrapping_add(4) & !3;
+    (if adds { base.wrapping_add(offset) } else { base.wrapping_sub(offset) }) & 0xFFFF_FFFF
+}
+
+fn narrow(word: u16, at: Addr) -> Option<Step> {
+    let low = word & 7;
+    let middle = word >> 8 & 7;
+    let high = low | word >> 4 & 8;
+    Some(match word {
+        0x2000..=0x27FF => Step::Sets(middle, u64::from(word & 0xFF)),
+        0x2800..=0x2FFF | 0x4500..=0x45FF => Step::Writes(None),
+        0x0000..=0x1FFF => Step::Writes(Some(low)),
+        0x3000..=0x3FFF => Step::Writes(Some(middle)),
+        // TST, CMP, CMN.
+        0x4000..=0x43FF => Step::Writes((!matches!(word >> 6 & 0xF, 8 | 10 | 11)).then_some(low)),
+        0x4400..=0x44FF | 0x4600..=0x46FF => Step::Writes(Some(high)),
+        0x4800..=0x4FFF => Step::Literal(middle, near(at, u64::from(word & 0xFF) << 2, true)),
+        0x5000..=0x5FFF if word >> 9 & 7 >= 3 => Step::Loads(low),
+        0x6000..=0x8FFF if word & 1 << 11 != 0 => Step::Loads(low),
+        0x9800..=0x9FFF => Step::Loads(middle),
+        0xB200..=0xB2FF => Step::Writes(Some(low)),
+        // Hints: NOP, WFI, WFE.
+        0xBF00..=0xBFFF if word & 0xF == 0 => Step::Writes(None),
+        _ => return None,
+    })
+}
+
+fn wide(first: u16, second: u16, at: Addr) -> Option<Step> {
+    let to = second >> 8 & 0xF;
+    let written = || Step::Writes((to != 15).then_some(to));
+    let immediate = || {
+        let (i, three) = (u64::from(first >> 10 & 1), u64::from(second >> 12 & 7));
+        u64::from(first & 0xF) << 12 | i << 11 | three << 8 | u64::from(second & 0xFF)
+    };
+    Some(match first {
+        // Barriers and hints; MRS.
+        0xF3BF | 0xF3AF => Step::Writes(None),
+        0xF3EF => written(),
+        _ if first & 0xFBF0 == 0xF240 && second & 1 << 15 == 0 => Step::Sets(to, immediate()),
+        _ if first & 0xFBF0 == 0xF2C0 && second & 1 << 15 == 0 => Step::SetsTop(to, immediate()),
+        _ if first & 0xF800 == 0xF000 && second & 1 << 15 == 0 => written(),
+        _ if first & 0xFE00 == 0xEA00 => written(),
+        // LDR.W from the code.
+        _ if first & 0xFF7F == 0xF85F => {
+            Step::Literal(second >> 12, near(at, u64::from(second & 0xFFF), first & 1 << 7 != 0))
+        }
+        // Loads; none that changes its base.
+        _ if first & 0xFE10 == 0xF810 && (first & 1 << 7 != 0 || second & 0x0900 != 0x0900) => {
+            Step::Loads(second >> 12)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests {
+    use super::*;
+
+    fn found(pc: u64, code: &[u16], values: &[(&str, u64)]) -> Option<Vec<Addr>> {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("pc", pc));
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let mut read = |at: Addr| Endian::Little.u32(&bytes, usize::try_from(at - 0x100).ok()?);
+        polling(&registers, 0x100, &bytes, &mut read).map(|polling| polling.reads)
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_a_word() {
+        // ldr r3, [pc, #8]; ldr r3, [r3]; cmp r3, #0; beq; bx lr; nop; the address.
+        let flag = [0x4B02, 0x681B, 0x2B00, 0xD0FB, 0x4770, 0xBF00, 0x0040, 0x2000];
+        for pc in [0x100, 0x102, 0x104, 0x106] {
+            assert_eq!(found(pc, &flag, &[]), Some(vec![0x2000_0040]), "{pc:#x}");
+        }
+        assert_eq!(found(0x108, &flag, &[]), None, "behind it");
+        // ldr r2, [r1, #4]; tst r2, r0; beq
+        assert_eq!(found(0x100, &[0x684A, 0x4202, 0xD0FC], &[("r1", 0x4000_4000)]), Some(vec![0x4000_4004]));
+        assert_eq!(found(0x100, &[0x684A, 0x4202, 0xD0FC], &[]), None, "the address is not known");
+        // movw r1, #0x40; movt r1, #0x2000; ldrb r1, [r1]; cbnz out; b back
+        let by_halves = [0xF240, 0x0140, 0xF2C2, 0x0100, 0x7809, 0xB901, 0xE7F8, 0xBF00];
+        assert_eq!(found(0x108, &by_halves, &[]), Some(vec![0x2000_0040]));
+    }
+
+    #[test]
+    fn other_loops_wait_for_nothing() {
+        let r = [("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r3", 5)];
+        assert_eq!(found(0x100, &[0x3B01, 0xD1FD], &r), None, "it counts");
+        assert_eq!(found(0x100, &[0x5CC2, 0x3301, 0x2A00, 0xD1FB], &r), None, "it goes along a text");
+        assert_eq!(found(0x100, &[0x6802, 0x600A, 0x2A00, 0xD1FB], &r), None, "it writes");
+        assert_eq!(found(0x100, &[0x6802, 0xF000, 0xF800, 0xD1FB], &r), None, "it calls");
+        assert_eq!(found(0x100, &[0x6802, 0x2A00, 0x4770], &r), None, "no loop");
+    }
+
+    #[test]
+    fn any_code_is_survived() {
+        let mut state = 7_u32;
+        for _ in 0..2000 {
+            let code: Vec<u16> = (0..32)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 16) as u16
+                })
+                .collect();
+            let _ = found(0x100 + u64::from(state >> 27) * 2, &code, &[("r0", 0), ("r1", 0xFFFF_FFFF)]);
+        }
+    }
+}

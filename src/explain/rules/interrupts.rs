@@ -1,0 +1,193 @@
+//! What keeps the interrupts of a Cortex-M from coming, and whether the kernel's tick is overdue. Several rules ask this.
+//!
+//! One stop has no duration: that an interrupt is pending, or that interrupts are disabled, is healthy for a moment. Only the
+//! clock of the trace shows that the tick should have come, and only the time in which threads ran counts: a system may stop
+//! its tick while it is idle.
+
+use super::super::events::Tick;
+use super::super::{Case, Evidence};
+use super::place;
+use crate::cpu::{Architecture, Registers};
+use crate::session::CpuState;
+
+/// The numbers of two exceptions, and of the first interrupt.
+pub(super) const PENDSV: u64 = 14;
+pub(super) const SYSTICK: u64 = 15;
+pub(super) const FIRST: u64 = 16;
+/// ICSR: SysTick is pending.
+pub(super) const PENDSTSET: u64 = 1 << 26;
+/// The most addresses that are named.
+const NAMED: usize = 3;
+
+/// A register that keeps interrupts from coming (Armv7-M Architecture Reference Manual, B1.4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mask {
+    /// All of them.
+    Primask,
+    /// All of them, and faults.
+    Faultmask,
+    /// Those whose priority has this number or a higher one.
+    Basepri(u64),
+}
+
+impl Mask {
+    /// Which is set.
+    pub fn of(registers: &Registers) -> Option<Self> {
+        let is_set = |name| registers.get(name).is_some_and(|value| value & 1 == 1);
+        if registers.architecture() != Architecture::CortexM {
+            return None;
+        }
+        match registers.get("basepri").map(|level| level & 0xFF) {
+            _ if is_set("faultmask") => Some(Self::Faultmask),
+            _ if is_set("primask") => Some(Self::Primask),
+            Some(level) if level != 0 => Some(Self::Basepri(level)),
+            _ => None,
+        }
+    }
+
+    /// Its name and value.
+    pub const fn register(self) -> (&'static str, u64) {
+        match self {
+            Self::Primask => ("primask", 1),
+            Self::Faultmask => ("faultmask", 1),
+            Self::Basepri(level) => ("basepri", level),
+        }
+    }
+
+    /// `PRIMASK 1`, `BASEPRI 0x40`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Primask => "PRIMASK 1".to_owned(),
+            Self::Faultmask => "FAULTMASK 1".to_owned(),
+            Self::Basepri(level) => format!("BASEPRI {level:#x}"),
+        }
+    }
+
+    /// True where it keeps an exception of this priority from coming.
+    pub fn blocks(self, priority: Option<u64>) -> bool {
+        match self {
+            Self::Primask | Self::Faultmask => true,
+            Self::Basepri(level) => priority.is_some_and(|priority| priority >= level),
+        }
+    }
+}
+
+fn irq(number: u64) -> Option<usize> {
+    usize::try_from(number.checked_sub(FIRST)?).ok()
+}
+
+fn bit(words: &[u32], irq: usize) -> Option<bool> {
+    Some(words.get(irq / 32)? >> (irq % 32) & 1 == 1)
+}
+
+/// The priority of an exception: the lower the number, the more urgent.
+pub(super) fn priority(cpu: &CpuState, number: u64) -> Option<u64> {
+    match number {
+        PENDSV => cpu.registers.get("shpr3").map(|word| word >> 16 & 0xFF),
+        SYSTICK => cpu.registers.get("shpr3").map(|word| word >> 24 & 0xFF),
+        _ => cpu.interrupts.as_ref()?.priorities.get(irq(number)?).map(|priority| u64::from(*priority)),
+    }
+}
+
+/// Whether an exception waits to come; `None` where that is not known.
+pub(super) fn is_pending(cpu: &CpuState, number: u64) -> Option<bool> {
+    match number {
+        SYSTICK => cpu.registers.get("icsr").map(|icsr| icsr & PENDSTSET != 0),
+        _ => bit(&cpu.interrupts.as_ref()?.pending, irq(number)?),
+    }
+}
+
+/// Whether the handler of an interrupt runs, or was itself interrupted.
+pub(super) fn is_active(cpu: &CpuState, number: u64) -> Option<bool> {
+    bit(&cpu.interrupts.as_ref()?.active, irq(number)?)
+}
+
+/// Whether an interrupt is enabled in the interrupt controller; SysTick has no bit there.
+pub(super) fn is_enabled(cpu: &CpuState, number: u64) -> Option<bool> {
+    bit(&cpu.interrupts.as_ref()?.enabled, irq(number)?)
+}
+
+/// What is pending and enabled, and kept back by a mask; `None` where that is not known.
+pub(super) fn kept_back(cpu: &CpuState, mask: Mask) -> Option<Vec<u64>> {
+    let tick = is_pending(cpu, SYSTICK)?;
+    let irqs = cpu.interrupts.as_ref().map_or(0, |all| all.priorities.len());
+    let last = FIRST.saturating_add(u64::try_from(irqs).unwrap_or(0));
+    let waits = |number: &u64| is_pending(cpu, *number) == Some(true) && is_enabled(cpu, *number) == Some(true);
+    let all = tick.then_some(SYSTICK).into_iter().chain((FIRST..last).filter(waits));
+    Some(all.filter(|number| mask.blocks(priority(cpu, *number))).collect())
+}
+
+/// What is pending in a thread, and would come at once, where it is not known whether something keeps it back.
+pub(super) fn not_taken(cpu: &CpuState) -> Vec<u64> {
+    let is_known = ["primask", "basepri", "faultmask"].iter().all(|name| cpu.registers.get(name).is_some());
+    let waits = !is_known && is_pending(cpu, SYSTICK) == Some(true);
+    waits.then_some(SYSTICK).into_iter().collect()
+}
+
+/// That the tick is pending, as evidence.
+pub(super) fn tick_pending(cpu: &CpuState) -> Option<Evidence> {
+    let icsr = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSTSET != 0)?;
+    Some(Evidence::register("icsr", icsr, "SysTick is pending, and in a thread it would come at once".to_owned()))
+}
+
+/// The tick, where it should have come at least so many times since it came last, by the time in which threads ran.
+pub(super) fn overdue(case: &Case<'_>, periods: i64) -> Option<Tick> {
+    let events = case.events.filter(|events| events.has_clock && events.cores <= 1)?;
+    events.interrupts.tick().filter(|tick| tick.since >= tick.period.saturating_mul(periods))
+}
+
+/// That it is, as evidence.
+pub(super) fn shows(tick: Tick, name: &str) -> Evidence {
+    let Tick { period, since, seq, .. } = tick;
+    let times = since.checked_div(period).unwrap_or(0);
+    Evidence::event(
+        seq,
+        format!("the last {name}; threads ran for {since} ticks of the trace since, {times} times its period"),
+    )
+}
+
+/// What an exception is called, in a sentence.
+pub(super) fn name(case: &Case<'_>, number: u64) -> String {
+    if number == SYSTICK { "SysTick".to_owned() } else { case.interrupt(Some(number)) }
+}
+
+/// What a polling loop waits for: `transfer_done (0x20000040)`.
+pub(super) fn polled(case: &Case<'_>, cpu: &CpuState) -> Option<String> {
+    let polling = cpu.polling.as_ref()?;
+    let named = |at: &u64| case.look.place(*at).map_or_else(|| format!("{at:#x}"), |name| format!("{name} ({at:#x})"));
+    let all: Vec<String> = polling.reads.iter().take(NAMED).map(named).collect();
+    Some(all.join(" and "))
+}
+
+/// That it waits in a loop, as evidence.
+pub(super) fn polls(case: &Case<'_>, cpu: &CpuState) -> Option<Evidence> {
+    let start = cpu.polling.as_ref()?.start;
+    Some(Evidence::memory(start, format!("the loop here reads {}, and nothing else ends it", polled(case, cpu)?)))
+}
+
+/// ` in wait (pump.c:12), where it waits for done (0x20000040) to change`.
+pub(super) fn whereabouts(case: &Case<'_>, cpu: &CpuState) -> String {
+    let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let waits = polled(case, cpu).map_or_else(String::new, |what| format!(", where it waits for {what} to change"));
+    format!("{at}{waits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_mask_keeps_what_back() {
+        let of = |values: &[(&str, u64)]| {
+            let mut registers = Registers::new(Architecture::CortexM);
+            values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+            Mask::of(&registers)
+        };
+        assert_eq!(of(&[("primask", 0), ("basepri", 0), ("faultmask", 0)]), None);
+        assert_eq!(of(&[]), None, "not known");
+        assert_eq!(of(&[("primask", 1), ("basepri", 0x40)]), Some(Mask::Primask));
+        assert_eq!(of(&[("basepri", 0x40)]), Some(Mask::Basepri(0x40)));
+        assert!(Mask::Basepri(0x40).blocks(Some(0x40)) && !Mask::Basepri(0x40).blocks(Some(0x20)));
+        assert!(Mask::Primask.blocks(Some(0)) && !Mask::Basepri(0x40).blocks(None));
+    }
+}

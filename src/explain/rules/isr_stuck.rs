@@ -1,0 +1,127 @@
+//! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
+//! word to change, or the tick behind it is overdue. And without events of interrupts: one that is pending again while its handler
+//! runs, or that keeps back a tick that is pending.
+//!
+//! Against it: a handler that waits a few microseconds for its device is healthy, and one stop has no duration: a hint. PendSV, in
+//! which the kernel waits for a thread, and faults are other rules; so is a handler that serves several exceptions.
+
+use super::super::cpus::{first_place, thread_of};
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, FIRST, PENDSV, SYSTICK};
+use super::place;
+use crate::cpu::{Level, is_fault};
+use crate::session::CpuState;
+
+/// So many periods of the tick have to be over.
+const PERIODS: i64 = 2;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    all.filter_map(|cpu| stuck(cpu, case).or_else(|| again(cpu, case))).collect()
+}
+
+/// The interrupt in whose own handler the CPU is.
+fn interrupt(cpu: &CpuState) -> Option<u64> {
+    match cpu.registers.level() {
+        Level::Exception(number) if !is_fault(number) && u64::from(number) != PENDSV => Some(u64::from(number)),
+        _ => None,
+    }
+}
+
+/// True where the handler of this interrupt serves no other exception.
+pub(super) fn has_own_handler(number: u64, case: &Case<'_>) -> bool {
+    let irq = number.checked_sub(FIRST);
+    let name = case.look.interrupt(number);
+    number == SYSTICK || irq.is_some_and(|irq| name.is_some_and(|name| name != format!("irq{irq}")))
+}
+
+fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let number = interrupt(cpu).filter(|number| has_own_handler(*number, case))?;
+    let behind = |tick: u64| {
+        let priorities = interrupts::priority(cpu, tick).zip(interrupts::priority(cpu, number));
+        priorities.is_some_and(|(tick, own)| tick >= own) && interrupts::is_pending(cpu, tick) == Some(true)
+    };
+    let tick = interrupts::overdue(case, PERIODS).filter(|tick| tick.number != number && behind(tick.number));
+    let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
+    let (claimed, why) = match (cpu.in_loop, &cpu.polling, tick) {
+        (Some(_), ..) => (Confidence::Proven, "is in a loop without an exit"),
+        (None, _, Some(_)) => (Confidence::Likely, "keeps the tick back that is overdue"),
+        (None, Some(_), None) => (Confidence::Hint, "is in a loop"),
+        (None, None, None) => return None,
+    };
+    let mut evidence: Vec<Evidence> = cpu
+        .in_loop
+        .map(|found| Evidence::memory(found.start, "the code here is a loop without an exit".to_owned()))
+        .into_iter()
+        .collect();
+    evidence.extend(interrupts::polls(case, cpu));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
+    let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
+    evidence.extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending behind it".to_owned())));
+    let (confidence, mut detractors) = case.cap_of_registers(claimed);
+    if claimed == Confidence::Hint {
+        detractors.push("a handler that waits for its device for a moment looks the same".to_owned());
+    }
+    let over =
+        thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
+    Some(Finding {
+        code: Code::IsrNeverEnds,
+        claim: format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("find out what the handler of {exception} waits for: an interrupt must not wait"),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}
+
+fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
+    cpu.registers.get("icsr").filter(|icsr| icsr & interrupts::PENDSTSET != 0)
+}
+
+/// It is pending again while its handler runs; where a trace shows how often it comes, that is another rule.
+fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let number = interrupt(cpu).filter(|number| *number >= FIRST)?;
+    let traced = case.events.is_some_and(|events| !events.interrupts.by_number.is_empty());
+    let is_again = interrupts::is_pending(cpu, number) == Some(true);
+    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
+    let tick = is_tick_pending(cpu).filter(|_| above_tick);
+    if traced || interrupts::is_active(cpu, number) != Some(true) || !is_again && tick.is_none() {
+        return None;
+    }
+    let name = interrupts::name(case, number);
+    let irq = number.saturating_sub(FIRST);
+    let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
+    let mut evidence: Vec<Evidence> = is_again
+        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
+        .into_iter()
+        .collect();
+    evidence.extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending behind it".to_owned())));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let why = if is_again {
+        "is pending again before its handler has ended"
+    } else {
+        "keeps the tick back, which is pending"
+    };
+    let at = first_place(cpu).and_then(|found| place::of(&found.functions));
+    let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
+    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
+    detractors.push("a second request of its device looks the same, and how often it comes needs a trace".to_owned());
+    Some(Finding {
+        code: Code::IsrStorm,
+        claim: format!("{name} {why}: it may come without end{at}"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("acknowledge the cause of {name} in its device before the handler ends"),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}

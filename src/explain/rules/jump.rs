@@ -1,0 +1,191 @@
+//! The CPU is, or an exception found it, where the program has no code: what that address is, and whether a call through a pointer
+//! or a damaged return address led there. A fault that this caused is told by the rule of faults, with what is found out here.
+//!
+//! How it came there: behind a call of a register lr leads to the call. Behind a return lr leads behind the last call that the
+//! function made which returned; what was popped is still below the stack pointer where no exception has come since.
+//!
+//! Against it: code that is not in the ELF, of a boot loader, a chip's ROM or a module. So it is claimed above a hint only where the
+//! address is data, a stack, a pattern, or where no memory is.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::{place, words};
+use crate::abi::{Addr, Endian};
+use crate::cpu::{Level, Registers, is_fault};
+use crate::session::CpuState;
+
+/// So far the CPU may have gone on from where it came to.
+const NEAR: Addr = 256;
+/// `xpsr`: Thumb state, which the lowest bit of an address sets.
+const THUMB: u64 = 1 << 24;
+/// Names the list of modules that ThreadX has loaded: their code is none of the program's.
+const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+/// How the CPU came to an address outside of the code.
+pub(super) struct Way {
+    /// In words, behind the address: ` (in table): a call through a pointer, by regulate (pump.c:12)`.
+    pub words: String,
+    pub evidence: Vec<Evidence>,
+    /// True for a return.
+    pub is_return: bool,
+    pub next: String,
+}
+
+impl Way {
+    /// By the registers as they were there. `is_fresh`: no exception has pushed anything below the stack pointer since.
+    pub fn of(registers: &Registers, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
+        let pc = registers.pc()?;
+        let is_thumb = registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0);
+        let what = what(pc, is_thumb, case).map_or_else(String::new, |what| format!(" ({what})"));
+        let popped = registers.sp().and_then(|sp| popped(sp, pc, is_fresh, case));
+        let before = registers.lr().and_then(|lr| before(lr, case));
+        let (how, is_return) = match &before {
+            _ if popped.is_some() => (returned(before.as_ref(), case), true),
+            Some(Before::Register { at }) => {
+                (format!(": a call through a pointer, by {}", words::place_at(*at, case)), false)
+            }
+            Some(Before::Function { to, .. }) if to & !1 != pc & !1 => (returned(before.as_ref(), case), true),
+            _ => (String::new(), false),
+        };
+        let mut evidence: Vec<Evidence> = popped.into_iter().collect();
+        evidence.extend(before.map(|before| before.evidence(case)));
+        let next = if is_return {
+            "look for what writes past a local variable in the functions that are named, and at the bytes around this stack pointer"
+        } else {
+            "find out who sets the pointer that is called there"
+        };
+        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_return, next: next.to_owned() })
+    }
+}
+
+/// What is at an address that is no code. The lowest bit of a function's address is not part of it.
+fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
+    let known = case.cpus.and_then(|cpus| cpus.at(pc).or_else(|| cpus.at(pc & !1))).map(str::to_owned);
+    let text = text(pc & !1 | u64::from(is_thumb));
+    text.map(|text| format!("the bytes of the text \"{text}\"")).or(known)
+}
+
+/// The four characters that an address is; `None` where it is none. Code and data of a chip are elsewhere.
+fn text(address: Addr) -> Option<String> {
+    let bytes = u32::try_from(address).ok()?.to_le_bytes();
+    let is_text =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'-' | b'_' | b'/' | b':');
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    (bytes.iter().all(is_text) && letters >= 2).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
+}
+
+/// The word below the stack pointer from which pc was popped.
+fn popped(sp: Addr, pc: Addr, is_fresh: bool, case: &Case<'_>) -> Option<Evidence> {
+    let at = sp.checked_sub(4).filter(|_| is_fresh)?;
+    let word = u64::from(Endian::Little.u32(&case.look.bytes(at, 4)?, 0)?);
+    let went_on = (pc & !1).checked_sub(word & !1)?;
+    let stack = case.kernel.and_then(|kernel| kernel.threads.iter().find(|thread| thread.holds(at)));
+    let of = stack.map_or_else(String::new, |thread| format!(" of {}", thread.label()));
+    let text = format!("the return address that was popped from the stack{of}: {word:#x}");
+    (word & 1 == 1 && went_on < NEAR).then(|| Evidence::stack(at, text).holds(word))
+}
+
+/// The call in front of a return address.
+enum Before {
+    /// Through a register.
+    Register { at: Addr },
+    /// Of a function.
+    Function { at: Addr, to: Addr },
+}
+
+impl Before {
+    fn evidence(&self, case: &Case<'_>) -> Evidence {
+        let (Self::Register { at } | Self::Function { at, .. }) = self;
+        let text = match self {
+            Self::Register { .. } => "lr leads behind a call through a register".to_owned(),
+            Self::Function { to, .. } => format!("lr leads behind a call of {}", words::place_at(*to, case)),
+        };
+        Evidence::symbol(*at, &words::place_at(*at, case), text)
+    }
+}
+
+fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
+    let behind = lr & !1;
+    case.look.function(behind)?;
+    let bytes = case.look.bytes(behind.checked_sub(4)?, 4)?;
+    let (first, second) = (Endian::Little.u16(&bytes, 0)?, Endian::Little.u16(&bytes, 2)?);
+    if second & 0xFF87 == 0x4780 {
+        return Some(Before::Register { at: behind.checked_sub(2)? });
+    }
+    // BL with its signed offset of 25 bits.
+    if first & 0xF800 != 0xF000 || second & 0xD000 != 0xD000 {
+        return None;
+    }
+    let sign = i64::from(first >> 10 & 1);
+    let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
+    let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
+    let offset = (one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24);
+    Some(Before::Function { at: behind.checked_sub(4)?, to: behind.wrapping_add_signed(offset) & 0xFFFF_FFFF })
+}
+
+/// That it was a return, and which functions may have returned.
+fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
+    let damaged = ": a damaged return address";
+    match before {
+        Some(Before::Function { at, to }) => format!(
+            "{damaged}; the last call was that of {} by {}: one of the two returned to it",
+            words::function_at(*to, case),
+            words::place_at(*at, case)
+        ),
+        Some(Before::Register { at }) => format!("{damaged}; the last call was in {}", words::place_at(*at, case)),
+        None => damaged.to_owned(),
+    }
+}
+
+/// The CPU runs where no code is, without a fault.
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let in_fault = match cpu.registers.level() {
+        Level::Thread => false,
+        Level::Exception(number) => is_fault(number),
+        Level::Mode(_) | Level::Unknown => true,
+    };
+    let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
+    let way = Way::of(&cpu.registers, true, case)?;
+    let is_data = what(pc, true, case).is_some() && case.look.symbol(MODULES).is_none();
+    let (confidence, mut detractors) =
+        case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint });
+    if !is_data {
+        detractors.push("code that is not in the ELF (a boot loader, ROM, a module) looks the same".to_owned());
+    }
+    let thread = thread_of(cpu, case.kernel);
+    let who = thread.map_or_else(|| "the CPU".to_owned(), |thread| format!("thread {}", thread.label()));
+    let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
+    evidence.extend(way.evidence);
+    evidence.extend(place::callers(&cpu.functions, 4));
+    Some(Finding {
+        code: Code::Hang,
+        claim: format!("{who} runs at {}", way.words),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: way.next,
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_text() {
+        assert_eq!(text(0x4141_4141).as_deref(), Some("AAAA"));
+        assert_eq!(text(0x7365_7270).as_deref(), Some("pres"));
+        assert_eq!(
+            [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
+            [None, None, None, None]
+        );
+    }
+}

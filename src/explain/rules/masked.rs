@@ -1,0 +1,88 @@
+//! A thread runs with interrupts disabled outside of the kernel: PRIMASK or FAULTMASK is 1, or BASEPRI keeps back those of its
+//! priority and below, and at least one interrupt waits.
+//!
+//! Where these registers are not known, a tick that is pending in a thread shows it: it would come at once.
+//!
+//! Against it: a critical section of a few instructions looks the same. Above a hint only where the tick is among what waits, and
+//! the trace's clock shows that it should have come twice. The kernel's own critical sections count only then. A loop without
+//! an exit is a rule of its own.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, Mask};
+use super::place;
+use crate::cpu::Level;
+use crate::session::{CpuState, is_of_kernel};
+
+/// So many periods of the tick have to be over.
+const PERIODS: i64 = 2;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
+    if cpu.in_loop.is_some() || cpu.is_outside_code {
+        return None;
+    }
+    let mask = Mask::of(&cpu.registers);
+    let kept_back = match mask {
+        Some(mask) => interrupts::kept_back(cpu, mask),
+        None => Some(interrupts::not_taken(cpu)),
+    };
+    let tick = interrupts::overdue(case, PERIODS)
+        .filter(|tick| kept_back.as_ref().is_some_and(|all| all.contains(&tick.number)));
+    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
+    if tick.is_none() && in_kernel || kept_back.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let register = mask.map(Mask::register);
+    let mut evidence: Vec<Evidence> = register
+        .map(|(name, value)| Evidence::register(name, value, "interrupts are disabled".to_owned()))
+        .or_else(|| interrupts::tick_pending(cpu))
+        .into_iter()
+        .collect();
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    evidence.extend(interrupts::polls(case, cpu));
+    let waiting: Vec<String> =
+        kept_back.iter().flatten().take(3).map(|number| interrupts::name(case, *number)).collect();
+    let waits = match (waiting.as_slice(), &tick) {
+        ([], _) => String::new(),
+        (_, Some(_)) => ": the tick is overdue".to_owned(),
+        ([one], _) => format!("; {one} is pending"),
+        (all, _) => format!("; {} are pending", all.join(", ")),
+    };
+    evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
+    let (most, mut detractors) = match tick {
+        Some(_) => case.by_events(),
+        None => (Confidence::Hint, vec!["a short critical section looks the same".to_owned()]),
+    };
+    if kept_back.is_none() {
+        detractors.push("whether an interrupt waits is not known (--reg icsr=N)".to_owned());
+    }
+    let (confidence, against) = case.cap_of_registers(most);
+    detractors.extend(against);
+    if mask.is_none() {
+        detractors.push("it is inferred: which register disables them is not known (--reg primask=N)".to_owned());
+    }
+    let at = interrupts::whereabouts(case, cpu);
+    let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
+    Some(Finding {
+        code: Code::InterruptsMasked,
+        claim: format!("thread {} keeps interrupts disabled{by}{at}{waits}", thread.label()),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!(
+            "find the path that sets {} and does not restore it",
+            register.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |(name, _)| name.to_uppercase())
+        ),
+        threads: vec![thread.address],
+        behind: Vec::new(),
+    })
+}

@@ -1,0 +1,95 @@
+//! The tick of the kernel does not come: its interrupt is disabled, its timer does not count, or it is pending and not taken.
+//! Which interrupt gives the tick is known from the events: it wakes the thread that runs the kernel's timers.
+//!
+//! Against it: systems that stop their tick while they are idle. So only the time counts in which threads ran, and what the trace
+//! shows alone is a hint. Masks, a handler that does not return and PendSV's priority are rules of their own.
+
+use super::super::cpus::thread_of;
+use super::super::events::Tick;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, Mask, SYSTICK};
+use super::place;
+use crate::cpu::Level;
+use crate::session::CpuState;
+
+/// So many periods of the tick have to be over where it is pending, and where nothing shows that it is due.
+const PENDING: i64 = 2;
+const SILENT: i64 = 4;
+/// Where SysTick has the value that it counts down from. Reading it changes nothing.
+const RELOAD: u64 = 0xE000_E014;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+/// Why it does not come.
+struct Why {
+    words: String,
+    confidence: Confidence,
+    evidence: Option<Evidence>,
+    next: String,
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
+    let tick = interrupts::overdue(case, PENDING)?;
+    if Mask::of(&cpu.registers).is_some_and(|mask| mask.blocks(interrupts::priority(cpu, tick.number))) {
+        return None;
+    }
+    let why = why(cpu, tick, case)?;
+    let name = interrupts::name(case, tick.number);
+    let (most, mut detractors) = case.by_events();
+    let (confidence, against) = case.cap_of_registers(why.confidence.min(most));
+    detractors.extend(against);
+    if why.confidence == Confidence::Hint {
+        detractors.push("the program may have stopped its tick on purpose".to_owned());
+    }
+    let mut evidence = vec![interrupts::shows(tick, &name)];
+    evidence.extend(why.evidence);
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    Some(Finding {
+        code: Code::NoTick,
+        claim: format!("the tick does not come while thread {} runs: {}", thread.label(), why.words),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: why.next,
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}
+
+fn why(cpu: &CpuState, tick: Tick, case: &Case<'_>) -> Option<Why> {
+    let name = interrupts::name(case, tick.number);
+    let is_pending = interrupts::is_pending(cpu, tick.number)?;
+    let confidence = if is_pending { Confidence::Likely } else { Confidence::Hint };
+    if interrupts::is_enabled(cpu, tick.number) == Some(false) && (is_pending || is_over(tick)) {
+        return Some(Why {
+            words: format!("{name}, which gives it, is disabled in the interrupt controller"),
+            confidence,
+            evidence: is_pending.then(|| Evidence::memory(0xE000_E200, format!("{name} is pending"))),
+            next: "find out who disables this interrupt (NVIC_ICER), and who should enable it again".to_owned(),
+        });
+    }
+    if is_pending {
+        // In a thread it would come at once: something keeps it back, which is a rule of its own.
+        return None;
+    }
+    let reload = case.look.bytes(RELOAD, 4).filter(|_| tick.number == SYSTICK);
+    let reload = reload.filter(|bytes| bytes.iter().all(|byte| *byte == 0));
+    (is_over(tick)).then(|| Why {
+        words: format!("{name}, which gives it, is not even pending: its timer does not count"),
+        confidence,
+        evidence: reload.map(|_| Evidence::memory(RELOAD, "SysTick's reload value is 0: it does not count".to_owned())),
+        next: "read the control register of the timer (of SysTick: SYST_CSR), and who writes to it".to_owned(),
+    })
+}
+
+/// True where it should have come several times.
+const fn is_over(tick: Tick) -> bool {
+    tick.since >= tick.period.saturating_mul(SILENT)
+}

@@ -1,0 +1,392 @@
+/*
+ * Stalls on purpose: a small pump controller whose CPU comes to where it does
+ * not go on, or whose interrupts do not come, in the way that the word at
+ * 0x20010000 says, which a loader puts there before the start. stalls.tsv says
+ * what is true of each way; some are healthy. With FW_OTHER the same have
+ * other names, priorities, and another tick.
+ */
+#include "kernel.h"
+
+enum stall {
+    QUIET,              /* healthy: halted in a thread that works                */
+    SHORT_MASK,         /* healthy: a critical section, and the tick is pending  */
+    SHORT_ISR,          /* healthy: an interrupt, and the tick is pending        */
+    TICKLESS,           /* healthy: no tick comes while no thread is ready       */
+    OTHER_TICK,         /* healthy: another timer than SysTick gives the tick    */
+    URGENT_SILENT,      /* healthy: an urgent interrupt that calls no kernel     */
+    MASKED_WAIT,        /* PRIMASK, and a wait for a variable                    */
+    MASKED_ON,          /* PRIMASK, and the thread goes on                       */
+    BASEPRI_LEFT,       /* BASEPRI, and the thread goes on                       */
+    ISR_WAITS,          /* the handler of an interrupt waits for a variable      */
+    ISR_LOOPS,          /* the handler of an interrupt is an endless loop        */
+    TICK_OFF,           /* the timer of the tick is off, and a thread runs       */
+    TICK_DISABLED,      /* the interrupt of the tick is disabled                 */
+    TICK_BEHIND,        /* SysTick cannot interrupt PendSV                       */
+    SMASHED,            /* a return address is text                              */
+    JUMP_DATA,          /* a call of data, which is no instruction               */
+    RUNS_DATA,          /* a return into data, which is a loop                   */
+    PANIC,              /* an assertion of the application's own                 */
+    CALLBACK,           /* a wild store in the callback of a timer               */
+    URGENT,             /* an interrupt above BASEPRI calls the kernel           */
+    PENDSV_ABOVE,       /* PendSV interrupts an interrupt that calls the kernel  */
+    STORM               /* an interrupt that is never acknowledged, no trace     */
+};
+
+/* Behind what the program itself has of RAM. */
+#define STALL (*(volatile uint32_t *)0x20010000u)
+#define NOINLINE __attribute__((noinline))
+#define REGISTER(at) (*(volatile uint32_t *)(at))
+#define ICSR REGISTER(0xE000ED04u)
+#define SHPR3 REGISTER(0xE000ED20u)
+#define NVIC_ISER0 REGISTER(0xE000E100u)
+#define NVIC_ICER0 REGISTER(0xE000E180u)
+#define NVIC_ISPR0 REGISTER(0xE000E200u)
+#define NVIC_IPR1 REGISTER(0xE000E404u)
+#define PENDST_SET (1u << 26)
+#define PENDSV_SET (1u << 28)
+#define UART (1u << 5)
+#define TIMER (1u << 6)
+#define TIMER_VECTOR 22u
+
+#ifdef FW_OTHER
+#define PICK(a, b) b
+#else
+#define PICK(a, b) a
+#endif
+
+#define BEGIN 30u
+/* Of work: less than a tick. */
+#define SHORT (FW_TICK_CYCLES / 8)
+
+#define REGISTRY 24
+static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
+                           + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
+
+enum { SAMPLER, MOTOR, PUMP, LOGGER, THREADS };
+static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
+static TX_THREAD sampler, motor, pump, logger;
+static TX_EVENT_FLAGS_GROUP frames;
+static TX_SEMAPHORE samples;
+static TX_TIMER heartbeat, housekeeping;
+static volatile uint32_t sum, transfer_done;
+
+/* Instructions, as far as the CPU is concerned: undefined ones, or a loop. */
+static volatile uint32_t calibration[8];
+
+/* What a stub does not show: special registers where the stall begins. */
+volatile struct { uint32_t primask, basepri, faultmask, psp; } stall_says;
+
+NOINLINE VOID stall_here(VOID)
+{
+    uint32_t primask, basepri, faultmask, psp;
+    __asm__ volatile("mrs %0, primask\n mrs %1, basepri\n mrs %2, faultmask\n mrs %3, psp"
+                     : "=r"(primask), "=r"(basepri), "=r"(faultmask), "=r"(psp));
+    stall_says.primask = primask;
+    stall_says.basepri = basepri;
+    stall_says.faultmask = faultmask;
+    stall_says.psp = psp;
+}
+
+static UINT stalling(enum stall which)
+{
+    return STALL == which && _tx_timer_system_clock >= BEGIN;
+}
+
+/* ---- another way to mask interrupts: by their priority ---- */
+
+UINT _tx_thread_interrupt_disable(VOID);
+NOINLINE UINT _tx_thread_interrupt_disable(VOID)
+{
+    UINT posture;
+    __asm__ volatile("mrs %0, basepri\n movs r3, #0x40\n msr basepri, r3" : "=r"(posture) :: "r3", "memory");
+    return posture;
+}
+
+UINT __real_port_disable(VOID);
+UINT __wrap_port_disable(VOID);
+UINT __wrap_port_disable(VOID)
+{
+    return STALL == URGENT || STALL == URGENT_SILENT ? _tx_thread_interrupt_disable() : __real_port_disable();
+}
+
+VOID __real_port_restore(UINT posture);
+VOID __wrap_port_restore(UINT posture);
+VOID __wrap_port_restore(UINT posture)
+{
+    if (STALL == URGENT || STALL == URGENT_SILENT)
+        __asm__ volatile("msr basepri, %0\n dsb\n isb" :: "r"(posture) : "memory");
+    else
+        __real_port_restore(posture);
+}
+
+/* ---- another tick ---- */
+
+VOID Timer_Handler(VOID)
+{
+    mk_isr(TIMER_VECTOR, mk_tick);
+    if (_tx_thread_current_ptr != NULL && _tx_thread_execute_ptr != _tx_thread_current_ptr)
+        ICSR = PENDSV_SET;
+}
+
+VOID __real_port_tick(VOID);
+VOID __wrap_port_tick(VOID);
+VOID __wrap_port_tick(VOID)
+{
+    ULONG before = _tx_timer_system_clock;
+    if (STALL == TICKLESS && _tx_thread_current_ptr == NULL) {
+        mk_tick(); /* counted after the sleep; no interrupt came */
+        return;
+    }
+    if (STALL != OTHER_TICK && STALL != TICK_DISABLED) {
+        __real_port_tick();
+        return;
+    }
+    NVIC_ISPR0 = TIMER;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+    while (_tx_timer_system_clock == before)
+        ;
+}
+
+/* ---- the pump controller ---- */
+
+static NOINLINE VOID wait_transfer(VOID)
+{
+    while (transfer_done == 0)
+        ;
+}
+
+VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
+{
+    (void)pc; (void)lr; (void)cfsr; (void)bfar;
+}
+
+UINT app_line_has_frame(VOID)
+{
+    return _tx_timer_system_clock % 3u == 1;
+}
+
+VOID app_uart_isr(VOID)
+{
+    fw_clock += 150;
+    if (stalling(SHORT_ISR))
+        ICSR = PENDST_SET;
+    if (stalling(ISR_WAITS)) {
+        ICSR = PENDST_SET;
+        stall_here();
+        wait_transfer();
+    }
+    if (stalling(ISR_LOOPS)) {
+        stall_here();
+        for (;;)
+            sum++;
+    }
+    if (stalling(STORM)) {
+        port_uart_pend();
+        if (sum++ % 100 == 99)
+            stall_here();
+        return;
+    }
+    if (STALL != URGENT_SILENT)
+        mk_flags_set(&frames, 1);
+    if (stalling(SHORT_ISR)) {
+        stall_here();
+        sum++;
+    }
+}
+
+/* The thread goes on, and its events show that time passes. `pend`: the tick is due again and again. */
+static NOINLINE VOID work_on(UINT pend)
+{
+    uint32_t n;
+    for (n = 0;; n++) {
+        fw_clock += SHORT;
+        if (pend == 1 && n % 8 == 7)
+            ICSR = PENDST_SET;
+        if (pend == 2 && n % 8 == 7)
+            NVIC_ISPR0 = TIMER;
+        mk_time_get();
+        if (n == 40)
+            stall_here();
+    }
+}
+
+/* What a function called last is where lr leads to as it returns. */
+static NOINLINE __attribute__((unused)) VOID checked(uint32_t word)
+{
+    sum += word;
+}
+
+static NOINLINE VOID copy_name(const volatile CHAR *from)
+{
+    volatile CHAR name[8];
+    UINT i;
+    for (i = 0; from[i] != 0; i++)
+        name[i] = from[i];
+#ifdef FW_OTHER
+    checked((uint32_t)name[0]);
+#else
+    sum += (uint32_t)name[0];
+#endif
+    __asm__ volatile("" ::: "lr");
+}
+
+static NOINLINE VOID copy_words(uint32_t word)
+{
+    volatile uint32_t block[2];
+    UINT i;
+    for (i = 0; i < 4; i++)
+        block[i] = word;
+#ifdef FW_OTHER
+    sum += block[0];
+    __asm__ volatile("" ::: "lr");
+#else
+    checked(block[0]);
+#endif
+}
+
+NOINLINE VOID board_halt(const CHAR *file, UINT line)
+{
+    __asm__ volatile("cpsid i" ::: "memory");
+    stall_here();
+#ifdef FW_OTHER
+    volatile struct { UINT line; const CHAR *file; } said = { line, file };
+    for (;;)
+        __asm__ volatile("" :: "r"(&said) : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "memory");
+#else
+    for (;;)
+        __asm__ volatile("" :: "r"(file), "r"(line));
+#endif
+}
+
+static NOINLINE VOID regulate(VOID)
+{
+    static const volatile CHAR name[] = "pressure-of-the-second-line";
+    static VOID (*volatile handler)(VOID);
+
+    switch (STALL) {
+    case QUIET: case TICKLESS: case OTHER_TICK: case URGENT: case URGENT_SILENT: case PENDSV_ABOVE:
+        mk_time_get();
+        stall_here();
+        fw_work(SHORT);
+        break;
+    case SHORT_MASK:
+        __asm__ volatile("cpsid i" ::: "memory");
+        ICSR = PENDST_SET;
+        stall_here();
+        sum++;
+        __asm__ volatile("cpsie i" ::: "memory");
+        break;
+    case MASKED_WAIT:
+        __asm__ volatile("cpsid i" ::: "memory");
+        ICSR = PENDST_SET;
+        stall_here();
+        wait_transfer();
+        break;
+    case MASKED_ON:
+        __asm__ volatile("cpsid i" ::: "memory");
+        work_on(1);
+        break;
+    case BASEPRI_LEFT:
+        __asm__ volatile("msr basepri, %0" :: "r"(0x40) : "memory");
+        work_on(1);
+        break;
+    case TICK_OFF: work_on(0); break;
+    case TICK_DISABLED:
+        NVIC_ICER0 = TIMER;
+        work_on(2);
+        break;
+    case TICK_BEHIND:
+        SHPR3 = 0xFFFF0000u;
+        stall_here();
+        break;
+    case SMASHED: copy_name(name); break;
+    case JUMP_DATA:
+        calibration[0] = 0xDE00DE00u;
+        handler = (VOID (*)(VOID))((uint32_t)calibration | 1u);
+        handler();
+        break;
+    case RUNS_DATA:
+        calibration[0] = 0xE7FEE7FEu;
+        stall_here();
+        copy_words((uint32_t)calibration | 1u);
+        break;
+    case PANIC: board_halt("drivers/pump.c", 217); break;
+    default: break;
+    }
+}
+
+static VOID heartbeat_expired(ULONG n)
+{
+    sum += n;
+    if (stalling(CALLBACK))
+        *(volatile uint32_t *)0xE0200000u = n;
+}
+
+static VOID sampler_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        fw_work(SHORT);
+        mk_semaphore_put(&samples);
+    }
+}
+
+static VOID motor_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        ULONG actual;
+        if (STALL == URGENT_SILENT)
+            mk_thread_sleep(3);
+        else
+            mk_flags_get(&frames, 1, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+    }
+}
+
+static VOID pump_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        fw_work(SHORT);
+        if (_tx_timer_system_clock >= BEGIN)
+            regulate();
+    }
+}
+
+static VOID logger_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&samples, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+    }
+}
+
+VOID app_define(VOID)
+{
+    if (STALL != STORM)
+        _tx_trace_enable(trace_buffer, sizeof trace_buffer, REGISTRY);
+    mk_flags_create(&frames, PICK("frames", "telegrams"));
+    mk_semaphore_create(&samples, PICK("samples", "readings"), 0);
+    mk_timer_create(&heartbeat, PICK("heartbeat", "blink"), heartbeat_expired, 1, 4, 4, 1);
+    mk_timer_create(&housekeeping, PICK("housekeeping", "cleaning"), heartbeat_expired, 0, 9, 9, 1);
+#define THREAD(t, name, entry, n, priority) \
+    mk_thread_create(&t, name, entry, n, stacks[n], FW_STACK, priority, 1)
+    THREAD(sampler, PICK("sampler", "adc task"), sampler_entry, SAMPLER, PICK(4, 7));
+    THREAD(motor, PICK("motor", "drive"), motor_entry, MOTOR, PICK(6, 9));
+    THREAD(pump, PICK("pump", "valve"), pump_entry, PUMP, PICK(8, 12));
+    THREAD(logger, PICK("logger", "journal"), logger_entry, LOGGER, PICK(12, 20));
+}
+
+/* Called where the port has set up its interrupts. */
+VOID app_started(VOID)
+{
+    NVIC_IPR1 = (STALL == URGENT || STALL == URGENT_SILENT ? 0x20u : 0x40u) << 8 | 0x40u << 16;
+    if (STALL == PENDSV_ABOVE)
+        SHPR3 = 0x00u << 24 | 0x20u << 16;
+    if (STALL == OTHER_TICK || STALL == TICK_DISABLED)
+        NVIC_ISER0 = TIMER;
+}

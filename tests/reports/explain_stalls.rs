@@ -1,0 +1,95 @@
+//! `explain` over CPUs that do not go on, and interrupts that do not come (`tests/firmware/stalls.c`): what is planted is the first
+//! finding of an evidence core. What only looks like it has nothing above a hint.
+#![cfg(all(unix, feature = "cli"))]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test"
+)]
+
+use serde_json::Value;
+
+use super::explain_failures::{explain, split};
+use super::support::machine::fixture;
+
+/// A row of `stalls.tsv`: name, code, what must be said, confidence.
+fn ways() -> Vec<[String; 4]> {
+    let text = std::fs::read_to_string("tests/firmware/stalls.tsv").unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| line.split('\t').map(str::to_owned).collect::<Vec<_>>().try_into().unwrap()).collect()
+}
+
+/// The names of the other build: `PICK("first", "other")`.
+fn other(said: &str) -> String {
+    let source = std::fs::read_to_string("tests/firmware/stalls.c").unwrap();
+    let words = said.split(' ').map(|word| {
+        let rest = source.split(&format!("PICK(\"{word}\",")).nth(1);
+        rest.and_then(|rest| rest.split('"').nth(1)).unwrap_or(word).to_owned()
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn wrong(
+    [name, code, said, confidence]: &[String; 4],
+    findings: &[Value],
+    name_of: &dyn Fn(&str) -> String,
+) -> Option<String> {
+    if code == "-" {
+        let sure = findings.iter().find(|finding| finding["confidence"] != "hint");
+        return sure.map(|finding| format!("{name}: {finding}"));
+    }
+    let Some(first) = findings.first() else { return Some(format!("{name}: nothing")) };
+    let text = first.to_string();
+    let missing: Vec<String> =
+        split(said).iter().map(|said| name_of(said)).filter(|said| !text.contains(said)).collect();
+    let fits = first["code"] == code.as_str() && first["confidence"] == confidence.as_str() && missing.is_empty();
+    (!fits).then(|| format!("{name}: not said: {missing:?}: {first}"))
+}
+
+fn failing(prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<String> {
+    let elf = fixture(elf).display().to_string();
+    let of = |way: &[String; 4]| {
+        let core = fixture(&format!("{prefix}{}.core.gz", way[0])).display().to_string();
+        wrong(way, &explain(&[&elf, &core]), name_of)
+    };
+    ways().iter().filter_map(of).collect()
+}
+
+#[test]
+fn what_keeps_the_cpu_or_its_interrupts_is_the_first_finding() {
+    let failing = failing("stall-", "stall.elf", &str::to_owned);
+    assert!(failing.is_empty(), "{}", failing.join("\n"));
+}
+
+#[test]
+fn another_build_stalls_with_the_same_findings() {
+    let failing = failing("stall-other-", "stall-other.elf", &other);
+    assert!(failing.is_empty(), "{}", failing.join("\n"));
+}
+
+/// Without registers that disable interrupts, a tick that is pending in a thread shows that they are.
+#[test]
+fn a_tick_that_waits_in_a_thread_is_a_hint() {
+    let elf = fixture("stall.elf").display().to_string();
+    let core = fixture("stall-quiet.core.gz").display().to_string();
+    let registers = ["--reg", "primask=1", "--reg", "icsr=0x04000000"];
+    let findings = explain(&[&[elf.as_str(), &core], registers.as_slice()].concat());
+    let first = findings.first().unwrap();
+    assert_eq!((&first["code"], &first["confidence"]), (&"interrupts-masked".into(), &"hint".into()), "{first}");
+    assert!(first.to_string().contains("thread pump") && first.to_string().contains("SysTick is pending"), "{first}");
+    let findings = explain(&[&elf, &core, "--reg", "primask=1", "--reg", "icsr=0"]);
+    assert!(findings.is_empty(), "nothing waits: {findings:?}");
+}
+
+/// What is wrong with a kernel's critical sections is not said of an interrupt that does not call it.
+#[test]
+fn an_evidence_core_without_its_elf_claims_what_can_be_known() {
+    for [name, code, ..] in ways() {
+        let core = fixture(&format!("stall-{name}.core.gz")).display().to_string();
+        for finding in explain(&[&core]).iter().filter(|finding| finding["confidence"] != "hint") {
+            assert_eq!(finding["code"], code.as_str(), "{name}: {finding}");
+        }
+    }
+}
