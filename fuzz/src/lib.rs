@@ -183,7 +183,15 @@ fn candidates(unwinder: &Unwinder<'_>, functions: &[u64], data: &[u8]) -> usize 
     let mut found = 0_usize;
     for (floats, wrong_call) in [(None, false), (Some(true), true), (Some(false), true)] {
         let kept = Registers::new(unwinder.architecture);
-        let search = Search { on, stacks: &[on], begins_in: &begins_in, kept, floats, wrong_call };
+        let search = Search {
+            on,
+            stacks: &[on],
+            begins_in: &begins_in,
+            kept,
+            floats,
+            wrong_call,
+            lost_thumb: wrong_call && floats.is_none(),
+        };
         for candidate in unwinder.candidates(&search, &mut memory) {
             assert!(on.contains(candidate.frame) && candidate.backtrace.frames.len() <= MAX_FRAMES);
             found = found.saturating_add(1);

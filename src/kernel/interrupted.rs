@@ -108,6 +108,8 @@ const MAX_ON_MAIN: usize = 3;
 const RETURNS_TO_BASE: u64 = 1 << 11;
 /// `cfsr`: an instruction could not be read (IACCVIOL, IBUSERR), or was to run without Thumb state (INVSTATE).
 const WRONG_CALL: u64 = 1 | 1 << 8 | 1 << 17;
+/// `cfsr`: the processor was not in Thumb state, and nothing else.
+const INVSTATE: u64 = 1 << 17;
 /// Bytes of a frame without floating-point registers.
 const BASIC: u64 = 32;
 
@@ -286,6 +288,7 @@ impl Look<'_> {
                 kept: kept.clone(),
                 floats: exit.map(Exit::has_floats),
                 wrong_call: number.is_some_and(is_fault_of_state) && self.may_be_wrong_call(),
+                lost_thumb: number.is_some_and(is_fault_of_state) && self.has_lost_thumb(),
             };
             let candidates = self.unwinder.candidates(&search, memory);
             found.places.extend(candidates.into_iter().map(|c| Interruption {
@@ -381,6 +384,11 @@ impl Look<'_> {
     /// False where the fault registers say that it was another fault.
     fn may_be_wrong_call(&self) -> bool {
         self.registers.get("cfsr").is_none_or(|cfsr| cfsr & WRONG_CALL != 0)
+    }
+
+    /// True where the fault registers record that alone.
+    fn has_lost_thumb(&self) -> bool {
+        self.registers.get("cfsr") == Some(INVSTATE)
     }
 
     fn called_wrong_address(&self, own: &Registers) -> bool {

@@ -53,6 +53,8 @@ pub struct Search<'a> {
     pub floats: Option<bool>,
     /// The exception is one that a call of a wrong address leads to.
     pub wrong_call: bool,
+    /// The processor says that it was not in Thumb state: what it pushed has that bit clear.
+    pub lost_thumb: bool,
 }
 
 /// What may be the frame of an exception.
@@ -96,7 +98,8 @@ impl Unwinder<'_> {
         for at in places.into_iter().rev() {
             let offset = at.checked_sub(start).and_then(|offset| usize::try_from(offset).ok()).unwrap_or_default();
             let Some(pushed) = bytes.get(offset..).and_then(|rest| Pushed::of(rest, self.endian)) else { continue };
-            if !self.may_be_pushed(&pushed, search.wrong_call, memory) {
+            let contradicts = search.lost_thumb && !pushed.has_lost_thumb();
+            if contradicts || !self.may_be_pushed(&pushed, search.wrong_call, memory) {
                 continue;
             }
             tried = tried.saturating_add(1);

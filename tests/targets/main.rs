@@ -8,6 +8,7 @@ mod bridge;
 mod control;
 mod crashes;
 mod examples;
+mod explain_bare;
 mod explain_halts;
 mod fault_registers;
 mod floats;

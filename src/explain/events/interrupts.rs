@@ -66,6 +66,8 @@ pub struct Tick {
 pub struct Interrupts {
     /// Ticks for which threads ran, up to the last event.
     pub ran: i64,
+    /// Calls that give something, in interrupts whose number no event shows.
+    pub unnumbered: u64,
     /// By number.
     pub by_number: BTreeMap<u64, Interrupt>,
     /// The innermost last.
@@ -109,6 +111,11 @@ impl Interrupts {
         one.row_ticks = one.row_ticks.saturating_add(ticks);
         one.longest = one.longest.max(ticks);
         one.ended = at;
+    }
+
+    /// An interrupt gives something to threads.
+    pub fn gives(&mut self) {
+        self.unnumbered = self.unnumbered.saturating_add(u64::from(self.open.is_empty()));
     }
 
     /// One wakes the thread that runs the kernel's timers.

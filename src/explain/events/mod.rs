@@ -413,7 +413,10 @@ impl Events {
         if let Some(object) = role.put.of(words) {
             let giver = match by {
                 Some(thread) => Giver::Thread(thread),
-                None if in_interrupt => Giver::Interrupt(event.isr.map(u64::from)),
+                None if in_interrupt => {
+                    self.interrupts.gives();
+                    Giver::Interrupt(event.isr.map(u64::from))
+                }
                 None => Giver::Other,
             };
             self.put(event, object, giver, words);

@@ -43,10 +43,36 @@ fn caller(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if let (Some((number, priority)), Some(level)) = (above, level) {
         return Some(above_kernel(*number, *priority, &level, case));
     }
+    if let Some(found) = kernel_level(case).and_then(|level| unnumbered(cpu, &level, case)) {
+        return Some(found);
+    }
     let pendsv = pendsv(cpu.registers.get("shpr3")?);
     let group = |priority: u64| priority & groups(cpu.registers.get("aircr"));
     let (number, priority) = callers.last().filter(|(_, priority)| group(pendsv) < group(*priority))?;
     Some(below_pendsv(*number, *priority, pendsv, case))
+}
+
+/// Interrupts call the kernel, of which no event shows the number, and each that is enabled is above the kernel's BASEPRI.
+fn unnumbered(cpu: &CpuState, level: &KernelLevel, case: &Case<'_>) -> Option<Finding> {
+    let calls = case.events.map(|events| events.interrupts.unnumbered).filter(|calls| *calls > 0)?;
+    let irqs = u64::try_from(cpu.interrupts.as_ref()?.priorities.len()).ok()?;
+    let is_enabled = |number: &u64| interrupts::is_enabled(cpu, *number) == Some(true);
+    let enabled: Vec<u64> = (FIRST..FIRST.saturating_add(irqs)).filter(is_enabled).collect();
+    let number = *enabled.first()?;
+    let is_above = |number: &u64| interrupts::priority(cpu, *number).is_some_and(|priority| priority < level.value);
+    if !enabled.iter().all(is_above) {
+        return None;
+    }
+    let mut found = above_kernel(number, interrupts::priority(cpu, number)?, level, case);
+    found.confidence = Confidence::Hint;
+    found.evidence.push(Evidence::memory(
+        0xE000_E100,
+        format!("{} interrupts are enabled, and all are above; interrupts gave something {calls} times", enabled.len()),
+    ));
+    found
+        .detractors
+        .push("no event shows the numbers of interrupts: the tick's handler may have made these calls".to_owned());
+    Some(found)
 }
 
 /// The bits of a priority by which one exception interrupts another (AIRCR.PRIGROUP).

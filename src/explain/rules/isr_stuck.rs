@@ -1,6 +1,6 @@
 //! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
-//! word to change, or the tick behind it is overdue. And without a trace: an interrupt that is pending again while its handler
-//! runs.
+//! word to change, or the tick behind it is overdue. And without events of interrupts: one that is pending again while its handler
+//! runs, or that keeps back a tick that is pending.
 //!
 //! Against it: a handler that waits a few microseconds for its device is healthy, and one stop has no duration: a hint. PendSV, in
 //! which the kernel waits for a thread, and faults are other rules; so is a handler that serves several exceptions.
@@ -89,23 +89,33 @@ fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
 fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let number = interrupt(cpu).filter(|number| *number >= FIRST)?;
     let traced = case.events.is_some_and(|events| !events.interrupts.by_number.is_empty());
-    let is_again =
-        interrupts::is_pending(cpu, number) == Some(true) && interrupts::is_active(cpu, number) == Some(true);
-    if traced || !is_again {
+    let is_again = interrupts::is_pending(cpu, number) == Some(true);
+    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
+    let tick = is_tick_pending(cpu).filter(|_| above_tick);
+    if traced || interrupts::is_active(cpu, number) != Some(true) || !is_again && tick.is_none() {
         return None;
     }
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let mut evidence = vec![Evidence::memory(word, format!("{name} is pending again, and its handler runs"))];
+    let mut evidence: Vec<Evidence> = is_again
+        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
+        .into_iter()
+        .collect();
+    evidence.extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending behind it".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let why = if is_again {
+        "is pending again before its handler has ended"
+    } else {
+        "keeps the tick back, which is pending"
+    };
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
     let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
     detractors.push("a second request of its device looks the same, and how often it comes needs a trace".to_owned());
     Some(Finding {
         code: Code::IsrStorm,
-        claim: format!("{name} is pending again before its handler has ended: it may come without end{at}"),
+        claim: format!("{name} {why}: it may come without end{at}"),
         confidence,
         detractors,
         evidence,

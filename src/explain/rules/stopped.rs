@@ -255,7 +255,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
 /// A loop that waits for a word to change, while others could run.
 fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
-    let what = interrupts::polled(case, cpu).filter(|_| Mask::of(&cpu.registers).is_none())?;
+    let what = interrupts::polled(case, cpu)
+        .filter(|_| Mask::of(&cpu.registers).is_none() && interrupts::not_taken(cpu).is_empty())?;
     let is_behind = |other: &&Thread| {
         let ready = other.state == Some(State::READY) && other.core.is_none();
         ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
