@@ -168,11 +168,9 @@ fn read_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Opti
 /// A wait for a block of a pool all of whose blocks one thread allocated.
 fn kept_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
     let pool = case.kernel?.object(wait.object).filter(|pool| pool.kind == Kind::BlockPool)?;
-    let live = &case.events?.object(wait.object)?.pool.live;
-    let newest = live.values().max_by_key(|block| block.number)?;
-    let is_all = pool.get("available") == Some(0) && u64::try_from(live.len()).ok() == pool.get("total");
-    let is_one = is_all && live.values().all(|block| block.thread == newest.thread);
-    let holder = stored(tasks, case, newest.thread).filter(|holder| is_one && *holder != task.address)?;
+    let total = pool.get("total").filter(|_| pool.get("available") == Some(0))?;
+    let newest = case.events?.object(wait.object)?.pool.only(total)?;
+    let holder = stored(tasks, case, newest.thread).filter(|holder| *holder != task.address)?;
     Some(edge_to(holder, Some(newest.seq), How::HasAll, task, wait))
 }
 
