@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{isr_stuck, place, words};
+use super::{inversion, isr_stuck, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
 use crate::kernel::{State, Thread, Under};
@@ -57,12 +57,12 @@ const NEAR: usize = 4;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
-    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case, graph)).collect()
 }
 
-fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
@@ -86,7 +86,7 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     }
     match cpu.in_loop {
         Some(found) => endless(cpu, found, case),
-        None => polls(cpu, case),
+        None => polls(cpu, case, graph),
     }
 }
 
@@ -252,8 +252,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// A loop that waits for a word to change, while others could run.
-fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+/// A loop that waits for a word to change, while others could run; or in the callback of a timer, behind which all timers wait.
+fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     let what = interrupts::polled(case, cpu)
         .filter(|_| Mask::of(&cpu.registers).is_none() && interrupts::not_taken(cpu).is_empty())?;
@@ -262,21 +262,31 @@ fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
     };
     let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_behind).collect();
-    let first = behind.first()?;
+    let callback = words::callback(&cpu.functions, Some(thread), case);
+    let first = behind.first();
+    if first.is_none() && callback.is_empty() || inversion::keeps_owner(thread.address, graph) {
+        return None;
+    }
     let at = place::of(&cpu.functions)?;
     let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    evidence.push(Evidence::memory(first.address, format!("{} is ready and does not run", first.label())));
+    let waits =
+        |first: &&Thread| Evidence::memory(first.address, format!("{} is ready and does not run", first.label()));
+    evidence.extend(first.map(waits));
     let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
     detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
     Some(Finding {
         code: Code::Hang,
-        claim: format!("thread {} waits in a loop in {at} for {what} to change", thread.label()),
+        claim: format!("thread {}{callback} waits in a loop in {at} for {what} to change", thread.label()),
         confidence,
         detractors,
         evidence,
         explains: Vec::new(),
-        next: "find out who should change it, and whether that can run".to_owned(),
+        next: if callback.is_empty() {
+            "find out who should change it, and whether that can run".to_owned()
+        } else {
+            "do not wait in a callback: no other timer ends, and no sleep, before it returns".to_owned()
+        },
         threads: vec![thread.address],
         behind: Vec::new(),
     })
