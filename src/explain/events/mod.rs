@@ -282,6 +282,8 @@ impl Events {
                 address: thread.address,
                 does,
                 priority: thread.priority.map(u32::from),
+                threshold: None,
+                time_slice: None,
                 wait: self.wait(no, thread.state, system),
                 runs: None,
                 seq: thread.since_seq,

@@ -160,6 +160,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
 #[cfg(test)]
 mod tests {
     use super::super::super::events::Activity;
+    use super::super::super::graph::How;
     use super::super::super::state::{Task, Tasks, Wait};
     use super::*;
 
@@ -169,7 +170,16 @@ mod tests {
     const I2C: Addr = 0x400;
 
     fn task(address: Addr, does: Does, priority: u32, wait: Option<Wait>) -> Task {
-        Task { address, does, priority: Some(priority), wait, runs: Some(9), seq: None }
+        Task {
+            address,
+            does,
+            priority: Some(priority),
+            threshold: None,
+            time_slice: None,
+            wait,
+            runs: Some(9),
+            seq: None,
+        }
     }
 
     /// `vision` ran for `ran` of a thousand ticks, and blocked at `blocked` for the last time.
@@ -181,7 +191,7 @@ mod tests {
             task(VISION, Does::Runs, 9, None),
             task(TELEMETRY, Does::Ready, 15, None),
         ];
-        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, flags: None };
+        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, how: How::Owns };
         let graph = Graph { tasks: Tasks { list }, edges: vec![edge], ..Graph::default() };
         let activity = Activity { ran, blocked, ..Activity::default() };
         kept(&edge, VISION, &Events::of_activity(VISION, activity, 1000), &graph)
