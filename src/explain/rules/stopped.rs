@@ -252,7 +252,7 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// A loop that waits for a word to change, while others could run; or in the callback of a timer, behind which all timers wait.
+/// A loop that waits for a word to change, while others could run.
 fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     let what = interrupts::polled(case, cpu)
@@ -262,31 +262,21 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
     };
     let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_behind).collect();
-    let callback = words::callback(&cpu.functions, Some(thread), case);
-    let first = behind.first();
-    if first.is_none() && callback.is_empty() || inversion::keeps_owner(thread.address, graph) {
-        return None;
-    }
+    let first = behind.first().filter(|_| !inversion::keeps_owner(thread.address, graph))?;
     let at = place::of(&cpu.functions)?;
     let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    let waits =
-        |first: &&Thread| Evidence::memory(first.address, format!("{} is ready and does not run", first.label()));
-    evidence.extend(first.map(waits));
+    evidence.push(Evidence::memory(first.address, format!("{} is ready and does not run", first.label())));
     let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
     detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
     Some(Finding {
         code: Code::Hang,
-        claim: format!("thread {}{callback} waits in a loop in {at} for {what} to change", thread.label()),
+        claim: format!("thread {} waits in a loop in {at} for {what} to change", thread.label()),
         confidence,
         detractors,
         evidence,
         explains: Vec::new(),
-        next: if callback.is_empty() {
-            "find out who should change it, and whether that can run".to_owned()
-        } else {
-            "do not wait in a callback: no other timer ends, and no sleep, before it returns".to_owned()
-        },
+        next: "find out who should change it, and whether that can run".to_owned(),
         threads: vec![thread.address],
         behind: Vec::new(),
     })
