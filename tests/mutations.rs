@@ -92,7 +92,7 @@ fn task(capture: &'static Capture) -> Task {
             // A stamp of eight bytes is stored low word first.
             let low = place.stamp.start..place.stamp.end.min(place.stamp.start + 8);
             let stored = places.word(&whole, &low);
-            assert_eq!(stored, stamp, "{}: slot {} does not lie where this test says", capture.name, shown.slot);
+            assert_eq!(stored, stamp, "{}: slot {} is not where this test says", capture.name, shown.slot);
         }
     }
     Task { capture, whole, want, places }

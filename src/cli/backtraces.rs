@@ -212,7 +212,7 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     }
     if inferred {
         report.notes.push(
-            "inferred: a return address that lies on the stack; it may be left over from a call that has returned"
+            "inferred: a return address that is on the stack; it may be left over from a call that has returned"
                 .to_owned(),
         );
     }

@@ -225,7 +225,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: PREVIOUS,
         ..other(
             "export",
-            "A file for a viewer: -o FILE.pftrace, .json, .trx",
+            "A file for a viewer: -o FILE.html, .pftrace, .json, .trx",
             Group::Debuggers,
             Export::command,
             |_, m| export::request(take(m)?, m.get_many::<String>("to").into_iter().flatten()),

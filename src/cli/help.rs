@@ -46,6 +46,36 @@ pub static TOPICS: &[Topic] = &[
         text: include_str!("../../docs/reports.md"),
     },
     Topic {
+        name: "findings",
+        about: "what each finding of `explain` claims, and from what",
+        text: include_str!("../../docs/explain.md"),
+    },
+    Topic {
+        name: "faults",
+        about: "threads, their states, backtraces, registers and faults",
+        text: include_str!("../../docs/threads.md"),
+    },
+    Topic {
+        name: "issues",
+        about: "what each code of an issue or an error means, and what to do",
+        text: include_str!("../../docs/issues.md"),
+    },
+    Topic {
+        name: "user-events",
+        about: "names, arguments and meaning of your application's events",
+        text: include_str!("../../docs/user-events.md"),
+    },
+    Topic {
+        name: "tutorial",
+        about: "from a ThreadX project without trace to the first `last 50`",
+        text: include_str!("../../docs/tutorial.md"),
+    },
+    Topic {
+        name: "recipes",
+        about: "each GDB server: how to attach without reset, halt or erase",
+        text: include_str!("../../docs/recipes.md"),
+    },
+    Topic {
         name: "json-schema",
         about: "a JSON Schema of the lines of --format json",
         text: crate::output::JSON_SCHEMA,
@@ -58,10 +88,14 @@ pub static TOPICS: &[Topic] = &[
 ];
 
 impl Topic {
+    /// True for a page of docs/, which begins with its title.
+    fn is_page(&self) -> bool {
+        self.text.starts_with("# ")
+    }
+
     /// What is printed.
     fn page(&self) -> String {
-        // A page of docs/ begins with its title.
-        if self.text.starts_with("# ") { page::markdown(self.text) } else { self.text.to_owned() }
+        if self.is_page() { page::markdown(self.text) } else { self.text.to_owned() }
     }
 }
 
@@ -162,7 +196,7 @@ mod tests {
     #[test]
     fn topics_fit_a_terminal() {
         // Pages of docs/ are Markdown, of any width; the schema is for programs.
-        for topic in TOPICS.iter().filter(|topic| !matches!(topic.name, "reports" | "json-schema")) {
+        for topic in TOPICS.iter().filter(|topic| !topic.is_page() && topic.name != "json-schema") {
             assert!(topic.text.lines().all(|line| line.chars().count() <= 80), "{}", topic.name);
             assert!(topic.text.ends_with('\n'), "{}", topic.name);
         }

@@ -546,7 +546,7 @@ pub struct Demo {
     pub output: Output,
     #[command(flatten)]
     pub columns: ExtraColumns,
-    /// Write the target's files to DIR, under the names that README.md uses: app.elf, app.core, ram.bin ...
+    /// Write the target's files to DIR, under the names that the examples use: app.elf, app.core, ram.bin ...
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,
 }

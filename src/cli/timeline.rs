@@ -180,11 +180,7 @@ impl TimelineTask {
             let done = trace.len();
             plan.play(&mut Terminal::new(&mut sink, view, drawing), &mut |n| progress.at(done.saturating_add(n)))?;
         } else {
-            diagnostics.failed(if trace.is_empty() {
-                "the trace holds no event"
-            } else {
-                "no event lies in this range"
-            });
+            diagnostics.failed(if trace.is_empty() { "the trace holds no event" } else { "no event is in this range" });
         }
         drop(progress);
         sink.finish()?;

@@ -44,7 +44,7 @@ impl Refusal {
     }
 
     fn of_symbol(name: &str, address: Addr, size: u64) -> Self {
-        Self::wrong(format!("lies in another variable or function, {name} ({size} bytes at {address:#x})"))
+        Self::wrong(format!("is in another variable or function, {name} ({size} bytes at {address:#x})"))
     }
 
     fn error(&self, what: &str, address: Addr) -> Error {
@@ -191,7 +191,7 @@ impl<'a> Ground<'a> {
             return Err(Refusal::of_symbol(&s.name, s.address, s.size));
         }
         if let Some(part) = self.layout.and_then(|l| l.part_at(region)) {
-            return Err(Refusal::wrong(format!("lies in the trace, in its {part}")));
+            return Err(Refusal::wrong(format!("is in the trace, in its {part}")));
         }
         free(&self.owners.stacks, region)
     }
@@ -233,14 +233,14 @@ impl<'a> Ground<'a> {
     fn ram(&self, region: Region) -> Result<(), Refusal> {
         if self.flash.iter().any(|f| f.overlaps(region)) {
             return Err(Refusal::not_ram(
-                "lies in flash or ROM, as the stub's memory map says",
+                "is in flash or ROM, as the stub's memory map says",
                 "a dump that is served cannot be written; else give the --elf of the program that runs",
             ));
         }
         match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
             Some(true) => return Ok(()),
             Some(false) => {
-                let why = "lies where the ELF says that the program does not write";
+                let why = "is where the ELF says that the program does not write";
                 return Err(Refusal { code: Code::NotRam, ..Refusal::wrong(why) });
             }
             None => {}
@@ -251,7 +251,7 @@ impl<'a> Ground<'a> {
             return Ok(());
         }
         Err(Refusal::not_ram(
-            "lies in no memory that is known to be RAM",
+            "is in no memory that is known to be RAM",
             "give the --elf of the program that runs, or name the RAM yourself: --range FIRST..LAST",
         ))
     }
@@ -269,7 +269,7 @@ fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
 fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
     match owners.into_iter().find(|o| o.region.overlaps(region)) {
         Some(Owner { what, region }) => {
-            Err(Refusal::wrong(format!("lies in {what} ({} bytes at {:#x})", region.len, region.start)))
+            Err(Refusal::wrong(format!("is in {what} ({} bytes at {:#x})", region.len, region.start)))
         }
         None => Ok(()),
     }

@@ -222,7 +222,7 @@ impl State {
             self.ran_from_zero = place != 0 && place < first && place.is_multiple_of(layout.entry_size() as u64);
             let why = if self.ran_from_zero {
                 "; the pointer was cleared (a pause) in the middle of an insertion, and the kernel went on from 0, writing \
-                 events over what lies there, often its vectors"
+                 events over what is there, often its vectors"
             } else {
                 ""
             };

@@ -109,7 +109,7 @@ impl Frames {
         let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, offset: 0, bytes, code };
         let mut saved = self.saved(&mut stack)?;
         if let Some(pc) = saved.registers.pc().filter(|pc| code.holds(*pc) == Some(false)) {
-            let doubt = format!("its pc {pc:#x} lies in no code of the program");
+            let doubt = format!("its pc {pc:#x} is in no code of the program");
             saved.remark = Some(saved.remark.map_or_else(|| doubt.clone(), |remark| format!("{remark}; {doubt}")));
         }
         Ok(saved)
@@ -217,7 +217,7 @@ impl Stack<'_> {
         let why = match (self.code.holds(plain), self.code.holds(with)) {
             (Some(true), Some(false)) => return Ok((0, taken("no floating-point"))),
             (Some(false), Some(true)) => return Ok((size, taken("floating-point"))),
-            (None, _) => "nor where code lies",
+            (None, _) => "nor where code is",
             (Some(true), _) => "and its return address would be code either way",
             (Some(false), _) => "and its return address would be no code either way",
         };

@@ -179,7 +179,7 @@ impl Kernel {
                 }
                 if let Some(pointer) = stack.pointer.filter(|p| !stack.holds(*p)) {
                     let message =
-                        format!("thread {label}: its saved stack pointer {pointer:#x} lies outside of its {name}");
+                        format!("thread {label}: its saved stack pointer {pointer:#x} is outside of its {name}");
                     let issue = Issue::new(Code::StackPointerOutside, message);
                     self.issues.push(issue.at(Place::address(address)));
                 }

@@ -77,7 +77,7 @@ impl Kernel {
             run(thread, memory, stop, cores, &cpu.above, endian, &place);
             let sp = thread.position.registers.as_ref().and_then(Registers::sp);
             if let Some(sp) = sp.filter(|sp| !thread.holds(*sp) && thread.stacks != Stacks::Unknown) {
-                let message = format!("thread {}: its stack pointer {sp:#x} lies outside of its stack", thread.label());
+                let message = format!("thread {}: its stack pointer {sp:#x} is outside of its stack", thread.label());
                 let issue = Issue::new(Code::StackPointerOutside, message);
                 self.issues.push(issue.at(Place::address(thread.address)));
             }
@@ -246,23 +246,23 @@ fn at_psp(
     endian: Endian,
 ) -> Result<(Registers, String), String> {
     let Some(psp) = cpu.get("psp") else {
-        return Err("its own registers lie at PSP, which is not known (--reg psp=N)".to_owned());
+        return Err("its own registers are at PSP, which is not known (--reg psp=N)".to_owned());
     };
     if !thread.holds(psp) && thread.stacks != Stacks::Unknown {
-        return Err(format!("its own registers lie at PSP, but {psp:#x} lies outside of its stack"));
+        return Err(format!("its own registers are at PSP, but {psp:#x} is outside of its stack"));
     }
     if psp & 3 != 0 {
-        return Err(format!("its own registers lie at PSP, but {psp:#x} is not a multiple of 4"));
+        return Err(format!("its own registers are at PSP, but {psp:#x} is not a multiple of 4"));
     }
     let Some(pushed) = Pushed::read(memory, psp, endian) else {
-        return Err(format!("its own registers lie at PSP, but {psp:#x} cannot be read"));
+        return Err(format!("its own registers are at PSP, but {psp:#x} cannot be read"));
     };
     if let Some(why) = not_written(above, cpu, psp) {
-        return Err(format!("its own registers may not lie at psp={psp:#x}: {why}"));
+        return Err(format!("its own registers may not be at psp={psp:#x}: {why}"));
     }
     if !pushed.is_of_thread() && !called_wrong_address(above, &pushed, stop) {
         return Err(format!(
-            "its own registers lie at PSP, but at {psp:#x} there are none of a thread: pc {:#010x}, xPSR {:#010x}",
+            "its own registers are at PSP, but at {psp:#x} there are none of a thread: pc {:#010x}, xPSR {:#010x}",
             pushed.pc, pushed.xpsr
         ));
     }
@@ -272,7 +272,7 @@ fn at_psp(
         frame.set_from(Origin::Inferred, "sp", psp);
     }
     let from = match above {
-        Above::Unknown => format!(", as what an exception pushes lies at psp={psp:#x}"),
+        Above::Unknown => format!(", as what an exception pushes is at psp={psp:#x}"),
         _ => String::new(),
     };
     Ok((frame, from))

@@ -213,7 +213,7 @@ impl Core {
             _ => false,
         };
         let hint = match emulator {
-            true => ": is it the core of the emulator (qemu) itself? The target's own lies beside it, as qemu_*.core",
+            true => ": is it the core of the emulator (qemu) itself? The target's own is beside it, as qemu_*.core",
             false => ": they are not of the same program",
         };
         Some(format!("this core is of {core}, the ELF is {program}{hint}"))

@@ -104,7 +104,7 @@ impl CodeMatch {
         } else {
             "this ELF is of another build, or some of its code was changed in memory; names and lines from it may be wrong"
         };
-        let first = self.first.map_or(String::new(), |at| format!(" (the first that differs lies at {at:#x})"));
+        let first = self.first.map_or(String::new(), |at| format!(" (the first that differs is at {at:#x})"));
         let issue = Issue::new(Code::ElfMismatch, format!("{}{first}: {why}", self.describe()));
         Some(self.first.map_or(issue.clone(), |at| issue.at(Place::address(at))))
     }

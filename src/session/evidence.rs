@@ -111,7 +111,7 @@ impl Target<'_> {
         let head = file.head(&places).ok_or_else(|| {
             Error::failed(
                 Code::Usage,
-                "a part of this memory lies where a core of this target has no addresses",
+                "a part of this memory is where a core of this target has no addresses",
                 "check --range",
             )
         })?;

@@ -54,7 +54,7 @@ pub(super) fn place(
     let at = best.base.checked_sub(best.offset as u64);
     let address = at.unwrap_or(0);
     let message = format!(
-        "{} is placed at {address:#x}: the trace header at its offset {:#x} says it lies at {:#x}",
+        "{} is placed at {address:#x}: the trace header at its offset {:#x} says it is at {:#x}",
         piece.name, best.offset, best.base
     );
     let offset = (found.len() == 1 && at.is_none()).then_some(best.offset as u64);

@@ -49,7 +49,7 @@ pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Err
         return error;
     };
     if elf.cut_short().is_some() {
-        error.message.push_str("; the ELF is cut short, and it may lie in the part that is missing");
+        error.message.push_str("; the ELF is cut short, and it may be in the part that is missing");
         "copy the ELF again from where it was built; or --symbol NAME=ADDR from the linker's map"
             .clone_into(&mut error.hint);
     } else if error.code == Code::NoKernelSymbol {

@@ -41,7 +41,7 @@ impl Target<'_> {
         let [range] = ranges.as_slice() else {
             return Err(Error::failed(
                 Code::InPieces,
-                format!("this trace lies in {} pieces: a .trx holds one", ranges.len()),
+                format!("this trace is in {} pieces: a .trx holds one", ranges.len()),
                 "dump the memory that holds them all, and read that with --image FILE@ADDR",
             ));
         };
@@ -54,9 +54,7 @@ impl Target<'_> {
             let gap = first_gap(memory, range).map_or_else(|| format!("{:#x}", e.addr), |gap| gap.to_string());
             Error::failed(
                 Code::Unreadable,
-                format!(
-                    "the trace lies at {range}, and {gap} cannot be read: a .trx would have to make these bytes up"
-                ),
+                format!("the trace is at {range}, and {gap} cannot be read: a .trx would have to make these bytes up"),
                 "`list` shows what is there",
             )
         })?;

@@ -97,7 +97,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
     let how = format!("a search of {part} found a header at {:#x}", best.address);
     let elsewhere = (!best.found.claims(best.address)).then(|| {
         format!(
-            "; its own header says that it lies at {:#x}: the address of the dump is wrong, or this is a copy",
+            "; its own header says that it is at {:#x}: the address of the dump is wrong, or this is a copy",
             best.found.base
         )
     });
@@ -106,7 +106,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
             Issue::new(
                 Code::LeftOver,
                 format!(
-                    "{}; this trace lies at {:#x} and is left over from before the last start",
+                    "{}; this trace is at {:#x} and is left over from before the last start",
                     error.message, best.address
                 ),
             )
@@ -124,7 +124,7 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
         session.issues.push(
             Issue::new(
                 Code::SeveralTraces,
-                format!("more traces lie at {}: choose one with --header ADDR", others.join(", ")),
+                format!("more traces are at {}: choose one with --header ADDR", others.join(", ")),
             )
             .times(others.len() as u64),
         );

@@ -265,11 +265,11 @@ fn left_out(program: &Program) -> String {
 const KEPT: &str = "\
 /* Not cleared by the startup code. In the linker script, behind .bss:
        .noinit (NOLOAD) : { *(.noinit*) } > RAM
-   A boot loader must leave this RAM alone too. Power on leaves chance in it. */
+   A boot loader must leave this RAM alone too. After power-on its contents are random. */
 #define TRACE_NOINIT __attribute__ ((section (\".noinit\"), aligned (64)))
 ULONG tx_trace_buffer[TRACE_WORDS] TRACE_NOINIT;
-/* The trace of the run before: `tx-trace info` names its address under \"other
-   traces\", and --header ADDRESS reads it. */
+/* The trace of the run before: `tx-trace last 50 --header ADDRESS` reads it, with
+   the address that `nm app.elf` prints for this variable. */
 ULONG trace_before_reset[TRACE_WORDS] TRACE_NOINIT;
 ";
 

@@ -108,7 +108,7 @@ impl Dwarf {
         match self.elf.section(".debug_info") {
             None => Some("the ELF has no debug information (built without -g, or stripped)".to_owned()),
             Some(_) if self.is_split() => {
-                Some("the ELF's debug information lies in .dwo files (-gsplit-dwarf), which are not read".to_owned())
+                Some("the ELF's debug information is in .dwo files (-gsplit-dwarf), which are not read".to_owned())
             }
             Some(_) => None,
         }

@@ -141,9 +141,9 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     let k = place(&b, "40008000-40008fff");
     let (pc, how) = at(&k, "reader");
     assert_eq!((pc, thread(&k, "reader").position.registers.is_some()), (Some(data & !1), true));
-    assert!(how.ends_with(&format!("its pc {:#x} lies in no code of the program", data & !1)), "{how}");
+    assert!(how.ends_with(&format!("its pc {:#x} is in no code of the program", data & !1)), "{how}");
     let issue = k.issues.iter().find(|i| i.code == Code::NoSavedFrame).unwrap();
-    assert!(issue.message.contains("lies in no code") || issue.count > 1, "{issue:?}");
+    assert!(issue.message.contains("is in no code") || issue.count > 1, "{issue:?}");
 }
 
 /// The same on a Cortex-A53, whose flag lies at 248.
@@ -296,7 +296,7 @@ fn a_stack_pointer_below_the_stack_in_thread_mode() {
     let watcher = thread(&k, "watcher");
     assert_eq!((watcher.position.pc, watcher.stack.used), (Some(0x8400), None));
     let issue = k.issues.iter().find(|i| i.code == Code::StackPointerOutside).unwrap();
-    assert!(issue.message.contains(&format!("watcher: its stack pointer {below:#x} lies outside")), "{issue:?}");
+    assert!(issue.message.contains(&format!("watcher: its stack pointer {below:#x} is outside")), "{issue:?}");
 }
 
 /// The exception is named where the thread's own registers are known, too.
@@ -334,13 +334,12 @@ fn what_psp_alone_shows_was_not_marked() {
     let k = of(psp);
     let watcher = thread(&k, "watcher");
     assert_eq!((watcher.position.pc, watcher.stack.used), (Some(0x8200), Some(STACK as u64 - 128)));
-    let how = format!(
-        "interrupted by an exception, which one is not known, as what an exception pushes lies at psp={psp:#x}"
-    );
+    let how =
+        format!("interrupted by an exception, which one is not known, as what an exception pushes is at psp={psp:#x}");
     assert_eq!((watcher.position.how.as_str(), told(&k)), (how.as_str(), format!("watcher: {how}")));
     let k = of(psp + 64);
     assert_eq!(thread(&k, "watcher").position.pc, None);
-    let none = format!("its own registers lie at PSP, but at {:#x} there are none of a thread", psp + 64);
+    let none = format!("its own registers are at PSP, but at {:#x} there are none of a thread", psp + 64);
     assert!(told(&k).contains(&none), "{}", told(&k));
 }
 

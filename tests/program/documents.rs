@@ -104,3 +104,62 @@ fn the_version_has_commit_target_and_schema() {
     let schema = stdout(&["help", "json-schema"]);
     assert!(schema.contains("\"schema\": {\"const\": 1,"));
 }
+
+/// Who has installed the program alone has no docs/, no README and no scripts.
+#[test]
+fn no_text_points_at_a_file_that_is_not_installed() {
+    let list = stdout(&["help"]);
+    let topics = list.split_once("help TOPIC`:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let topics: Vec<&str> = topics
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(topics.len() > 10, "{topics:?}");
+    let commands = stdout(&["gdb", "--commands"]);
+    let commands = commands.lines().filter(|l| l.matches('\t').count() == 1).filter_map(|l| l.split('\t').next());
+    let pages = topics.into_iter().chain(commands).map(|name| (name.to_owned(), stdout(&["help", name])));
+    let own =
+        ["gdb", "completions zsh", "man"].map(|line| (line.to_owned(), stdout(&line.split(' ').collect::<Vec<_>>())));
+    let mut wrong = Vec::new();
+    for (name, text) in pages.chain(own) {
+        let bad =
+            |line: &&str| ["docs/", "README", "scripts/", "CONTRIBUTING", "]("].iter().any(|file| line.contains(file));
+        wrong.extend(text.lines().filter(bad).map(|line| format!("{name}: {line}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The messages, in the sources: what is no comment, no test and no name of a file that is built in.
+#[test]
+fn no_message_points_at_a_file_that_is_not_installed() {
+    fn walk(dir: &std::path::Path, files: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { walk(&path, files) } else { files.push(path) }
+        }
+    }
+    let mut files = Vec::new();
+    for dir in ["src", "gdb"] {
+        walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &mut files);
+    }
+    let is_text = |path: &&std::path::PathBuf| {
+        let of_tests = path.components().any(|c| c.as_os_str() == "tests" || c.as_os_str() == "tests.rs");
+        !of_tests && path.extension().is_some_and(|e| e != "trx")
+    };
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for path in files.iter().filter(is_text) {
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        count += 1;
+        for line in text.split("#[cfg(test)]").next().unwrap().lines() {
+            let line = line.trim();
+            let is_comment = line.starts_with("//") || line.starts_with('#') || line.contains("include_str!");
+            if !is_comment && ["docs/", "README.md", "scripts/"].iter().any(|file| line.contains(file)) {
+                wrong.push(format!("{}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(count > 300, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

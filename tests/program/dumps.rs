@@ -290,7 +290,7 @@ fn several_traces_are_told_and_one_is_chosen() {
     let got = tx_trace(&["list", "--image", &image, "--format", "json"]);
     assert!(out(&got).contains("first") && !out(&got).contains("second"), "{}", out(&got));
     assert!(out(&got).contains(r#""code":"several-traces","severity":"note","count":1"#), "{}", out(&got));
-    assert!(out(&got).contains("more traces lie at 0x20001003: choose one with --header ADDR"));
+    assert!(out(&got).contains("more traces are at 0x20001003: choose one with --header ADDR"));
     for choose in [vec!["--image", image.as_str()], vec![path.as_str()]] {
         let got = tx_trace(&[&["list", "--header", "0x20001003"], choose.as_slice()].concat());
         assert!(out(&got).contains("second") && !out(&got).contains("first"), "{choose:?} {} {}", out(&got), err(&got));
@@ -383,7 +383,7 @@ fn dump_refuses_what_it_cannot_do_honestly() {
     refused(
         &to,
         &["--image", &image],
-        "the trace lies at 0x20004f8c to 0x2000743b, and 0x20006314 to 0x2000743b cannot be read",
+        "the trace is at 0x20004f8c to 0x2000743b, and 0x20006314 to 0x2000743b cannot be read",
     );
     let mut hex: Vec<String> = ihex(RAM, &ram()).lines().map(str::to_owned).collect();
     hex.remove(0x5000 / 16 + 1);

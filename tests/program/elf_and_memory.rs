@@ -140,7 +140,7 @@ fn an_elf_of_another_build_with_the_same_names_was_accepted() {
         let said = mismatches(&json(command, &other, &source));
         assert_eq!(said.len(), 1, "{command}: {said:?}");
         assert!(
-            said[0].contains(" of 8 samples of code agree (the first that differs lies at 0x"),
+            said[0].contains(" of 8 samples of code agree (the first that differs is at 0x"),
             "{command}: {said:?}"
         );
     }

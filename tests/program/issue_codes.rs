@@ -311,7 +311,7 @@ fn a_trace_in_pieces_is_no_single_file() {
         let out = run(&format!("dump -o {} {source}", files.path("x.trx")));
         // `dump` has no JSON: its sentence tells.
         let code = "in-pieces";
-        let sentence = "error: this trace lies in 3 pieces: a .trx holds one\n";
+        let sentence = "error: this trace is in 3 pieces: a .trx holds one\n";
         assert!(talk(&out).contains(sentence), "{code}: {}", talk(&out));
         assert_eq!(out.status.code(), Some(2));
         assert!(!Path::new(&files.path("x.trx")).exists());

@@ -185,7 +185,7 @@ pub(super) fn parse(text: &str, ids: &RangeInclusive<u32>) -> Result<Parsed, Wro
         let (a, b) = (ids.start(), ids.end());
         return Err(Wrong::at(
             0,
-            format!("defines no name with a value from {a} to {b}, where events of applications lie"),
+            format!("defines no name with a value from {a} to {b}, where events of applications are"),
         ));
     }
     Ok(parsed)

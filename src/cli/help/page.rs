@@ -184,7 +184,20 @@ pub fn markdown(text: &str) -> String {
     let mut page = Page::new();
     let mut paragraph = String::new();
     let mut rows: Vec<Vec<&str>> = Vec::new();
+    let text = without_links(text);
+    let mut is_code = false;
     for line in text.lines().chain([""]) {
+        if line.starts_with("```") || is_code {
+            is_code ^= line.starts_with("```");
+            if !paragraph.is_empty() {
+                page.paragraph(&paragraph);
+                paragraph.clear();
+            }
+            if !line.starts_with("```") {
+                page.line(&format!("    {line}"));
+            }
+            continue;
+        }
         let is_row = line.starts_with('|');
         let begins = line.is_empty() || is_row || line.starts_with(['#', '*']) || line.starts_with("    ");
         if (begins || item(line).is_some()) && !paragraph.is_empty() {
@@ -207,6 +220,40 @@ pub fn markdown(text: &str) -> String {
         }
     }
     page.text
+}
+
+/// Links become their words, or the topic that has the page.
+fn without_links(text: &str) -> String {
+    let mut rest = text;
+    let mut plain = String::new();
+    while let Some((before, behind)) = rest.split_once("](") {
+        let (before, label) = before.rsplit_once('[').unwrap_or(("", before));
+        let (target, behind) = behind.split_once(')').unwrap_or((behind, ""));
+        plain.push_str(before);
+        plain.push_str(&words(label, target));
+        rest = behind;
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// What a link is called where nothing can be followed.
+fn words(label: &str, target: &str) -> String {
+    let page = target.split('#').next().unwrap_or_default();
+    let name = label.trim_end_matches(".md").rsplit('/').next().unwrap_or_default();
+    let stem = page.trim_end_matches(".md").rsplit('/').next().unwrap_or_default();
+    let topic = match stem {
+        "explain" => "findings",
+        "threads" => "faults",
+        "inputs" => "sources",
+        stem => stem,
+    };
+    match TOPICS.iter().find(|known| known.name == topic) {
+        Some(topic) if label.ends_with(".md") => format!("`tx-trace help {}`", topic.name),
+        Some(topic) => format!("{name} (`tx-trace help {}`)", topic.name),
+        None if label.ends_with(".md") => format!("the page {name} of the documentation"),
+        None => name.to_owned(),
+    }
 }
 
 /// The mark of an item of a list, and its text: `* ` or `1. `.

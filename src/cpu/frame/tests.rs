@@ -164,7 +164,7 @@ fn arm_switched_out_in_a_kernel_call() {
 fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
     let mut memory = stacked(words32(&arm_interrupt(false), Endian::Little));
     let why = anywhere(Architecture::Arm, Endian::Little, &mut memory, STACK).unwrap_err().to_string();
-    assert!(why.ends_with("holds floating-point registers is not known, nor where code lies (0x8200, 0x0)"), "{why}");
+    assert!(why.ends_with("holds floating-point registers is not known, nor where code is (0x8200, 0x0)"), "{why}");
     // Who knows is believed.
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
     let saved = frames.read(&mut memory, STACK, &CodeRanges::default()).unwrap();
@@ -182,7 +182,7 @@ fn a_saved_pc_outside_of_the_code_is_a_remark() {
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
     let saved = frames.read(&mut memory, STACK, &CodeRanges::from_text("9000-9fff")).unwrap();
     assert_eq!(saved.registers.pc(), Some(0x8200));
-    assert_eq!(saved.remark.unwrap(), "its pc 0x8200 lies in no code of the program");
+    assert_eq!(saved.remark.unwrap(), "its pc 0x8200 is in no code of the program");
 }
 
 #[test]

@@ -287,6 +287,8 @@ impl Events {
                 address: thread.address,
                 does,
                 priority: thread.priority.map(u32::from),
+                threshold: None,
+                time_slice: None,
                 wait: self.wait(no, thread.state, system),
                 runs: None,
                 seq: thread.since_seq,
@@ -417,6 +419,11 @@ impl Events {
                 self.tries.fails(thread, lock, Some(owner), event.seq);
             }
         }
+        if let (Some(lock), Some(thread), Some(had)) = (role.release.of(words), by, role.own_count.of(words))
+            && let Some(one) = self.one(lock)
+        {
+            one.unlock(thread, had, event.seq);
+        }
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
         }
@@ -521,6 +528,7 @@ impl Consumer for Events {
         // Who holds what is not known any more; who reads what is.
         for one in self.objects.values_mut() {
             one.held.clear();
+            one.kept = None;
             one.pool.forget();
         }
         self.interrupts.forget();

@@ -79,7 +79,7 @@ pub(super) fn facts(capture: &Capture, options: &DecodeOptions) -> Vec<(&'static
             let from = if options.release.is_some() { "--qnx-version" } else { "the shape of its buffers" };
             facts.push(("release", format!("{} (from {from})", release_name(release(capture, options)))));
             if *base != 0 && *base != start & shape.pointer().max() {
-                let text = format!("the ring lies at {start:#x}, and the kernel addresses it at {base:#x}");
+                let text = format!("the ring is at {start:#x}, and the kernel addresses it at {base:#x}");
                 facts.push(("copy", text));
             }
         }

@@ -215,7 +215,7 @@ impl Doubts {
         if let Some(first) = self.falls.first() {
             let message = if first.newest {
                 format!(
-                    "the newest time stamp, {:#x}, lies {} ticks behind the one before it, more than half the clock's range and more than all others together: a damaged stamp, or a long pause; its length is not known, and 0 ticks are counted",
+                    "the newest time stamp, {:#x}, is {} ticks behind the one before it, more than half the clock's range and more than all others together: a damaged stamp, or a long pause; its length is not known, and 0 ticks are counted",
                     first.stamps.1, first.step
                 )
             } else {

@@ -273,7 +273,7 @@ fn by_neighbours(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, 
                 let entries =
                     if name == RING_START { registry_entries(memory, symbols, hints, endian) } else { Some(0) };
                 if let Some(header) = header_before(memory, value, entries.unwrap_or(0)) {
-                    let how = format!("{name} at {at:#x} holds {value:#x}; the header lies before it");
+                    let how = format!("{name} at {at:#x} holds {value:#x}; the header is before it");
                     return Some(place(header, hints.endian, Some(width), how));
                 }
                 format!("{name} at {at:#x} holds {value:#x}: no header before it")

@@ -136,7 +136,7 @@ fn not_a_header(place: &Place, head: &Bytes) -> Error {
     if !place.at.by_symbols {
         return Error::not_found(
             Code::NotAHeader,
-            format!("{how}: no trace header lies there: memory holds {start}, and TXTB is wanted"),
+            format!("{how}: no trace header is there: memory holds {start}, and TXTB is wanted"),
             "--scan in place of --header finds the traces in this memory",
         );
     }
@@ -216,7 +216,7 @@ impl Damaged<'_> {
             ..stored
         };
         let message = format!(
-            "the trace header is damaged ({}): made whole by the rest of it, the kernel's pointers and what lies behind it",
+            "the trace header is damaged ({}): made whole by the rest of it, the kernel's pointers and what is behind it",
             self.differences(&fields, &parts).join(", ")
         );
         let issue = Issue::new(Code::HeaderMended, message);

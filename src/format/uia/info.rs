@@ -63,7 +63,7 @@ fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
         let text = if order.wrapped {
             "the packet's header is damaged: where the older events end was found by what they say of each other, and some may be missing"
         } else {
-            "the packet's header is damaged: whether older events lie behind the newest is not known, and none are shown"
+            "the packet's header is damaged: whether older events are behind the newest is not known, and none are shown"
         };
         issues.push(Issue::new(Code::PacketDamaged, text).at(Place::address(base)));
     }

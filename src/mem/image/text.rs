@@ -149,7 +149,7 @@ impl fmt::Display for Flaw {
             Wrong::Count => return write!(f, "{n} record{s} fewer than it says it has: these are missing"),
             Wrong::Overlap => write!(f, "{n} byte{s} given twice, and differently")?,
             Wrong::PastEnd => write!(f, "{n} record{s} that pass the last address there is")?,
-            Wrong::Pieces => write!(f, "{n} record{s} too many: memory does not lie in so many pieces")?,
+            Wrong::Pieces => write!(f, "{n} record{s} too many: memory is not in so many pieces")?,
             Wrong::Repeat => write!(f, "{n} repetition{s} (*) without an end that can be believed")?,
         }
         if let Some(address) = self.address {

@@ -397,8 +397,8 @@ fn a_mark_took_the_cycle_counter_of_a_trace_with_another_clock() {
         let (there, notes) = marked(&counts, &reads);
         assert!(there == stamp.wrapping_add(77) && notes.contains("CYCCNT"), "{there:#x} {notes}");
         for (target, said) in [
-            (target.clone().with(0xE000_1004, stamp), "does not lie behind"),
-            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "does not lie behind"),
+            (target.clone().with(0xE000_1004, stamp), "is not behind"),
+            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "is not behind"),
             (target.clone(), "cannot be read"),
             (Target::new().with(0xE000_1004, stamp.wrapping_add(77)), "is off"),
         ] {

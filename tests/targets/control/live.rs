@@ -79,7 +79,7 @@ fn what_is_written_shows_in_the_following_events() {
     let ring = done.part("ring");
     assert!(ring.contains("wrong = 0,") && ring.contains("marks = 1,"), "{ring}");
     assert!(done.part("disabled").contains("no: disabled by tx_trace_disable"), "{all}");
-    assert!(done.err.contains("the trace's buffer at") && done.err.contains("lies in the stack of"), "{all}");
+    assert!(done.err.contains("the trace's buffer at") && done.err.contains("is in the stack of"), "{all}");
     assert!(done.part("enabled").contains("262 events"), "{all}");
     assert!(done.err.contains("to call: _tx_trace_disable()") && done.err.contains("nothing_here"), "{all}");
 }

@@ -260,6 +260,6 @@ fn timeline_is_that_of_the_shell() {
     }
     assert!(parts[0].contains("bus-fault: HardFault"), "{}", parts[0]);
     let refused = on_core(&["tx-trace timeline --from 9999", "p $_tx_trace_exit"]).unwrap();
-    assert_eq!(ours(&refused), ["error: no event lies in this range"]);
+    assert_eq!(ours(&refused), ["error: no event is in this range"]);
     assert!(refused.out.contains("$1 = 1"), "{}", refused.out);
 }
