@@ -138,6 +138,7 @@ impl Code {
             Self::CorruptPool => {
                 other.comes_first() == 3 && !matches!(other, Self::Assert) && !other.is_of_interrupts()
             }
+            Self::CorruptControlBlock => matches!(other, Self::CorruptControlBlock),
             _ => false,
         }
     }

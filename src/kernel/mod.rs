@@ -36,7 +36,7 @@ pub use entries::Entries;
 pub use fault_report::fault_lines;
 pub use interrupted::{FoundBy, Interrupted, Interruption};
 pub use layout::{Kind, Layout, Shape};
-pub use layout_match::THREAD_ID;
+pub use layout_match::{HEAD, THREAD_ID};
 pub use object::Object;
 pub use pointers::Pointers;
 pub use pools::{PoolBlock, PoolBlocks, PoolDamage};
@@ -56,7 +56,7 @@ use crate::mem::Memory;
 use crate::sym::Symbols;
 use crate::trace::Issue;
 use globals::Globals;
-use layout_match::{HEAD, LayoutMatch, Mismatch, Sources};
+use layout_match::{LayoutMatch, Mismatch, Sources};
 
 /// What is known of the target before its kernel is read.
 #[derive(Clone, Copy)]

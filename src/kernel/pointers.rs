@@ -80,7 +80,9 @@ impl Program<'_> {
         let ours = |offset| {
             let words: Vec<Addr> = blocks.words(offset).filter_map(|(_, at)| at).filter(is_ours).collect();
             // Where code begins at 0, counters and sizes look like addresses of it.
-            let is_number = |at: &Addr| *at < SMALLEST || (*at < LARGEST && Some(at) == words.first());
+            let is_alone = |at: &Addr| words.iter().filter(|other| *other == at).count() == 1;
+            let is_first = |at: &Addr| Some(at) == words.first() && (words.len() == 1 || !is_alone(at));
+            let is_number = |at: &Addr| *at < SMALLEST || (*at < LARGEST && is_first(at));
             words.iter().filter(|at| !is_number(at)).count()
         };
         let most = (0..BLOCK).step_by(blocks.pointer.bytes()).map(ours).max().unwrap_or(0);

@@ -223,7 +223,20 @@ impl Blocks {
         // The first word is a ULONG, of the width of a stored word.
         let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
         let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
-        Some(Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() })
+        let mut found = Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() };
+        // Of a block that was written over nothing is the program's.
+        if found.all.iter().any(|(_, block)| found.has_whole_stack(block)) {
+            let all = std::mem::take(&mut found.all);
+            found.all = all.into_iter().filter(|(_, block)| found.has_whole_stack(block)).collect();
+        }
+        Some(found)
+    }
+
+    /// True for a block whose stack ends where its start and its size put it: behind id, run count and stack pointer.
+    fn has_whole_stack(&self, block: &Bytes) -> bool {
+        let word = |n: usize| self.endian.word(self.pointer, block, self.pointer.bytes().saturating_mul(n));
+        let (Some(start), Some(end), Some(size)) = (word(3), word(4), word(5)) else { return false };
+        size > 0 && start > 0 && start.checked_add(size).and_then(|end| end.checked_sub(1)) == Some(end)
     }
 
     /// How many there are.

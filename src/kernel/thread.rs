@@ -346,6 +346,13 @@ impl Thread {
         self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
     }
 
+    /// True where the stack that its control block names ends where its start and its size put it.
+    #[must_use]
+    pub fn has_whole_stack(&self) -> bool {
+        let last = self.named.and_then(|(start, size)| start.checked_add(size.checked_sub(1)?));
+        last.is_some() && last == self.stack_end
+    }
+
     /// Where its stacks lie, and how many bytes each has: what its control block names, too, where it is not known which
     /// that is.
     pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {

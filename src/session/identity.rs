@@ -124,6 +124,9 @@ impl Target<'_> {
             Some("the core is of a Cortex-M, the ELF for another ARM".to_owned())
         } else if let Some((ours, there)) = self.info.other_version.get_or_init(|| program.other_version(memory)) {
             Some(format!("the kernel in memory is \"{there}\", that of the ELF \"{ours}\""))
+        } else if agreement.is_some_and(Agreement::holds) {
+            // Names that agree are of the right ELF.
+            None
         } else {
             let threads = program.foreign_threads(memory, trace);
             threads.map(|n| format!("the control blocks of {n} threads lead to nothing in this ELF"))

@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
 use crate::elf::{Elf, Machine};
 use crate::error::Error;
-use crate::kernel::{About, Kernel, Stop, registered, registered_blocks};
+use crate::kernel::{About, Kernel, Stop, Thread, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
@@ -294,7 +294,10 @@ impl Target<'_> {
 
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
 fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo, trace: Option<&Trace>) {
-    identity.entries = info.compare_entries(kernel.threads.iter().filter_map(|t| t.entry));
+    // The entry in a control block that was overwritten says nothing of the ELF.
+    let any_whole = kernel.threads.iter().any(Thread::has_whole_stack);
+    let whole = kernel.threads.iter().filter(|t| !any_whole || t.has_whole_stack());
+    identity.entries = info.compare_entries(whole.filter_map(|t| t.entry));
     if identity.is_another() {
         kernel.forget_running();
         kernel.rename(|address| trace.and_then(|trace| registered(trace, address)));

@@ -199,3 +199,62 @@ fn an_interrupt_that_asks_for_a_mutex_is_named() {
     assert_eq!((&first["code"], &first["confidence"]), (&"wrong-context".into(), &"likely".into()), "{first}");
     assert!(first["claim"].as_str().unwrap().contains("tx_mutex_get"), "{first}");
 }
+
+/// The healthy run's RAM with words written over, explained with its ELF.
+fn explain_damaged(name: &str, words: &[(usize, u32)]) -> Vec<Value> {
+    let scratch = Scratch::new(name);
+    let elf = fixture("failure.elf").display().to_string();
+    let (mut ram, _) = parts(&fixture("failure-healthy.core.gz"));
+    for (address, word) in words {
+        let at = address - RAM.0;
+        ram[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)])
+}
+
+/// One control block that was written over was taken for an ELF of another build, which made every finding a hint.
+#[test]
+fn damaged_control_blocks_were_taken_for_another_elf() {
+    // All but two of the threads, behind the id and the run count: stack, entry and name are gone.
+    let threads = ["0x200030a8", "0x20002ff4", "0x20002f40", "0x200029d4", "0x20002e8c"];
+    let at = |text: &str| usize::from_str_radix(&text[2..], 16).unwrap();
+    let blocks = threads.iter().map(|text| at(text));
+    let words: Vec<(usize, u32)> =
+        blocks.flat_map(|at| (8..0x90).step_by(4).map(move |n| (at + n, 0x3130_3938))).collect();
+    let findings = explain_damaged("damaged-blocks", &words);
+    let first = findings.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"corrupt-control-block".into(), &"likely".into()), "{first}");
+    let all = format!("{findings:?}");
+    assert!(
+        !all.contains("not known to be of this build") && !all.contains("the ELF is of another build, and"),
+        "{all}"
+    );
+}
+
+/// `the object at 0x0 was written over` was said of the variable that leads to the list.
+#[test]
+fn the_head_of_a_list_was_called_the_object_at_0() {
+    let head = super::support::machine::symbol(&fixture("failure.elf"), "_tx_mutex_created_ptr");
+    let findings = explain_damaged("damaged-head", &[(usize::try_from(head).unwrap(), 0x1179)]);
+    let claim = findings.first().expect("a finding")["claim"].as_str().unwrap();
+    assert!(claim.starts_with("_tx_mutex_created_ptr was written over: "), "{claim}");
+    assert!(!format!("{findings:?}").contains("object at 0x0"), "{findings:?}");
+}
+
+/// A queue that was created with more bytes than its storage has: its messages overwrite what is behind it.
+#[test]
+fn storage_of_a_queue_that_reaches_over_other_objects_was_not_named() {
+    let queue = 0x2000_2aa8;
+    let (ram, _) = parts(&fixture("failure-healthy.core.gz"));
+    let member = |offset: usize| word(&ram, queue + offset - RAM.0);
+    let (size, start, capacity) = (member(8), member(24), 0x1000 / 4);
+    let words = [(12, capacity), (20, capacity), (28, start + capacity * size * 4)];
+    let words = words.map(|(offset, word)| (queue + offset, u32::try_from(word).unwrap()));
+    let findings = explain_damaged("large-queue", &words);
+    let first = findings.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"corrupt-control-block".into(), &"likely".into()), "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.starts_with("the storage of queue records (") && claim.contains(" reaches over "), "{claim}");
+}

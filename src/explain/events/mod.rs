@@ -169,6 +169,11 @@ impl Events {
         self.names.get(&(address & self.mask)).map(String::as_str)
     }
 
+    /// The objects that the registry of the trace names, as the trace stores their addresses.
+    pub fn registered(&self) -> impl Iterator<Item = (Addr, Kind)> {
+        self.kinds.iter().filter(|(at, _)| self.names.contains_key(at)).map(|(at, kind)| (*at, *kind))
+    }
+
     /// What an object is.
     #[must_use]
     pub fn kind(&self, address: Addr) -> Option<Kind> {

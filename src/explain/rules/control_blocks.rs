@@ -7,7 +7,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::words::text;
 use crate::code::Code;
 use crate::explain;
-use crate::kernel::{Kind, Overwritten};
+use crate::kernel::{HEAD, Kind, Overwritten};
 use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
@@ -57,12 +57,15 @@ fn near(block: u64, member: u64) -> bool {
 
 /// True where a control block can be: aligned, and not in code.
 fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
-    block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
+    block.address != 0 && block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
 }
 
 /// A list leads to where no control block can be: what was written over is the block that leads there.
 fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let what = block.kind.map_or("thread", |kind| kind.name());
+    if block.from == 0 {
+        return head(block, what, case);
+    }
     let from =
         case.thread(block.from).map_or_else(|| case.object(block.from), |thread| format!("thread {}", thread.label()));
     let (confidence, detractors) = case.cap(Confidence::Likely);
@@ -78,6 +81,38 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
             "look for a write past an end next to {from}: of a stack above it, or of a buffer in front of it"
         ),
         threads: vec![block.from],
+        behind: Vec::new(),
+    }
+}
+
+/// The variable that leads to the first block of a list leads to where none can be.
+fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
+    let name = block.kind.map_or(HEAD, |kind| kind.globals()[0]);
+    let symbol = case.look.symbol(name);
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let to = block.address;
+    let list = format!("the head of the list of created {what}s");
+    let claim = match &symbol {
+        Some(_) => format!("{name} was written over: {list} leads to {to:#x}, where no {what} can be"),
+        None => format!("{list} leads to {to:#x}, where no {what} can be"),
+    };
+    let (confidence, evidence) = match &symbol {
+        Some(symbol) => (confidence, vec![Evidence::memory(symbol.address, format!("{name}: {list}")).holds(to)]),
+        // Where no variable is known, a search found what leads there.
+        None => {
+            detractors.push("no symbol shows where the list begins".to_owned());
+            (Confidence::Hint, Vec::new())
+        }
+    };
+    Finding {
+        code: explain::Code::CorruptControlBlock,
+        claim,
+        confidence,
+        detractors,
+        evidence,
+        explains: damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()).collect(),
+        next: format!("look for a write past the end of what is in front of {name}"),
+        threads: symbol.map(|symbol| symbol.address).into_iter().collect(),
         behind: Vec::new(),
     }
 }

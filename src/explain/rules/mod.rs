@@ -26,6 +26,7 @@ mod stack_handler;
 mod stacks;
 mod starvation;
 mod stopped;
+mod storage_overlap;
 mod words;
 mod wrong_context;
 mod wrong_mask;
@@ -47,6 +48,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
