@@ -189,7 +189,7 @@ fn the_code_compiles_for_each_processor() {
         std::fs::write(dir.join("program.c"), PROGRAM).unwrap();
         compile(machine.compiler, &dir, &["-nostdlib", "-Wl,-e,0", "program.c", "-o", "app.elf"]);
         let elf = dir.join("app.elf").display().to_string();
-        for more in [&[][..], &["--over-reset"], &["--keep", "20ms", "--rate", "5000", "--objects", "0"]] {
+        for more in [&[][..], &["--over-reset"], &["--keep", "20ms", "--rate", "5000", "--objects", "1"]] {
             let text = code(&[&[&*elf], more].concat());
             assert!(text.contains(machine.time), "{}: {text}", machine.name);
             assert!(text.contains("ThreadX Test/GNU Version 6.4.2, FileX, NetX and USBX"), "{text}");
