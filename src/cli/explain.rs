@@ -201,7 +201,8 @@ fn print(
     } else if format.reader() == Reader::Program {
         out.report(&page::table(&found.explanation))?;
     } else {
-        page::document(&found.explanation, all, &mut *out)?;
+        let doubt = found.issues.iter().find(|issue| issue.code == Code::ElfMismatch);
+        page::document(&found.explanation, doubt, all, &mut *out)?;
     }
     out.finish(&found.issues)?;
     drop(out);

@@ -107,6 +107,13 @@ impl Kernel {
         }
     }
 
+    /// Names are constants of the program, which the ELF of another build has elsewhere: only those of the trace's registry
+    /// count.
+    pub fn rename(&mut self, registered: impl Fn(Addr) -> Option<String>) {
+        self.threads.iter_mut().for_each(|thread| thread.name = registered(thread.address));
+        self.objects.iter_mut().for_each(|object| object.name = registered(object.address));
+    }
+
     /// The CPU is in start-up code, in this function: no thread runs, and none is current.
     pub fn begin_again(&mut self, function: Option<String>) {
         self.start_up = Some(function.unwrap_or_else(|| "a function without a name".to_owned()));

@@ -161,7 +161,18 @@ impl Target<'_> {
         let elf = self.info.elf();
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, &self.info);
+        judge(&mut kernel, &mut identity, &self.info, trace);
+        if let Some(thread) = self.selected_thread().and_then(|id| kernel.thread(id))
+            && !kernel.current.is_empty()
+            && !kernel.current.contains(&thread.address)
+        {
+            let message = format!(
+                "the stub gives the registers of thread {}, which does not run: those of the CPU are not known",
+                thread.label()
+            );
+            issues.push(Issue::new(Code::CpuInferred, message));
+            stop.cpus.clear();
+        }
         // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         if !kernel.is_initializing()
@@ -206,7 +217,7 @@ impl Target<'_> {
         let elf = self.info.elf();
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, &self.info);
+        judge(&mut kernel, &mut identity, &self.info, Some(trace));
         Ok(kernel)
     }
 
@@ -282,10 +293,11 @@ impl Target<'_> {
 }
 
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
-fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo) {
+fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo, trace: Option<&Trace>) {
     identity.entries = info.compare_entries(kernel.threads.iter().filter_map(|t| t.entry));
     if identity.is_another() {
         kernel.forget_running();
+        kernel.rename(|address| trace.and_then(|trace| registered(trace, address)));
         kernel.fold_lists();
     }
 }

@@ -78,10 +78,7 @@ impl Look for Reader<'_> {
         // The link's errors come back with the next packet of the debugger.
         let listed = self.remote.client_mut().thread_ids().unwrap_or_default();
         let number = |id: &String| ids::plain(id).unwrap_or(0);
-        if listed.len() > MAX_CPUS || listed.iter().any(|id| number(id) > LARGEST_CPU) {
-            return Begun::Threads;
-        }
-        self.seen.cpus = listed.into_iter().filter(|id| number(id) != 0).collect();
+        // Before all else: threads may be shown in place of those of the stub.
         if self.seen.allowed.is_none() {
             self.program.info = self.program.info.clone().at_stub(self.remote);
             if let Some((frames, code)) = self.program.info.frames() {
@@ -94,6 +91,10 @@ impl Look for Reader<'_> {
             let Program { info, frames, ranges, .. } = &*self.program;
             self.seen.allowed = Some(Allowed::new(frames.architecture, &info.sections(), &map, ranges));
         }
+        if listed.len() > MAX_CPUS || listed.iter().any(|id| number(id) > LARGEST_CPU) {
+            return Begun::Threads;
+        }
+        self.seen.cpus = listed.into_iter().filter(|id| number(id) != 0).collect();
         Begun::Cpus(self.seen.cpus.clone())
     }
 

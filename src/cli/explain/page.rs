@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::explain::{CHECKS, Confidence, Evidence, Explanation, Finding, Source};
 use crate::output::{Part, ReportWriter, write_line};
 use crate::report::{Cell, Column, Kind, Report};
+use crate::trace::Issue;
 
 /// Without `--all`: pieces of evidence, and symptoms; further findings. With these the answer fits a screen.
 const EVIDENCE: usize = 6;
@@ -50,11 +51,19 @@ pub fn table(explanation: &Explanation) -> Report {
     report
 }
 
-/// The answer for people: the headline, what it rests on, further findings in a line each. `all`: every finding in full, and
-/// what was checked.
-pub fn document(explanation: &Explanation, all: bool, out: &mut dyn ReportWriter) -> Result<(), Error> {
+/// The answer for people: the headline, what makes all of it doubtful, what it rests on, further findings in a line each.
+/// `all`: every finding in full, and what was checked.
+pub fn document(
+    explanation: &Explanation,
+    doubt: Option<&Issue>,
+    all: bool,
+    out: &mut dyn ReportWriter,
+) -> Result<(), Error> {
     let findings = &explanation.findings;
     out.part(&Part::Title(&headline(findings)))?;
+    if let Some(doubt) = doubt {
+        out.part(&Part::Paragraph(&format!("Doubtful: {}.", doubt.message)))?;
+    }
     let in_full = if all { findings.len() } else { findings.len().min(1) };
     let (first, rest) = findings.split_at_checked(in_full).unwrap_or_default();
     for (rank, finding) in first.iter().enumerate() {

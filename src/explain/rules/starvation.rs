@@ -10,13 +10,16 @@ use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
-use super::super::{Case, Code, Evidence, Finding};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::place;
 use super::words::{priority, shows};
+use crate::abi::Addr;
 use crate::session::CpuState;
 
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
+/// A thread whose rounds are longer than the trace looks as if it did not block.
+const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {
@@ -108,12 +111,28 @@ fn rank(hog: &Task, starved: &[&Task]) -> String {
     if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
 }
 
+/// True where the trace shows more than a round of work that is longer than itself: a whole round of the thread that runs, all
+/// events since the start, or a thread that was woken to do something. One that was preempted may be what fills the idle time.
+fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
+    let has_round = events.activity(hog).is_some_and(|activity| activity.blocks >= 2);
+    let is_woken = |thread: &Addr| {
+        let activity = events.activity(*thread);
+        activity.is_some_and(|a| a.woken.is_some() && a.woken == a.since.map(|(_, seq)| seq))
+    };
+    events.is_whole || has_round || starved.iter().any(is_woken)
+}
+
 fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (since, ran) = keeps(hog, events)?;
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
-    let (confidence, mut detractors) = case.by_events();
+    let (mut confidence, mut detractors) = case.by_events();
     detractors.push("a long computation that ends looks the same".to_owned());
+    let addresses: Vec<Addr> = starved.iter().map(|task| task.address).collect();
+    if !is_shown(hog.address, &addresses, events) {
+        confidence = confidence.min(Confidence::Hint);
+        detractors.push(NO_ROUND.to_owned());
+    }
     let name = case.label(hog.address);
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let waits = |task: &&&Task| {
@@ -146,14 +165,13 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         explains: Vec::new(),
         next: format!("look at the loop in which {name} runs, and for what it should wait"),
         threads: vec![hog.address],
-        behind: starved.iter().map(|task| task.address).collect(),
+        behind: addresses,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::Addr;
 
     const POLL: Addr = 0x100;
     const SERVE: Addr = 0x200;
@@ -198,5 +216,22 @@ mod tests {
         assert!(is_starved(&rpc, &keeps_off(6)), "a threshold keeps off its own priority");
         assert!(!is_starved(&rpc, &keeps_off(7)), "it preempts, as soon as the kernel is left");
         assert!(!is_starved(&rpc, &keeps_off(20)));
+    }
+
+    #[test]
+    fn a_round_of_work_that_is_longer_than_the_trace_is_not_shown_to_be_starvation() {
+        let (worker, background) = (0x100, 0x200);
+        let of_worker = |blocks| Events::of_activity(worker, Activity { blocks, ..Activity::default() }, 1000);
+        assert!(!is_shown(worker, &[background], &of_worker(1)), "no whole round, and nobody woke the other");
+        assert!(is_shown(worker, &[background], &of_worker(2)));
+        let mut whole = of_worker(0);
+        whole.is_whole = true;
+        assert!(is_shown(worker, &[background], &whole));
+        let woken = |woken| {
+            let activity = Activity { since: Some((10, 7)), woken: Some(woken), ..Activity::default() };
+            Events::of_activity(background, activity, 1000)
+        };
+        assert!(is_shown(worker, &[background], &woken(7)));
+        assert!(!is_shown(worker, &[background], &woken(3)), "it was preempted since");
     }
 }
