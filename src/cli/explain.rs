@@ -49,13 +49,6 @@ struct Found {
     no_trace: Option<Error>,
 }
 
-impl Found {
-    /// True where something is at least likely.
-    fn has_cause(&self) -> bool {
-        self.explanation.findings.iter().any(|finding| finding.confidence > Confidence::Hint)
-    }
-}
-
 /// Of what was typed.
 pub fn request(row: &Row, typed: options::Explain) -> Result<Request, Error> {
     let options::Explain { words, all, fail_on, source, output } = typed;
@@ -228,7 +221,7 @@ fn print(
     let is_met = |least| found.explanation.findings.iter().any(|finding| finding.confidence >= least);
     let outcome = match &found.no_trace {
         // That nothing was found says little where half of what it rests on is missing.
-        Some(error) if !found.has_cause() => diagnostics.error(error),
+        Some(error) if !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
         _ if fail_on.is_some_and(is_met) => Outcome::NotFound,
         _ => Outcome::Done,
     };

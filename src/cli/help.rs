@@ -1,5 +1,6 @@
 //! `help`: what a command takes, and the topics that messages point at.
 
+mod markdown;
 pub mod page;
 
 use std::io::Write as _;
@@ -95,7 +96,7 @@ impl Topic {
 
     /// What is printed.
     fn page(&self) -> String {
-        if self.is_page() { page::markdown(self.text) } else { self.text.to_owned() }
+        if self.is_page() { markdown::markdown(self.text) } else { self.text.to_owned() }
     }
 }
 

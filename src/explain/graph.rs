@@ -19,8 +19,30 @@ pub struct Edge {
     pub seq: Option<u64>,
     /// It waits for a time at most, or that is not known.
     pub is_timed: bool,
-    /// The event flags that it waits for, and that the holder alone was seen to set.
-    pub flags: Option<u64>,
+    /// Why the holder has to act.
+    pub how: How,
+}
+
+/// Why a thread waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It owns the mutex.
+    Owns,
+    /// It took the semaphore.
+    Took,
+    /// It alone was seen to set these event flags.
+    Sets(u64),
+    /// It alone was seen to take from the queue, which is full.
+    Reads,
+    /// It allocated all blocks of the pool, and released none of them.
+    HasAll,
+}
+
+impl How {
+    /// True where it rests on what no other thread was seen to do.
+    pub const fn is_alone(self) -> bool {
+        matches!(self, Self::Sets(_) | Self::Reads)
+    }
 }
 
 /// The threads of one moment, and their waits: at most one for each.
@@ -30,8 +52,8 @@ pub struct Graph {
     pub tasks: Tasks,
     /// Waits for what one known thread has.
     pub edges: Vec<Edge>,
-    /// Waits for event flags that one known thread alone was seen to set, for long.
-    pub sets: Vec<Edge>,
+    /// Waits for what one known thread alone can give, by events: for long.
+    pub inferred: Vec<Edge>,
     /// Waits for what one thread alone was seen to give: waiter and giver.
     pub gives: Vec<(Addr, Addr)>,
 }
@@ -43,8 +65,12 @@ impl Graph {
         let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
         let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
         let gives = waits().filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?))).collect();
-        let sets = waits().filter_map(|(task, wait)| set_by_one(task, wait, &tasks, case)).collect();
-        Self { edges, sets, gives, tasks }
+        let by_one = |task, wait| {
+            let set = set_by_one(task, wait, &tasks, case);
+            set.or_else(|| read_by_one(task, wait, &tasks, case)).or_else(|| kept_by_one(task, wait, &tasks, case))
+        };
+        let inferred = waits().filter_map(|(task, wait)| by_one(task, wait)).collect();
+        Self { edges, inferred, gives, tasks }
     }
 
     /// The wait of a thread.
@@ -69,15 +95,15 @@ impl Graph {
         found.split_off(of.len().min(found.len()))
     }
 
-    /// The wait of a thread, also for event flags that one thread alone sets.
+    /// The wait of a thread, also for what one thread alone can give.
     fn known(&self, thread: Addr) -> Option<&Edge> {
-        self.wait(thread).or_else(|| self.sets.iter().find(|edge| edge.waiter == thread))
+        self.wait(thread).or_else(|| self.inferred.iter().find(|edge| edge.waiter == thread))
     }
 
     /// Circles of waits of several threads, each once.
     pub fn circles(&self) -> Vec<Vec<Edge>> {
         let mut circles: Vec<Vec<Edge>> = Vec::new();
-        for start in self.edges.iter().chain(&self.sets) {
+        for start in self.edges.iter().chain(&self.inferred) {
             let mut path = vec![*start];
             while let Some(next) = path.last().and_then(|edge| self.known(edge.holder)) {
                 if next.waiter == start.waiter {
@@ -108,20 +134,13 @@ fn stored(tasks: &Tasks, case: &Case<'_>, stored: Addr) -> Option<Addr> {
 }
 
 fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
-    let edge = |holder, seq| Edge {
-        waiter: task.address,
-        object: wait.object,
-        holder,
-        seq,
-        is_timed: !wait.forever,
-        flags: None,
-    };
+    let edge = |holder, seq, how| edge_to(holder, seq, how, task, wait);
     match wait.kind {
-        Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq)),
+        Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq, How::Owns)),
         Kind::Semaphore => {
             let events = case.events?;
             let taken = events.object(wait.object)?.holder()?;
-            Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq)))
+            Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq), How::Took))
         }
         _ => None,
     }
@@ -136,14 +155,27 @@ fn set_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Optio
     let holder = stored(tasks, case, *setter).filter(|holder| *holder != task.address)?;
     // Waits of others for other flags of the group say nothing of this one.
     let is_so = given.flags & wanted == wanted && events.lasts_long(task.address);
-    is_so.then_some(Edge {
-        waiter: task.address,
-        object: wait.object,
-        holder,
-        seq: Some(given.seq),
-        is_timed: !wait.forever,
-        flags: Some(wanted),
-    })
+    is_so.then(|| edge_to(holder, Some(given.seq), How::Sets(wanted), task, wait))
+}
+
+/// A wait for room in a full queue from which one thread alone was seen to take.
+fn read_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+    let is_long = case.events?.lasts_long(task.address);
+    let holder = giver(task, wait, tasks, case).filter(|_| wait.sends && is_long)?;
+    Some(edge_to(holder, None, How::Reads, task, wait))
+}
+
+/// A wait for a block of a pool all of whose blocks one thread allocated.
+fn kept_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+    let pool = case.kernel?.object(wait.object).filter(|pool| pool.kind == Kind::BlockPool)?;
+    let total = pool.get("total").filter(|_| pool.get("available") == Some(0))?;
+    let newest = case.events?.object(wait.object)?.pool.only(total)?;
+    let holder = stored(tasks, case, newest.thread).filter(|holder| *holder != task.address)?;
+    Some(edge_to(holder, Some(newest.seq), How::HasAll, task, wait))
+}
+
+const fn edge_to(holder: Addr, seq: Option<u64>, how: How, task: &Task, wait: &Wait) -> Edge {
+    Edge { waiter: task.address, object: wait.object, holder, seq, is_timed: !wait.forever, how }
 }
 
 /// The only thread that was seen to give what a thread waits for: messages, or room for some.

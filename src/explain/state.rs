@@ -93,6 +93,10 @@ pub struct Task {
     pub does: Does,
     /// The priority that it has now; a smaller number is more urgent.
     pub priority: Option<u32>,
+    /// Threads of this priority and below it do not preempt it.
+    pub threshold: Option<u32>,
+    /// Ticks of its time slice; 0 where it has none.
+    pub time_slice: Option<u64>,
     /// What it waits for.
     pub wait: Option<Wait>,
     /// How often it was given the processor.
@@ -146,5 +150,14 @@ fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
             sends: wait.kind == Kind::Queue && object.is_some_and(|queue| queue.get("available_storage") == Some(0)),
         }
     });
-    Task { address: thread.address, does, priority: thread.priority, wait, runs: thread.run_count, seq: None }
+    Task {
+        address: thread.address,
+        does,
+        priority: thread.priority,
+        threshold: thread.threshold,
+        time_slice: thread.time_slice,
+        wait,
+        runs: thread.run_count,
+        seq: None,
+    }
 }

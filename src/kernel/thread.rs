@@ -143,6 +143,8 @@ pub struct Thread {
     pub own_priority: Option<u32>,
     /// Threads of this priority and below it do not preempt it.
     pub threshold: Option<u32>,
+    /// Ticks for which it may run before threads of its priority do; 0 where nothing ends its turn.
+    pub time_slice: Option<u64>,
     /// How often it was given the processor.
     pub run_count: Option<u64>,
     /// Its function.
@@ -284,6 +286,7 @@ impl Thread {
             priority: block.small("tx_thread_priority"),
             own_priority: block.small("tx_thread_user_priority"),
             threshold: block.small("tx_thread_preempt_threshold"),
+            time_slice: get("tx_thread_new_time_slice"),
             run_count: get("tx_thread_run_count"),
             entry: get("tx_thread_entry"),
             parameter: get("tx_thread_entry_parameter"),

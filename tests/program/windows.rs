@@ -59,8 +59,12 @@ impl Windows {
     }
 
     fn command(&self) -> Command {
+        self.command_in(Path::new(&fixture("")))
+    }
+
+    fn command_in(&self, folder: &Path) -> Command {
         let mut command = Command::new("wine");
-        command.arg(&self.program).current_dir(fixture(""));
+        command.arg(&self.program).current_dir(folder);
         command
             .env("WINEPREFIX", self.scratch.path("disk"))
             .env("WINEDEBUG", "-all")
@@ -138,9 +142,53 @@ fn installed_on_windows_it_prints_what_it_prints_on_linux() {
         let (here, there) = (native(words), windows.run(words));
         assert_eq!((&there.out, there.status), (&here.out, here.status), "{words:?}: {}", there.err);
     }
+    the_first_hour(&windows);
     what_it_writes(&windows);
     links(&windows);
     what_windows_does_not_have(&windows);
+}
+
+/// What a new user does once the package is unpacked: has the demo's files written, reads the dump, finds the cause, and
+/// exports a picture. Each prints and writes the bytes that it does on Linux.
+fn the_first_hour(windows: &Windows) {
+    let version = windows.run(&["--version"]).out;
+    assert!(version.contains(env!("CARGO_PKG_VERSION")) && version.contains(TARGET), "{version}");
+    let folders = [windows.scratch.0.join("here"), windows.scratch.0.join("there")];
+    let both = |within: &str, words: &[&str]| {
+        let [here, there] = folders.each_ref().map(|folder| folder.join(within));
+        let here = run(Command::new(binary()).args(words).current_dir(here));
+        let there = run(windows.command_in(&there).args(words));
+        assert_eq!((&there.out, there.status), (&here.out, here.status), "{words:?}: {}", there.err);
+        there
+    };
+    for folder in &folders {
+        std::fs::create_dir(folder).unwrap();
+    }
+    both("", &["demo", "--export", "board"]);
+    both("board", &["last", "app.elf", "--image", "ram.bin"]);
+    let cause = both("board", &["explain", "app.elf", "app.core"]);
+    assert!(cause.out.starts_with("bus-fault: HardFault in record_write"), "{}", cause.out);
+    let pictures = ["trace.html", "trace.pftrace", "trace.json"];
+    for picture in pictures {
+        let done = both("board", &["export", "-o", picture, "app.elf", "app.core"]);
+        assert_eq!(done.status, Some(0), "{picture}: {}", done.err);
+    }
+    let [here, there] = folders.each_ref().map(|folder| files(&folder.join("board")));
+    assert!(pictures.iter().all(|picture| here.iter().any(|(name, bytes)| name == picture && !bytes.is_empty())));
+    let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&there), names(&here));
+    for ((name, there), (_, here)) in there.iter().zip(&here) {
+        assert!(there == here, "{name} of Windows has other bytes");
+    }
+}
+
+/// The files in a folder with their bytes, by name.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let read = |e: std::fs::DirEntry| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap());
+    let mut files: Vec<_> = entries.map(read).collect();
+    files.sort();
+    files
 }
 
 /// A file is complete, and replaces the one before.

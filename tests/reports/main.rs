@@ -4,6 +4,7 @@
 mod support;
 
 mod columns_in_schema;
+mod explain_circles;
 mod explain_crashes;
 mod explain_failures;
 mod explain_rates;

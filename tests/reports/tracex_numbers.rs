@@ -349,7 +349,7 @@ fn registered_twice_with_another_stack_each() {
 
 /// The inserted event of an address at which a mutex is registered counts for the first thread of the list.
 #[test]
-fn an_event_inserted_at_another_objects_address_is_the_first_threads() {
+fn an_event_at_another_objects_address_is_the_first_threads() {
     let events = [
         Entry::thread(BETA, 5, SUSPEND, 0, [BETA, 4, 0, MUTEX]),
         Entry::isr(0, USER, 100, [0; 4]),

@@ -9,7 +9,7 @@ use crate::cli::commands::{ABOUT, COMMANDS, Group, Row, typed};
 use crate::sys;
 
 /// Where the explanation of an option begins.
-const OPTIONS: usize = 26;
+pub(super) const OPTIONS: usize = 26;
 /// Where that of a command or a topic begins.
 const COMMAND: usize = 14;
 
@@ -29,19 +29,19 @@ const FIRST: [(&str, &str); 4] = [
 const EXAMPLES: &str = include_str!("../../../docs/examples.md");
 
 /// A page of at most so many columns.
-struct Page {
-    text: String,
-    width: usize,
+pub(super) struct Page {
+    pub(super) text: String,
+    pub(super) width: usize,
 }
 
 impl Page {
     /// As wide as the terminal, between 60 and 100 columns; 80 elsewhere.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let columns = std::io::stdout().is_terminal().then(sys::columns).flatten();
         Self { text: String::new(), width: columns.unwrap_or(80).clamp(60, 100) }
     }
 
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
@@ -53,7 +53,7 @@ impl Page {
     }
 
     /// A text behind `head`; its further lines begin at `column`.
-    fn text(&mut self, head: &str, column: usize, text: &str) {
+    pub(super) fn text(&mut self, head: &str, column: usize, text: &str) {
         let mut line = format!("{head:column$}");
         let mut is_first = true;
         for word in text.split_whitespace() {
@@ -70,36 +70,6 @@ impl Page {
             is_first = false;
         }
         self.line(&line);
-    }
-
-    /// A paragraph, or an item of a list.
-    fn paragraph(&mut self, text: &str) {
-        match item(text) {
-            Some((mark, text)) => self.text(mark, mark.len(), text),
-            None => self.text("", 0, text),
-        }
-    }
-
-    /// A table: what is in the last column is explained by the others, each as wide as its texts.
-    fn table(&mut self, rows: &[Vec<&str>]) {
-        let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
-        let between = rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
-        let widths: Vec<usize> = (1..between).filter_map(width).map(|width| width.saturating_add(2)).collect();
-        let column = widths.iter().fold(OPTIONS, |column, width| column.saturating_add(*width));
-        for row in rows {
-            let [name, middle @ .., last] = row.as_slice() else { continue };
-            let mut head = format!("  {name}");
-            // A name that is too long for its column is alone in its line.
-            if head.chars().count() >= OPTIONS {
-                self.line(&head);
-                head.clear();
-            }
-            head = format!("{head:OPTIONS$}");
-            for (cell, width) in middle.iter().zip(&widths) {
-                head.push_str(&format!("{cell:width$}"));
-            }
-            self.text(&head, column, last);
-        }
     }
 
     /// A name, and what it means; on a line of its own where it is too long for the column.
@@ -177,90 +147,6 @@ pub fn command(row: &Row) -> String {
         }
     }
     page.text
-}
-
-/// A page of docs/ as wide as the terminal: its paragraphs, lists and tables are put into lines anew.
-pub fn markdown(text: &str) -> String {
-    let mut page = Page::new();
-    let mut paragraph = String::new();
-    let mut rows: Vec<Vec<&str>> = Vec::new();
-    let text = without_links(text);
-    let mut is_code = false;
-    for line in text.lines().chain([""]) {
-        if line.starts_with("```") || is_code {
-            is_code ^= line.starts_with("```");
-            if !paragraph.is_empty() {
-                page.paragraph(&paragraph);
-                paragraph.clear();
-            }
-            if !line.starts_with("```") {
-                page.line(&format!("    {line}"));
-            }
-            continue;
-        }
-        let is_row = line.starts_with('|');
-        let begins = line.is_empty() || is_row || line.starts_with(['#', '*']) || line.starts_with("    ");
-        if (begins || item(line).is_some()) && !paragraph.is_empty() {
-            page.paragraph(&paragraph);
-            paragraph.clear();
-        }
-        if !is_row && !rows.is_empty() {
-            page.table(&std::mem::take(&mut rows));
-        }
-        if is_row {
-            // The line below the head has no words.
-            if !line.trim_matches(['|', '-', ':', ' ']).is_empty() {
-                rows.push(line.trim_matches('|').split(" | ").map(str::trim).collect());
-            }
-        } else if line.is_empty() || line.starts_with('#') || line.starts_with("    ") {
-            page.line(line);
-        } else {
-            paragraph.push_str(line);
-            paragraph.push(' ');
-        }
-    }
-    page.text
-}
-
-/// Links become their words, or the topic that has the page.
-fn without_links(text: &str) -> String {
-    let mut rest = text;
-    let mut plain = String::new();
-    while let Some((before, behind)) = rest.split_once("](") {
-        let (before, label) = before.rsplit_once('[').unwrap_or(("", before));
-        let (target, behind) = behind.split_once(')').unwrap_or((behind, ""));
-        plain.push_str(before);
-        plain.push_str(&words(label, target));
-        rest = behind;
-    }
-    plain.push_str(rest);
-    plain
-}
-
-/// What a link is called where nothing can be followed.
-fn words(label: &str, target: &str) -> String {
-    let page = target.split('#').next().unwrap_or_default();
-    let name = label.trim_end_matches(".md").rsplit('/').next().unwrap_or_default();
-    let stem = page.trim_end_matches(".md").rsplit('/').next().unwrap_or_default();
-    let topic = match stem {
-        "explain" => "findings",
-        "threads" => "faults",
-        "inputs" => "sources",
-        stem => stem,
-    };
-    match TOPICS.iter().find(|known| known.name == topic) {
-        Some(topic) if label.ends_with(".md") => format!("`tx-trace help {}`", topic.name),
-        Some(topic) => format!("{name} (`tx-trace help {}`)", topic.name),
-        None if label.ends_with(".md") => format!("the page {name} of the documentation"),
-        None => name.to_owned(),
-    }
-}
-
-/// The mark of an item of a list, and its text: `* ` or `1. `.
-fn item(line: &str) -> Option<(&str, &str)> {
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let rest = digits.strip_prefix(". ").filter(|_| digits.len() < line.len()).or_else(|| line.strip_prefix("* "))?;
-    Some((line.get(..line.len().saturating_sub(rest.len()))?, rest))
 }
 
 /// The group of an option.
@@ -346,23 +232,5 @@ mod tests {
             assert!(example(row.name).is_some(), "{}: docs/examples.md has none", row.name);
         }
         assert!(main().lines().all(|line| line.chars().count() <= 80));
-    }
-
-    #[test]
-    fn pages_of_docs_keep_their_lists_and_columns() {
-        let text = "A text\nin lines.\n\n1. One\n   more.\n2. Two.\n\n| name | in tables | is |\n|---|---|---|\n| `runs` | runs | how often |\n| `the_longest_name_of_a_column` | long | a name |\n";
-        let page = "\
-A text in lines.
-
-1. One more.
-2. Two.
-
-  name                    in tables  is
-  `runs`                  runs       how often
-  `the_longest_name_of_a_column`
-                          long       a name
-
-";
-        assert_eq!(markdown(text), page);
     }
 }

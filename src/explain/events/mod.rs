@@ -54,6 +54,8 @@ pub struct Activity {
     pub suspended: u64,
     /// Ticks since which it is in its state, where an event shows that.
     pub since: Option<(i64, u64)>,
+    /// The last event that ended a wait of it.
+    pub woken: Option<u64>,
 }
 
 /// A call that may wait, by an interrupt.
@@ -97,6 +99,8 @@ pub struct Events {
     pub cores: u16,
     /// True where its clock runs.
     pub has_clock: bool,
+    /// True where it has all events since it began: none was written over or lost.
+    pub is_whole: bool,
     /// The bits that the trace stores of an address.
     mask: u64,
     fields: Fields,
@@ -109,6 +113,7 @@ impl Events {
         Self {
             mask: trace.about.word.max(),
             has_clock: trace.clock.runs(),
+            is_whole: !trace.about.wrapped,
             cores: trace.about.cores,
             fields: Fields::of(catalogue),
             ..Self::default()
@@ -282,6 +287,8 @@ impl Events {
                 address: thread.address,
                 does,
                 priority: thread.priority.map(u32::from),
+                threshold: None,
+                time_slice: None,
                 wait: self.wait(no, thread.state, system),
                 runs: None,
                 seq: thread.since_seq,
@@ -334,6 +341,11 @@ impl Events {
             && system.name(thread) == Some(TIMER_THREAD)
         {
             self.interrupts.wakes_timers(number);
+        }
+        if let Change::Readied { thread, .. } = *change
+            && let Some(activity) = self.does(thread)
+        {
+            activity.woken = Some(event.seq);
         }
         match *change {
             Change::Blocked { thread, call, .. } => {
@@ -406,6 +418,11 @@ impl Events {
             if let (Some(owner), Some(0)) = (owner, waits) {
                 self.tries.fails(thread, lock, Some(owner), event.seq);
             }
+        }
+        if let (Some(lock), Some(thread), Some(had)) = (role.release.of(words), by, role.own_count.of(words))
+            && let Some(one) = self.one(lock)
+        {
+            one.unlock(thread, had, event.seq);
         }
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
@@ -507,9 +524,11 @@ impl Consumer for Events {
     }
 
     fn gap(&mut self) {
+        self.is_whole = false;
         // Who holds what is not known any more; who reads what is.
         for one in self.objects.values_mut() {
             one.held.clear();
+            one.kept = None;
             one.pool.forget();
         }
         self.interrupts.forget();

@@ -44,6 +44,21 @@ pub struct Given {
     pub flags: u64,
 }
 
+/// How often a thread has a mutex behind each of its puts, since that became less or it gave the mutex back for the last time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The thread, as the trace stores its address.
+    pub thread: Addr,
+    /// How often it has the mutex.
+    pub level: u64,
+    /// Puts that left it with the mutex.
+    pub puts: u64,
+    /// How often the level became more.
+    pub raises: u64,
+    /// The event of the first of these puts.
+    pub seq: u64,
+}
+
 /// One object.
 #[derive(Debug, Clone, Default)]
 pub struct One {
@@ -65,6 +80,8 @@ pub struct One {
     pub wanted: BTreeMap<Addr, Wanted>,
     /// Its memory, where it is a pool.
     pub pool: Pool,
+    /// Puts of a mutex that left it with its owner.
+    pub kept: Option<Kept>,
 }
 
 impl One {
@@ -101,6 +118,18 @@ impl One {
         }
     }
 
+    /// A thread gives a mutex back that it had so often.
+    pub fn unlock(&mut self, thread: Addr, had: u64, seq: u64) {
+        let Some(level) = had.checked_sub(1).filter(|level| *level > 0) else {
+            self.kept = None;
+            return;
+        };
+        let same = self.kept.filter(|kept| kept.thread == thread && kept.level <= level);
+        let kept = same.unwrap_or(Kept { thread, level, puts: 0, raises: 0, seq });
+        let raises = kept.raises.saturating_add(u64::from(level > kept.level));
+        self.kept = Some(Kept { level, raises, puts: kept.puts.saturating_add(1), ..kept });
+    }
+
     /// The thread that took most and did not give back, and what it took, of a semaphore of which several are taken; by the
     /// same signs as for a lock.
     pub fn hoard(&self) -> Option<(Addr, Vec<Taken>)> {
@@ -132,6 +161,19 @@ mod tests {
 
     fn taken(seq: u64) -> Taken {
         Taken { thread: CARD, seq, at: 0, blocks: 0 }
+    }
+
+    #[test]
+    fn a_mutex_that_is_taken_more_often_than_given_back() {
+        let mut one = One::default();
+        // A recursive function takes it three times, and gives it back as often.
+        [3, 2, 1].into_iter().for_each(|had| one.unlock(CARD, had, 1));
+        assert_eq!(one.kept, None);
+        // Each second of its calls returns without a put.
+        [2, 2, 3, 3, 4, 4].into_iter().enumerate().for_each(|(n, had)| one.unlock(CARD, had, 10 + n as u64));
+        assert_eq!(one.kept, Some(Kept { thread: CARD, level: 3, puts: 6, raises: 2, seq: 10 }));
+        one.unlock(CARD, 3, 20);
+        assert_eq!(one.kept, Some(Kept { thread: CARD, level: 2, puts: 1, raises: 0, seq: 20 }), "it was given back");
     }
 
     #[test]

@@ -128,6 +128,13 @@ impl Pool {
         newest.map(|(start, block)| (*start, *block))
     }
 
+    /// The newest block, where the pool has so many in all, and one thread allocated all of them.
+    pub fn only(&self, total: u64) -> Option<Block> {
+        let (_, newest) = self.newest()?;
+        let is_all = u64::try_from(self.live.len()).ok() == Some(total);
+        (is_all && self.live.values().all(|block| block.thread == newest.thread)).then_some(newest)
+    }
+
     /// Blocks that are kept far longer than any that was released; all, where none was released and the pool is used up.
     pub fn kept(&self, is_used_up: bool) -> Vec<Block> {
         if self.lost || (self.released.is_empty() && !is_used_up) {
@@ -141,5 +148,25 @@ impl Pool {
         let mut kept: Vec<Block> = self.live.values().filter(is_old).copied().collect();
         kept.sort_by_key(|block| block.number);
         kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TLS: Addr = 0x100;
+    const MQTT: Addr = 0x200;
+
+    #[test]
+    fn one_thread_has_all_blocks() {
+        let mut pool = Pool::default();
+        (0..4).for_each(|n| pool.allocate(0x1000 + 68 * n, TLS, 10 + n, None));
+        assert_eq!(pool.only(4).map(|block| (block.thread, block.seq)), Some((TLS, 13)));
+        assert_eq!(pool.only(5), None, "one was allocated before the first event");
+        pool.release(0x1000, Giver::Thread(TLS), 20);
+        assert_eq!(pool.only(4), None, "one is free, or somebody has it that no event shows");
+        pool.allocate(0x1000, MQTT, 21, None);
+        assert_eq!(pool.only(4), None, "another thread has one");
     }
 }

@@ -4,14 +4,17 @@
 //! ran for most of it, and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
 //! owner, and the trace that the thread in between keeps the processor and the owner does not run: that is the symptom.
 
+use super::super::cpus::thread_of;
 use super::super::events::{Events, Inversion};
 use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::polls;
 use super::starvation::{is_enough, keeps, starves};
 use super::words::{NO_OWNER, behind, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
+use crate::session::CpuState;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found = by_events(case, graph);
@@ -79,6 +82,22 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
         threads: vec![waiter, owner],
         behind: symptoms,
     })
+}
+
+/// True for a thread that runs between one that waits for a lock and the owner, which is ready.
+pub(super) fn keeps_owner(thread: Addr, graph: &Graph) -> bool {
+    let priority = |at: Addr| graph.tasks.at(at).and_then(|task| task.priority);
+    let Some(own) = priority(thread) else { return false };
+    graph.edges.iter().any(|edge| {
+        let is_ready = graph.tasks.at(edge.holder).is_some_and(|owner| owner.does == Does::Ready);
+        is_ready && priority(edge.waiter).is_some_and(|p| p < own) && priority(edge.holder).is_some_and(|p| p > own)
+    })
+}
+
+/// What the loop reads in which a thread waits for a word to change.
+fn loop_of(thread: &Thread, case: &Case<'_>) -> Option<Evidence> {
+    let is_in = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|of| of.address == thread.address);
+    polls(case, case.cpus?.all.iter().find(is_in)?)
 }
 
 /// The thread that keeps the owner from running.
@@ -149,7 +168,10 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
             holds(edge, case),
             shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
             shows(culprit.address, format!("{name}: runs{lasts}"), graph),
-        ],
+        ]
+        .into_iter()
+        .chain(loop_of(culprit, case))
+        .collect(),
         explains: behind(&others, edge.waiter, case, graph),
         next: next.to_owned(),
         threads: vec![edge.waiter, edge.holder],
@@ -160,6 +182,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> F
 #[cfg(test)]
 mod tests {
     use super::super::super::events::Activity;
+    use super::super::super::graph::How;
     use super::super::super::state::{Task, Tasks, Wait};
     use super::*;
 
@@ -169,7 +192,16 @@ mod tests {
     const I2C: Addr = 0x400;
 
     fn task(address: Addr, does: Does, priority: u32, wait: Option<Wait>) -> Task {
-        Task { address, does, priority: Some(priority), wait, runs: Some(9), seq: None }
+        Task {
+            address,
+            does,
+            priority: Some(priority),
+            threshold: None,
+            time_slice: None,
+            wait,
+            runs: Some(9),
+            seq: None,
+        }
     }
 
     /// `vision` ran for `ran` of a thousand ticks, and blocked at `blocked` for the last time.
@@ -181,10 +213,27 @@ mod tests {
             task(VISION, Does::Runs, 9, None),
             task(TELEMETRY, Does::Ready, 15, None),
         ];
-        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, flags: None };
+        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, how: How::Owns };
         let graph = Graph { tasks: Tasks { list }, edges: vec![edge], ..Graph::default() };
         let activity = Activity { ran, blocked, ..Activity::default() };
         kept(&edge, VISION, &Events::of_activity(VISION, activity, 1000), &graph)
+    }
+
+    /// `vision` spins: the inversion says more than its loop.
+    #[test]
+    fn who_keeps_the_owner_of_a_lock_from_running() {
+        let edge = Edge { waiter: MOTOR, object: I2C, holder: TELEMETRY, seq: None, is_timed: false, how: How::Owns };
+        let of = |vision, owner| {
+            let list = vec![
+                task(MOTOR, Does::Waits, 3, None),
+                task(VISION, Does::Runs, vision, None),
+                task(TELEMETRY, owner, 15, None),
+            ];
+            keeps_owner(VISION, &Graph { tasks: Tasks { list }, edges: vec![edge], ..Graph::default() })
+        };
+        assert!(of(9, Does::Ready));
+        assert!(!of(2, Does::Ready), "it is more urgent than the one that waits");
+        assert!(!of(9, Does::Sleeps));
     }
 
     /// The trace has wrapped over the wait and the taking of the mutex: memory has both, and the trace who ran.

@@ -1,20 +1,25 @@
 //! A lock whose holder cannot give it back: the owner of a mutex is suspended, or the thread that took a semaphore, used as a
 //! lock, is suspended or has ended. A thread that ends gives its mutexes back (the kernel does that), so only a suspended
 //! owner of a mutex is looked for. An owner that waits for ever itself is a cause only where that wait is far longer than
-//! usual: to wait for a device with a lock in hand is a habit of healthy systems.
+//! usual: to wait for a device with a lock in hand is a habit of healthy systems. An owner that goes on has lost count: it took
+//! the mutex more often than it gave it back, and each of its puts leaves the mutex with it.
 
 use super::super::events::Events;
-use super::super::graph::{Edge, Graph};
+use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
-use super::super::{Case, Code, Confidence, Finding};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{NO_OWNER, behind, holds, shows, waiting};
 use crate::kernel::Kind;
+
+/// Puts in a row that leave a mutex with its owner.
+const OFTEN: u64 = 8;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for edge in graph.edges.iter().filter(|edge| !edge.is_timed && edge.waiter != edge.holder) {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
-            found.extend(gone(edge, case, graph).or_else(|| waits_itself(edge, case, graph)));
+            let other = || waits_itself(edge, case, graph).or_else(|| keeps(edge, case, graph));
+            found.extend(gone(edge, case, graph).or_else(other));
         }
     }
     found
@@ -112,6 +117,48 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
         ],
         explains: behind(&others, edge.waiter, case, graph),
         next: format!("find out who was to give {other}; do not wait for it with the lock in hand"),
+        threads: vec![edge.holder, edge.waiter],
+        behind: others,
+    })
+}
+
+/// The owner of a mutex goes on with it: it took the mutex more often than it gave it back, and takes it again and again.
+fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (events, does) = (case.events?, graph.tasks.at(edge.holder)?.does);
+    let goes_on = matches!(does, Does::Runs | Does::Ready | Does::Sleeps);
+    if !goes_on || edge.how != How::Owns || !events.is_long(edge.waiter, edge.object) {
+        return None;
+    }
+    let kept = events.object(edge.object)?.kept.filter(|kept| events.is(edge.holder, kept.thread))?;
+    if kept.puts < OFTEN {
+        return None;
+    }
+    let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
+    let (confidence, mut detractors) = case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint });
+    if kept.raises == 0 {
+        detractors.push(format!("{holder} may have {object} on purpose for all that it does meanwhile"));
+    }
+    let more = if kept.raises > 0 { ", more and more often" } else { "" };
+    let others = graph.behind(&[edge.holder]);
+    let puts = format!(
+        "{holder} gives {object} back and still has it; so do {} puts in a row, behind the last of which it has it {} times",
+        kept.puts, kept.level
+    );
+    Some(Finding {
+        code: Code::LockOwnerGone,
+        claim: format!(
+            "{waiter} waits for {object}, which {holder} took {} times more than it gave it back{more}; {holder} goes on with it",
+            kept.level
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            waiting(edge.waiter, edge.object, case, graph),
+            holds(edge, case),
+            Evidence::event(kept.seq, puts),
+        ],
+        explains: behind(&others, edge.waiter, case, graph),
+        next: format!("look for a path of {holder} that returns without tx_mutex_put"),
         threads: vec![edge.holder, edge.waiter],
         behind: others,
     })

@@ -1,19 +1,25 @@
-//! A thread that could run and does not, for most of the trace, because one more urgent thread has the processor and never
-//! blocks. A system that is loaded by several threads, a long computation of the least urgent thread, and a thread that
+//! A thread that could run and does not, for most of the trace, because one thread that it cannot preempt has the processor and
+//! never blocks: a more urgent one, one of the same priority that has no time slice, or one whose preemption-threshold keeps
+//! it off. A system that is loaded by several threads, a long computation of the least urgent thread, and a thread that
 //! computes once at the start are healthy: the one that runs must be the same all the time, must not have run so long before,
 //! and who waits must have run before.
+
+use std::cmp::Ordering;
 
 use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
-use super::super::{Case, Code, Evidence, Finding};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::place;
 use super::words::{priority, shows};
+use crate::abi::Addr;
 use crate::session::CpuState;
 
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
+/// A thread whose rounds are longer than the trace looks as if it did not block.
+const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {
@@ -52,23 +58,81 @@ pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     (ran / 2 >= since / 4 && since >= events.length() / 2 && ran / 3 >= activity.longest).then_some((since, ran))
 }
 
+/// Why a thread that is ready does not preempt the one that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Off {
+    /// It is less urgent.
+    Priority,
+    /// It has the same priority, and the one that runs no time slice.
+    NoTimeSlice,
+    /// The preemption-threshold of the one that runs.
+    Threshold(u32),
+}
+
+impl Off {
+    fn of(task: &Task, hog: &Task) -> Option<Self> {
+        let (priority, urgent) = task.priority.zip(hog.priority)?;
+        match priority.cmp(&urgent) {
+            Ordering::Greater => Some(Self::Priority),
+            Ordering::Equal => (hog.time_slice == Some(0)).then_some(Self::NoTimeSlice),
+            Ordering::Less => hog.threshold.filter(|threshold| *threshold <= priority).map(Self::Threshold),
+        }
+    }
+
+    /// Behind the priority of the one that runs.
+    fn words(self) -> Option<String> {
+        match self {
+            Self::Priority => None,
+            Self::NoTimeSlice => Some("without a time slice".to_owned()),
+            Self::Threshold(threshold) => Some(format!("preemption-threshold {threshold}")),
+        }
+    }
+}
+
 /// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
 pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
-    let is_later = task.priority.zip(hog.priority).is_some_and(|(priority, urgent)| priority > urgent);
     let lasts = events.lasts(task.address);
     let has_run = match task.runs {
         Some(runs) => runs > 0,
         None => events.activity(task.address).is_some_and(|a| a.since.is_some()),
     };
-    task.does == Does::Ready && is_later && has_run && lasts >= events.length() / 2 && lasts <= since
+    let is_kept_off = task.does == Does::Ready && task.address != hog.address && Off::of(task, hog).is_some();
+    is_kept_off && has_run && lasts >= events.length() / 2 && lasts <= since
+}
+
+/// ` (priority 16, without a time slice)`: what keeps the others off.
+fn rank(hog: &Task, starved: &[&Task]) -> String {
+    let mut all: Vec<String> = hog.priority.map(|priority| format!("priority {priority}")).into_iter().collect();
+    for why in starved.iter().filter_map(|task| Off::of(task, hog)?.words()) {
+        if !all.contains(&why) {
+            all.push(why);
+        }
+    }
+    if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
+}
+
+/// True where the trace shows more than a round of work that is longer than itself: a whole round of the thread that runs, all
+/// events since the start, or a thread that was woken to do something. One that was preempted may be what fills the idle time.
+fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
+    let has_round = events.activity(hog).is_some_and(|activity| activity.blocks >= 2);
+    let is_woken = |thread: &Addr| {
+        let activity = events.activity(*thread);
+        activity.is_some_and(|a| a.woken.is_some() && a.woken == a.since.map(|(_, seq)| seq))
+    };
+    events.is_whole || has_round || starved.iter().any(is_woken)
 }
 
 fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (since, ran) = keeps(hog, events)?;
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
-    let (confidence, mut detractors) = case.by_events();
+    let (mut confidence, mut detractors) = case.by_events();
     detractors.push("a long computation that ends looks the same".to_owned());
+    let addresses: Vec<Addr> = starved.iter().map(|task| task.address).collect();
+    if !is_shown(hog.address, &addresses, events) {
+        confidence = confidence.min(Confidence::Hint);
+        detractors.push(NO_ROUND.to_owned());
+    }
     let name = case.label(hog.address);
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let waits = |task: &&&Task| {
@@ -90,7 +154,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         code: Code::Starvation,
         claim: format!(
             "{name}{} runs{} and does not block: {} {} ready and cannot run",
-            priority(hog.address, graph),
+            rank(hog, &starved),
             within(hog, case),
             all.join(", "),
             if starved.len() == 1 { "is" } else { "are" }
@@ -101,6 +165,73 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         explains: Vec::new(),
         next: format!("look at the loop in which {name} runs, and for what it should wait"),
         threads: vec![hog.address],
-        behind: starved.iter().map(|task| task.address).collect(),
+        behind: addresses,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLL: Addr = 0x100;
+    const SERVE: Addr = 0x200;
+
+    fn task(address: Addr, does: Does, priority: u32) -> Task {
+        Task {
+            address,
+            does,
+            priority: Some(priority),
+            threshold: Some(priority),
+            time_slice: Some(0),
+            wait: None,
+            runs: Some(9),
+            seq: None,
+        }
+    }
+
+    /// `poll` ran for 990 of a thousand ticks without a wait.
+    fn is_starved(serve: &Task, poll: &Task) -> bool {
+        let activity = Activity { ran: 990, ..Activity::default() };
+        let events = Events::of_activity(POLL, activity, 1000);
+        keeps(poll, &events).is_some_and(|(since, _)| starves(serve, poll, since, &events))
+    }
+
+    #[test]
+    fn a_thread_of_the_same_priority_starves_where_there_is_no_time_slice() {
+        let (serve, poll) = (task(SERVE, Does::Ready, 16), task(POLL, Does::Runs, 16));
+        assert!(is_starved(&serve, &poll));
+        assert_eq!(rank(&poll, &[&serve]), " (priority 16, without a time slice)");
+        assert!(!is_starved(&serve, &Task { time_slice: Some(5), ..poll.clone() }), "its turn ends");
+        assert!(!is_starved(&serve, &Task { time_slice: None, ..poll.clone() }), "not known");
+        assert!(!is_starved(&Task { does: Does::Waits, ..serve }, &poll));
+        assert!(!is_starved(&poll, &poll), "itself");
+    }
+
+    #[test]
+    fn a_more_urgent_thread_starves_behind_a_preemption_threshold() {
+        let (rpc, index) = (task(SERVE, Does::Ready, 6), task(POLL, Does::Runs, 20));
+        let keeps_off = |threshold| Task { threshold: Some(threshold), ..index.clone() };
+        assert!(is_starved(&rpc, &keeps_off(2)));
+        assert_eq!(rank(&keeps_off(2), &[&rpc]), " (priority 20, preemption-threshold 2)");
+        assert!(is_starved(&rpc, &keeps_off(6)), "a threshold keeps off its own priority");
+        assert!(!is_starved(&rpc, &keeps_off(7)), "it preempts, as soon as the kernel is left");
+        assert!(!is_starved(&rpc, &keeps_off(20)));
+    }
+
+    #[test]
+    fn a_round_of_work_that_is_longer_than_the_trace_is_not_shown_to_be_starvation() {
+        let (worker, background) = (0x100, 0x200);
+        let of_worker = |blocks| Events::of_activity(worker, Activity { blocks, ..Activity::default() }, 1000);
+        assert!(!is_shown(worker, &[background], &of_worker(1)), "no whole round, and nobody woke the other");
+        assert!(is_shown(worker, &[background], &of_worker(2)));
+        let mut whole = of_worker(0);
+        whole.is_whole = true;
+        assert!(is_shown(worker, &[background], &whole));
+        let woken = |woken| {
+            let activity = Activity { since: Some((10, 7)), woken: Some(woken), ..Activity::default() };
+            Events::of_activity(background, activity, 1000)
+        };
+        assert!(is_shown(worker, &[background], &woken(7)));
+        assert!(!is_shown(worker, &[background], &woken(3)), "it was preempted since");
+    }
 }

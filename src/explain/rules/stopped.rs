@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{isr_stuck, place, words};
+use super::{inversion, isr_stuck, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
 use crate::kernel::{State, Thread, Under};
@@ -57,12 +57,12 @@ const NEAR: usize = 4;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
-    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case, graph)).collect()
 }
 
-fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
@@ -86,7 +86,7 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     }
     match cpu.in_loop {
         Some(found) => endless(cpu, found, case),
-        None => polls(cpu, case),
+        None => polls(cpu, case, graph),
     }
 }
 
@@ -253,7 +253,7 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
 }
 
 /// A loop that waits for a word to change, while others could run.
-fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     let what = interrupts::polled(case, cpu)
         .filter(|_| Mask::of(&cpu.registers).is_none() && interrupts::not_taken(cpu).is_empty())?;
@@ -262,7 +262,7 @@ fn polls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
     };
     let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_behind).collect();
-    let first = behind.first()?;
+    let first = behind.first().filter(|_| !inversion::keeps_owner(thread.address, graph))?;
     let at = place::of(&cpu.functions)?;
     let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
     evidence.extend(place::callers(&cpu.functions, CALLERS));

@@ -1,7 +1,7 @@
 //! Sentences and evidence that several rules share.
 
 use super::super::events::TIMER_THREAD;
-use super::super::graph::{Edge, Graph};
+use super::super::graph::{Edge, Graph, How};
 use super::super::{Case, Evidence};
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Object, Thread};
@@ -58,8 +58,15 @@ pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph
 pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
     let (holder, object) = (case.label(edge.holder), case.object(edge.object));
     match edge.seq {
-        Some(seq) if edge.flags.is_some() => {
+        Some(seq) if matches!(edge.how, How::Sets(_)) => {
             Evidence::event(seq, format!("{holder} sets flags of {object} that are waited for, and no other does"))
+        }
+        Some(seq) if edge.how == How::HasAll => Evidence::event(
+            seq,
+            format!("{holder} allocates the last block of {object}, and has released none of them"),
+        ),
+        None if edge.how == How::Reads => {
+            Evidence::memory(edge.object, format!("{object} is full; all events that take from it are of {holder}"))
         }
         Some(seq) if case.kernel.is_some() => {
             Evidence::event(seq, format!("{holder} takes {object}, and no event gives it back"))
