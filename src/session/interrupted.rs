@@ -88,9 +88,17 @@ impl Target<'_> {
         Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt, in_start_up: false }))
     }
 
-    /// True where one thread runs, and is stopped. A target that runs is elsewhere by now.
+    /// True where one thread runs, is stopped, and the registers are its own. A target that runs is elsewhere by now.
     fn runs_one_thread(&mut self, loaded: &Loaded) -> bool {
-        matches!(loaded.running.as_slice(), [running] if *running != 0) && !self.is_running()
+        let [running] = *loaded.running.as_slice() else { return false };
+        let is_thread = |id: Addr| loaded.trace.objects.iter().any(|o| o.is_thread && o.address == id);
+        let other = self.selected_thread().is_some_and(|id| id != running && is_thread(id));
+        running != 0 && !other && !self.is_running()
+    }
+
+    /// The thread of which a stub gives the registers, by its own number.
+    pub(super) fn selected_thread(&mut self) -> Option<u64> {
+        self.remote_mut()?.client_mut().selected_thread()
     }
 
     /// The program counter that an interrupt pushed onto the stack of the thread.

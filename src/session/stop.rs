@@ -162,6 +162,17 @@ impl Target<'_> {
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, &self.info, trace);
+        if let Some(thread) = self.selected_thread().and_then(|id| kernel.thread(id))
+            && !kernel.current.is_empty()
+            && !kernel.current.contains(&thread.address)
+        {
+            let message = format!(
+                "the stub gives the registers of thread {}, which does not run: those of the CPU are not known",
+                thread.label()
+            );
+            issues.push(Issue::new(Code::CpuInferred, message));
+            stop.cpus.clear();
+        }
         // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         if !kernel.is_initializing()

@@ -463,3 +463,22 @@ fn no_fixture_mismatches_its_own_elf() {
         assert!(said.starts_with("match: "), "{elf} {source:?}: {said}");
     }
 }
+
+/// `explain` gave names of threads from the ELF of another build, and said nothing of it. What registers show was a hint.
+#[test]
+fn explain_says_first_that_the_elf_is_of_another_build() {
+    let other = fixture("failure.elf").display().to_string();
+    let core = fixture("cm3.core").display().to_string();
+    let text = String::from_utf8(tx_trace(&["explain", &other, &core]).stdout).unwrap();
+    let mut lines = text.lines().filter(|line| !line.is_empty());
+    assert!(lines.next().is_some_and(|line| line.starts_with("hang: HardFault")), "{text}");
+    assert!(
+        lines.next().is_some_and(|line| line.starts_with("Doubtful: ") && text.contains("another build")),
+        "{text}"
+    );
+    assert!(text.contains("hang (likely)"), "{text}");
+    let other = fixture("cm3-unwrapped.elf").display().to_string();
+    let ram = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
+    let text = String::from_utf8(tx_trace(&["explain", "--all", &other, &ram]).stdout).unwrap();
+    assert!(text.contains("logger (priority 16)") && !text.contains(" er (priority"), "{text}");
+}

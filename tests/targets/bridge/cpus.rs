@@ -1,5 +1,8 @@
 //! Stubs that list their CPUs as threads: each of the kernel's cores has one.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use super::debuggers::{bridge_with, plain};
 use super::live::{part, threads};
 use super::live_stub::{LiveStub, Machine};
@@ -58,7 +61,7 @@ fn a_cpu_without_the_kernel_is_shown_too() {
     assert!(list.iter().any(|line| line.contains("\"CPU 1\" (the kernel does not run on this CPU)")), "{list:?}");
 }
 
-/// A stack pointer of a thread that has overflowed its stack lies in no stack: the CPU is nobody's, and its line says where it is.
+/// A stack pointer of a thread that has overflowed its stack is in no stack: the CPU is nobody's, and its line says where it is.
 #[test]
 fn a_cpu_below_the_stack_of_its_thread_runs_no_thread() {
     if !installed(&["gdb-multiarch"]) {
@@ -107,4 +110,24 @@ fn no_damaged_pointer_leads_to_a_device() {
         let read: Vec<&String> = asked.iter().filter(device).collect();
         assert!(read.is_empty(), "{offset}: {read:?}");
     }
+}
+
+/// In front of `serve` it said that no memory is at the head of the kernel's list of threads.
+#[test]
+fn a_bridge_that_is_asked_to_shows_its_threads_in_place_of_those_of_the_stub() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let elf = fixture("cm3.elf");
+    let mut server = Command::new(binary());
+    server.args(["serve", &elf, &fixture("cm3.core"), "--listen", ":0"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut server = server.spawn().unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let port = said.find_map(|line| line.strip_prefix("(gdb) target remote :")?.trim().parse().ok()).unwrap();
+    let bridge = bridge_with(port, &elf, &["--threads", "on"]);
+    let done = plain("gdb-multiarch", &[&elf], bridge.port, &["info threads"]);
+    drop(server.kill());
+    drop(server.wait());
+    assert_eq!(threads(&done.out).len(), 10, "{}", done.out);
+    assert!(done.out.contains("\"control\" (suspended on mutex bus_mutex owned by low_task"), "{}", done.out);
 }

@@ -432,3 +432,18 @@ fn the_sessions_of_the_document() {
         assert!(rest.by_ref().any(|real| fits(&real)), "`{line}` does not follow in\n{}", happens.join("\n"));
     }
 }
+
+/// The registers of the thread that the server chose were taken for those of the CPU.
+#[test]
+fn a_dump_without_registers_has_none_over_serve() {
+    let image = Image::serve(&RAM);
+    let remote = format!("127.0.0.1:{}", image.port);
+    let (elf, ram) = (fixture("cm3.elf"), format!("{}@0x20000000", fixture("cm3.ram.bin")));
+    let ours = |words: &[&str]| run(Command::new(binary()).args(words)).out;
+    let last = ours(&["last", "1", "--elf", &elf, "--remote", &remote]);
+    assert!(last.contains("now: in an interrupt; watchdog is the running thread"), "{last}");
+    assert_eq!(last, ours(&["last", "1", &elf, &ram]));
+    let threads = ours(&["threads", "--elf", &elf, "--remote", &remote, "--width", "200"]);
+    let watchdog = threads.lines().find(|line| line.starts_with("* watchdog")).unwrap();
+    assert!(!watchdog.contains("port_restore"), "{threads}");
+}
