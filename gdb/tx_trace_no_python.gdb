@@ -139,7 +139,7 @@ define tx-trace
       set $_tx_trace_exit = 2
     else
       # Only these commands use registers. An option may come before the command.
-      shell exec /bin/sh -c 'case $1 in threads | evidence | serve | -*) ;; *) exit 1 ;; esac' tx-trace $arg0
+      shell exec /bin/sh -c 'case $1 in threads | explain | report | timeline | export | dump | serve | -*) ;; *) exit 1 ;; esac' tx-trace $arg0
       set $_tx_trace_registers = $_shell_exitcode == 0
       __tx_trace_memory
       if $_tx_trace_ready

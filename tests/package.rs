@@ -1,11 +1,13 @@
-//! What `cargo package` puts into the crate: all that the program is built from, and no more.
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test")]
+//! What `cargo package` puts into the crate: all that the program is built from, and no more; and what the packages of a
+//! release have beside the program.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 use std::process::Command;
 
 use proc_macro2::{TokenStream, TokenTree};
+use pulldown_cmark::{Event, Parser, Tag};
 
 /// The bytes that the files of the package may have, unpacked. Compressed they are about a quarter of it.
 const MOST: u64 = 6_000_000;
@@ -94,6 +96,39 @@ fn the_package_has_no_tests_and_is_small() {
     assert!(stray.is_empty(), "nothing includes them: {stray:?}");
     let size: u64 = files.iter().map(|file| std::fs::metadata(root().join(file)).unwrap().len()).sum();
     assert!(size < MOST, "{size} bytes in {} files; MOST are {MOST}", files.len());
+}
+
+/// The files to which README has links, without the pictures.
+fn links_of_readme() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let link = |event| match event {
+        Event::Start(Tag::Link { dest_url, .. }) if !dest_url.contains("://") => {
+            dest_url.split('#').next().filter(|file| !file.is_empty()).map(str::to_owned)
+        }
+        _ => None,
+    };
+    Parser::new(&text).filter_map(link).collect()
+}
+
+#[test]
+fn every_package_has_the_files_to_which_readme_links() {
+    let files = packaged();
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (manifest, release) = (read("Cargo.toml"), read("scripts/release"));
+    let copied = release.lines().find(|line| line.trim_start().starts_with("cp \"$program\"")).unwrap();
+    let links = links_of_readme();
+    assert!(links.contains("LICENSE-MIT") && links.contains("docs/install.md"), "{links:?}");
+    for link in links {
+        assert!(files.contains(&link), "{link} is not in the crate");
+        // Both have all of docs/.
+        if !link.starts_with("docs/") {
+            assert!(
+                manifest.contains(&format!("[\"{link}\", \"usr/share/doc/tx-trace/\"")),
+                "{link} is not in the .deb"
+            );
+            assert!(copied.split(' ').any(|word| word == link), "{link} is not in the archives of scripts/release");
+        }
+    }
 }
 
 #[test]

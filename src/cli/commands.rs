@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command};
 
+use super::help::TOPICS;
 use super::options::{
     Bridge, Completions, Control, Demo, Dump, Events, Explain, Export, Follow, Gdb, Help, Last, List, Man, Objects,
     Reports, Serve, Setup, Threads, Timeline, Unfiltered,
@@ -454,6 +455,28 @@ pub fn command_line() -> Command {
 /// The same with the options that each command takes: for completions and manual pages.
 pub fn documented() -> Command {
     program().about(ABOUT).subcommands(COMMANDS.iter().map(Row::documented))
+}
+
+/// The same for the completion of a shell: also the words that are usual where an option takes others too.
+pub fn completed() -> Command {
+    let command = |row: &Row| row.documented().mut_args(|arg| with_usual_words(row, arg));
+    program().about(ABOUT).subcommands(COMMANDS.iter().map(command))
+}
+
+fn with_usual_words(row: &Row, arg: Arg) -> Arg {
+    let words: Vec<&str> = match (row.name, arg.get_id().as_str()) {
+        ("help", "word") => COMMANDS.iter().map(|row| row.name).chain(TOPICS.iter().map(|topic| topic.name)).collect(),
+        ("control", "words") => vec!["show", "on", "off", "only", "pause", "resume", "mark"],
+        ("export", "to") => vec!["perfetto", "chrome", "html", "trx"],
+        (_, "fail_on") => vec!["proven", "likely", "hint"],
+        (_, "context") => vec!["thread", "isr", "init"],
+        (_, "direction") => vec!["up", "down"],
+        (_, "netx") => vec!["duo", "classic"],
+        (_, "format_in") => vec!["threadx", "uia", "qnx"],
+        (_, "class") => vec!["queue", "semaphore", "mutex", "thread", "time", "timer", "tx", "fx", "nx", "ux", "user"],
+        _ => return arg,
+    };
+    arg.value_parser(PossibleValuesParser::new(words))
 }
 
 /// What the program is, in one sentence.

@@ -94,6 +94,9 @@ mod served {
         let outcome = Box::new(question).run(output, diagnostics)?;
         // The client has left, so the server has ended; what it says of a broken link the client has said better.
         drop(serving.join());
+        diagnostics
+            .say("next: `tx-trace demo --export board` writes its files, and `tx-trace explain` says why it died:");
+        diagnostics.line("    tx-trace explain board/app.elf board/app.core");
         Ok(outcome)
     }
 }

@@ -7,7 +7,7 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::commands::{COMMANDS, documented, row};
+use super::commands::{COMMANDS, completed, documented, row};
 use super::diagnostics::Diagnostics;
 use super::help::page;
 use super::request::{Output, Request, Task};
@@ -54,7 +54,7 @@ pub fn man(typed: options::Man) -> Result<Request, Error> {
 
 fn completion(shell: Shell) -> Vec<u8> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut documented(), PROGRAM, &mut text);
+    clap_complete::generate(shell, &mut completed(), PROGRAM, &mut text);
     if shell == Shell::Bash {
         // clap_complete 4.6 writes the dash of the program's name in two ways, so that no option would be completed.
         text = String::from_utf8_lossy(&text).replace("tx__subcmd__trace", "tx__trace").into_bytes();
@@ -108,12 +108,19 @@ fn manual_page(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     let man = Man::new(command.clone()).manual("tx-trace").source(concat!("tx-trace ", env!("CARGO_PKG_VERSION")));
     man.render_title(out)?;
     man.render_name_section(out)?;
-    man.render_synopsis_section(out)?;
+    let mut synopsis = Vec::new();
+    man.render_synopsis_section(&mut synopsis)?;
+    // clap_mangen writes a blank behind an option that has no long name.
+    out.write_all(String::from_utf8_lossy(&synopsis).replace(" \\fR]", "\\fR]").as_bytes())?;
     man.render_description_section(out)?;
     if command.has_subcommands() {
         man.render_subcommands_section(out)?;
     } else {
-        man.render_options_section(out)?;
+        let mut options = Vec::new();
+        man.render_options_section(&mut options)?;
+        // There is one help, not two.
+        let text = String::from_utf8_lossy(&options).replace(" (see a summary with \\*(Aq\\-h\\*(Aq)", "");
+        out.write_all(text.as_bytes())?;
     }
     let name = command.get_name();
     if let Some(example) = page::example(name) {
@@ -168,6 +175,7 @@ mod tests {
             manual_page(&command(name).unwrap(), &mut page).unwrap();
             let page = plain(&page);
             assert!(page.contains(&format!("tx-trace {name}")), "{page}");
+            assert!(!page.contains(" \\fR]") && !page.contains("see a summary"), "{page}");
             for option in options {
                 assert!(page.contains(&option), "{name} {option}: {page}");
             }
@@ -196,7 +204,18 @@ mod tests {
     }
 
     #[test]
+    fn usual_words_are_completed() {
+        let text = String::from_utf8(completion(Shell::Bash)).unwrap();
+        for words in
+            ["perfetto chrome html trx", "proven likely hint", "thread isr init", "pause resume mark", "findings"]
+        {
+            assert!(text.contains(words), "{words}");
+        }
+    }
+
+    #[test]
     fn the_documented_commands_are_sound() {
+        completed().debug_assert();
         documented().debug_assert();
     }
 }

@@ -25,7 +25,7 @@ use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
 use crate::session::{CodeMatch, Inputs, Loaded, Target};
 use crate::timeline::Noted;
-use crate::trace::Issue;
+use crate::trace::{Issue, Severity};
 
 /// What `explain` is asked.
 #[derive(Default)]
@@ -45,6 +45,8 @@ struct Found {
     /// Width of an address.
     word: Width,
     issues: Vec<Issue>,
+    /// Why there is no trace.
+    no_trace: Option<Error>,
 }
 
 /// Of what was typed.
@@ -87,23 +89,20 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(error) => (None, Some(error)),
     };
-    let mut neither = None;
     let kernel = match &mut loaded {
         Some(loaded) => threads::beside(target, &mut loaded.trace)?,
         None => match target.kernel(None) {
             Ok(kernel) => Some(kernel),
             Err(error) if error.code == Code::SourceFailed => return Err(error),
-            Err(error) => {
-                neither = Some(failed.unwrap_or(error));
-                None
-            }
+            Err(_) => None,
         },
     };
     let explanation = explanation(target, loaded.as_ref(), kernel.as_ref())?;
     // Neither a trace nor a kernel: a fault before the kernel starts is shown by registers alone.
-    if let Some(error) = neither.filter(|_| explanation.findings.is_empty()) {
-        return Err(error);
-    }
+    let no_trace = match failed {
+        Some(error) if kernel.is_none() && explanation.findings.is_empty() => return Err(error),
+        failed => failed,
+    };
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
         (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
@@ -114,7 +113,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         (None, Some(loaded)) => loaded.trace.about.word,
         (None, None) => Width::W4,
     };
-    Ok(Found { explanation, loaded, word, issues })
+    Ok(Found { explanation, loaded, word, issues, no_trace })
 }
 
 /// Applies the rules to what was read.
@@ -149,6 +148,11 @@ pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanat
     explanation(target, Some(loaded), kernel.as_ref())
 }
 
+/// What makes all of an explanation doubtful: names and places are those of another program.
+pub fn doubt(issues: &[Issue]) -> Option<&str> {
+    issues.iter().find(|issue| issue.code == Code::ElfMismatch).map(|issue| issue.message.as_str())
+}
+
 /// What a picture marks: the findings that are more than hints.
 pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
     let mask = loaded.trace.about.word.max();
@@ -164,7 +168,7 @@ pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
 
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loaded>) -> Trust {
     Trust {
-        no_elf: target.elf().is_none(),
+        without_lines: target.without_lines(),
         has_wrapped: loaded.is_some_and(|loaded| loaded.trace.about.wrapped),
         was_running: target.read_while_running().is_some(),
         other_build: kernel.is_some_and(|kernel| kernel.other_build)
@@ -201,16 +205,25 @@ fn print(
     } else if format.reader() == Reader::Program {
         out.report(&page::table(&found.explanation))?;
     } else {
-        let doubt = found.issues.iter().find(|issue| issue.code == Code::ElfMismatch);
-        page::document(&found.explanation, doubt, all, &mut *out)?;
+        page::document(&found.explanation, doubt(&found.issues), all, &mut *out)?;
     }
     out.finish(&found.issues)?;
     drop(out);
     sink.finish()?;
-    if all && !format.has_issues() {
-        diagnostics.issues_of_result(&found.issues);
+    if !format.has_issues() {
+        // The page begins with the doubt; notes change nothing of what was found.
+        let is_new = |issue: &&Issue| {
+            let is_said = issue.code == Code::ElfMismatch && format.reader() != Reader::Program;
+            !is_said && (all || issue.severity != Severity::Note)
+        };
+        diagnostics.issues_of_result(&found.issues.iter().filter(is_new).cloned().collect::<Vec<_>>());
     }
     let is_met = |least| found.explanation.findings.iter().any(|finding| finding.confidence >= least);
-    let outcome = if fail_on.is_some_and(is_met) { Outcome::NotFound } else { Outcome::Done };
+    let outcome = match &found.no_trace {
+        // That nothing was found says little where half of what it rests on is missing.
+        Some(error) if !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
+        _ if fail_on.is_some_and(is_met) => Outcome::NotFound,
+        _ => Outcome::Done,
+    };
     Ok(printing::outcome(outcome, &found.issues, output))
 }

@@ -53,6 +53,12 @@ pub fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>)
         let why = format!("export -o {}: neither the ending nor --to says which format", path.display());
         return Err(Error::usage(Code::Usage, why).hint(ENDINGS));
     };
+    if let Some(other) = of_ending(&path).filter(|ending| *ending != to) {
+        let name =
+            |format: ExportFormat| format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+        let why = format!("export -o {} --to {}: the ending means {}", path.display(), name(to), name(other));
+        return Err(Error::usage(Code::Usage, why).hint(ENDINGS));
+    }
     let path = Some(path).filter(|path| path.as_os_str() != "-");
     Ok(Request::new(ExportTask { subject, to }, Output { path, strict, ..Output::default() }))
 }
@@ -174,7 +180,10 @@ fn page<'f>(found: &'f Found, target: &Target<'_>, query: &Query<'_>) -> Result<
     Ok(Page {
         title: target.name().to_owned(),
         facts: beside.map(report::Found::facts).unwrap_or_default().to_vec(),
-        headline: explanation.map(|found| explain::headline(&found.findings)),
+        headline: explanation.map(|explained| {
+            let doubt = explain::doubt(&found.loaded.trace.issues).map(|doubt| format!("Doubtful: {doubt}. "));
+            doubt.unwrap_or_default() + &explain::headline(&explained.findings)
+        }),
         findings: explanation.map(|found| found.findings.as_slice()),
         not_checked: explanation.map(|found| found.not_checked.as_slice()).unwrap_or_default(),
         documents: document.page()?,

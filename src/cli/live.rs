@@ -25,6 +25,8 @@ pub fn run<T, R>(
     print: impl FnOnce(T, &Target<'static>, Option<&mut Client>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let stdio = inputs.is_stdio();
+    // The target of the demo ends with the link: how it is left means nothing.
+    let is_demo = inputs.elf_built_in.is_some();
     let mut guard = inputs.is_remote().then(interrupt::Guard::arm);
     let mut target = open(inputs, diagnostics)?;
     let found = read(&mut target).map_err(|error| target.with_cause(error));
@@ -33,7 +35,11 @@ pub fn run<T, R>(
     }
     let mut client = target.disconnect();
     if let Some(client) = client.take_if(|client| !stdio && !client.must_stay()) {
-        leave(client, diagnostics);
+        if is_demo {
+            drop(client.leave());
+        } else {
+            leave(client, diagnostics);
+        }
         guard = None;
     }
     let printed = found.and_then(|found| print(found, &target, client.as_mut().filter(|_| stdio)));

@@ -47,6 +47,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::code::Code;
 use crate::error::Error;
 use crate::output;
 use commands::Typed;
@@ -160,8 +161,13 @@ impl Refusal {
                 }
                 _ => String::new(),
             };
-            // A reader that closes the pipe of `--help` has seen enough.
-            let _ = out.write_all(text.as_bytes());
+            // A reader that closes the pipe of `--help` has seen enough; a full disk is an error.
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::from);
+            if let Err(error) = written
+                && error.code != Code::BrokenPipe
+            {
+                return diagnostics.error(&error);
+            }
         }
         let Some(error) = self.error(words) else { return Outcome::Done };
         if wants_json(words) {

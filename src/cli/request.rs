@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -263,6 +263,10 @@ fn read(row: &Row, typed: options::Read, ask: Ask) -> Result<Request, Error> {
 fn question(row: &Row, typed: options::Read, mut ask: Ask, counted: bool) -> Result<Request, Error> {
     let options::Read { words, source, filters: which, mut clock, output } = typed;
     let files = take_words(row.name, &mut ask, counted, words)?;
+    if let (Ask::Show(_), Some(range)) = (&ask, files.iter().find(|file| is_range(file))) {
+        let why = format!("show {}: not the sequence number of an event", range.display());
+        return Err(Error::usage(Code::Position, why).hint("give each: show 1 2 3; or a range: list --from 1 --to 3"));
+    }
     if ask == Ask::Last(Amount::Events(0)) {
         return Err(Error::not_found(Code::NothingMatches, "`last 0` prints no event", "N is 1 or more: last 50"));
     }
@@ -334,6 +338,14 @@ pub fn take_words(name: &str, ask: &mut Ask, mut counted: bool, words: Vec<OsStr
         }
     }
     Ok(files)
+}
+
+/// `1-3`, `1..3`, `1,3`: no file of that name is there, and more than one number is meant.
+fn is_range(word: &Path) -> bool {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let text = word.to_str().unwrap_or_default();
+    let parts = ["..", "-", ","].iter().find_map(|between| text.split_once(between));
+    parts.is_some_and(|(first, last)| is_digits(first) && is_digits(last)) && !word.exists()
 }
 
 /// `5ms`, `1200t`

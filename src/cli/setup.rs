@@ -17,6 +17,9 @@ const RATE: u64 = 1000;
 /// The most events and objects that are asked for: a buffer of 4 GiB.
 const MOST: u64 = 1 << 27;
 
+/// What to give, for a hint.
+const PROGRAM: &str = "give the linked program of a ThreadX project (.elf, .axf, .out), unstripped";
+
 /// What to print.
 struct Setup {
     elf: PathBuf,
@@ -38,8 +41,18 @@ pub fn request(typed: options::Setup) -> Result<Request, Error> {
     if events(rate.unwrap_or(RATE)) > u128::from(MOST) || objects > MOST {
         return Err(Error::usage(Code::Usage, format!("a buffer for more than {MOST} events or objects is too large")));
     }
-    if time_source.as_ref().is_some_and(|source| source.trim().is_empty() || source.chars().any(char::is_control)) {
-        return Err(Error::usage(Code::Usage, "--time-source is a C expression in one line"));
+    let refuse = |why: &str| Err(Error::usage(Code::Usage, why));
+    if rate == Some(0) {
+        return refuse("--rate 0: how many events a second, 1 or more");
+    }
+    if objects == 0 {
+        return refuse("--objects 0: how many objects get a name, 1 or more");
+    }
+    if time_mask.is_some_and(|mask| mask == 0 || mask & mask.wrapping_add(1) != 0 || mask > u64::from(u32::MAX)) {
+        return refuse("--time-mask is one less than a power of 2, to 32 bits: 0xffff, 0xffffff, 0xffffffff");
+    }
+    if time_source.as_deref().is_some_and(|source| !is_expression(source)) {
+        return refuse("--time-source is a C expression in one line, without comments");
     }
     let wanted = Wanted {
         keep,
@@ -55,20 +68,28 @@ pub fn request(typed: options::Setup) -> Result<Request, Error> {
     Ok(Request::new(Setup { elf, wanted }, Output { path, ..Output::default() }))
 }
 
+/// True where the text can be the value of a macro: no line ends in it, and no comment begins or ends.
+fn is_expression(text: &str) -> bool {
+    let marks = ["/*", "*/", "//"];
+    !text.trim().is_empty()
+        && !text.chars().any(char::is_control)
+        && !text.ends_with('\\')
+        && !marks.iter().any(|mark| text.contains(mark))
+}
+
 impl Task for Setup {
     fn files(&self) -> Vec<PathBuf> {
         vec![self.elf.clone()]
     }
 
     fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let elf = session::open_elf(&self.elf)?;
+        let elf = session::open_elf(&self.elf).map_err(|error| match error.code {
+            Code::NotElf => error.hint(PROGRAM),
+            _ => error,
+        })?;
         diagnostics.issues(session::cut_short(&self.elf, &elf).as_slice());
         let program = Program::of(&name(&self.elf), &elf).ok_or_else(|| {
-            Error::failed(
-                Code::NoKernelSymbol,
-                format!("{}: it has no symbol of ThreadX", self.elf.display()),
-                "give the linked program of a ThreadX project, unstripped",
-            )
+            Error::failed(Code::NoKernelSymbol, format!("{}: it has no symbol of ThreadX", self.elf.display()), PROGRAM)
         })?;
         let mut sink = Sink::open(output, None)?;
         sink.write_all(program.text(&self.wanted).as_bytes())?;
@@ -83,4 +104,17 @@ impl Task for Setup {
 /// The file's name, for texts.
 fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_source_ends_no_comment_and_no_line() {
+        assert!(is_expression("(*((volatile ULONG *) 0xE0001004UL))") && is_expression("a / b * c"));
+        for text in ["", " ", "*/ x", "x /* y", "x // y", "x\ny", "x \\"] {
+            assert!(!is_expression(text), "{text}");
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! Where data goes: standard output, a file, or back over the link to a debugger.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::interrupt;
 use super::options::Color;
 use super::request::Output;
-use super::whole_file::WholeFile;
+use super::whole_file::{WholeFile, named};
 use crate::code::Code;
 use crate::error::{Error, reason};
 use crate::output::{Styles, TableOptions, UNLIMITED};
@@ -22,10 +22,26 @@ enum To<'a> {
     Stdout(StdoutLock<'static>),
     File(WholeFile),
     /// A device or a FIFO: it takes what comes, and nothing takes its name.
-    Device(BufWriter<std::fs::File>),
+    Device(Device),
     Debugger(&'a mut Client),
     /// Who sent a monitor line.
     Writer(&'a mut dyn Write),
+}
+
+/// A device that is open; its errors name it.
+struct Device {
+    out: BufWriter<std::fs::File>,
+    path: PathBuf,
+}
+
+impl Write for Device {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|e| named(&self.path, &e))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|e| named(&self.path, &e))
+    }
 }
 
 /// Columns of a terminal that does not say how many it has.
@@ -131,7 +147,7 @@ fn file<'a>(path: &Path) -> Result<To<'a>, Error> {
     }
     if is_device(path) {
         let device = std::fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
-        return Ok(To::Device(BufWriter::new(device)));
+        return Ok(To::Device(Device { out: BufWriter::new(device), path: path.to_owned() }));
     }
     Ok(To::File(WholeFile::create(path).map_err(fail)?))
 }

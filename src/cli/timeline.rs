@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::explain::Explanation;
 use crate::format::Extent;
 use crate::output::picture::terminal::{Drawing, Terminal};
-use crate::output::{Format, UNLIMITED, View};
+use crate::output::{Format, Style, UNLIMITED, View, sentence};
 use crate::query::{Filters, Position, Query};
 use crate::session::{Inputs, Loaded, Target};
 use crate::timeline::{Noted, Plan};
@@ -178,6 +178,9 @@ impl TimelineTask {
             let width = if options.width == UNLIMITED { WIDE } else { options.width };
             let drawing = Drawing { width, ascii: self.ascii, styles: options.styles, back: !self.subject.has_range() };
             let done = trace.len();
+            if let Some(doubt) = explain::doubt(&trace.issues) {
+                writeln!(sink, "{}", sentence(("doubtful", Style::Error), doubt, &drawing.styles, width))?;
+            }
             plan.play(&mut Terminal::new(&mut sink, view, drawing), &mut |n| progress.at(done.saturating_add(n)))?;
         } else {
             diagnostics.failed(if trace.is_empty() { "the trace holds no event" } else { "no event is in this range" });

@@ -46,6 +46,9 @@ impl From<Error> for Wrong {
 /// The highest rate of a clock: beyond it every time would be shown as 0.
 const MAX_HZ: f64 = 1e12;
 
+/// The lowest: a tick each 17 minutes.
+const MIN_HZ: f64 = 1e-3;
+
 /// `--hz`: ticks in a second, or a variable that holds them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rate {
@@ -165,7 +168,8 @@ pub fn rate(text: &str) -> Value<Rate> {
         _ => (Some(text), 1.0),
     };
     match digits.filter(|d| d.starts_with(|c: char| c.is_ascii_digit())).and_then(|d| d.parse::<f64>().ok()) {
-        Some(n) if n > 0.0 && n * factor <= MAX_HZ => Ok(Rate::Hz(n * factor)),
+        Some(n) if (MIN_HZ..=MAX_HZ).contains(&(n * factor)) => Ok(Rate::Hz(n * factor)),
+        Some(n) if n > 0.0 => Err(wrong(Code::Clock, "a rate is from 0.001 to 1000000000000 (1e12) ticks a second")),
         _ => Err(wrong(
             Code::Clock,
             "not a rate in ticks a second: 72000000, 72M, 32.768k, or a symbol that holds it (SystemCoreClock)",
@@ -300,7 +304,7 @@ mod tests {
         assert_eq!(rate("72M"), Ok(Rate::Hz(72e6)));
         assert_eq!(rate("32.768k"), Ok(Rate::Hz(32768.0)));
         assert_eq!(rate("SystemCoreClock"), Ok(Rate::Symbol("SystemCoreClock".to_owned())));
-        for text in ["0", "-5", "72Mhz", "1e13", "1e999", "."] {
+        for text in ["0", "-5", "72Mhz", "1e13", "1e999", "1e-300", "0.0009", "."] {
             assert!(rate(text).is_err_and(|w| w.code == Code::Clock), "{text}");
         }
         assert_eq!((qnx_release("6.4"), qnx_release("7.1.0"), qnx_release("8")), (Ok(64), Ok(71), Ok(80)));

@@ -61,7 +61,7 @@ impl Write for WholeFile {
 }
 
 /// The error with the name of the file.
-fn named(path: &Path, error: &io::Error) -> io::Error {
+pub fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {}", path.display(), reason(error)))
 }
 

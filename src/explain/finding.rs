@@ -143,6 +143,12 @@ impl Code {
         }
     }
 
+    /// True for a fault of the CPU.
+    #[must_use]
+    pub const fn is_fault(self) -> bool {
+        matches!(self, Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall)
+    }
+
     const fn is_of_interrupts(self) -> bool {
         matches!(self, Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick)
     }

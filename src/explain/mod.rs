@@ -21,14 +21,14 @@ use crate::kernel::{Kernel, Kind, Thread};
 use graph::Graph;
 
 /// How far the kernel's state in memory can be trusted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
     /// The target ran while it was read: what was read at different moments may contradict itself.
     pub was_running: bool,
     /// The ELF is of another build, or its code was not found in memory to compare.
     pub other_build: bool,
-    /// There is no ELF: functions and lines are not known.
-    pub no_elf: bool,
+    /// Why callers of functions and source lines are not known, in words.
+    pub without_lines: Option<String>,
     /// Older events were overwritten.
     pub has_wrapped: bool,
 }
@@ -76,7 +76,8 @@ impl Explanation {
             is_new
         });
         let findings = without_symptoms(findings);
-        Self { findings, not_checked: not_checked(case) }
+        let not_checked = not_checked(case, &findings);
+        Self { findings, not_checked }
     }
 }
 
@@ -98,8 +99,13 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
     causes
 }
 
+/// True where older events could show more: nothing else says who did it.
+fn rests_on_events(finding: &Finding) -> bool {
+    finding.confidence == Confidence::Likely && finding.evidence.iter().any(|evidence| evidence.kind == Source::Event)
+}
+
 /// What a case lacks.
-fn not_checked(case: &Case<'_>) -> Vec<String> {
+fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     if case.kernel.is_none() {
         all.push("threads, waits and stacks: they need the RAM, and the ELF or the kernel's addresses".to_owned());
@@ -107,8 +113,8 @@ fn not_checked(case: &Case<'_>) -> Vec<String> {
     let known = |cpu: &crate::session::CpuState| cpu.registers.is_placed();
     if !case.cpus.is_some_and(|cpus| cpus.all.iter().any(known)) {
         all.push("faults, and where the CPU is: they need registers (a core, --reg, a live target)".to_owned());
-    } else if case.trust.no_elf {
-        all.push("functions and lines: they need the ELF".to_owned());
+    } else if let Some(why) = &case.trust.without_lines {
+        all.push(format!("callers of functions, and source lines: {why}"));
     }
     if case.look.is_spent() {
         all.push("all blocks of pools: they would take too long over this link (a dump has them)".to_owned());
@@ -118,8 +124,8 @@ fn not_checked(case: &Case<'_>) -> Vec<String> {
     }
     if case.events.is_none() {
         all.push("who took semaphores, and who reads queues: they need a trace".to_owned());
-    } else if case.trust.has_wrapped {
-        all.push("what came before the oldest event: it needs a longer ring".to_owned());
+    } else if case.trust.has_wrapped && (case.kernel.is_none() || findings.first().is_some_and(rests_on_events)) {
+        all.push("what came before the oldest event: it needs a larger trace buffer".to_owned());
     }
     all
 }

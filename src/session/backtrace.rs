@@ -65,6 +65,15 @@ impl Target<'_> {
         self.info.program.as_ref().is_some_and(|program| program.dwarf().has_cfi())
     }
 
+    /// Why callers of functions and source lines are not known, in words; `None` where the program says them.
+    #[must_use]
+    pub fn without_lines(&self) -> Option<String> {
+        match &self.info.program {
+            Some(program) => program.dwarf().unavailable(),
+            None => Some("they need the ELF (--elf FILE)".to_owned()),
+        }
+    }
+
     /// Reads the stacks of `threads`, of a kernel that was read from this target.
     pub fn unwind(&mut self, kernel: &Kernel, threads: &[&Thread]) -> Unwound {
         self.with_unwinder(Some(kernel), |unwinder, memory, _| {

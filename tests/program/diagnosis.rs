@@ -260,3 +260,61 @@ fn traces_of_two_boards_were_joined_with_a_time_between_them() {
     let out = run("list --trace cm3.trx --trace cm3.trx");
     assert!(!talk(&out).contains("different programs"), "{}", talk(&out));
 }
+
+/// The wrong address and the lost slots were shown by `last` alone, and `--strict` failed without a word.
+#[test]
+fn explain_was_silent_about_its_source() {
+    let out = run("explain cm3.elf cm3.ram.bin@0x20001000");
+    assert!(talk(&out).contains("the address of the dump is wrong"), "{}", talk(&out));
+    let scratch = Scratch::new("explain-cut");
+    let cut = scratch.path("cut.bin");
+    let whole = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    std::fs::write(&cut, &whole[..24_576]).unwrap();
+    let out = run(&format!("explain --strict cm3.elf {}@0x20000000", cut.display()));
+    assert_eq!(out.status.code(), Some(2), "{}", data(&out));
+    assert!(talk(&out).contains("lost: "), "{}", talk(&out));
+}
+
+/// A picture showed findings in the names of another program without a word.
+#[test]
+fn pictures_say_first_that_the_elf_is_of_another_build() {
+    let out = run("timeline failure.elf cm3.core");
+    assert!(data(&out).starts_with("doubtful: "), "{}{}", data(&out), talk(&out));
+    let out = run("explain failure.elf cm3.core");
+    assert!(data(&out).contains("\nDoubtful: ") && !talk(&out).contains("another build"), "{}", talk(&out));
+    let scratch = Scratch::new("doubtful-page");
+    let path = scratch.path("page.html");
+    let out = run(&format!("export --to html -o {} failure.elf cm3.core", path.display()));
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", talk(&out)));
+    assert!(page.contains("\"headline\":\"Doubtful: "), "the page's headline");
+}
+
+/// A firmware that had lost its trace passed.
+#[test]
+fn explain_found_nothing_where_there_is_no_trace() {
+    for name in ["cm3-notrace", "cm3-never"] {
+        let line = format!("{name}.elf {name}.ram.bin@0x20000000");
+        let out = run(&format!("explain --fail-on likely {line}"));
+        assert_eq!(out.status.code(), run(&format!("last {line}")).status.code(), "{}", talk(&out));
+        assert_eq!(out.status.code(), Some(1), "{}", talk(&out));
+        assert!(data(&out).starts_with("Nothing wrong found") && talk(&out).contains("error: "), "{}", talk(&out));
+    }
+}
+
+/// What kind of fault it is needed the unwind information, and nothing said so.
+#[test]
+fn explain_names_what_the_elf_lacks() {
+    let next = "Next: give the ELF with debug information, or ";
+    let out = data(&run("explain cm3.core"));
+    assert!(out.contains(next) && out.contains("source lines: they need the ELF"), "{out}");
+    let out = data(&run("explain cm3.stripped.elf cm3.core"));
+    assert!(out.contains(next) && out.contains("source lines: the ELF has no debug information"), "{out}");
+    assert!(!data(&run("explain cm3.elf cm3.core")).contains("debug information"));
+}
+
+/// It was one of "7 more findings and hints", and the cause of all else.
+#[test]
+fn a_fault_that_may_have_come_is_named() {
+    let out = data(&run("explain cm3.elf cm3.ram.bin@0x20000000"));
+    assert!(out.contains("Hint: bus-fault: ") && out.contains("record_write"), "{out}");
+}

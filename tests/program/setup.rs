@@ -189,7 +189,7 @@ fn the_code_compiles_for_each_processor() {
         std::fs::write(dir.join("program.c"), PROGRAM).unwrap();
         compile(machine.compiler, &dir, &["-nostdlib", "-Wl,-e,0", "program.c", "-o", "app.elf"]);
         let elf = dir.join("app.elf").display().to_string();
-        for more in [&[][..], &["--over-reset"], &["--keep", "20ms", "--rate", "5000", "--objects", "0"]] {
+        for more in [&[][..], &["--over-reset"], &["--keep", "20ms", "--rate", "5000", "--objects", "1"]] {
             let text = code(&[&[&*elf], more].concat());
             assert!(text.contains(machine.time), "{}: {text}", machine.name);
             assert!(text.contains("ThreadX Test/GNU Version 6.4.2, FileX, NetX and USBX"), "{text}");
@@ -298,4 +298,31 @@ fn the_errors_without_a_trace_name_setup() {
         assert_eq!(out.status.code(), Some(1), "{said}");
         assert!(said.lines().last().unwrap().contains("`tx-trace setup "), "{said}");
     }
+}
+
+#[test]
+fn what_makes_no_trace_is_refused() {
+    let source = ["--time-source", "TIMER"];
+    for words in [
+        &["--rate", "0"][..],
+        &["--objects", "0"],
+        &["--time-source", "*/ x"],
+        &["--time-source", "x\ny"],
+        &[&source[..], &["--time-mask", "0"]].concat(),
+        &[&source[..], &["--time-mask", "0x1ff0"]].concat(),
+    ] {
+        let out = tx_trace(&[&["setup", "app.elf"], words].concat());
+        let text = String::from_utf8_lossy(&out.stderr);
+        let option = words.iter().rev().find(|word| word.starts_with("--")).unwrap();
+        assert!(out.status.code() == Some(2) && text.contains(option) && out.stdout.is_empty(), "{words:?}: {text}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_of_the_version() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_tx-trace")).arg("--version").stdout(full).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no space left"));
 }

@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::explain::{CHECKS, Confidence, Evidence, Explanation, Finding, Source};
 use crate::output::{Part, ReportWriter, write_line};
 use crate::report::{Cell, Column, Kind, Report};
-use crate::trace::Issue;
 
 /// Without `--all`: pieces of evidence, and symptoms; further findings. With these the answer fits a screen.
 const EVIDENCE: usize = 6;
@@ -55,14 +54,14 @@ pub fn table(explanation: &Explanation) -> Report {
 /// `all`: every finding in full, and what was checked.
 pub fn document(
     explanation: &Explanation,
-    doubt: Option<&Issue>,
+    doubt: Option<&str>,
     all: bool,
     out: &mut dyn ReportWriter,
 ) -> Result<(), Error> {
     let findings = &explanation.findings;
     out.part(&Part::Title(&headline(findings)))?;
     if let Some(doubt) = doubt {
-        out.part(&Part::Paragraph(&format!("Doubtful: {}.", doubt.message)))?;
+        out.part(&Part::Paragraph(&format!("Doubtful: {doubt}.")))?;
     }
     let in_full = if all { findings.len() } else { findings.len().min(1) };
     let (first, rest) = findings.split_at_checked(in_full).unwrap_or_default();
@@ -89,7 +88,7 @@ pub fn document(
     let more = rest.len().saturating_sub(shown.len());
     let mut last = Vec::new();
     if more > 0 {
-        last.push(format!("{more} more {}: --all.", if more == 1 { "finding or hint" } else { "findings and hints" }));
+        last.push(hidden(rest, more));
     }
     if !explanation.not_checked.is_empty() {
         last.push(format!("Not checked: {}.", explanation.not_checked.join("; ")));
@@ -99,6 +98,20 @@ pub fn document(
     }
     out.part(&Part::End)?;
     Ok(())
+}
+
+/// What only `--all` shows. A fault that may have come is named: it would be the cause of all else.
+fn hidden(rest: &[Finding], more: usize) -> String {
+    let fault = rest.iter().find(|finding| finding.confidence == Confidence::Hint && finding.code.is_fault());
+    let what = if more == 1 { "finding or hint" } else { "findings and hints" };
+    match fault {
+        Some(fault) => {
+            let others = more.saturating_sub(1);
+            let others = if others == 0 { String::new() } else { format!(", and {others} more") };
+            format!("Hint: {}: {}{others}: --all.", fault.code.name(), fault.claim)
+        }
+        None => format!("{more} more {what}: --all."),
+    }
 }
 
 /// The first line.

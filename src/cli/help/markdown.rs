@@ -224,8 +224,7 @@ This and that, `**` is code. Bold goes on.
     #[test]
     fn a_table_that_is_too_wide_becomes_records() {
         let text = "| code | claims | from |\n|---|---|---|\n| `hang` | a default handler runs, which is an endless loop; or not | the registers |\n| `x` | | nothing |\n";
-        let page = "\
-  `hang`
+        let page = "  `hang`
       claims  a default handler runs, which is an endless loop; or
               not
       from    the registers

@@ -21,7 +21,7 @@ const HEADINGS: [&str; 8] =
 const FIRST: [(&str, &str); 4] = [
     ("tx-trace demo", "a built-in dead board, no hardware"),
     ("tx-trace last 50 app.elf app.core", "a core or a dump of your board"),
-    ("tx-trace last 50 --elf app.elf --remote :3333", "your board, live, over its GDB stub"),
+    ("tx-trace last 50 --elf app.elf --remote :3333", "your board, live, over its GDB server"),
     ("tx-trace gdb --install >> ~/.gdbinit", "then in GDB: tx-trace last 50"),
 ];
 
@@ -140,6 +140,10 @@ pub fn command(row: &Row) -> String {
         page.line("");
         page.line("`tx-trace help reports` explains the columns.");
     }
+    if let Some(topic) = topic_of(row.name) {
+        page.line("");
+        page.line(&format!("More: tx-trace help {topic}"));
+    }
     if let Some(example) = example(row.name) {
         page.heading("Example");
         for line in example.lines() {
@@ -188,6 +192,16 @@ fn explained(row: &Row, arg: &Arg) -> String {
     text
 }
 
+/// The topic about a command that has another name.
+fn topic_of(command: &str) -> Option<&'static str> {
+    match command {
+        "explain" => Some("findings"),
+        "threads" => Some("faults"),
+        "events" => Some("user-events"),
+        _ => None,
+    }
+}
+
 /// The example of a command: what is typed, and what is printed.
 pub fn example(name: &str) -> Option<&'static str> {
     let (_, section) = EXAMPLES.split_once(&format!("\n## {name}\n"))?;
@@ -232,5 +246,7 @@ mod tests {
             assert!(example(row.name).is_some(), "{}: docs/examples.md has none", row.name);
         }
         assert!(main().lines().all(|line| line.chars().count() <= 80));
+        let topics = COMMANDS.iter().filter_map(|row| topic_of(row.name));
+        assert!(topics.into_iter().all(|topic| TOPICS.iter().any(|known| known.name == topic)));
     }
 }

@@ -431,7 +431,11 @@ impl<'a, 'c> Look<'a, 'c> {
         match code {
             Code::NullCall => "find out who sets the function pointer that is called there".to_owned(),
             Code::Hang => {
-                "give the fault registers that the crash log printed: --reg cfsr=N --reg hfsr=N --reg psp=N".to_owned()
+                let registers = "the fault registers that the crash log printed: --reg cfsr=N --reg hfsr=N --reg psp=N";
+                match self.case.trust.without_lines {
+                    Some(_) => format!("give the ELF with debug information, or {registers}"),
+                    None => format!("give {registers}"),
+                }
             }
             Code::Assert => "look at the condition in front of it".to_owned(),
             Code::UsageFault => {

@@ -110,6 +110,21 @@ fn registers_were_not_passed_on() {
     }
 }
 
+/// The cause was another than with Python, as the registers of the fault were missing.
+#[test]
+fn explain_had_no_registers() {
+    if !installed(&["gdb-multiarch"]) {
+        return;
+    }
+    let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
+    let commands = ["echo <explain\\n", "tx-trace explain", "echo explain>\\n"];
+    let done = plain(without_modules("gdb-multiarch"), &[&elf, &core], &commands);
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let expected = first(&shell(&["explain", "--elf", &elf, "--core", &core]).out);
+    assert!(expected.starts_with("bus-fault: "), "{expected}");
+    assert!(first(done.part("explain")).starts_with("bus-fault: "), "{}{}", done.out, done.err);
+}
+
 /// Every command read all registers from the target, and most of them use none.
 #[test]
 fn registers_were_read_for_every_command() {
@@ -124,9 +139,11 @@ fn registers_were_read_for_every_command() {
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     for (command, expected) in [
         ("last 5", false),
-        ("report", false),
+        ("profile", false),
+        ("report", true),
+        ("explain", true),
         ("threads", true),
-        ("evidence out.core", true),
+        ("dump -o out.core", true),
         ("--color never threads", true),
     ] {
         let mut gdb = without_modules("gdb-multiarch");
