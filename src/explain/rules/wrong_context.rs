@@ -94,7 +94,10 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     behind.extend(graph.behind(&behind));
     Some(Finding {
         code: Code::WrongContext,
-        claim: format!("{who} {waits}: {} stands still with it, and with it all timers and time-outs", thread.label()),
+        claim: format!(
+            "{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends",
+            thread.label()
+        ),
         confidence,
         detractors,
         evidence,
