@@ -19,6 +19,7 @@ pub mod builder;
 pub mod children;
 #[cfg(feature = "cli")]
 pub mod cortex_m;
+#[cfg(feature = "cli")]
 pub mod damaged;
 pub mod decode;
 pub mod dice;

@@ -1,5 +1,5 @@
 //! The CPU is, or an exception found it, where the program has no code: what that address is, and whether a call through a pointer
-//! or a damaged return address led there. A fault that this caused is told by the rule of faults, with what is found out here.
+//! or a damaged return address led there. A fault that this caused is reported by the rule of faults, with what is found out here.
 //!
 //! How it came there: behind a call of a register lr leads to the call. Behind a return lr leads behind the last call that the
 //! function made which returned; what was popped is still below the stack pointer where no exception has come since.

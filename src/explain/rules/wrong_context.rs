@@ -87,7 +87,7 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         let function = case.look.function(at & !1)?;
         Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
     }));
-    // Time stands still: whoever sleeps, and waits for those, waits for it.
+    // No timer ends meanwhile: whoever sleeps, and waits for those, waits for it.
     let mut behind: Vec<Addr> =
         graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
     behind.push(thread.address);
