@@ -135,6 +135,7 @@ pub fn with_events(
 ) -> Result<Explanation, Error> {
     let cpus = Cpus::read(target, kernel)?;
     let trust = trust(target, kernel, loaded);
+    let cpus = if trust.other_build { cpus.without_program() } else { cpus };
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
     Ok(Explanation::of(&Case { kernel, cpus: Some(&cpus), events, trust, look: &look }))

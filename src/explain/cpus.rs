@@ -57,6 +57,26 @@ impl Cpus {
         Ok(Self { all, stack_handlers, lines, names, regions })
     }
 
+    /// Keeps what registers alone show: the functions, lines and code of an ELF of another build are wrong.
+    #[must_use]
+    pub fn without_program(mut self) -> Self {
+        for cpu in &mut self.all {
+            cpu.functions.clear();
+            (cpu.effect, cpu.in_loop, cpu.polling, cpu.failed) = (None, None, None, None);
+            cpu.is_outside_code = false;
+            cpu.exception.iter_mut().for_each(without_handler);
+            if let Some(found) = &mut cpu.interrupted {
+                without_handler(&mut found.by);
+                for place in &mut found.all {
+                    place.functions.clear();
+                    (place.effect, place.is_outside_code) = (None, false);
+                    place.within.iter_mut().for_each(without_handler);
+                }
+            }
+        }
+        Self { all: self.all, regions: self.regions, ..Self::default() }
+    }
+
     /// What lies at an address, in words; `None` where nothing is known of it.
     pub(super) fn at(&self, address: Addr) -> Option<&str> {
         self.names.get(&address).map(String::as_str)
@@ -80,6 +100,15 @@ fn lines(all: &[CpuState], target: &Target<'_>) -> BTreeMap<Addr, String> {
     let behind = all.iter().filter_map(|cpu| cpu.registers.lr()).chain(of_places).map(|lr| lr & !1);
     let calls = behind.flat_map(|at| [at.checked_sub(2), at.checked_sub(4)]).flatten();
     calls.filter_map(|at| Some((at, target.line_at(at)?))).collect()
+}
+
+/// The number of an interrupt without the name of its handler, which the program's vector table gives.
+fn without_handler(exception: &mut String) {
+    if exception.contains("IRQ")
+        && let Some(end) = exception.find(" (")
+    {
+        exception.truncate(end);
+    }
 }
 
 /// The addresses of a CPU that have to be named.

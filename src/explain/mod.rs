@@ -178,12 +178,18 @@ impl Case<'_> {
 
     /// The most that a finding from the registers of a CPU may claim, and what speaks against more.
     fn cap_of_registers(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
-        if !self.trust.other_build {
-            return (claimed, Vec::new());
-        }
-        // The registers are those of the CPU, whatever the ELF; functions and names are not.
-        let against = "the ELF is not known to be of this build: functions and lines may be wrong";
-        (claimed.min(Confidence::Likely), vec![against.to_owned()])
+        let against = self.against_program();
+        (if against.is_empty() { claimed } else { claimed.min(Confidence::Hint) }, against)
+    }
+
+    /// The same for an exception of the CPU: its registers show it whatever the ELF is. Functions are not named then.
+    fn cap_of_exception(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
+        let against = self.against_program();
+        (if against.is_empty() { claimed } else { claimed.min(Confidence::Likely) }, against)
+    }
+
+    fn against_program(&self) -> Vec<String> {
+        self.trust.other_build.then(|| "the ELF is not known to be of this build".to_owned()).into_iter().collect()
     }
 
     /// What a thread is called.

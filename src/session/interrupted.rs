@@ -26,6 +26,12 @@ const NO_FAULT: u32 = 11;
 const RAM: [Region; 2] =
     [Region { start: 0x1000_0000, len: 0x3000_0000 }, Region { start: 0x6000_0000, len: 0x4000_0000 }];
 
+/// True where a stub that numbers threads by their control blocks means this one: `serve` takes the lower 31 bits, and OpenOCD the
+/// whole address.
+pub(super) const fn is_number_of(id: u64, address: Addr) -> bool {
+    id == address || id == address & 0x7FFF_FFFF
+}
+
 impl Target<'_> {
     /// Prepares [`Target::interrupted_as_read`]: the registers of a live Cortex-M come with the memory that is read next.
     pub fn want_interrupted(&mut self) {
@@ -91,8 +97,8 @@ impl Target<'_> {
     /// True where one thread runs, is stopped, and the registers are its own. A target that runs is elsewhere by now.
     fn runs_one_thread(&mut self, loaded: &Loaded) -> bool {
         let [running] = *loaded.running.as_slice() else { return false };
-        let is_thread = |id: Addr| loaded.trace.objects.iter().any(|o| o.is_thread && o.address == id);
-        let other = self.selected_thread().is_some_and(|id| id != running && is_thread(id));
+        let is_thread = |id| loaded.trace.objects.iter().any(|o| o.is_thread && is_number_of(id, o.address));
+        let other = self.selected_thread().is_some_and(|id| !is_number_of(id, running) && is_thread(id));
         running != 0 && !other && !self.is_running()
     }
 

@@ -1,5 +1,6 @@
 //! A stopped target beside its trace: the kernel's objects, and the registers of its CPUs.
 
+use super::interrupted::is_number_of;
 use super::registers::no_register;
 use super::{Identity, Target, TargetInfo, program, stub};
 use crate::abi::{Addr, Endian};
@@ -162,7 +163,9 @@ impl Target<'_> {
         let blame = |none| program::blame(elf, &identity, none);
         let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
         judge(&mut kernel, &mut identity, &self.info, trace);
-        if let Some(thread) = self.selected_thread().and_then(|id| kernel.thread(id))
+        let selected = self.selected_thread();
+        let of_selected = |thread: &&Thread| selected.is_some_and(|id| is_number_of(id, thread.address));
+        if let Some(thread) = kernel.threads.iter().find(of_selected)
             && !kernel.current.is_empty()
             && !kernel.current.contains(&thread.address)
         {

@@ -477,6 +477,9 @@ fn explain_says_first_that_the_elf_is_of_another_build() {
         "{text}"
     );
     assert!(text.contains("hang (likely)"), "{text}");
+    let registers = ["--reg", "psp=0x20002f00", "--reg", "cfsr=0x8200", "--reg", "bfar=0xe0200000"];
+    let text = String::from_utf8(tx_trace(&[&["explain", &other, &core], &registers[..]].concat()).stdout).unwrap();
+    assert!(text.contains("0xe0200000") && !text.contains("failures.c") && !text.contains("net_entry"), "{text}");
     let other = fixture("cm3-unwrapped.elf").display().to_string();
     let ram = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
     let text = String::from_utf8(tx_trace(&["explain", "--all", &other, &ram]).stdout).unwrap();

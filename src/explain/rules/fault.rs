@@ -322,7 +322,7 @@ impl<'a, 'c> Look<'a, 'c> {
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
-        let (confidence, against) = self.case.cap_of_registers(finding.confidence);
+        let (confidence, against) = self.case.cap_of_exception(finding.confidence);
         finding.confidence = confidence;
         finding.detractors.extend(against);
         Some(finding)

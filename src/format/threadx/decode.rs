@@ -501,7 +501,7 @@ fn facts(capture: &Capture) -> Vec<(&'static str, String)> {
         facts.push((
             "copy",
             format!(
-                "the header is at {:#x} and says {:#x}: a copy of a buffer, decoded as it stands",
+                "the header is at {:#x} and says {:#x}: a copy of a buffer, decoded as it is",
                 g.header, g.fields.base
             ),
         ));
