@@ -58,7 +58,6 @@ pub struct Checked(pub(super) Vec<Change>);
 
 impl Checked {
     /// The writes, in their order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.0
     }

@@ -18,13 +18,11 @@ pub struct Pace {
 
 impl Pace {
     /// For a ring of so many slots.
-    #[must_use]
     pub const fn new(capacity: u64) -> Self {
         Self { capacity, pause: FIRST }
     }
 
     /// How long to wait now.
-    #[must_use]
     pub const fn pause(&self) -> Duration {
         self.pause
     }

@@ -27,7 +27,6 @@ impl Saved {
     }
 
     /// Parses what [`Saved`] was written as.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         const MAX_DIGITS: usize = 1024;
         let mut parts = text.split(':');

@@ -32,7 +32,6 @@ pub struct Overwritten {
 
 impl Overwritten {
     /// The word that such a block begins with.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         match self.kind {
             Some(kind) => kind.id(),

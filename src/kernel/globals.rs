@@ -22,7 +22,6 @@ pub struct Globals<'a> {
 
 impl<'a> Globals<'a> {
     /// Over the names of a program.
-    #[must_use]
     pub const fn new(symbols: &'a dyn Symbols) -> Self {
         Self { symbols }
     }

@@ -164,7 +164,6 @@ impl Kind {
         [Self::Mutex, Self::Queue, Self::Semaphore, Self::EventFlags, Self::BlockPool, Self::BytePool, Self::Timer];
 
     /// Its name, as in the registry of a trace.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",
@@ -178,7 +177,6 @@ impl Kind {
     }
 
     /// The report that lists them.
-    #[must_use]
     pub const fn report(self) -> &'static str {
         match self {
             Self::Mutex => "mutexes",
@@ -192,7 +190,6 @@ impl Kind {
     }
 
     /// The word that its control block begins with.
-    #[must_use]
     pub const fn id(self) -> u64 {
         match self {
             Self::Mutex => 0x4D55_5445,
@@ -206,13 +203,11 @@ impl Kind {
     }
 
     /// The kind whose control blocks begin with this word.
-    #[must_use]
     pub fn of_id(id: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.id() == id)
     }
 
     /// What a waiting thread's state says it waits for.
-    #[must_use]
     pub const fn of_state(state: u32) -> Option<Self> {
         Some(match state {
             5 => Self::Queue,
@@ -239,7 +234,6 @@ impl Kind {
     }
 
     /// The variables that hold the head of the created list and its length.
-    #[must_use]
     pub const fn globals(self) -> [&'static str; 2] {
         match self {
             Self::Mutex => ["_tx_mutex_created_ptr", "_tx_mutex_created_count"],
@@ -369,13 +363,11 @@ impl Struct {
     }
 
     /// Where a member begins.
-    #[must_use]
     pub fn offset(&self, name: &str) -> Option<u64> {
         self.member(name).map(|m| m.offset)
     }
 
     /// The value of a member in the bytes of a control block.
-    #[must_use]
     pub fn get(&self, bytes: &[u8], endian: Endian, name: &str) -> Option<u64> {
         let member = self.member(name)?;
         endian.word(member.size, bytes, usize::try_from(member.offset).ok()?)
@@ -405,7 +397,6 @@ pub struct Layout {
 
 impl Layout {
     /// As the debug information of the program declares it; `None` where that lacks members that are needed.
-    #[must_use]
     pub fn declared(symbols: &dyn Symbols, endian: Endian, pointer: Width) -> Option<Self> {
         const THREAD: &str = "TX_THREAD_STRUCT";
         // The second member follows a ULONG.
@@ -446,7 +437,6 @@ impl Layout {
     }
 
     /// Every layout that was measured, for these byte orders and widths (`None`: any).
-    #[must_use]
     pub fn measured(endian: Option<Endian>, pointer: Option<Width>) -> Vec<Self> {
         let orders = [Endian::Little, Endian::Big].into_iter().filter(|e| endian.is_none_or(|want| want == *e));
         let ports = PORTS.into_iter().chain([LINUX_WIDE]);
@@ -469,7 +459,6 @@ impl Layout {
     }
 
     /// The members of an object's control block.
-    #[must_use]
     pub fn object(&self, kind: Kind) -> Option<&Struct> {
         let index = Kind::ALL.into_iter().position(|k| k == kind)?;
         self.objects.get(index)
@@ -483,7 +472,6 @@ impl Layout {
     }
 
     /// True where the members up to the created list lie as in `other`.
-    #[must_use]
     pub fn same_head(&self, other: &Self) -> bool {
         let head = |l: &Self| {
             let tail = l.tail.unwrap_or(u64::MAX);
@@ -493,19 +481,16 @@ impl Layout {
     }
 
     /// The bytes of a control block up to and with the links of the created list.
-    #[must_use]
     pub fn head_len(&self) -> u64 {
         self.tail.unwrap_or(self.thread.len)
     }
 
     /// True where it was found by the lists, without debug information.
-    #[must_use]
     pub const fn is_inferred(&self) -> bool {
         self.tail.is_some()
     }
 
     /// Every member that is known, as debug information has it: type, member, offset.
-    #[must_use]
     pub fn members(&self) -> Vec<(String, String, u64)> {
         const TIMER_TYPE: &str = "TX_TIMER_INTERNAL_STRUCT";
         let mut all = Vec::new();
@@ -534,7 +519,6 @@ impl Layout {
     }
 
     /// An address in the target's width, at `offset` from another.
-    #[must_use]
     pub fn address(&self, base: Addr, offset: u64) -> Addr {
         self.shape.pointer.moved(base, offset)
     }

@@ -65,7 +65,6 @@ impl PoolBlocks {
     }
 
     /// The bytes of the largest piece that a byte pool can give: it joins free blocks that are neighbours.
-    #[must_use]
     pub fn largest(&self) -> u64 {
         let (mut largest, mut end, mut joined) = (0, None, 0u64);
         for block in self.all.iter().filter(|block| block.is_free) {
@@ -79,7 +78,6 @@ impl PoolBlocks {
     }
 
     /// The block that begins at an address or holds it.
-    #[must_use]
     pub fn holding(&self, at: Addr) -> Option<&PoolBlock> {
         self.all.iter().find(|block| at.checked_sub(block.start).is_some_and(|into| into < block.len.max(1)))
     }

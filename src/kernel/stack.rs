@@ -39,7 +39,6 @@ pub enum High {
 
 impl High {
     /// Bytes, where they are known; a full stack has used all of them.
-    #[must_use]
     pub const fn bytes(self, size: Option<u64>) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -51,19 +50,16 @@ impl High {
 
 impl Stack {
     /// Where it lies.
-    #[must_use]
     pub fn region(&self) -> Option<Region> {
         Some(Region { start: self.start?, len: self.size? })
     }
 
     /// The address above it.
-    #[must_use]
     pub fn end(&self) -> Option<Addr> {
         self.start?.checked_add(self.size?)
     }
 
     /// True where an address lies in it, or just above it: an empty stack.
-    #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
         self.region().is_some_and(|stack| stack.contains(address)) || self.end() == Some(address)
     }

@@ -55,7 +55,6 @@ pub enum Broken {
 
 impl Broken {
     /// In words; `list` is what it is a list of.
-    #[must_use]
     pub fn sentence(&self, list: &str) -> String {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
         match self {
@@ -92,7 +91,6 @@ pub struct Walk {
 
 impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
-    #[must_use]
     pub fn closes(&self, count: Option<u64>) -> bool {
         self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }

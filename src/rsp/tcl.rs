@@ -36,7 +36,6 @@ pub enum CoreState {
 
 impl CoreState {
     /// Understands the answer to `curstate`.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "running" => Self::Running,
@@ -65,7 +64,6 @@ pub struct Look {
 
 impl TclPort {
     /// The Tcl port beside a GDB port. Nothing is opened yet. `None` for an endpoint that is not TCP.
-    #[must_use]
     pub fn beside(endpoint: &Endpoint, timeout: Duration) -> Option<Self> {
         match endpoint {
             Endpoint::Tcp { host, port } if *port != TCL_PORT => {
@@ -76,14 +74,12 @@ impl TclPort {
     }
 
     /// The endpoint that reads memory through this port, as users type it.
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::OpenOcd { host: self.host.clone(), port: TCL_PORT }
     }
 
     /// Asks for the target that OpenOCD serves at the GDB port. `None` where nothing answers, or where another program
     /// serves that GDB port.
-    #[must_use]
     pub fn look(&self) -> Option<Look> {
         let mut transport = transport::open(&self.endpoint(), self.timeout).ok()?;
         let answer = ask(transport.as_mut(), question(self.gdb_port).as_bytes(), deadline_in(self.timeout))?;
@@ -131,13 +127,11 @@ impl Look {
     }
 
     /// The event that resets the target, and its line, where there is one.
-    #[must_use]
     pub fn resets(&self) -> Option<(&str, &str)> {
         self.find(is_reset)
     }
 
     /// The event that lets the target run, and its line, where there is one.
-    #[must_use]
     pub fn resumes(&self) -> Option<(&str, &str)> {
         self.find(|command| words(command).any(|word| word == "resume"))
     }

@@ -114,13 +114,11 @@ impl EventNames {
     }
 
     /// How the application's events got their names, one sentence for each source.
-    #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
     }
 
     /// What was noticed.
-    #[must_use]
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
@@ -177,7 +175,6 @@ impl EventNames {
     }
 
     /// Every event of the application that the catalogue has, with the enumerations of the files.
-    #[must_use]
     pub fn collect(&self, catalogue: &Catalogue) -> UserEvents {
         let mut all = UserEvents::default();
         let defs = catalogue.iter().filter(|d| d.product == crate::catalogue::Product::User);

@@ -119,7 +119,6 @@ impl Target<'_> {
     }
 
     /// The program's `e_flags`, which name the variant of its processor; `None` where it is not known.
-    #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }

@@ -41,7 +41,6 @@ pub struct Threads {
 impl Threads {
     /// The threads of this program. `ranges`: memory that may be read beside the program's sections, the stub's map and the
     /// threads' stacks.
-    #[must_use]
     pub const fn new(mode: Mode, info: TargetInfo, ranges: Vec<Region>) -> Self {
         Self { mode, info, ranges }
     }

@@ -27,13 +27,11 @@ pub struct Words<'v> {
 
 impl<'v> Words<'v> {
     /// Nothing found yet.
-    #[must_use]
     pub fn new(view: View<'v>) -> Self {
         Self { view, rows: Rows::new() }
     }
 
     /// What a track is called.
-    #[must_use]
     pub fn track(&self, scene: &Scene<'_>, track: &Track) -> String {
         let word = match track.kind {
             TrackKind::Thread => return self.thread(track),
@@ -53,7 +51,6 @@ impl<'v> Words<'v> {
     }
 
     /// What the track of this number is called.
-    #[must_use]
     pub fn track_of(&self, scene: &Scene<'_>, id: TrackId) -> String {
         scene.track(id).map_or_else(|| "?".to_owned(), |track| self.track(scene, track))
     }
@@ -63,32 +60,27 @@ impl<'v> Words<'v> {
     }
 
     /// The name of an object, else of the variable at its address, else the address.
-    #[must_use]
     pub fn object(&self, address: Addr) -> String {
         let object = self.view.trace.objects.at(address).filter(|o| !o.is_thread && !o.name.is_empty());
         object.map_or_else(|| self.address(address), |object| escape(&object.name))
     }
 
     /// What the registry calls such an object: `mutex`.
-    #[must_use]
     pub fn object_type(&self, address: Addr) -> Option<&'static str> {
         self.view.trace.objects.at(address).filter(|o| !o.is_thread)?.type_name
     }
 
     /// The name of an event's definition.
-    #[must_use]
     pub fn def(&self, def: DefId) -> String {
         self.view.catalogue.def(def).map_or_else(|| "?".to_owned(), |def| escape(&def.name))
     }
 
     /// What an event is called.
-    #[must_use]
     pub fn event(&self, event: &Event) -> String {
         escape(&Rows::event(&self.view, event))
     }
 
     /// The word for a thread's state: `sleep`, `queue_susp`.
-    #[must_use]
     pub fn state(&self, waiting: &Waiting) -> Option<String> {
         let (def, code) = waiting.state;
         let def = self.view.catalogue.def(def?)?;
@@ -99,7 +91,6 @@ impl<'v> Words<'v> {
     }
 
     /// What a thread waits for, in words: `mutex bus_mutex of low_task`, `sleep`.
-    #[must_use]
     pub fn waiting(&self, scene: &Scene<'_>, waiting: &Waiting) -> String {
         let Some(object) = waiting.object else {
             return self.state(waiting).unwrap_or_else(|| "waits".to_owned());
@@ -114,7 +105,6 @@ impl<'v> Words<'v> {
     }
 
     /// What an interrupt of this number is called.
-    #[must_use]
     pub fn interrupt(&self, number: Option<u64>) -> String {
         let name = |n: u64| u32::try_from(n).ok().and_then(|n| self.view.names.exception(n));
         match number {
@@ -124,7 +114,6 @@ impl<'v> Words<'v> {
     }
 
     /// What a slice is called.
-    #[must_use]
     pub fn slice(&self, scene: &Scene<'_>, slice: &Slice) -> String {
         match slice.state {
             State::Running(_) => "running".to_owned(),
@@ -141,7 +130,6 @@ impl<'v> Words<'v> {
     }
 
     /// The kind of a slice, for who counts them: `running`, `ready`, `interrupted`, `blocked`, `interrupt`, `idle`.
-    #[must_use]
     pub fn kind(scene: &Scene<'_>, slice: &Slice) -> &'static str {
         match slice.state {
             State::Running(_) => "running",
@@ -215,7 +203,6 @@ impl<'v> Words<'v> {
     }
 
     /// What a counter is called.
-    #[must_use]
     pub fn counter(&self, scene: &Scene<'_>, counter: &Counter) -> String {
         let of = match counter.measure {
             Measure::Stack => {
@@ -231,7 +218,6 @@ impl<'v> Words<'v> {
     }
 
     /// What a mark says.
-    #[must_use]
     pub fn mark(&self, scene: &Scene<'_>, mark: &Mark) -> String {
         let track = |id: Option<TrackId>| id.map_or_else(|| "?".to_owned(), |id| self.track_of(scene, id));
         match &mark.what {
@@ -255,7 +241,6 @@ impl<'v> Words<'v> {
     }
 
     /// What a gap is.
-    #[must_use]
     pub const fn gap(gap: &Gap) -> &'static str {
         match gap.doubt {
             Doubt::Lost => "events are missing",
@@ -264,7 +249,6 @@ impl<'v> Words<'v> {
     }
 
     /// The trace's system, and where it was read from.
-    #[must_use]
     pub fn title(&self) -> String {
         format!("{} {}", self.view.trace.about.format, escape(self.view.source))
     }
