@@ -82,7 +82,7 @@ impl Task for BridgeTask {
         loop {
             let mut came = |who: SocketAddr| diagnostics.say(format_args!("a debugger connected from {who}"));
             let mut say = |line: &str| diagnostics.say(line);
-            let ended = bridge.serve_threads(&stub, Some(&threads), answer, &mut came, &mut say);
+            let ended = bridge.serve_one(&stub, Some(&threads), answer, &mut came, &mut say);
             let sentence = match &ended {
                 Ok(None | Some(End::Interrupted)) => return Ok(Outcome::Done),
                 Ok(Some(End::Debugger)) => "the debugger disconnected".to_owned(),

@@ -292,11 +292,6 @@ impl Scene<'_> {
         self.tracks.get(id.index())
     }
 
-    /// A counter.
-    pub fn counter(&self, id: CounterId) -> Option<&Counter> {
-        self.counters.get(id.index())
-    }
-
     /// Ticks in a second, where the clock of the trace counts time and its rate is known. Without it a writer writes
     /// ticks, and says so.
     pub fn hz(&self) -> Option<f64> {

@@ -27,11 +27,6 @@ impl Time {
         Self { origin: scene.window.0, hz: scene.hz() }
     }
 
-    /// True where a nanosecond of the file is a tick.
-    pub const fn is_ticks(&self) -> bool {
-        self.hz.is_none()
-    }
-
     /// Nanoseconds from the first event, rounded down: moments that follow each other still do.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a rate is at most 1e12")]
     pub fn nanos(&self, ticks: i64) -> u64 {
