@@ -37,7 +37,7 @@ pub fn stamp(insertion: &mut Insertion<'_>, current: Addr) -> Result<Stamp, Erro
     let layout = insertion.layout;
     let newest = layout.address(layout.before(layout.slot_of(current), 1));
     let mut word = |number: u64| {
-        let at = newest.wrapping_add(number.wrapping_mul(layout.word.bytes() as u64));
+        let at = newest.wrapping_add(number.wrapping_mul(layout.word.size()));
         insertion.word(at, layout.word)
     };
     let (used, value) = (word(0)? != 0, word(3)?);

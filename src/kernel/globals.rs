@@ -10,7 +10,7 @@ const CORES: u64 = 64;
 
 /// The addresses of an array that has a word for each core.
 pub fn each_core(symbol: &Symbol, width: Width) -> impl Iterator<Item = Addr> + use<> {
-    let (start, step) = (symbol.address, width.bytes() as u64);
+    let (start, step) = (symbol.address, width.size());
     let cores = symbol.size.checked_div(step).unwrap_or(1).clamp(1, CORES);
     (0..cores).map_while(move |core| start.checked_add(core.checked_mul(step)?))
 }
