@@ -49,3 +49,8 @@ impl fmt::Debug for Bytes {
         write!(f, "Bytes({})", self.as_slice().len())
     }
 }
+
+/// Lower-case hexadecimal digits, two for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

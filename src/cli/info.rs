@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::bytes::hex;
 use crate::catalogue::mask_text;
 use crate::elf::ElfKind;
 use crate::error::Error;
@@ -42,12 +43,11 @@ pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
-    let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     Ok(Info {
         identity,
         others,
         elf: target.elf().map(|e| e.describe()),
-        build_id: target.elf().and_then(|e| e.build_id()).map(hex),
+        build_id: target.elf().and_then(|e| e.build_id()).map(|id| hex(&id)),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: target.is_live(),
         not_compared: not_compared(target, &loaded.trace),

@@ -1,6 +1,5 @@
 //! The report commands: one pass over the events, then tables, JSON, CSV or Markdown.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
@@ -8,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::explain::page;
 use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
+use crate::bytes::hex;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
@@ -39,14 +39,6 @@ impl Origin {
         let row = |(what, value): &(&str, String)| vec![Cell::Text((*what).to_owned()), Cell::Text(value.clone())];
         Report { rows: self.rows.iter().map(row).collect(), ..Report::new("trace", "Trace", columns) }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{b:02x}");
-        text
-    })
 }
 
 /// The bytes of the trace: how many, where, and what they are.

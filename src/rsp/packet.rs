@@ -14,6 +14,8 @@ use nom::character::streaming::one_of;
 use nom::combinator::{map, recognize, value};
 use nom::{IResult, Parser};
 
+use crate::bytes::hex;
+
 /// The most raw bytes one packet may have before its end is seen. The largest packet size that a known stub
 /// announces is 128 KiB (lldb-server).
 pub const MAX_RAW: usize = 4 << 20;
@@ -173,8 +175,7 @@ pub fn encode(body: &[u8]) -> Vec<u8> {
 
 /// Lower-case hex, two digits a byte.
 pub fn to_hex(bytes: &[u8]) -> Vec<u8> {
-    let digit = |n: u8| char::from_digit(u32::from(n), 16).map_or(b'0', |c| c as u8);
-    bytes.iter().flat_map(|&b| [digit(b >> 4), digit(b & 0xF)]).collect()
+    hex(bytes).into_bytes()
 }
 
 /// Bytes of hex digits in either case; `None` for an odd number of digits or for anything else between them.

@@ -1,7 +1,6 @@
 //! The kernel's threads as the debugger's, on a stub that knows only CPUs.
 
 mod guard;
-mod ids;
 mod look;
 mod reader;
 mod resume;

@@ -1,6 +1,6 @@
 //! `vCont` about the kernel's threads, as the stub gets it about its CPUs.
 
-use super::ids::Which;
+use crate::rsp::thread_id::Which;
 
 /// What becomes of a `vCont`.
 #[derive(Debug, PartialEq, Eq)]
