@@ -29,7 +29,7 @@ struct BridgeTask {
 }
 
 /// Of what was typed: a live stub, and nothing else.
-pub fn request(typed: options::Bridge) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Bridge) -> Result<Request, Error> {
     let options::Bridge { listen, once, threads, range, source, mut clock } = typed;
     let wrong = |message: String| Err(Error::usage(Code::Usage, message));
     if source.leave.is_some() {

@@ -42,7 +42,7 @@ impl Origin {
 }
 
 /// The bytes of the trace: how many, where, and what they are.
-pub fn digest(target: &mut Target<'_>) -> Option<String> {
+pub(super) fn digest(target: &mut Target<'_>) -> Option<String> {
     let raw = target.raw().ok()?;
     let digest = Sha256::digest(raw.bytes.as_slice());
     Some(format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)))
@@ -58,7 +58,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 }
 
 /// Makes the reports and prints them.
-pub fn print(
+pub(super) fn print(
     request: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
@@ -91,7 +91,7 @@ pub fn print(
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
 /// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
-pub fn stream(
+pub(super) fn stream(
     request: &ReportRequest,
     (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),
     query: &Query<'_>,

@@ -45,7 +45,7 @@ pub struct Change {
 
 impl Change {
     /// The bytes that it writes.
-    pub const fn region(&self) -> Region {
+    pub(super) const fn region(&self) -> Region {
         Region { start: self.address, len: self.bytes.len() as u64 }
     }
 

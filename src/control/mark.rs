@@ -45,7 +45,7 @@ impl Insertion<'_> {
     }
 
     /// The writes that insert an event: the slot first, then the two pointers, in the kernel's order.
-    pub fn mark(mut self, id: u64, info: [u64; 4]) -> Result<Plan, Error> {
+    pub(super) fn mark(mut self, id: u64, info: [u64; 4]) -> Result<Plan, Error> {
         let layout = self.layout;
         let current = self.place()?;
         let [i1, i2, i3, i4] = info;

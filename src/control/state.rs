@@ -69,7 +69,7 @@ pub struct State {
 }
 
 /// Reads a word.
-pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Error> {
+pub(super) fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Error> {
     let bytes = memory.read_bytes(address, width.bytes()).map_err(|e| e.explain("a variable of the kernel"))?;
     endian.word(width, &bytes, 0).ok_or_else(|| {
         Error::failed(Code::Unreadable, format!("{} bytes at {address:#x} are missing", width.bytes()), "")
@@ -259,7 +259,7 @@ impl State {
 
     /// The kernel's current pointer and the header's copy of it where they differ and both are slots: an event is being
     /// inserted, or its insertion was cut off.
-    pub fn inserting(&self) -> Option<(Addr, Addr)> {
+    pub(super) fn inserting(&self) -> Option<(Addr, Addr)> {
         let layout = self.sound()?;
         let copy = layout.place(layout.fields.current);
         let current = self.current?.value;

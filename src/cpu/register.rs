@@ -50,7 +50,7 @@ impl Registers {
 
     /// These are the registers of a thread of an operating system: its number, and where its thread-local storage
     /// begins where that is known beside the registers.
-    pub fn belong_to(&mut self, lwp: u32, tls: Option<Addr>) {
+    pub(super) fn belong_to(&mut self, lwp: u32, tls: Option<Addr>) {
         (self.lwp, self.tls) = (Some(lwp), tls);
     }
 
@@ -121,7 +121,7 @@ impl Registers {
     }
 
     /// Every register that is known, in the order of [`Architecture::registers`], with its value and where that is from.
-    pub fn known(&self) -> impl Iterator<Item = (&'static Register, (u64, Origin))> + '_ {
+    pub(super) fn known(&self) -> impl Iterator<Item = (&'static Register, (u64, Origin))> + '_ {
         let all = self.architecture.registers().iter().zip(&self.values);
         all.filter_map(|(register, value)| Some((register, (*value)?)))
     }

@@ -21,7 +21,7 @@ pub struct Note<'a> {
 
 impl Note<'_> {
     /// True for `NT_GNU_BUILD_ID`.
-    pub fn is_build_id(&self) -> bool {
+    pub(super) fn is_build_id(&self) -> bool {
         self.name == b"GNU" && self.kind == goblin::elf::note::NT_GNU_BUILD_ID
     }
 }

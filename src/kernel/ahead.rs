@@ -59,7 +59,7 @@ struct Ahead {
 }
 
 /// Reads ahead what [`super::Kernel::read`] and [`super::Kernel::place`] are going to ask for, as far as it can be known.
-pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
+pub(super) fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
     let Some((endian, pointer)) = about.endian.zip(about.pointer) else { return };
     let certain = Layout::declared(about.symbols, endian, pointer).map(|layout| vec![layout]);
     let layouts = certain.unwrap_or_else(|| Layout::measured(Some(endian), Some(pointer)));

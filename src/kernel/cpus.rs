@@ -110,7 +110,7 @@ impl Cpu {
     }
 
     /// True where an exception is known to have interrupted it.
-    pub const fn is_interrupted(&self) -> bool {
+    pub(super) const fn is_interrupted(&self) -> bool {
         !matches!(self.above, Above::Nothing | Above::Unknown)
     }
 

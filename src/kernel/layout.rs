@@ -175,7 +175,7 @@ impl Kind {
     }
 
     /// The report that lists them.
-    pub const fn report(self) -> &'static str {
+    pub(super) const fn report(self) -> &'static str {
         self.facts().report
     }
 
@@ -433,14 +433,14 @@ impl Layout {
     }
 
     /// Forgets the members behind a thread's created list: they are somewhere else.
-    pub fn drop_tail(&mut self) {
+    pub(super) fn drop_tail(&mut self) {
         if let Some(tail) = self.tail {
             self.thread.without(tail);
         }
     }
 
     /// True where the members up to the created list lie as in `other`.
-    pub fn same_head(&self, other: &Self) -> bool {
+    pub(super) fn same_head(&self, other: &Self) -> bool {
         let head = |l: &Self| {
             let tail = l.tail.unwrap_or(u64::MAX);
             l.thread.members.iter().filter(|m| m.offset < tail).copied().collect::<Vec<_>>()

@@ -113,7 +113,7 @@ pub struct Kernel {
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
-pub const INITIALIZING: u64 = 0xF0F0_F0F0;
+const INITIALIZING: u64 = 0xF0F0_F0F0;
 
 impl Kernel {
     /// Reads the kernel's objects.

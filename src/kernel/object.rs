@@ -141,7 +141,7 @@ impl Object {
     }
 
     /// Whether a timer runs.
-    pub fn active(&self) -> Option<bool> {
+    pub(super) fn active(&self) -> Option<bool> {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 
@@ -152,7 +152,7 @@ impl Object {
 
     /// True where the next call may have to wait, or soon will: a queue that is at least half full, a semaphore at 0, a
     /// pool of which a quarter or less is free.
-    pub fn is_short(&self) -> bool {
+    fn is_short(&self) -> bool {
         let quarter_free = |free: u64, all: u64| free <= all / 4;
         match self.kind {
             Kind::Queue => {

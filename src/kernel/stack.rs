@@ -4,11 +4,11 @@ use crate::abi::Addr;
 use crate::mem::{Memory, Region};
 
 /// The byte that the kernel fills a stack with before its thread runs.
-pub const FILL: u8 = 0xEF;
+pub(super) const FILL: u8 = 0xEF;
 /// The size of the largest stack that is measured.
-pub const MAX: u64 = 16 << 20;
+pub(super) const MAX: u64 = 16 << 20;
 /// Bytes that are read first; each further step reads twice as many.
-pub const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
 /// What is known of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,13 +65,13 @@ impl Stack {
     }
 
     /// Takes `pointer` for the stack pointer.
-    pub fn set_pointer(&mut self, pointer: Option<Addr>) {
+    pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         self.pointer = pointer;
         self.used = pointer.filter(|p| self.holds(*p)).and_then(|p| self.end()?.checked_sub(p));
     }
 
     /// Looks for the lowest byte that is no fill.
-    pub fn measure(&mut self, memory: &mut dyn Memory) {
+    pub(super) fn measure(&mut self, memory: &mut dyn Memory) {
         let Some(stack) = self.region().filter(|stack| (1..=MAX).contains(&stack.len)) else { return };
         let (mut filled, mut step) = (0, STEP);
         while let Some(rest) = stack.len.checked_sub(filled).filter(|rest| *rest > 0) {

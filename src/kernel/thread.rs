@@ -395,7 +395,7 @@ impl Thread {
     }
 
     /// What it does, in words: `mutex bus_mutex of low_task`.
-    pub fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub(super) fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
         let Some(state) = self.state else { return "unknown".to_owned() };
         if self.core.is_some() && state == State::READY {
             return "runs".to_owned();

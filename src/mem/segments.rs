@@ -79,7 +79,7 @@ impl Segments {
     }
 
     /// Bytes that more than one block holds; which one is read see above.
-    pub fn overlapping(&self) -> u64 {
+    pub(super) fn overlapping(&self) -> u64 {
         let all: u64 = self.blocks.iter().map(Block::len).sum();
         let mapped: u64 = self.mapped().iter().map(|r| r.len).sum();
         // Every byte that is mapped is in a block.
@@ -87,13 +87,13 @@ impl Segments {
     }
 
     /// What can be read: sorted, neighbours joined.
-    pub fn mapped(&self) -> Vec<Region> {
+    pub(super) fn mapped(&self) -> Vec<Region> {
         join(self.spans.iter().map(|s| (s.start, s.last)))
     }
 
     /// All blocks are of one file, which holds bytes only here (offset and length, sorted).
     #[must_use]
-    pub fn with_data(mut self, data: &[(u64, u64)]) -> Self {
+    pub(super) fn with_data(mut self, data: &[(u64, u64)]) -> Self {
         let data: Arc<[(u64, u64)]> = data.into();
         self.blocks.iter_mut().for_each(|block| block.written = Some(Arc::clone(&data)));
         self
@@ -106,7 +106,7 @@ impl Segments {
 
     /// The same, but each byte of a file only at the lowest of its addresses: a small file can name the same bytes as
     /// gigabytes of memory.
-    pub fn searchable(&self) -> Vec<Region> {
+    pub(super) fn searchable(&self) -> Vec<Region> {
         let mut seen = Seen::default();
         let once = self.spans.iter().flat_map(|span| {
             let bytes = self.place(*span);

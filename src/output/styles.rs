@@ -52,7 +52,7 @@ impl Styles {
 
     /// What to write before and after text of this style; both empty without colour.
     #[inline]
-    pub fn around(&self, style: Style) -> (&str, &str) {
+    pub(super) fn around(&self, style: Style) -> (&str, &str) {
         if style == Style::Plain || self.on.is_empty() {
             return ("", "");
         }
@@ -67,7 +67,7 @@ impl Styles {
 }
 
 /// The style of an event's name: by what the event does, never by its id.
-pub fn style_of(def: Option<&EventDef>) -> Style {
+pub(super) fn style_of(def: Option<&EventDef>) -> Style {
     let Some(def) = def else { return Style::Mark };
     if def.effects.has(Effect::Block) {
         Style::Block

@@ -117,7 +117,7 @@ impl Window {
     }
 
     /// Numbers of the definitions.
-    pub fn defs(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn defs(&self) -> impl Iterator<Item = u32> {
         each(&self.defs)
     }
 }

@@ -47,7 +47,7 @@ impl Glob {
 
     /// True where the whole text fits. One star is remembered at a time, so the time is bounded by the product of
     /// the lengths whatever the pattern.
-    pub fn fits(&self, text: &str) -> bool {
+    pub(super) fn fits(&self, text: &str) -> bool {
         let text: Vec<char> =
             if self.fold { text.chars().map(|c| c.to_ascii_lowercase()).collect() } else { text.chars().collect() };
         let (mut p, mut t) = (0usize, 0usize);

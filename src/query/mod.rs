@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::trace::{Context, ContextKind, DefId, Event, Trace};
 
 /// How far `--around` reaches to both sides by default.
-pub const REACH: u64 = 10;
+const REACH: u64 = 10;
 
 /// The error for a filter that cannot be meant.
 pub fn wrong_filter(message: impl Into<String>) -> Error {
@@ -26,7 +26,7 @@ pub fn wrong_filter(message: impl Into<String>) -> Error {
 }
 
 /// The error for a filter that names what is not in this trace.
-pub fn not_in_trace(message: impl Into<String>) -> Error {
+fn not_in_trace(message: impl Into<String>) -> Error {
     Error::not_found(Code::NothingMatches, message, "")
 }
 
@@ -385,7 +385,7 @@ fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, E
 }
 
 /// What a context is called in this trace.
-pub fn context_name(context: &Context) -> String {
+fn context_name(context: &Context) -> String {
     match (&context.name, context_word(context.kind)) {
         (Some(name), _) if !name.is_empty() => name.clone(),
         (_, Some(word)) => word.to_owned(),

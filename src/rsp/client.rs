@@ -399,7 +399,7 @@ impl Client {
     }
 
     /// What the stub said it can do.
-    pub fn features(&self) -> &Features {
+    fn features(&self) -> &Features {
         static NONE: std::sync::LazyLock<Features> = std::sync::LazyLock::new(Features::default);
         self.link.features.as_ref().unwrap_or(&NONE)
     }

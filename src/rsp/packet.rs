@@ -18,7 +18,7 @@ use crate::bytes::hex;
 
 /// The most raw bytes one packet may have before its end is seen. The largest packet size that a known stub
 /// announces is 128 KiB (lldb-server).
-pub const MAX_RAW: usize = 4 << 20;
+const MAX_RAW: usize = 4 << 20;
 
 /// The most bytes that a body may grow to once its run lengths are undone.
 pub const MAX_BODY: usize = 4 << 20;

@@ -35,7 +35,7 @@ pub enum Compared {
 
 impl Compared {
     /// What was found, where it was compared.
-    pub const fn found(self) -> Option<CodeMatch> {
+    pub(super) const fn found(self) -> Option<CodeMatch> {
         match self {
             Self::Not => None,
             Self::Was(found) => found,
@@ -65,12 +65,12 @@ impl CodeMatch {
     }
 
     /// True where code differs, and no build id shows that the ELF is that of the program all the same.
-    pub fn may_be_another(self) -> bool {
+    pub(super) fn may_be_another(self) -> bool {
         !self.holds() && self.build_id != Some(true)
     }
 
     /// True where thread names and entries can still show another build.
-    pub fn leaves_open(self) -> bool {
+    pub(super) fn leaves_open(self) -> bool {
         self.build_id.is_none() && !self.is_another()
     }
 

@@ -16,7 +16,7 @@ use crate::sym::dwarf::{Dwarf, EnumNames};
 use crate::trace::{Issue, Severity, Trace};
 
 /// The file beside an ELF that is read without being named.
-pub const BESIDE: &str = "tx-trace-events.tsv";
+const BESIDE: &str = "tx-trace-events.tsv";
 /// The largest file of events.
 const LARGEST: u64 = 16 << 20;
 /// How many of several are named.
@@ -93,7 +93,7 @@ impl EventNames {
     }
 
     /// Takes the events in a core's notes, which is hostile text: what is no table is ignored.
-    pub fn of_core(&mut self, table: &str) {
+    pub(super) fn of_core(&mut self, table: &str) {
         const NAME: &str = "the core's own note";
         if table.is_empty() {
             return;
@@ -109,7 +109,7 @@ impl EventNames {
     }
 
     /// Names that are asked for, as in `--event`: patterns too. An enumeration that has them is preferred.
-    pub fn ask(&mut self, names: Vec<String>) {
+    pub(super) fn ask(&mut self, names: Vec<String>) {
         self.asked = names;
     }
 
@@ -150,7 +150,7 @@ impl EventNames {
     ///
     /// # Errors
     /// [`Error`] where an enumeration was chosen that is not there.
-    pub fn add_of_elf(
+    pub(super) fn add_of_elf(
         &mut self,
         elf: Option<&Arc<Elf>>,
         trace: &Trace,

@@ -125,12 +125,12 @@ impl Translator {
     }
 
     /// False once every packet passes.
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.state != State::Off
     }
 
     /// Lines for a terminal that were not taken yet.
-    pub fn take_lines(&mut self) -> Vec<String> {
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 
@@ -179,7 +179,7 @@ impl Translator {
     }
 
     /// A debugger's packet, while the stub owes no answer.
-    pub fn request(&mut self, body: &[u8], look: &mut dyn Look) -> Todo {
+    pub(super) fn request(&mut self, body: &[u8], look: &mut dyn Look) -> Todo {
         if !self.is_on() {
             return Todo::Pass;
         }

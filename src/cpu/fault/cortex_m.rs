@@ -222,11 +222,6 @@ pub struct FrameDoubt {
 }
 
 impl FrameDoubt {
-    /// True where nothing is said against it.
-    pub const fn is_none(&self) -> bool {
-        self.not_written.is_empty() && self.floats_stale.is_empty()
-    }
-
     /// In words, without a full stop: `STKERR: the exception frame may not have been written`.
     pub fn words(&self) -> Vec<String> {
         let said = [

@@ -189,7 +189,7 @@ impl Flaws {
         });
     }
 
-    pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
+    pub(super) fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
         self.note(wrong, |flaw| {
             flaw.count += count;
             flaw.address = flaw.address.or(address);
@@ -205,7 +205,7 @@ impl Flaws {
         self.0.push(flaw);
     }
 
-    pub fn into_list(self) -> Vec<Flaw> {
+    fn into_list(self) -> Vec<Flaw> {
         self.0
     }
 }

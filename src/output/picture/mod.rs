@@ -29,7 +29,7 @@ impl Time {
 
     /// Nanoseconds from the first event, rounded down: moments that follow each other still do.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a rate is at most 1e12")]
-    pub fn nanos(&self, ticks: i64) -> u64 {
+    fn nanos(&self, ticks: i64) -> u64 {
         let ticks = ticks.saturating_sub(self.origin).max(0);
         let nanos = match self.hz {
             None => i128::from(ticks),
@@ -51,7 +51,7 @@ impl Time {
 }
 
 /// Gives each mark a row, so that those in one row do not overlap: the numbers of the rows, by mark.
-pub fn rows(marks: &[Mark]) -> Vec<u32> {
+fn rows(marks: &[Mark]) -> Vec<u32> {
     const MOST: usize = 64;
     let mut ends: Vec<i64> = Vec::new();
     let mut rows = Vec::with_capacity(marks.len());

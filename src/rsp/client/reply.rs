@@ -101,18 +101,13 @@ impl Features {
     }
 
     /// The longest packet that the stub takes, in characters, where it says so.
-    pub fn packet_size(&self) -> Option<usize> {
+    pub(super) fn packet_size(&self) -> Option<usize> {
         usize::from_str_radix(self.0.get("PacketSize")?, 16).ok()
     }
 
     /// True where the stub said nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Names and values (`+`, `-`, `?`, or what is behind `=`), sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 

@@ -102,7 +102,7 @@ impl Dwarf {
     }
 
     /// True where the compiler recorded macros (`-g3`).
-    pub fn has_macros(&self) -> bool {
+    fn has_macros(&self) -> bool {
         [".debug_macro", ".debug_macinfo"].into_iter().any(|s| self.elf.section(s).is_some())
     }
 
