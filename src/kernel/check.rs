@@ -20,7 +20,7 @@ const MOST: u64 = 1024;
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
     pub kind: Option<Kind>,
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// The control block, or the list's head, that leads to it.
     pub from: Addr,
@@ -160,7 +160,7 @@ impl Kernel {
         self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
     }
 
-    /// Stacks that were used up, and stack pointers that lie elsewhere.
+    /// Stacks that were used up, and stack pointers that are elsewhere.
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {

@@ -5,7 +5,7 @@ use crate::abi::Addr;
 use crate::cpu::Registers;
 use crate::mem::Region;
 
-/// Bytes that are taken for a name, in parts: names lie among constants, near the end of which there may be less than the
+/// Bytes that are taken for a name, in parts: names are among constants, near the end of which there may be less than the
 /// longest of them.
 const NAME: u64 = 64;
 const NAME_PART: usize = 16;

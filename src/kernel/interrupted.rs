@@ -17,9 +17,9 @@ use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, main_stack_at};
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBy {
-    /// What the exception pushed lies at PSP.
+    /// What the exception pushed is at PSP.
     ProcessStack,
-    /// It lies on the main stack, where the handler's own frames end.
+    /// It is on the main stack, where the handler's own frames end.
     MainStack,
     /// It looks like what an exception pushes.
     Search,
@@ -40,7 +40,7 @@ impl FoundBy {
 /// A place that an exception interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
-    /// Where the registers lie that the exception pushed.
+    /// Where the registers are that the exception pushed.
     pub frame: Addr,
     /// How it was found.
     pub found: FoundBy,

@@ -59,7 +59,7 @@ pub struct Places {
 /// A place that an exception interrupted.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Where the registers lie that were pushed.
+    /// Where the registers are that were pushed.
     pub frame: Addr,
     /// The registers there.
     pub registers: Registers,

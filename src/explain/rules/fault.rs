@@ -37,7 +37,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     cpus.all.iter().filter_map(find).collect()
 }
 
-/// Without registers: what lies on the stack of the running thread and looks like the frame of an exception, at an
+/// Without registers: what is on the stack of the running thread and looks like the frame of an exception, at an
 /// instruction that can only fail. Whether an exception came is not known.
 fn possible(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
