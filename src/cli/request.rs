@@ -446,7 +446,7 @@ pub fn inputs(s: options::Source, files: Vec<PathBuf>) -> Result<Inputs, Error> 
     })
 }
 
-/// The entry point of the debugger at the other end of stdin and stdout: in another source the program may lie
+/// The entry point of the debugger at the other end of stdin and stdout: in another source the program may be
 /// elsewhere. The debugger puts it into the environment, which every command takes.
 fn entry(typed: Option<u64>, stdio: bool) -> Result<Option<u64>, Error> {
     let text = variable("TX_TRACE_ENTRY").filter(|_| stdio && typed.is_none());

@@ -1,7 +1,7 @@
 //! Whether a write may be made. Every rule is here, and is applied before the first byte is written.
 //!
 //! An address comes from an ELF, a `--symbol` or a header, and each may be wrong. A write is made only where the address is
-//! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
+//! aligned, belongs to what is meant and to nothing else, and is in memory that is shown to be RAM.
 
 use super::change::{Change, Destination};
 use super::owners::{self, Owner, Owners, around};
@@ -207,7 +207,7 @@ impl<'a> Ground<'a> {
         Ok(())
     }
 
-    /// Every symbol of the ELF that lies there must be one that is meant.
+    /// Every symbol of the ELF in this region must be one that is meant.
     fn symbols(&self, region: Region, meant: impl Fn(&str, Region) -> bool) -> Result<(), Refusal> {
         let Some((elf, _)) = self.elf else { return Ok(()) };
         for symbol in elf.sharing(self.as_linked(region.start), region.len) {
@@ -264,7 +264,7 @@ fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
     Err(Refusal::wrong(format!("is not aligned to its {width} bytes")))
 }
 
-/// Fails where one of these lies there.
+/// Fails where one of these overlaps the region.
 fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
     match owners.into_iter().find(|o| o.region.overlaps(region)) {
         Some(Owner { what, region }) => {

@@ -1,6 +1,6 @@
 //! Which clock stamps the trace, for an event that is inserted by hand.
 //!
-//! A Cortex-M's cycle counter counts whether the trace is stamped with it or not, and half of all numbers lie behind the
+//! A Cortex-M's cycle counter counts whether the trace is stamped with it or not, and half of all numbers follow the
 //! newest stamp. So it is taken only where the program's own code shows that insertions read it.
 
 use super::change::{Change, Destination};
@@ -18,7 +18,7 @@ const DWT_CTRL: Addr = 0xE000_1000;
 const DEMCR: Addr = 0xE000_EDFC;
 const TRCENA: u64 = 1 << 24;
 const CYCCNTENA: u64 = 1;
-/// How far apart the two halves of an address in code may lie, in bytes.
+/// How far apart the two halves of an address in code may be, in bytes.
 const NEAR: usize = 32;
 
 /// The stamp of an event that is inserted now.

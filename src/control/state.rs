@@ -21,7 +21,7 @@ const MAX_OBJECTS: u64 = 4096;
 /// A variable of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// Its width.
     pub width: Width,
@@ -64,7 +64,7 @@ pub struct State {
     pub(super) m_profile: bool,
     /// Why the header is not sound, or where none is.
     pub wrong: Option<String>,
-    /// The current pointer lies where a kernel comes that inserts from 0 on.
+    /// The current pointer is where a kernel comes that inserts from 0 on.
     pub(super) ran_from_zero: bool,
 }
 

@@ -137,7 +137,7 @@ pub(super) fn complete_mapped(found: &mut Registers, cpuid: Option<u64>) {
 pub const INTERRUPT_STATE: [(Addr, usize); 6] =
     [(0xE000_E004, 4), (0xE000_E014, 12), (0xE000_E100, 64), (0xE000_E200, 64), (0xE000_E300, 64), (0xE000_E400, 496)];
 
-/// In an exception the registers of the thread that it interrupted lie on that thread's own stack.
+/// In an exception the registers of the thread that it interrupted are on that thread's own stack.
 pub(super) fn needed(registers: &Registers) -> &'static [&'static str] {
     if in_exception(registers) { &["psp"] } else { &[] }
 }

@@ -97,7 +97,7 @@ impl Frames {
         Some(Self { architecture, endian: elf.endian(), floats, baseline })
     }
 
-    /// The registers that a thread left at its saved stack pointer. `code` is where the program's code lies.
+    /// The registers that a thread left at its saved stack pointer. `code` is where the program's code is.
     ///
     /// # Errors
     /// Where the memory is not there, or what is there does not look like a frame.
@@ -193,7 +193,7 @@ impl Stack<'_> {
 
     /// How many bytes of floating-point registers are next: `size` where the frame has them. Where nothing says so, the
     /// return address does, which is `behind` bytes behind them: the one of the two that is code, where it is known
-    /// where code lies. The remark is what had to be assumed.
+    /// where code is. The remark is what had to be assumed.
     ///
     /// # Errors
     /// Where nothing says so, and the return address leaves it open.

@@ -20,7 +20,7 @@ const MOST: u64 = 1024;
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
     pub kind: Option<Kind>,
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// The control block, or the list's head, that leads to it.
     pub from: Addr,
@@ -137,8 +137,10 @@ impl Kernel {
         let Some((thread, value)) = all.first() else { return };
         let has =
             if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
+        // An ELF of another build has the members of all threads elsewhere.
+        let or = if all.len() >= self.threads.len() { ", or the ELF is that of another build" } else { "" };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over{or}",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
@@ -157,7 +159,7 @@ impl Kernel {
         self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
     }
 
-    /// Stacks that were used up, and stack pointers that lie elsewhere.
+    /// Stacks that were used up, and stack pointers that are elsewhere.
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {

@@ -16,7 +16,7 @@ pub const THREAD_ID: u64 = 0x5448_5244;
 
 /// A layout with the list of threads that was read by it.
 pub struct LayoutMatch {
-    /// Where members lie.
+    /// Where members are.
     pub layout: Layout,
     /// The threads.
     pub walk: Walk,
@@ -243,7 +243,7 @@ fn choose(memory: &mut dyn Memory, matches: Vec<LayoutMatch>) -> Result<LayoutMa
     if sound.is_empty() && certain {
         return Ok(first);
     }
-    // Up to the links of the created list they are one; what lies behind these is not known.
+    // Up to the links of the created list they are one; what follows these is not known.
     first.layout.drop_tail();
     first.issues.push(Issue::new(
         Code::KernelLayoutTail, "the offsets of the last members of the threads' control blocks are not known: priorities of their own are not known",

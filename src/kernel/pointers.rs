@@ -11,7 +11,7 @@ use crate::elf::{Elf, ElfKind, PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SH
 use crate::mem::{Memory, Region};
 use crate::trace::{Issue, Trace};
 
-/// Bytes of a control block in which pointers to the program's code and constants are looked for: name and entry lay
+/// Bytes of a control block in which pointers to the program's code and constants are looked for: name and entry were
 /// within 160 bytes in the kernels that were measured.
 const BLOCK: usize = 256;
 /// Smaller numbers are counters, states and priorities.

@@ -29,7 +29,7 @@ pub struct Stop {
     pub frames: Option<Frames>,
     /// The processor is an ARM, and which profile it has was taken from a status word that leaves it open.
     pub profile_open: bool,
-    /// Where the program's code lies.
+    /// Where the program's code is.
     pub code: CodeRanges,
     /// The registers of the CPUs or of the system's threads, that which stopped first.
     pub cpus: Vec<Registers>,

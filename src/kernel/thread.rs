@@ -120,7 +120,7 @@ pub enum Stacks {
     Module,
     /// Those of the operating system; that in its control block is not used.
     System,
-    /// It is a module's, or may be, and it is not known where its stacks lie.
+    /// It is a module's, or may be, and it is not known where its stacks are.
     Unknown,
 }
 
@@ -131,7 +131,7 @@ pub struct Thread {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
-    /// Where its name lies.
+    /// Where its name is.
     pub name_at: Option<Addr>,
     /// What it does.
     pub state: Option<State>,
@@ -319,7 +319,7 @@ impl Thread {
         thread
     }
 
-    /// Takes `pointer` for its stack pointer: of whichever of its stacks it lies in.
+    /// Takes `pointer` for its stack pointer: of whichever of its stacks it is in.
     pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         if self.stacks == Stacks::Unknown {
             return;
@@ -336,7 +336,7 @@ impl Thread {
         self.kernel_stack.iter_mut().for_each(|stack| stack.set_pointer(empty));
     }
 
-    /// True where an address lies in one of its stacks.
+    /// True where an address is in one of its stacks.
     pub fn holds(&self, address: Addr) -> bool {
         self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
     }
@@ -347,7 +347,7 @@ impl Thread {
         last.is_some() && last == self.stack_end
     }
 
-    /// Where its stacks lie, and how many bytes each has: what its control block names, too, where it is not known which
+    /// Where its stacks are, and how many bytes each has: what its control block names, too, where it is not known which
     /// that is.
     pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let known = [Some(self.stack), self.kernel_stack].into_iter().flatten();

@@ -19,7 +19,7 @@ const MAX_VISITS: usize = 4 * MAX;
 pub struct List<'a> {
     /// What a word is.
     pub shape: Shape,
-    /// Where members lie.
+    /// Where members are.
     pub of: &'a Struct,
     /// The word that each control block begins with.
     pub id: u64,
@@ -117,7 +117,7 @@ impl List<'_> {
         if (walk.broken.is_some() || walk.crooked > 0)
             && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
         {
-            // What lies behind the break can still be reached from the other side.
+            // What follows the break can still be reached from the other side.
             let mut others = Vec::new();
             let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
             walk.rescued = others.len();
@@ -230,7 +230,7 @@ impl List<'_> {
         }
     }
 
-    /// A control block; without its last members where they lie outside of what memory has.
+    /// A control block; without its last members where they are outside of what memory has.
     fn read(&self, memory: &mut dyn Memory, at: Addr) -> Result<Bytes, Option<String>> {
         for len in self.len {
             let Ok(len) = usize::try_from(len) else { continue };

@@ -218,7 +218,7 @@ impl Target<'_> {
     }
 
     /// The auxiliary vector, by which a debugger moves a position-independent program to where it was loaded: that of the
-    /// process, or where it has none, or the program was said to lie elsewhere, its entry point alone.
+    /// process, or where it has none, or the program was said to be elsewhere, its entry point alone.
     fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Error> {
         let whole = match self.remote_mut() {
             Some(remote) => remote.client_mut().auxv()?,

@@ -20,7 +20,7 @@ impl TargetInfo {
         NEEDED.into_iter().find(|name| self.symbols.lookup(name).is_none())
     }
 
-    /// Where the program lies, as far as the stub knows that.
+    /// Where the program is, as far as the stub knows that.
     #[must_use]
     pub fn at_stub(mut self, remote: &mut Remote) -> Self {
         self.ask_load_offset(Some(remote), &mut Vec::new());
@@ -38,7 +38,7 @@ impl TargetInfo {
         Some(elf.width().moved(elf.entry(), self.load_offset().value)).filter(|_| elf.entry() != 0)
     }
 
-    /// How threads save their registers, and where code lies; `None` where the processor is not known.
+    /// How threads save their registers, and where code is; `None` where the processor is not known.
     pub fn frames(&self) -> Option<(Frames, CodeRanges)> {
         let elf = self.elf()?;
         Some((Frames::of(elf)?, CodeRanges::of(elf, self.load_offset().value)))

@@ -59,7 +59,7 @@ pub struct About {
     pub word: Width,
     /// Width of an address on the target where that is known to differ from the stored word.
     pub pointer: Option<Width>,
-    /// Where the trace lies on the target; `None` for a file that does not record it.
+    /// Where the trace is on the target; `None` for a file that does not record it.
     pub base: Option<Addr>,
     /// Number of event slots in the buffer.
     pub capacity: u64,
@@ -331,7 +331,7 @@ impl Walk<'_> {
         self.filled > 0
     }
 
-    /// The next event where it lies: nothing is copied.
+    /// The next event where it is: nothing is copied.
     #[inline]
     pub fn advance(&mut self) -> Option<&Event> {
         if self.at >= self.filled && !self.next_block() {

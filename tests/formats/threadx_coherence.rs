@@ -425,7 +425,7 @@ fn sound_words(steps: &[u64]) -> Sound {
     sound("whole words", WORD, 0x8000_0000, steps, 256)
 }
 
-/// Slots of an older lap, of another capture, or moved by some bytes lay among the others, and nothing was said.
+/// Slots of an older lap, of another capture, or moved by some bytes were among the others, and nothing was said.
 #[test]
 fn stretches_that_do_not_fit_are_said() {
     for sound in all().iter().filter(|s| s.times.len() == 256 && decoded(&s.buffer).clock.runs()) {

@@ -349,7 +349,7 @@ fn dump_writes_what_lies_there_and_reads_back() {
         let back = out(&tx_trace(&["list", "--format", "json", "--trace", &text(&to)]));
         assert_eq!(place(&back), place(&list));
     }
-    // Every shape, with bytes behind the ring, and in a copy that does not lie at its base.
+    // Every shape, with bytes behind the ring, and in a copy that is not at its base.
     for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
         let buffer = Buffer { wide, big, spare: 13, ..sample(0x1000, "worker") };
         let mut memory = noise(33, 1);

@@ -26,7 +26,7 @@ fn half(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()))
 }
 
-/// The sections of a 32-bit little-endian ELF: where the header lies, type, flags, offset and size.
+/// The sections of a 32-bit little-endian ELF: where the header is, type, flags, offset and size.
 fn sections(elf: &[u8]) -> Vec<(usize, usize, usize, usize, usize)> {
     let (table, count) = (word(elf, 32), half(elf, 48));
     let at = |i: usize| table + 40 * i;
@@ -54,7 +54,7 @@ fn other_code(mut elf: Vec<u8>) -> Vec<u8> {
     for (_, kind, flags, offset, size) in sections(&elf) {
         if flags & 4 != 0 {
             let text = &mut elf[offset..offset + size];
-            // Constants lie behind the code; the first of them is a name.
+            // Constants follow the code; the first of them is a name.
             let names = text.windows(8).position(|w| w == b"watchdog").unwrap().min(0x1800);
             for (i, byte) in text[..names].iter_mut().enumerate() {
                 *byte = byte.wrapping_mul(7).wrapping_add((i / 3) as u8);
@@ -183,7 +183,7 @@ fn ram() -> String {
     format!("{}@0x20000000", fixture("cm3.ram.bin").display())
 }
 
-/// A dump of RAM holds no code, and all names of threads agreed: an ELF whose functions lie elsewhere was a match, and
+/// A dump of RAM holds no code, and all names of threads agreed: an ELF whose functions are elsewhere was a match, and
 /// threads had the entries of others.
 #[test]
 fn thread_entries_within_functions_were_a_match() {
@@ -249,7 +249,7 @@ fn elsewhere() -> Vec<u8> {
     elf
 }
 
-/// "The trace was not enabled since the last start", "no thread runs (idle)": both from variables that lie elsewhere.
+/// "The trace was not enabled since the last start", "no thread runs (idle)": both from variables that are elsewhere.
 #[test]
 fn under_another_build_the_trace_was_left_over_and_the_kernel_idle() {
     let files = Scratch::new("elsewhere");

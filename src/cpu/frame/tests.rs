@@ -6,7 +6,7 @@ use super::super::*;
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
-/// A frame of a program whose code may lie anywhere.
+/// A frame of a program whose code may be anywhere.
 fn anywhere(
     architecture: Architecture,
     endian: Endian,
@@ -169,7 +169,7 @@ fn arm_whose_frame_is_one_of_two_kinds_is_none_where_nothing_decides() {
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
     let saved = frames.read(&mut memory, STACK, &CodeRanges::default()).unwrap();
     assert_eq!((saved.remark, saved.registers.pc()), (None, Some(0x8200)));
-    // Where code lies decides; and that a pc is none.
+    // Where code is decides; and that a pc is none.
     let open = Frames { floats: None, ..frames };
     let saved = open.read(&mut memory, STACK, &code()).unwrap();
     assert_eq!((saved.remark.is_some(), saved.registers.pc()), (true, Some(0x8200)));

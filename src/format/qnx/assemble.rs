@@ -13,7 +13,7 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::trace::{Issue, Place, Severity, many};
 
-/// Elements that lie together.
+/// Elements that are together.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     /// Their bytes.

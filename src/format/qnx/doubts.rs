@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((got.0, got.1), (vec![10, 90_000, 90_010, 50, 90_020], 0));
     }
 
-    /// Half of the stamps of a processor lay ahead: what the other recorded between them shows which.
+    /// Half of the stamps of a processor were ahead: what the other recorded between them shows which.
     #[test]
     fn every_second_stamp_in_the_future() {
         let all = [(0, 100, false), (1, 32_580, false), (0, 330, false), (1, 340, false), (0, 3_990, false)];

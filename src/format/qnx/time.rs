@@ -64,7 +64,7 @@ impl Doubts {
 }
 
 /// Ticks from one time to another, negative where the other is earlier. The clock has 64 bits: also where damaged times
-/// lie more than half its range apart, these ticks lead from the one exactly to the other.
+/// are more than half its range apart, these ticks lead from the one exactly to the other.
 #[must_use]
 pub const fn ticks(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()

@@ -68,7 +68,7 @@ pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretche
     }
 }
 
-/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what lies before it, so that all
+/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what is before it, so that all
 /// other events keep their time.
 fn steps_without(sorted: &Sorted, stretches: &Stretches, clock: &Clock) -> Vec<(u64, i64)> {
     let outliers = sorted.ranges();
@@ -184,7 +184,7 @@ impl Doubts {
         self.steps.len() as u64 + self.backs.count
     }
 
-    /// Counts no time to the first events of buffers that another board filled: nothing shows how far they lie apart.
+    /// Counts no time to the first events of buffers that another board filled: nothing shows how far they are apart.
     pub fn count_none(&mut self, breaks: &[u64]) {
         if breaks.is_empty() {
             return;

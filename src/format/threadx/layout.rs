@@ -1,4 +1,4 @@
-//! The three structures of a ThreadX trace buffer in the two widths of `ULONG`, and where they lie in one trace.
+//! The three structures of a ThreadX trace buffer in the two widths of `ULONG`, and where they are in one trace.
 //!
 //! ```text
 //!            ULONG 4                         ULONG 8
@@ -69,7 +69,7 @@ pub fn object_size(word: Width, name_size: u16) -> usize {
     unpadded.next_multiple_of(word.bytes())
 }
 
-/// Where header, registry and ring of one trace lie, in addresses of the target and numbers of slots.
+/// Where header, registry and ring of one trace are, in addresses of the target and numbers of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceLayout {
     /// Byte order.

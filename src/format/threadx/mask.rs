@@ -46,7 +46,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     let seen = look(stamps(), said, wide, votes.direction().0);
     let (usual, coherent) = (is_usual(said), seen.long <= (seen.events / EXCEPTIONS).max(2));
     // Kernels store the whole word. A mask of 16 or 24 bits may be meant, as long as few steps are too long for it (a damaged
-    // stamp makes one such step, and one back); or what lies above it is no part of the count.
+    // stamp makes one such step, and one back); or what is above it is no part of the count.
     if usual && (!coherent || seen.differ <= seen.long.max(2)) {
         return said;
     }

@@ -158,7 +158,7 @@ fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
 
 /// The slots that hold the newest `n` events, the one at the current pointer, which shows whether the ring has wrapped, and
 /// the one behind it, which distinguishes a wrap from an insertion that was cut off. The first stretch ends with these two;
-/// the second lies behind the wrap and holds events only after it.
+/// the second follows the wrap and holds events only after it.
 #[expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring")]
 fn newest(capacity: u64, current: u64, n: u64) -> (Stretch, Option<Stretch>) {
     let n = n.min(capacity);
@@ -228,7 +228,7 @@ fn take_registry(
         let issue = Issue::new(Code::RegistryUnreadable, message).times(records.missing);
         capture.issues.push(issue.at(At::address(wanted.0)));
     }
-    // Only what lies at its start keeps its place.
+    // Only what is at its start keeps its place.
     if let Some((_, bytes)) = records.parts.into_iter().find(|(at, _)| *at == wanted.0) {
         capture.registry = bytes;
     }

@@ -259,7 +259,7 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-/// True where data lies in a 32-bit address space.
+/// True where data is in a 32-bit address space.
 pub(super) fn is_32_bit(start: Addr, data: &[u8]) -> bool {
     last_address(start, data.len()).is_some_and(|last| last <= Width::W4.max())
 }

@@ -29,7 +29,7 @@ pub fn kind_of_file(kind: FileType) -> &'static str {
     }
 }
 
-/// True where both names lead to one file, whatever links lie between.
+/// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let id = |path: &Path| metadata(path).ok().map(|m| (m.dev(), m.ino()));

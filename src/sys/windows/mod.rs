@@ -63,7 +63,7 @@ pub const fn signal_group(_: u32, _: GroupSignal) -> bool {
     false
 }
 
-/// True where both names lead to one file, whatever links lie between.
+/// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     canonicalize(a).is_ok_and(|a| canonicalize(b).is_ok_and(|b| a == b))
