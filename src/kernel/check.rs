@@ -139,7 +139,7 @@ impl Kernel {
         let has =
             if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten, or the ELF is that of another build",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
@@ -194,7 +194,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
         if walk.rescued > 0 {
-            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+            message.push_str(&format!("; {} after the break were found backwards", walk.rescued));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -213,8 +213,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
     if walk.crooked > 0 {
-        let mut message =
-            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        let mut message = format!("the list of {of}: {} pointers back do not point to the entry before", walk.crooked);
         if walk.rescued > 0 && walk.broken.is_none() {
             message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
         }

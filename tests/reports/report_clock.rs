@@ -123,7 +123,7 @@ fn a_time_is_no_count_and_has_no_such_note() {
     }
 }
 
-/// One damaged stamp, a slot without an event, or a slot written over, and the rest still counts events.
+/// One damaged stamp, a slot without an event, or a slot overwritten, and the rest still counts events.
 #[test]
 fn one_odd_step_made_a_count_of_events_a_time() {
     let mut list = steady(100, 1000, 1);

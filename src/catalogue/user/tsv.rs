@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Wrong> {
 fn row<'a>(id: &str, name: &str, rest: &[&'a str], at: usize) -> Result<Row<'a>, Wrong> {
     let id = number(id)
         .and_then(|n| u32::try_from(n).ok())
-        .ok_or_else(|| Wrong::at(at, format!("'{id}' is no id: a number, decimal or behind 0x")))?;
+        .ok_or_else(|| Wrong::at(at, format!("'{id}' is not an id: a number, decimal or after 0x")))?;
     if let Some(why) = bad_name(name) {
         return Err(Wrong::at(at, why));
     }
@@ -109,7 +109,7 @@ fn resolve(row: Row<'_>, enumerations: &[Arc<Enumeration>]) -> Result<UserEvent,
         event.fields.pop();
     }
     if let Some(name) = Template::parse(&event.template).as_ref().and_then(|t| t.unknown(&event.fields)) {
-        return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is no argument of this event")));
+        return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is not an argument of this event")));
     }
     Ok(event)
 }
@@ -118,7 +118,7 @@ fn word(bits: bool, cells: &[&str], at: usize, list: &mut Vec<Enumeration>) -> R
     let [name, value, word] = cells else {
         return Err(Wrong::at(at, "a line of words is: enum (or bits), its name, a value, its word"));
     };
-    let value = number(value).ok_or_else(|| Wrong::at(at, format!("'{value}' is no number")))?;
+    let value = number(value).ok_or_else(|| Wrong::at(at, format!("'{value}' is not a number")))?;
     if name.is_empty() || name.contains(':') || word.is_empty() || word.chars().any(char::is_control) {
         return Err(Wrong::at(at, "a name and a word are needed"));
     }
@@ -142,7 +142,7 @@ fn field(cell: &str, at: usize) -> Result<Option<Field<'_>>, Wrong> {
     let mut parts = cell.splitn(3, ':');
     let name = parts.next().unwrap_or("");
     if name.is_empty() || name.chars().any(|c| c.is_control() || c.is_whitespace() || "=!<>,{}".contains(c)) {
-        return Err(Wrong::at(at, format!("'{name}' is no name of an argument: letters, digits and _")));
+        return Err(Wrong::at(at, format!("'{name}' is not a name of an argument: letters, digits and _")));
     }
     let kind = match parts.next().filter(|k| !k.is_empty()) {
         None => kind_of(name),
@@ -150,7 +150,7 @@ fn field(cell: &str, at: usize) -> Result<Option<Field<'_>>, Wrong> {
             Wrong::at(
                 at,
                 format!(
-                    "'{text}' is no kind: dec, hex, ptr, thread_ptr, stack_ptr, addr, ticks, state, flags, ip, size"
+                    "'{text}' is not a kind: dec, hex, ptr, thread_ptr, stack_ptr, addr, ticks, state, flags, ip, size"
                 ),
             )
         })?,
