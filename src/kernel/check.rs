@@ -138,8 +138,10 @@ impl Kernel {
         let Some((thread, value)) = all.first() else { return };
         let has =
             if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
+        // An ELF of another build has the members of all threads elsewhere.
+        let or = if all.len() >= self.threads.len() { ", or the ELF is that of another build" } else { "" };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten, or the ELF is that of another build",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten{or}",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));

@@ -4,6 +4,8 @@
 //! known, frames that may be the exception's are offered, and used for nothing else: each interrupt that is over leaves one
 //! below the stack pointer.
 
+mod kept;
+
 use super::cpus::{exception, exception_name};
 use super::{Above, Kernel, Thread, Under};
 use crate::abi::{Addr, Region};
@@ -279,6 +281,13 @@ impl Look<'_> {
     fn by_search(&self, exit: Option<&Exit>, memory: &mut dyn Memory) -> Option<Interrupted> {
         let number = exit.map_or(self.number, |exit| exit.exception.or(self.number));
         let mut found = self.none(number);
+        let is_on_main = exit.is_some_and(|exit| !exit.is_on_process_stack());
+        if let Some(place) = self.kept(exit, memory).filter(|_| number.is_some() && !is_on_main) {
+            found.places.push(place);
+            let why = "PSP is not known (--reg psp=N): the frame is the one that has r0 to r3 and r12 of the CPU";
+            found.remarks.push(why.to_owned());
+            return Some(found);
+        }
         let kept = exit.map_or_else(|| Registers::new(Architecture::CortexM), |exit| exit.registers.clone());
         for stack in &self.stacks {
             let search = Search {

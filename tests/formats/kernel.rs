@@ -143,7 +143,11 @@ fn two_layouts_that_fit_are_told_and_not_guessed() {
     }
     let none = read(&both).unwrap_err();
     assert_eq!((none.code.name(), none.is_not_found()), ("kernel-layout", false));
-    assert!(none.message.contains("Linux, 32-bit") && none.message.contains("which is right is not known"), "{}", none.message);
+    assert!(
+        none.message.contains("Linux, 32-bit") && none.message.contains("which is right is not known"),
+        "{}",
+        none.message
+    );
 }
 
 #[test]

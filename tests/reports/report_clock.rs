@@ -78,7 +78,7 @@ fn a_clock_that_stands_still_gave_shares_of_0_and_a_culprit_nobody_named() {
     for (name, of) in TIMED {
         let report = report(&t, name, of);
         assert!(!report.rows.is_empty(), "{of}");
-        assert!(report.notes[0].contains("stands still"), "{of}: {:?}", report.notes);
+        assert!(report.notes[0].contains("does not advance"), "{of}: {:?}", report.notes);
         assert!(report.notes.iter().all(|n| !n.contains("0 ticks")), "{of}: {:?}", report.notes);
         let ticks = report.rows.iter().flatten().filter(|c| matches!(c, Cell::Ticks(_)));
         assert_eq!(ticks.count(), 0, "{of} shows ticks");
