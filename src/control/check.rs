@@ -202,7 +202,7 @@ impl<'a> Ground<'a> {
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.destination == Destination::Variable(ENABLE_BITS);
         if is_mask && is_pointer {
-            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel and no mask")));
+            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel, not a mask")));
         }
         Ok(())
     }
@@ -232,8 +232,8 @@ impl<'a> Ground<'a> {
     fn ram(&self, region: Region) -> Result<(), Refusal> {
         if self.flash.iter().any(|f| f.overlaps(region)) {
             return Err(Refusal::not_ram(
-                "is in flash or ROM, as the stub's memory map says",
-                "a dump that is served cannot be written; else give the --elf of the program that runs",
+                "is in flash or ROM, by the stub's memory map",
+                "a dump behind `serve` cannot be written; for a live target give the --elf of the program that runs",
             ));
         }
         match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
@@ -285,7 +285,7 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
     if right {
         return Ok(());
     }
-    Err(Refusal::broken(format!("would become {value:#x}, which is no slot of the ring")))
+    Err(Refusal::broken(format!("would become {value:#x}, which is not a slot of the ring")))
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.

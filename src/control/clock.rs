@@ -95,7 +95,7 @@ fn cycles(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<u64, &'s
     let after = |from: u64, to: u64| to.wrapping_sub(from) & Width::W4.max() <= Width::W4.max() / 2;
     let lies_behind = |newest: u64| newest != second && after(newest, first) && after(first, second);
     if newest.is_some_and(|newest| !lies_behind(newest)) {
-        return Err("the cycle counter is not behind the newest stamp");
+        return Err("the cycle counter is not later than the newest stamp");
     }
     Ok(second)
 }

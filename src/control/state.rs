@@ -162,7 +162,7 @@ impl State {
         let Some(symbol) = symbols.lookup(HEADER) else { return Ok(()) };
         let address = word_at(memory, symbol.address, endian, pointer)?;
         if address != 0 {
-            let why = format!("{HEADER} leads to {address:#x}, where no trace header is");
+            let why = format!("{HEADER} points to {address:#x}, where there is no trace header");
             self.read_header(memory, address, why)?;
         }
         let word = self.layout.map_or(Width::W4, |layout| layout.word);
@@ -226,7 +226,7 @@ impl State {
                 ""
             };
             self.wrong =
-                Some(format!("{what} is {place:#x}, which is no slot of the ring ({first:#x} to {past:#x}){why}"));
+                Some(format!("{what} is {place:#x}, which is not a slot of the ring ({first:#x} to {past:#x}){why}"));
         }
     }
 

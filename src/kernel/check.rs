@@ -140,7 +140,7 @@ impl Kernel {
         // An ELF of another build has the members of all threads elsewhere.
         let or = if all.len() >= self.threads.len() { ", or the ELF is that of another build" } else { "" };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over{or}",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten{or}",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
@@ -195,7 +195,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
         if walk.rescued > 0 {
-            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+            message.push_str(&format!("; {} after the break were found backwards", walk.rescued));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -214,8 +214,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
     if walk.crooked > 0 {
-        let mut message =
-            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        let mut message = format!("the list of {of}: {} pointers back do not point to the entry before", walk.crooked);
         if walk.rescued > 0 && walk.broken.is_none() {
             message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
         }

@@ -46,7 +46,7 @@ impl Entries {
         self.same == self.compared
     }
 
-    /// True for the ELF of another build: a control block that was written over is one, not most of them.
+    /// True for the ELF of another build: a control block that was overwritten is one, not most of them.
     pub const fn is_another(&self) -> bool {
         self.same * 2 <= self.compared
     }
@@ -62,7 +62,7 @@ impl Entries {
         let why = if self.is_another() {
             "this ELF is of another build; names and lines from it are wrong"
         } else {
-            "this ELF is of another build, or control blocks were written over; names and lines from it may be wrong"
+            "this ELF is of another build, or control blocks were overwritten; names and lines from it may be wrong"
         };
         let message = format!("{} (the first that does not is {first}): {why}", self.describe());
         Some(Issue::new(Code::ElfMismatch, message))

@@ -260,8 +260,8 @@ impl Look<'_> {
         found.is_certain = self.number.is_some() && (to_base || on_main.as_ref().is_some_and(Vec::is_empty));
         if !found.is_certain {
             let why = match self.number {
-                None => "that an exception came is inferred from the bytes at psp",
-                Some(_) => "whether the exception came upon the thread, or upon another exception, is not known",
+                None => "that there was an exception is inferred from the bytes at psp",
+                Some(_) => "whether the exception interrupted the thread or another exception is not known",
             };
             found.remarks.push(why.to_owned());
             let nested = on_main.unwrap_or_default().into_iter();
@@ -320,7 +320,7 @@ impl Look<'_> {
                 Some(_) => {
                     "PSP is not known (--reg psp=N): a candidate may be left over from an exception that is over"
                 }
-                None => "it is not known whether an exception came; if one did, it may have pushed its registers here",
+                None => "whether there was an exception is not known; if there was one, it may have pushed its registers here",
             }
             .to_owned(),
         );

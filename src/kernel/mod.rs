@@ -253,7 +253,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         ),
         Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
-            "the list of threads cannot be read: it closes on itself under no layout that is known",
+            "the list of threads cannot be read: no known layout leads back to its start",
             if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
@@ -263,7 +263,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         .tried(tried),
         Mismatch::Several(names) => Error::failed(
             Code::KernelLayout,
-            format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            format!("{} match this memory: which is right is not known", names.join(" and ")),
             ELF,
         ),
     }

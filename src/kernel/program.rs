@@ -222,7 +222,7 @@ impl Blocks {
         let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
         let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
         let mut found = Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() };
-        // Of a block that was written over nothing is the program's.
+        // Of a block that was overwritten nothing is the program's.
         if found.all.iter().any(|(_, block)| found.has_whole_stack(block)) {
             let all = std::mem::take(&mut found.all);
             found.all = all.into_iter().filter(|(_, block)| found.has_whole_stack(block)).collect();

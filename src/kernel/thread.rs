@@ -289,7 +289,7 @@ impl Thread {
             stack,
             kernel_stack,
             stacks,
-            // A value other than 0 and 1 was written over.
+            // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
             waits: None,

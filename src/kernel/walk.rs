@@ -12,7 +12,7 @@ use crate::mem::Memory;
 /// The most objects of one list.
 pub(super) const MAX: usize = 4096;
 
-/// The most entries that are read in search of a list that closes on itself.
+/// The most entries that are read in search of a list that leads back to its start.
 const MAX_VISITS: usize = 4 * MAX;
 
 /// What a list is made of.
@@ -59,14 +59,14 @@ impl Broken {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
         match self {
             Self::Wild(at, to) => {
-                format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
+                format!("the list of {list} is broken: {} points to {to:#x}, which is not in this memory", from(at))
             }
             Self::Stranger(at, to, word) => format!(
-                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is found instead of the id of such an object",
+                "the list of {list} is broken: {} points to {to:#x}, where {word:#x} is found instead of the id of such an object",
                 from(at)
             ),
             Self::Loops(at, to) => {
-                format!("the list of {list} is broken: {} leads back to {to:#x}, which is not its head", from(at))
+                format!("the list of {list} is broken: {} points back to {to:#x}, which is not its head", from(at))
             }
             Self::Long => format!("the list of {list} does not end within {MAX}"),
             Self::Failed(why) => format!("the list of {list}: {why}"),
@@ -83,7 +83,7 @@ pub struct Walk {
     pub rescued: usize,
     /// How many were found only from other pointers to entries.
     pub led: usize,
-    /// Why it is not whole; `None` for a list that closes on itself.
+    /// Why it is not whole; `None` for a list that leads back to its start.
     pub broken: Option<Broken>,
     /// Pointers back that do not lead to where the pointers forth came from.
     pub crooked: usize,
@@ -138,8 +138,8 @@ impl List<'_> {
     }
 
     /// Follows a list whose head is not known, from entries of it. `named`: addresses at which there should be entries;
-    /// `searched`: words that look like entries, which count only where a list closes on itself.
-    pub(super) fn walk_from(&self, memory: &mut dyn Memory, named: &[Addr], searched: &[Addr]) -> Walk {
+    /// `searched`: words that look like entries, which count only where a list leads back to its start.
+    pub fn walk_from(&self, memory: &mut dyn Memory, named: &[Addr], searched: &[Addr]) -> Walk {
         let (mut seen, mut visits) = (HashSet::new(), 0usize);
         let mut best = Walk::default();
         let closed = |walk: &Walk| !walk.nodes.is_empty() && walk.closes(None);

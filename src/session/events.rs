@@ -138,7 +138,7 @@ impl EventNames {
         }
         for file in &self.files {
             let sentence = put(file, catalogue).map_err(|why| {
-                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: take the line out")
+                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: remove the line")
             })?;
             self.sources.push(sentence);
         }
@@ -355,7 +355,7 @@ fn ids(n: usize) -> String {
 }
 
 fn passed_over(why: String) -> Issue {
-    Issue::new(Code::EventsFile, format!("{why}: the file is passed over"))
+    Issue::new(Code::EventsFile, format!("{why}: the file is ignored"))
 }
 
 fn no_enum(name: &str, found: &FromElf) -> Error {

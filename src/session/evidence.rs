@@ -273,7 +273,7 @@ impl Target<'_> {
                     wanted.add("RAM", [region]);
                 } else {
                     issues.push(left_out(format!(
-                        "the stub calls {} RAM, which is beyond belief: it is not in the core (--range ADDR..ADDR puts parts of it in)",
+                        "the stub says that {} is RAM, which is not plausible: it is not in the core (--range ADDR..ADDR adds parts of it)",
                         region
                     )));
                 }

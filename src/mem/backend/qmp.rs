@@ -64,7 +64,9 @@ impl Qmp {
             Err(error) => return Err(error),
         };
         if serde_json::from_slice(&greeting).ok().and_then(|message: Message| message.greeting).is_none() {
-            return Err(connection.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
+            return Err(
+                connection.wrong(format!("the other end does not speak QMP (it sent `{}`)", excerpt(&greeting)))
+            );
         }
         let mut this = Self { connection, runs: true };
         if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {

@@ -244,7 +244,7 @@ impl<'v> Words<'v> {
     pub(super) const fn gap(gap: &Gap) -> &'static str {
         match gap.doubt {
             Doubt::Lost => "events are missing",
-            Doubt::Clock => "the clock goes back, or is not believed",
+            Doubt::Clock => "the clock goes back, or is not plausible",
         }
     }
 
