@@ -461,7 +461,7 @@ fn not_readable(bytes: &[u8]) -> ElfError {
     }
 }
 
-/// Reads those entries of a table of headers that lie in a file of `len` bytes; at offset 0 there is no table. Their `size`
+/// Reads those entries of a table of headers that are in a file of `len` bytes; at offset 0 there is no table. Their `size`
 /// is the gABI's, as in goblin: no tool writes another one, and a damaged `e_phentsize` or `e_shentsize` does no harm.
 fn read_table<H>(
     len: usize,

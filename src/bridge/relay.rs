@@ -121,7 +121,7 @@ impl Links {
                 Ok(rest.len() < outside.len())
             }
             Err(TransportError::Timeout) => Ok(false),
-            Err(_) => Err(TransportError::Io("the debugger has gone".into())),
+            Err(_) => Err(TransportError::Io("the debugger disconnected".into())),
         }
     }
 }
@@ -250,7 +250,7 @@ impl Relay {
                 return self.answer_line(&line, answer);
             }
             if Instant::now() >= deadline {
-                return self.send_text(b"error: the stub has not answered yet what it was asked before: try again\n");
+                return self.send_text(b"error: the stub has not answered the previous request yet: try again\n");
             }
             self.line = Some((line, deadline));
         }
@@ -519,6 +519,6 @@ fn stub_closed(error: TransportError) -> End {
     End::Stub(match error {
         TransportError::Closed(why) => why,
         TransportError::Io(why) => format!(": {why}"),
-        TransportError::Timeout => ": it takes no bytes".to_owned(),
+        TransportError::Timeout => ": it accepts no bytes".to_owned(),
     })
 }

@@ -145,7 +145,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: PREVIOUS,
         ..read(
             "objects",
-            "Threads, queues, mutexes and the rest that the trace registered",
+            "Threads, queues, mutexes and other objects in the trace's registry",
             options::<Objects>,
             |row, m| request::objects(row, take(m)?),
         )
@@ -179,7 +179,7 @@ pub static COMMANDS: &[Row] = &[
     report("profile", "Who had the processor, and for how long", &[Name::Profile]),
     report("stats", "Context switches, preemptions, suspensions, interrupts", &[Name::Stats]),
     report("services", "How often each event was inserted, and by whom", &[Name::Services]),
-    report("stack", "The lowest that each thread's stack pointer was seen", &[Name::Stack]),
+    report("stack", "The lowest stack pointer of each thread in the trace", &[Name::Stack]),
     report("inversions", "Priority inversions: who waited for whom, and how long", &[Name::Inversions]),
     report("blocked", "How long each thread waited, for what, and who woke it", &[Name::Blocked]),
     Row {
@@ -195,7 +195,7 @@ pub static COMMANDS: &[Row] = &[
         )
     },
     Row {
-        words: &[("[EVENT...]", "names, globs, ids or ranges of ids; all without any")],
+        words: &[("[EVENT...]", "names, globs, ids or ranges of ids; without any, all events")],
         formats: Formats::Reports,
         ..other("events", "The catalogue of events: ids, names, fields", Group::Help, options::<Events>, |_, m| {
             events::request(take(m)?)
@@ -237,7 +237,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: &["previous", "remote", "timeout", "leave", "max_halt"],
         ..other(
             "serve",
-            "Makes a core or a dump the target of a debugger",
+            "Serves a core or a dump to a debugger, as its target",
             Group::Debuggers,
             options::<Serve>,
             |_, m| serve::request(take(m)?),
@@ -247,7 +247,7 @@ pub static COMMANDS: &[Row] = &[
         words: &[
             ("show [FILE...]", "the state of the trace, and which classes of events are inserted"),
             ("on|off|only CLASS...", "which classes are inserted: control off queue,mutex"),
-            ("pause | resume", "no event is inserted; all are again"),
+            ("pause | resume", "stops inserting events; goes on inserting them"),
             ("mark ID [I1..I4]", "inserts an event of your own: control mark 4096 1 2"),
             ("enable | disable", "in GDB only: calls the kernel's own functions"),
         ],
@@ -265,7 +265,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: &["previous", "leave", "core", "image", "trace", "scan"],
         ..other(
             "bridge",
-            "The trace on the link between a debugger and a live stub",
+            "ThreadX's threads and the trace, for any debugger of a live stub",
             Group::Debuggers,
             options::<Bridge>,
             |_, m| bridge::request(take(m)?),
@@ -297,13 +297,13 @@ pub static COMMANDS: &[Row] = &[
         })
     },
     Row {
-        words: &[("[COMMAND]", "whose page; that of the program without it")],
+        words: &[("[COMMAND]", "the command; without it, the page of the program")],
         ..other("man", "Prints a manual page, or writes them all", Group::Help, options::<Man>, |_, m| {
             documents::man(take(m)?)
         })
     },
     Row {
-        words: &[("[COMMAND|TOPIC]", "what to explain; all commands and topics without it")],
+        words: &[("[COMMAND|TOPIC]", "what to explain; without it, all commands and topics")],
         ..other("help", "Explains a command or a topic", Group::Help, options::<Help>, |_, m| {
             Ok(help::request(take(m)?))
         })

@@ -37,7 +37,7 @@ pub fn request(typed: options::Dump) -> Result<Request, Error> {
     let what = match path.extension().and_then(OsStr::to_str) {
         Some("core") => What::Evidence(range),
         Some("trx") if range.is_empty() => What::Trace,
-        Some("trx") => return Err(Error::usage(Code::Usage, "--range goes with dump -o FILE.core")),
+        Some("trx") => return Err(Error::usage(Code::Usage, "--range is an option of dump -o FILE.core")),
         _ => {
             return Err(Error::usage(
                 Code::Usage,

@@ -165,7 +165,7 @@ impl Events {
     fn file_as_event(&self, file: &Path) -> Error {
         let file = file.display();
         let user = if self.user { "--user " } else { "" };
-        Error::usage(Code::Usage, format!("{file} is a file: words of `events` are names, globs or ids of events"))
+        Error::usage(Code::Usage, format!("{file} is a file: arguments of `events` are names, globs or ids of events"))
             .hint(format!("tx-trace events {user}--elf {file}, or --events {file} for a file of names"))
     }
 

@@ -64,7 +64,7 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
         return Err(request::previous_refused());
     }
     if every.is_some() && report.is_empty() {
-        return Err(usage("--every goes with --report"));
+        return Err(usage("--every needs --report"));
     }
     if !output.format.has_events() && report.is_empty() {
         return Err(request::only_reports(output.format));

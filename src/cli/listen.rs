@@ -8,6 +8,6 @@ use super::diagnostics::Diagnostics;
 pub fn say(what: &str, address: SocketAddr, does: &str, diagnostics: &Diagnostics) {
     diagnostics.say(format_args!("{what} at {address}"));
     if !address.ip().is_loopback() {
-        diagnostics.say(format_args!("{} is not loopback: everybody who reaches this port {does}", address.ip()));
+        diagnostics.say(format_args!("{} is not loopback: anyone who can reach this port {does}", address.ip()));
     }
 }

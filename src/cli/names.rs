@@ -53,7 +53,7 @@ impl<'a> SymbolNames<'a> {
     }
 }
 
-/// The upper halves of the addresses at which a program lies.
+/// The upper halves of the addresses at which a program is.
 fn upper_halves(elf: &Elf, load_offset: u64) -> impl Iterator<Item = u64> {
     let ends = |s: crate::elf::Segment| [s.vaddr, s.vaddr.saturating_add(s.memsz.saturating_sub(1))];
     let loads = elf.segments().filter(|s| s.kind == PT_LOAD && s.memsz > 0);

@@ -30,7 +30,7 @@ pub trait Task {
         None
     }
 
-    /// The files that it reads: they are never written over.
+    /// The files that it reads: they are never overwritten.
     fn files(&self) -> Vec<PathBuf> {
         self.inputs().map(inputs_kept::files).unwrap_or_default()
     }
@@ -288,7 +288,7 @@ fn question(row: &Row, typed: options::Read, mut ask: Ask, counted: bool) -> Res
 
 /// `--previous` where it means nothing.
 pub fn previous_refused() -> Error {
-    Error::usage(Code::Usage, "--previous goes with last, list and show")
+    Error::usage(Code::Usage, "--previous is an option of last, list and show")
 }
 
 /// `objects`, and with `--use` a report.
@@ -297,7 +297,7 @@ pub fn previous_refused() -> Error {
 /// Where filters are typed for the list of all objects.
 pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
     if !typed.usage && typed.read.filters != options::Filters::default() {
-        let why = "objects lists all that the trace registered: filters choose events, and go with --use";
+        let why = "objects lists all that the trace registered: filters choose events, and need --use";
         return Err(Error::usage(Code::Usage, why).hint("objects --use --object NAME; list --object NAME"));
     }
     let ask = match typed.usage {
@@ -312,7 +312,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     let options::Reports { read: options, tracex, every, span: spans } = typed;
     let measures = !every.is_empty() || !spans.is_empty();
     if measures && !row.reports.contains(&Name::Latency) {
-        return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
+        return Err(Error::usage(Code::Usage, "--every and --span are options of latency and report"));
     }
     let is_document = row.reports == Name::ALL && !tracex;
     let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
@@ -384,7 +384,7 @@ pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
 /// A number that the command does not take.
 fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
     if matches!(ask, Ask::Last(_)) {
-        return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
+        return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second one"))
             .hint(format!("a file of this name is ./{text}"));
     }
     let n = text.trim_start_matches('-');
@@ -441,7 +441,7 @@ pub fn inputs(s: options::Source, files: Vec<PathBuf>) -> Result<Inputs, Error> 
     })
 }
 
-/// The entry point of the debugger at the other end of stdin and stdout: in another source the program may lie
+/// The entry point of the debugger at the other end of stdin and stdout: in another source the program may be
 /// elsewhere. The debugger puts it into the environment, which every command takes.
 fn entry(typed: Option<u64>, stdio: bool) -> Result<Option<u64>, Error> {
     let text = variable("TX_TRACE_ENTRY").filter(|_| stdio && typed.is_none());

@@ -145,11 +145,10 @@ mod served {
         if stopped.architecture.is_none() {
             let why = target.elf().map_or_else(
                 || "the processor is not known, or its registers are not".to_owned(),
-                |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
+                |elf| format!("the registers of this processor ({}) are not supported", elf.machine()),
             );
             let hint = if target.elf().is_none() { " (--elf gives the processor)" } else { "" };
-            diagnostics
-                .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
+            diagnostics.say(format_args!("{why}: memory is served, but GDB cannot attach without registers{hint}"));
         }
         Ok(Subject { stopped, issues })
     }

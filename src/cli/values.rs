@@ -112,8 +112,9 @@ fn pair(text: &str, form: &str, example: &str) -> Value<(String, u64)> {
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| wrong(Code::Symbol, format!("not {form}, such as {example}")))?;
-    let value = image::parse_number(value)
-        .ok_or_else(|| wrong(Code::Number, format!("`{value}` is not a number: {form} is meant, such as {example}")))?;
+    let value = image::parse_number(value).ok_or_else(|| {
+        wrong(Code::Number, format!("`{value}` is not a number: it must be {form}, such as {example}"))
+    })?;
     Ok((name.to_owned(), value))
 }
 

@@ -108,7 +108,7 @@ impl Insertion<'_> {
         if self.state.m_profile {
             match self.word(ICSR, Width::W4) {
                 Ok(icsr) => system |= icsr & 0x1FF,
-                Err(_) => note = Some("whether an exception is active cannot be read: a thread is taken".to_owned()),
+                Err(_) => note = Some("whether an exception is active cannot be read: a thread is assumed".to_owned()),
             }
         }
         let cut = thread & word.max();

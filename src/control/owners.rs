@@ -13,11 +13,11 @@ use crate::session::Target;
 pub struct Owner {
     /// What it belongs to, in words.
     pub what: String,
-    /// Where it lies.
+    /// Where it is.
     pub region: Region,
 }
 
-/// The least size and alignment of a RAM: what lies beside something that the kernel writes, within this, is RAM as well.
+/// The least size and alignment of a RAM: what is beside something that the kernel writes, within this, is RAM as well.
 const RAM_UNIT: u64 = 1024;
 
 /// No control block is longer, whatever debug information says.
@@ -107,7 +107,7 @@ struct Block {
     name: &'static str,
     /// Bytes up to and with its links.
     len: u64,
-    /// Where its link to the next of its kind lies.
+    /// Where its link to the next of its kind is.
     next_at: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ const MAX_OBJECTS: u64 = 4096;
 /// A variable of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// Its width.
     pub width: Width,
@@ -64,7 +64,7 @@ pub struct State {
     pub(super) m_profile: bool,
     /// Why the header is not sound, or where none is.
     pub wrong: Option<String>,
-    /// The current pointer lies where a kernel comes that inserts from 0 on.
+    /// The current pointer is where a kernel comes that inserts from 0 on.
     pub(super) ran_from_zero: bool,
 }
 
@@ -163,7 +163,7 @@ impl State {
         let Some(symbol) = symbols.lookup(HEADER) else { return Ok(()) };
         let address = word_at(memory, symbol.address, endian, pointer)?;
         if address != 0 {
-            let why = format!("{HEADER} leads to {address:#x}, where no trace header is");
+            let why = format!("{HEADER} points to {address:#x}, where there is no trace header");
             self.read_header(memory, address, why)?;
         }
         let word = self.layout.map_or(Width::W4, |layout| layout.word);
@@ -227,7 +227,7 @@ impl State {
                 ""
             };
             self.wrong =
-                Some(format!("{what} is {place:#x}, which is no slot of the ring ({first:#x} to {past:#x}){why}"));
+                Some(format!("{what} is {place:#x}, which is not a slot of the ring ({first:#x} to {past:#x}){why}"));
         }
     }
 

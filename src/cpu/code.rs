@@ -1,4 +1,4 @@
-//! Where a program's code lies: an address elsewhere is no return address.
+//! Where a program's code is: an address elsewhere is no return address.
 
 use crate::abi::{Addr, Region};
 use crate::elf::{Elf, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR};
@@ -51,7 +51,7 @@ impl CodeRanges {
         Self { stretches }
     }
 
-    /// Whether code lies at `address`; `None` where it is not known where code lies.
+    /// Whether code is at `address`; `None` where it is not known where code is.
     #[must_use]
     pub fn holds(&self, address: Addr) -> Option<bool> {
         let within = |(first, last): &(Addr, Addr)| (*first..=*last).contains(&address);

@@ -1,5 +1,7 @@
 //! What a Cortex-M pushes when an exception comes: r0 to r3, r12, lr, pc, xpsr.
 
+use std::collections::BTreeSet;
+
 use super::level::THUMB;
 use super::{Architecture, Origin, Registers};
 use crate::abi::{Addr, Endian, Width};
@@ -58,6 +60,18 @@ impl Pushed {
     #[must_use]
     pub const fn is_of_exception(&self) -> bool {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == THUMB && self.pc & 1 == 0
+    }
+
+    /// True where r0 to r3 and r12 are those of a CPU: its handler has not changed them.
+    #[must_use]
+    pub fn are_in(&self, cpu: &Registers) -> bool {
+        NAMES.into_iter().zip(self.first).all(|(name, value)| cpu.get(name) == Some(value))
+    }
+
+    /// How many different values other than 0 these registers have.
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.first.iter().filter(|value| **value != 0).collect::<BTreeSet<_>>().len()
     }
 
     /// The registers of what was interrupted, with `kept`: those that a call keeps, as far as they are known. `above`: the

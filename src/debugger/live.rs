@@ -87,7 +87,7 @@ pub fn without_kernel(cpus: &[Registers], why: &str) -> Vec<Thread> {
 
 fn cpu(index: usize, cpus: &[Registers], extra: String) -> Thread {
     let name = if cpus.len() == 1 { "CPU".to_owned() } else { format!("CPU {index}") };
-    // The same number at every stop; no control block lies there.
+    // The same number at every stop; no control block is there.
     let id = (index as u64).saturating_add(1);
     Thread { id, cpu: Some(index), name, extra, registers: cpus.get(index).cloned() }
 }

@@ -61,7 +61,7 @@ impl ListedThread {
 }
 
 /// The remark on a thread that is given a program counter.
-const NO_PC: &str = "its position is not known: pc 0 is given, as GDB attaches to nothing without one";
+const NO_PC: &str = "its position is not known: pc 0 is reported, because GDB cannot attach without one";
 
 /// All that debuggers ask about threads.
 #[derive(Debug, Clone)]

@@ -35,7 +35,7 @@ pub enum NoteError {
     Cut {
         /// Where in the notes the broken record begins.
         at: usize,
-        /// How many bytes of the notes lie past the end of the file; 0 where the sizes in the record are wrong.
+        /// How many bytes of the notes are past the end of the file; 0 where the sizes in the record are wrong.
         lost: u64,
     },
     /// Segments that hold the same notes again and again.

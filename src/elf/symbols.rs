@@ -317,7 +317,7 @@ impl Elf {
         })
     }
 
-    /// Every symbol that lies in memory, by address.
+    /// Every symbol that is in memory, by address.
     fn index(&self) -> Vec<Place> {
         let sections = self.section_ends();
         let mut places: Vec<Place> = Vec::new();

@@ -374,7 +374,7 @@ impl Follower {
         if trace.issues.iter().any(|issue| issue.code == Code::HeaderMended) {
             return Err(Error::not_found(
                 Code::TraceChanged,
-                "the trace header was written over",
+                "the trace header was overwritten",
                 "`list` shows what is left of the trace; the target needs a reset",
             ));
         }

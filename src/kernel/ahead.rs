@@ -36,7 +36,7 @@ enum What {
     Block(Option<Kind>),
     /// A part of a name.
     Name,
-    /// A part of a stack: bytes of the stack that lie above, and how many of them are read next.
+    /// A part of a stack: bytes of the stack that are above, and how many of them are read next.
     Fill(u64, u64),
     /// Something that leads nowhere.
     Value,

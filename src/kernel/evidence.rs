@@ -5,7 +5,7 @@ use crate::abi::Addr;
 use crate::cpu::Registers;
 use crate::mem::Region;
 
-/// Bytes that are taken for a name, in parts: names lie among constants, near the end of which there may be less than the
+/// Bytes that are taken for a name, in parts: names are among constants, near the end of which there may be less than the
 /// longest of them.
 const NAME: u64 = 64;
 const NAME_PART: usize = 16;
@@ -58,7 +58,9 @@ impl Kernel {
             [thread.entry, thread.position.pc, lr].into_iter().flatten()
         });
         let timers = self.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
-        threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).collect()
+        let places = self.interrupted.iter().flat_map(|found| &found.places);
+        let places = places.flat_map(|place| [place.registers.pc(), place.registers.lr()]).flatten();
+        threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).chain(places).collect()
     }
 
     /// The addresses of all control blocks.

@@ -4,6 +4,8 @@
 //! known, frames that may be the exception's are offered, and used for nothing else: each interrupt that is over leaves one
 //! below the stack pointer.
 
+mod kept;
+
 use super::cpus::{exception, exception_name};
 use super::{Above, Kernel, Thread, Under};
 use crate::abi::{Addr, Region};
@@ -15,9 +17,9 @@ use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, main_stack_at};
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBy {
-    /// What the exception pushed lies at PSP.
+    /// What the exception pushed is at PSP.
     ProcessStack,
-    /// It lies on the main stack, where the handler's own frames end.
+    /// It is on the main stack, where the handler's own frames end.
     MainStack,
     /// It looks like what an exception pushes.
     Search,
@@ -38,7 +40,7 @@ impl FoundBy {
 /// A place that an exception interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
-    /// Where the registers lie that the exception pushed.
+    /// Where the registers are that the exception pushed.
     pub frame: Addr,
     /// How it was found.
     pub found: FoundBy,
@@ -263,8 +265,8 @@ impl Look<'_> {
         found.is_certain = self.number.is_some() && (to_base || on_main.as_ref().is_some_and(Vec::is_empty));
         if !found.is_certain {
             let why = match self.number {
-                None => "that an exception came is inferred from the bytes at psp",
-                Some(_) => "whether the exception came upon the thread, or upon another exception, is not known",
+                None => "that there was an exception is inferred from the bytes at psp",
+                Some(_) => "whether the exception interrupted the thread or another exception is not known",
             };
             found.remarks.push(why.to_owned());
             let nested = on_main.unwrap_or_default().into_iter();
@@ -279,6 +281,13 @@ impl Look<'_> {
     fn by_search(&self, exit: Option<&Exit>, memory: &mut dyn Memory) -> Option<Interrupted> {
         let number = exit.map_or(self.number, |exit| exit.exception.or(self.number));
         let mut found = self.none(number);
+        let is_on_main = exit.is_some_and(|exit| !exit.is_on_process_stack());
+        if let Some(place) = self.kept(exit, memory).filter(|_| number.is_some() && !is_on_main) {
+            found.places.push(place);
+            let why = "PSP is not known (--reg psp=N): the frame is the one that has r0 to r3 and r12 of the CPU";
+            found.remarks.push(why.to_owned());
+            return Some(found);
+        }
         let kept = exit.map_or_else(|| Registers::new(Architecture::CortexM), |exit| exit.registers.clone());
         for stack in &self.stacks {
             let search = Search {
@@ -316,7 +325,7 @@ impl Look<'_> {
                 Some(_) => {
                     "PSP is not known (--reg psp=N): a candidate may be left over from an exception that is over"
                 }
-                None => "it is not known whether an exception came; if one did, it may have pushed its registers here",
+                None => "whether there was an exception is not known; if there was one, it may have pushed its registers here",
             }
             .to_owned(),
         );

@@ -1,4 +1,4 @@
-//! Where the members of a control block lie: as debug information declares them, else as C lays them out.
+//! Where the members of a control block are: as debug information declares them, else as C lays them out.
 //!
 //! The members and their order are those of ThreadX 6; a port adds members of its own in three places of a thread's
 //! control block. The sizes and offsets that this gives were measured on real kernels (the test below states them).
@@ -363,7 +363,7 @@ impl Struct {
         Self { members, len }
     }
 
-    /// Where a member lies, and how wide it is.
+    /// Where a member is, and how wide it is.
     fn member(&self, name: &str) -> Option<Member> {
         self.members.iter().find(|m| m.name == name).copied()
     }
@@ -381,14 +381,14 @@ impl Struct {
         endian.word(member.size, bytes, usize::try_from(member.offset).ok()?)
     }
 
-    /// Leaves out members from an offset on: where they lie is not known.
+    /// Leaves out members from an offset on: where they are is not known.
     fn without(&mut self, from: u64) {
         self.members.retain(|m| m.offset < from);
         *self = Self::of(std::mem::take(&mut self.members));
     }
 }
 
-/// Where everything lies in one kernel.
+/// Where everything is in one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// What a word is.
@@ -482,7 +482,7 @@ impl Layout {
         }
     }
 
-    /// True where the members up to the created list lie as in `other`.
+    /// True where the members up to the created list are as in `other`.
     #[must_use]
     pub fn same_head(&self, other: &Self) -> bool {
         let head = |l: &Self| {

@@ -85,7 +85,7 @@ impl Kernel {
             None => format!("the trace's registry names the {} at {at:#x}", kind.name()),
         };
         let message = format!(
-            "{} is 0{}, yet {why}: the variable was written over, the ELF is of another build, or it is left over from before the last start; {} were found from there",
+            "{} is 0{}, yet {why}: the variable was overwritten, the ELF is of another build, or it is left over from before the last start; {} were found from there",
             symbol.name,
             count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
             walk.nodes.len()

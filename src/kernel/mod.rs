@@ -78,7 +78,7 @@ pub struct About<'a> {
 /// The objects of a kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Where members lie.
+    /// Where members are.
     pub layout: Layout,
     /// Threads, in the order of their creation.
     pub threads: Vec<Thread>,
@@ -157,7 +157,7 @@ impl Kernel {
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
         let loaded = globals.word(memory, shape, "_txm_module_manager_loaded_list_ptr", shape.pointer);
-        // Without symbols it is not known whether some are loaded: their members lie behind the links of the created list,
+        // Without symbols it is not known whether some are loaded: their members follow the links of the created list,
         // and the other members are in their usual places only in a kernel without modules.
         let open = blind && kernel.layout.thread.offset("tx_thread_user_priority").is_none();
         let modules = loaded.map_or(open, |first| first != 0);
@@ -258,7 +258,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         ),
         Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
-            "the list of threads cannot be read: it closes on itself under no layout that is known",
+            "the list of threads cannot be read: no known layout leads back to its start",
             if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
@@ -268,7 +268,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         .tried(tried),
         Mismatch::Several(names) => Error::failed(
             Code::KernelLayout,
-            format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            format!("{} match this memory: which is right is not known", names.join(" and ")),
             ELF,
         ),
     }

@@ -20,7 +20,7 @@ pub struct Object {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
-    /// Where its name lies.
+    /// Where its name is.
     pub name_at: Option<Addr>,
     /// Threads that wait for it, in the order in which they will get it.
     pub waiting: Vec<Addr>,

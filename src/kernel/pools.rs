@@ -153,7 +153,7 @@ impl Bytes {
         None
     }
 
-    /// Where no block begins at `at`, either what was there was written over, or the link that leads there: then the block
+    /// Where no block begins at `at`, either what was there was overwritten, or the link that leads there: then the block
     /// that is left out is behind that link.
     fn damage(
         &self,

@@ -1,4 +1,4 @@
-//! A thread's stack: where it lies, how much of it is in use, and how much ever was.
+//! A thread's stack: where it is, how much of it is in use, and how much ever was.
 
 use crate::abi::Addr;
 use crate::mem::{Memory, Region};
@@ -50,7 +50,7 @@ impl High {
 }
 
 impl Stack {
-    /// Where it lies.
+    /// Where it is.
     #[must_use]
     pub fn region(&self) -> Option<Region> {
         Some(Region { start: self.start?, len: self.size? })
@@ -62,7 +62,7 @@ impl Stack {
         self.start?.checked_add(self.size?)
     }
 
-    /// True where an address lies in it, or just above it: an empty stack.
+    /// True where an address is in it, or just above it: an empty stack.
     #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
         self.region().is_some_and(|stack| stack.contains(address)) || self.end() == Some(address)

@@ -122,7 +122,7 @@ pub enum Stacks {
     Module,
     /// Those of the operating system; that in its control block is not used.
     System,
-    /// It is a module's, or may be, and it is not known where its stacks lie.
+    /// It is a module's, or may be, and it is not known where its stacks are.
     Unknown,
 }
 
@@ -133,7 +133,7 @@ pub struct Thread {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
-    /// Where its name lies.
+    /// Where its name is.
     pub name_at: Option<Addr>,
     /// What it does.
     pub state: Option<State>,
@@ -293,7 +293,7 @@ impl Thread {
             stack,
             kernel_stack,
             stacks,
-            // A value other than 0 and 1 was written over.
+            // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
             waits: None,
@@ -323,7 +323,7 @@ impl Thread {
         thread
     }
 
-    /// Takes `pointer` for its stack pointer: of whichever of its stacks it lies in.
+    /// Takes `pointer` for its stack pointer: of whichever of its stacks it is in.
     pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         if self.stacks == Stacks::Unknown {
             return;
@@ -340,7 +340,7 @@ impl Thread {
         self.kernel_stack.iter_mut().for_each(|stack| stack.set_pointer(empty));
     }
 
-    /// True where an address lies in one of its stacks.
+    /// True where an address is in one of its stacks.
     #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
         self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
@@ -353,7 +353,7 @@ impl Thread {
         last.is_some() && last == self.stack_end
     }
 
-    /// Where its stacks lie, and how many bytes each has: what its control block names, too, where it is not known which
+    /// Where its stacks are, and how many bytes each has: what its control block names, too, where it is not known which
     /// that is.
     pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let known = [Some(self.stack), self.kernel_stack].into_iter().flatten();

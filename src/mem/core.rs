@@ -183,7 +183,7 @@ impl Core {
     fn parse_files(&self, desc: &[u8]) -> Option<Vec<MappedFile>> {
         let (endian, size) = (self.elf.endian(), self.elf.width().bytes());
         let word = |n: usize| endian.word(self.elf.width(), desc, n.checked_mul(size)?);
-        // A count that lies is bounded by the words that are there.
+        // A wrong count is bounded by the words that are there.
         let room = desc.len().checked_div(size)?.checked_div(3)?;
         let count = usize::try_from(word(0)?).ok()?.min(room);
         let page = word(1)?;

@@ -62,11 +62,11 @@ pub enum ImageError {
     Overlap {
         /// The lower image.
         first: String,
-        /// Where it lies.
+        /// Where it is.
         first_at: Region,
         /// The upper image.
         second: String,
-        /// Where it lies.
+        /// Where it is.
         second_at: Region,
     },
 }

@@ -127,7 +127,7 @@ impl Segments {
         join(once.flat_map(|span| self.without_holes(span)))
     }
 
-    /// Where the bytes of a span lie in this program, the end not included: the same place, the same bytes.
+    /// Where the bytes of a span are in this program, the end not included: the same place, the same bytes.
     fn place(&self, span: Span) -> Option<(u64, u64)> {
         let block = self.blocks.get(span.block)?;
         let place = |address: Addr| {
@@ -142,7 +142,7 @@ impl Segments {
         const ALL: &[(u64, u64)] = &[(0, u64::MAX)];
         let block = self.blocks.get(span.block);
         let data = block.and_then(|b| b.written.as_deref()).unwrap_or(ALL);
-        // Where the span lies in the file. Offsets and lengths of files have 63 bits.
+        // Where the span is in the file. Offsets and lengths of files have 63 bits.
         let offset = block.map(|b| (b.offset, b.start));
         let place = move |address: Addr| {
             let (offset, start) = offset?;

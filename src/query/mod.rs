@@ -331,7 +331,7 @@ impl<'a> Query<'a> {
             || self.around.as_ref().is_some_and(|all| all.iter().all(|(_, last)| event.seq > *last))
     }
 
-    /// True where the event lies in the range of `--from`, `--to` and `--around`.
+    /// True where the event is in the range of `--from`, `--to` and `--around`.
     #[inline]
     #[must_use]
     pub fn is_in_range(&self, event: &Event) -> bool {

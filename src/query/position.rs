@@ -41,7 +41,7 @@ pub enum Bound {
     Ticks(i64),
 }
 
-/// Which end of a range a place is: what lies between two ticks is counted in at both ends.
+/// Which end of a range a place is: what is between two ticks is counted in at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     /// The first that is in.

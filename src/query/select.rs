@@ -180,9 +180,8 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
             all.push(What::User);
         }
         if found.is_empty() && all.len() == 1 {
-            return Err(
-                wrong_filter(format!("no event in the catalogue fits '{text}'")).hint("`tx-trace events` lists them")
-            );
+            return Err(wrong_filter(format!("no event in the catalogue matches '{text}'"))
+                .hint("`tx-trace events` lists them"));
         }
         return Ok(all);
     }

@@ -47,7 +47,7 @@ pub struct Body {
     pub checksum_ok: bool,
 }
 
-/// A token and where its raw bytes lie.
+/// A token and where its raw bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// What it is.

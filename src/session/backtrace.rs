@@ -224,7 +224,7 @@ fn system_stack(sp: Addr, memory: &mut dyn Memory) -> Option<Region> {
 /// The functions of one frame: those that were inlined first.
 pub(super) fn functions(frame: &Frame, source: Vec<SourceFrame>, symbols: &dyn Symbols) -> Vec<Function> {
     let symbol = symbols.function(frame.address());
-    // Functions that the linker left out lie at 0 in debug information.
+    // Functions that the linker left out are at 0 in debug information.
     let source = if frame.pc == 0 { Vec::new() } else { source };
     let last = source.len().saturating_sub(1);
     let line = |(at, source): (usize, SourceFrame)| {

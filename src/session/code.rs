@@ -29,7 +29,7 @@ pub enum Compared {
     /// Not yet: memory has nothing of the ELF's own bytes in it, and can be asked.
     #[default]
     Not,
-    /// When files were opened. Behind them lie the ELF's own bytes by now.
+    /// When files were opened. Behind them are the ELF's own bytes by now.
     Was(Option<CodeMatch>),
 }
 
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(matched(&constants, TEXT, noise(1, 0x4000), 0), None);
     }
 
-    /// Overlays take turns at one address; objects that are not linked all lie at 0.
+    /// Overlays take turns at one address; objects that are not linked all are at 0.
     #[test]
     fn sections_that_share_addresses_are_not_compared() {
         let mut writer = writer(false, false);
@@ -381,12 +381,12 @@ mod tests {
         let changed = matched(&writer, TEXT, memory(2, 1), 0).unwrap();
         assert_eq!((changed.holds(), changed.is_another()), (false, false));
         assert!(changed.issue().unwrap().message.ends_with("some of its code was changed in memory"));
-        // Something else lies where the note should be.
+        // Something else is where the note should be.
         let none = matched(&writer, TEXT, noise(1, 0x5000), 0).unwrap();
         assert_eq!((none.build_id, none.holds()), (None, true));
     }
 
-    /// Sizes and addresses that lie are bounded.
+    /// Wrong sizes and addresses are bounded.
     #[test]
     fn sections_that_lie_are_survived() {
         let mut random = noise(9, 4096).into_iter().cycle();

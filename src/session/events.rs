@@ -62,7 +62,7 @@ impl EventNames {
     /// Reads the files; `ids` are those that applications choose, asked for where there is a file.
     ///
     /// # Errors
-    /// [`Error`] where a file that was named cannot be read or understood. One that lies beside the ELF is then ignored,
+    /// [`Error`] where a file that was named cannot be read or understood. One that is beside the ELF is then ignored,
     /// with an issue.
     pub fn open(
         files: &[PathBuf],
@@ -140,7 +140,7 @@ impl EventNames {
         }
         for file in &self.files {
             let sentence = put(file, catalogue).map_err(|why| {
-                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: take the line out")
+                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: remove the line")
             })?;
             self.sources.push(sentence);
         }
@@ -290,7 +290,7 @@ impl EventNames {
         let asked = |g: &EnumNames| {
             g.words.iter().filter(|(_, n)| self.asked.iter().any(|a| a.eq_ignore_ascii_case(n))).count()
         };
-        // The values of bit flags may lie in the range by coincidence.
+        // The values of bit flags may be in the range by coincidence.
         let odd = |g: &EnumNames| g.words.iter().filter(|(id, _)| !id.is_power_of_two()).count();
         let open = left.is_empty() && all;
         let mut ranked: Vec<_> = groups
@@ -358,7 +358,7 @@ fn ids(n: usize) -> String {
 }
 
 fn passed_over(why: String) -> Issue {
-    Issue::new(Code::EventsFile, format!("{why}: the file is passed over"))
+    Issue::new(Code::EventsFile, format!("{why}: the file is ignored"))
 }
 
 fn no_enum(name: &str, found: &FromElf) -> Error {

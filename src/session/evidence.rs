@@ -219,7 +219,7 @@ impl Target<'_> {
     }
 
     /// The auxiliary vector, by which a debugger moves a position-independent program to where it was loaded: that of the
-    /// process, or where it has none, or the program was said to lie elsewhere, its entry point alone.
+    /// process, or where it has none, or the program was said to be elsewhere, its entry point alone.
     fn auxv(&mut self, endian: Endian, width: Width) -> Result<Option<Vec<u8>>, Error> {
         let whole = match self.remote_mut() {
             Some(remote) => remote.client_mut().auxv()?,
@@ -274,7 +274,7 @@ impl Target<'_> {
                     wanted.add("RAM", [region]);
                 } else {
                     issues.push(left_out(format!(
-                        "the stub calls {} RAM, which is beyond belief: it is not in the core (--range ADDR..ADDR puts parts of it in)",
+                        "the stub says that {} is RAM, which is not plausible: it is not in the core (--range ADDR..ADDR adds parts of it)",
                         region
                     )));
                 }

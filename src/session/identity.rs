@@ -131,7 +131,7 @@ impl Target<'_> {
             None
         } else {
             let threads = program.foreign_threads(memory, trace);
-            threads.map(|n| format!("the control blocks of {n} threads lead to nothing in this ELF"))
+            threads.map(|n| format!("the control blocks of {n} threads point to nothing in this ELF"))
         };
         Identity { agreement, pointers, another, load: self.load_offset(), ..Identity::default() }
     }

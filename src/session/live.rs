@@ -26,7 +26,7 @@ impl Target<'_> {
     /// [`Error`] where it cannot be reached.
     pub fn reconnect(&mut self) -> Result<(), Error> {
         let Some(link) = self.link.clone() else {
-            return Err(Error::failed(Code::Usage, "this source is no live target", ""));
+            return Err(Error::failed(Code::Usage, "this source is not a live target", ""));
         };
         // Most stubs serve one client at a time: the old link goes first.
         self.memory = Source::Files(Box::new(Segments::default()));
@@ -47,7 +47,7 @@ impl Target<'_> {
         self.is_running().then(|| {
             Issue::new(
                 Code::ReadWhileRunning,
-                "the target ran while it was read: what was read at different moments may not fit together",
+                "the target ran while it was read: what was read at different moments may not match",
             )
         })
     }

@@ -21,7 +21,7 @@ impl TargetInfo {
         NEEDED.into_iter().find(|name| self.symbols.lookup(name).is_none())
     }
 
-    /// Where the program lies, as far as the stub knows that.
+    /// Where the program is, as far as the stub knows that.
     #[must_use]
     pub fn at_stub(mut self, remote: &mut Remote) -> Self {
         self.ask_load_offset(Some(remote), &mut Vec::new());
@@ -41,7 +41,7 @@ impl TargetInfo {
         Some(elf.width().moved(elf.entry(), self.load_offset().value)).filter(|_| elf.entry() != 0)
     }
 
-    /// How threads save their registers, and where code lies; `None` where the processor is not known.
+    /// How threads save their registers, and where code is; `None` where the processor is not known.
     #[must_use]
     pub fn frames(&self) -> Option<(Frames, CodeRanges)> {
         let elf = self.elf()?;

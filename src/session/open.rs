@@ -190,7 +190,7 @@ impl Files {
                 return Err(Error::failed(
                     Code::NotATrace,
                     format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
-                    "a dump of memory goes in with --image",
+                    "give a dump of memory by --image",
                 ));
             }
             // A header that contradicts itself is decoded as far as possible, with its issues.
@@ -200,7 +200,7 @@ impl Files {
                     return Err(Error::not_found(
                         Code::NotATrace,
                         format!("{name} does not begin with a trace header, and holds none"),
-                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
+                        "a trace buffer begins with TXTB; give a dump of memory by --image FILE@ADDR",
                     ));
                 }
                 0
@@ -385,7 +385,7 @@ impl CoreFile {
             Error::failed(
                 Code::NotACore,
                 format!("{}: {e}", path.display()),
-                "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+                "give a raw dump by --image FILE@ADDR, a program by --elf",
             )
         })?;
         Ok(Self { path: path.to_owned(), name, core: core.with_data(data) })
@@ -421,7 +421,7 @@ impl CoreFile {
             return Err(Error::failed(
                 Code::CoreMismatch,
                 format!("{} and {} do not match: {sentence}", self.path.display(), info.elf_path.display()),
-                "take the core of the target, and the ELF that ran on it",
+                "give the core of the target, and the ELF that ran on it",
             ));
         }
         let moves = elf.kind() == ElfKind::Dyn;

@@ -22,7 +22,7 @@ pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it again", path.display())))
 }
 
-/// True for what was concluded from a variable that holds 0: under the ELF of another build another variable lies there.
+/// True for what was concluded from a variable that holds 0: under the ELF of another build another variable is there.
 pub(super) fn is_by_zero(error: &Error) -> bool {
     matches!(error.code, Code::NeverEnabled | Code::NoThreads)
 }

@@ -20,7 +20,7 @@ use crate::rsp::Client;
 use crate::sym::{ElfSymbols, EvidenceNotes, Layers, Symbols};
 use crate::trace::Issue;
 
-/// An open target: its memory, what is known of it, and, once that was asked for, where its trace lies.
+/// An open target: its memory, what is known of it, and, once that was asked for, where its trace is.
 pub struct Target<'m> {
     pub(super) memory: Source<'m>,
     pub(super) info: TargetInfo,
@@ -191,7 +191,7 @@ impl TargetInfo {
             symbols = symbols.then(Arc::new(crate::sym::Pairs::new(self.pairs.clone())));
         }
         if let Some(program) = &self.program {
-            // Unwinding and source lines need it where it lies, too.
+            // Unwinding and source lines need it where it is, too.
             let program = program.at(self.load_offset().value);
             symbols = symbols.then(Arc::new(program.clone()));
             self.program = Some(program);

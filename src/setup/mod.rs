@@ -139,7 +139,7 @@ impl Program {
              read it      tx-trace last 50 --elf {name} --remote :3333\n  \
              interrupts   {isr}\n  \
              your events  {user}\n  \
-             the code     tx-trace setup --all {name} prints it all the same\n"
+             the code     tx-trace setup --all {name} prints it anyway\n"
         )
     }
 }

@@ -140,7 +140,7 @@ mod tests {
     const WEAK_FUNC: u8 = WEAK_OBJECT + 1;
     const CODE: u64 = 0x0800_0000;
 
-    /// A Cortex-M program whose vector table lies `at` bytes into its code.
+    /// A Cortex-M program whose vector table is `at` bytes into its code.
     fn program(at: usize, entries: &[u32], syms: Vec<Sym>) -> Writer {
         let mut w = Writer::new(false, false, 2, 40);
         w.entry = 0x0800_0101;

@@ -59,7 +59,7 @@ impl<'t> Believed<'t> {
     }
 }
 
-/// True where so many ticks lie between two stamps, give or take whole turns of the clock.
+/// True where so many ticks are between two stamps, give or take whole periods of the clock.
 fn fits(clock: &Clock, before: Moment, now: Moment) -> bool {
     let turn = clock.period.map_or_else(|| i128::from(clock.mask).saturating_add(1), i128::from);
     let counted = i128::from(now.1).saturating_sub(i128::from(before.1));

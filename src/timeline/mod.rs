@@ -283,7 +283,7 @@ pub struct Scene<'a> {
     pub counters: &'a [Counter],
     /// Circles of threads and findings by their start, then inversions by theirs.
     pub marks: &'a [Mark],
-    /// Ticks of the first event of the window, and of the last. Nothing lies outside.
+    /// Ticks of the first event of the window, and of the last. Nothing is outside.
     pub window: (i64, i64),
     /// Sequence numbers of the first event of the window and of the last; `None` where it has none.
     pub events: Option<(u64, u64)>,

@@ -145,7 +145,7 @@ impl<'p, 's> Player<'p, 's> {
         }
     }
 
-    /// Hands on a slice, as far as it lies in the window.
+    /// Hands on a slice, as far as it is in the window.
     fn emit(&mut self, track: TrackId, open: &Open, to: i64, is_over: bool, woken: Option<Woken>) {
         let Some(line) = self.lines.get_mut(track.index()) else { return };
         let from = open.from.max(line.drawn);

@@ -142,7 +142,7 @@ impl Walk<'_, '_> {
         Exit { exception, exc_return, main_pointer: sp, frame: None, registers: self.known() }
     }
 
-    /// It was left: what it pushed lies at `frame`.
+    /// It was left: what it pushed is at `frame`.
     fn left(&mut self, frame: Addr, xpsr: u64) {
         let (pc, mut registers) = (self.pc, self.known());
         registers.set("pc", pc);

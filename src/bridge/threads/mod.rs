@@ -58,7 +58,7 @@ impl Threads {
             return Err(format!("no symbol {name}: give the ELF of a program with ThreadX (--elf)"));
         }
         match self.info.frames().map(|(frames, _)| frames.architecture) {
-            None => Err("the registers of the program's processor are not known here".to_owned()),
+            None => Err("the registers of the program's processor are not supported".to_owned()),
             Some(Architecture::X86 | Architecture::X86_64) => {
                 Err("threads of ThreadX's Linux port are threads of the system, which the stub shows".to_owned())
             }

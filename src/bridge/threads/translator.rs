@@ -164,7 +164,9 @@ impl Translator {
                 self.state = State::On(cpus);
             }
             Begun::Threads if self.forced => self.state = State::On(Vec::new()),
-            Begun::Threads => self.turn_off("the stub shows threads itself (--threads on: show them all the same)"),
+            Begun::Threads => {
+                self.turn_off("the stub shows threads itself (--threads on: show ThreadX's threads as well)")
+            }
         }
     }
 
@@ -420,7 +422,7 @@ impl Translator {
                 self.refuse_step(id, if alone { STEPS_ALONE } else { STEPS }, look)
             }
             Resume::NotUnderstood => {
-                self.turn_off("the debugger asks for an action of vCont that is not known here");
+                self.turn_off("the debugger asks for an action of vCont that is not supported");
                 Todo::Pass
             }
         }

@@ -14,7 +14,7 @@ pub struct Losses {
     overwritten: Option<Gap>,
     /// The trace was enabled again.
     restarted: Option<Gap>,
-    /// Slots that were written over, all in one.
+    /// Slots that were overwritten, all in one.
     slots: Option<Issue>,
     pause: Duration,
     reported: Option<Instant>,
@@ -32,7 +32,7 @@ impl Losses {
         *before = Some(before.map_or(*gap, |first| first.and(gap)));
     }
 
-    /// Slots were written over while they were read.
+    /// Slots were overwritten while they were read.
     pub fn slots(&mut self, issue: &Issue) {
         match &mut self.slots {
             Some(first) => first.count = first.count.saturating_add(issue.count),

@@ -226,7 +226,7 @@ impl<'t> Printer<'t> {
         Ok(())
     }
 
-    /// Slots that were written over while they were read.
+    /// Slots that were overwritten while they were read.
     fn overwritten(&mut self, view: &View<'_>) -> Result<(), Error> {
         for issue in view.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;

@@ -39,7 +39,9 @@ impl Qmp {
         };
         let is_qmp = json::members(&greeting).is_some_and(|all| all.iter().any(|(name, _)| name == "QMP"));
         if !is_qmp {
-            return Err(connection.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
+            return Err(
+                connection.wrong(format!("the other end does not speak QMP (it sent `{}`)", excerpt(&greeting)))
+            );
         }
         let mut this = Self { connection, runs: true };
         if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {

@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
 const MAX_PIECES: usize = 1 << 18;
 
-/// Bytes that lie behind each other in memory and in the file.
+/// Bytes that follow each other in memory and in the file.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: Addr,
@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-/// Takes bytes one record after the other. All of them lie in one arena: memory is that of the bytes, and little more.
+/// Takes bytes one record after the other. All of them are in one arena: memory is that of the bytes, and little more.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     arena: Vec<u8>,

@@ -143,14 +143,14 @@ impl fmt::Display for Flaw {
             Wrong::Checksum => write!(f, "wrong checksum in {n} record{s}")?,
             Wrong::Line => write!(f, "{n} line{s} that no record can be read from")?,
             Wrong::Type => write!(f, "{n} record{s} of a type that does not exist")?,
-            Wrong::Base => write!(f, "{n} record{s} behind an address record that is damaged")?,
-            Wrong::AfterEnd => write!(f, "{n} record{s} behind the end record")?,
+            Wrong::Base => write!(f, "{n} record{s} after an address record that is damaged")?,
+            Wrong::AfterEnd => write!(f, "{n} record{s} after the end record")?,
             Wrong::NoEnd => return f.write_str("it has no end record: it may be cut short"),
             Wrong::Count => return write!(f, "{n} record{s} fewer than it says it has: these are missing"),
             Wrong::Overlap => write!(f, "{n} byte{s} given twice, and differently")?,
             Wrong::PastEnd => write!(f, "{n} record{s} that pass the last address there is")?,
             Wrong::Pieces => write!(f, "{n} record{s} too many: memory is not in so many pieces")?,
-            Wrong::Repeat => write!(f, "{n} repetition{s} (*) without an end that can be believed")?,
+            Wrong::Repeat => write!(f, "{n} repetition{s} (*) without a plausible end")?,
         }
         if let Some(address) = self.address {
             write!(f, ", from {address:#x} on")?;
@@ -171,7 +171,7 @@ impl fmt::Display for Flaw {
             f.write_str(")")?;
         }
         f.write_str(match self.wrong {
-            Wrong::Overlap => ": the later ones are taken",
+            Wrong::Overlap => ": the later ones are used",
             _ => ": not used",
         })
     }
@@ -264,7 +264,7 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-/// True where data lies in a 32-bit address space.
+/// True where data is in a 32-bit address space.
 pub(super) fn is_32_bit(start: Addr, data: &[u8]) -> bool {
     last_address(start, data.len()).is_some_and(|last| last <= Width::W4.max())
 }

@@ -259,7 +259,7 @@ impl<'v> Words<'v> {
     pub const fn gap(gap: &Gap) -> &'static str {
         match gap.doubt {
             Doubt::Lost => "events are missing",
-            Doubt::Clock => "the clock goes back, or is not believed",
+            Doubt::Clock => "the clock goes back, or is not plausible",
         }
     }
 

@@ -12,7 +12,7 @@ pub(super) const MAX_OBJECT: usize = 4 << 20;
 /// Where the program was loaded, as the stub says (`qOffsets`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offsets {
-    /// What is added to addresses of the code; where `segments`, the address at which its segment lies.
+    /// What is added to addresses of the code; where `segments`, the address at which its segment is.
     pub text: Addr,
     /// The same for data, where it is given.
     pub data: Option<Addr>,

@@ -227,7 +227,7 @@ fn line_of(row: &LineRow) -> Option<u32> {
     row.line().and_then(|line| u32::try_from(line.get()).ok())
 }
 
-/// The addresses from `first` on that lie before `behind`.
+/// The addresses from `first` on that are before `behind`.
 fn within(wanted: &[Addr], first: Addr, behind: Addr) -> &[Addr] {
     let from = wanted.partition_point(|at| *at < first);
     let to = wanted.partition_point(|at| *at < behind);

@@ -30,7 +30,7 @@ pub fn kind_of_file(kind: FileType) -> &'static str {
     }
 }
 
-/// True where both names lead to one file, whatever links lie between.
+/// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
 #[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {

@@ -65,7 +65,7 @@ pub const fn signal_group(_: u32, _: GroupSignal) -> bool {
     false
 }
 
-/// True where both names lead to one file, whatever links lie between.
+/// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
 #[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
