@@ -54,7 +54,6 @@ impl Identity {
     }
 
     /// True where something shows that the ELF is of another build: then its addresses are those of other variables.
-    #[must_use]
     pub fn is_another(&self) -> bool {
         self.code.is_some_and(CodeMatch::is_another)
             || self.is_open() && self.another.is_some()
@@ -63,7 +62,6 @@ impl Identity {
     }
 
     /// The issue of a mismatch, with all that shows it: what is certain before what is not.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let other = self.another.as_ref().filter(|_| self.is_open());
         let other = other.map(|why| Issue::new(Code::ElfMismatch, format!("{why}: {OTHER_BUILD}")));
@@ -193,7 +191,6 @@ impl Target<'_> {
     }
 
     /// An error with its likely cause in front: where memory and ELF do not match, addresses from it lead anywhere.
-    #[must_use]
     pub fn with_cause(&mut self, error: Error) -> Error {
         let by_address = matches!(
             error.code,

@@ -14,7 +14,7 @@ use super::stop::CoreNotes;
 use super::target::{Buffer, Source};
 use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
 use crate::abi::{Addr, Width};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, hex};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
@@ -545,7 +545,6 @@ fn is_elsewhere(notes: &EvidenceNotes, elf: &Elf, load_offset: u64) -> bool {
 
 /// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
 fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<(String, String)> {
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let (was, is) = match (notes.fact("build id"), elf.build_id()) {
         (Some(was), Some(is)) => (was, hex(&is)),
         _ => (notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),

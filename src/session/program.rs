@@ -16,7 +16,6 @@ const OTHER: &str = "this ELF is of another build";
 const NO_MATCH: &str = "the ELF does not match this memory";
 
 /// What to say of a program's file that ends before what its tables name.
-#[must_use]
 pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     let lost = elf.cut_short()?;
     Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it again", path.display())))
