@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tx_trace::bridge::{Bridge, BridgeError, End, Stub, between, with_threads};
+use tx_trace::bridge::{Bridge, BridgeError, End, Stub, between};
 use tx_trace::code::Code;
 use tx_trace::mem::Memory as _;
 use tx_trace::mem::remote::Remote;
@@ -428,7 +428,7 @@ fn a_stub_that_closes_or_is_mute_had_no_advice() {
         let about = Stub { endpoint: Endpoint::parse(":9").unwrap(), timeout, interrupt: None };
         let (one, other) = (transport::accepted(one).unwrap(), transport::accepted(other).unwrap());
         let mut tell = |line: &str| say.send(line.to_owned()).unwrap();
-        with_threads(one, other, &about, None, &mut |_, _, _| {}, &mut tell)
+        between(one, other, &about, None, &mut |_, _, _| {}, &mut tell)
     });
     debugger.write_all(&frame("qSupported")).unwrap();
     let line = said.recv_timeout(PATIENCE).unwrap();
