@@ -153,7 +153,6 @@ impl Client {
     }
 
     /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
-    #[must_use]
     pub fn must_stay(&self) -> bool {
         self.leave == Leave::Halted && self.stub == Some(Stub::PyOcd)
     }
