@@ -47,7 +47,7 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Control) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Control) -> Result<Request, Error> {
     let options::Control { words, yes, range: ranges, source, output } = typed;
     let (verb, files) = parse(words)?;
     let inputs = inputs(source, files)?;

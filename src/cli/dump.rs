@@ -31,7 +31,7 @@ enum What {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Dump) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Dump) -> Result<Request, Error> {
     let options::Dump { words, source, output: path, range } = typed;
     let inputs = inputs(source, take_words("dump", &mut Ask::Info, false, words)?)?;
     let what = match path.extension().and_then(OsStr::to_str) {

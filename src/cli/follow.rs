@@ -50,7 +50,7 @@ fn usage(message: &str) -> Error {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Follow) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Follow) -> Result<Request, Error> {
     let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } =
         typed;
     let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;

@@ -80,7 +80,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
 }
 
 /// Answers what follows `tx-trace` in a monitor line: data, and the diagnostics below it.
-pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
+pub(super) fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut format = Format::default();
     let diagnostics = Diagnostics::buffer();

@@ -24,7 +24,7 @@ pub struct ServeTask {
 }
 
 /// Of what was typed: files, and nothing live.
-pub fn request(typed: options::Serve) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Serve) -> Result<Request, Error> {
     let options::Serve { words, listen, stdio, once, source, mut clock } = typed;
     let inputs = request::inputs(source, request::take_words("serve", &mut Ask::Info, false, words)?)?;
     if inputs.is_remote() {
@@ -66,7 +66,7 @@ mod served {
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
-    pub fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+    pub(super) fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
         let mut target = Target::open(inputs)?;
         let name = target.name().to_owned();

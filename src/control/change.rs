@@ -45,13 +45,11 @@ pub struct Change {
 
 impl Change {
     /// The bytes that it writes.
-    #[must_use]
-    pub const fn region(&self) -> Region {
+    pub(super) const fn region(&self) -> Region {
         Region { start: self.address, len: self.bytes.len() as u64 }
     }
 
     /// False where memory holds these bytes already.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         self.bytes != self.before
     }

@@ -58,7 +58,6 @@ pub struct Checked(pub(super) Vec<Change>);
 
 impl Checked {
     /// The writes, in their order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.0
     }
@@ -178,7 +177,7 @@ impl<'a> Ground<'a> {
     fn variable(&self, name: &str, region: Region, width: Width) -> Result<(), Refusal> {
         let own = self.elf.and_then(|(elf, _)| elf.symbol(name));
         let size = own.as_ref().map(|own| own.size).filter(|size| *size != 0).unwrap_or(region.len);
-        if size != width.bytes() as u64 || region.len != size {
+        if size != width.size() || region.len != size {
             let width = width.bytes();
             let why = format!("has {size} bytes in the ELF, and the kernel's variable has {width}");
             return Err(Refusal::wrong(why));
@@ -293,7 +292,7 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
 fn insertion(layout: &TraceLayout, destination: Destination, region: Region) -> Result<(), Refusal> {
     let right = match destination {
         Destination::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
-        _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
+        _ => region.start == layout.current_at() && region.len == layout.word.size(),
     };
     if right { Ok(()) } else { Err(Refusal::broken("is not where the kernel inserts an event")) }
 }

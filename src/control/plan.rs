@@ -125,7 +125,7 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
 }
 
 /// Fails where the kernel is between its two stores of the current pointer.
-pub fn not_inserting(state: &State) -> Result<(), Error> {
+pub(super) fn not_inserting(state: &State) -> Result<(), Error> {
     if state.current.is_none() {
         return Err(no_symbol(CURRENT));
     }
@@ -181,7 +181,7 @@ fn resume(state: &State, layout: &TraceLayout) -> Result<Plan, Error> {
 }
 
 /// The current pointer and the header's copy of it, as the kernel moves them on.
-pub fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
+pub(super) fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
     let (value, before) = (layout.pointer_to(next), layout.fields.current);
     let copy = Change {
         destination: Destination::Copy,

@@ -33,7 +33,6 @@ pub enum SavedKind {
 
 impl SavedKind {
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Switched => "switched out",
@@ -83,13 +82,11 @@ pub struct Frames {
 
 impl Frames {
     /// With nothing known but the processor.
-    #[must_use]
     pub const fn new(architecture: Architecture, endian: Endian) -> Self {
         Self { architecture, endian, floats: None, baseline: false }
     }
 
     /// As the program says that it was built; `None` for processors that are not known here.
-    #[must_use]
     pub fn of(elf: &Elf) -> Option<Self> {
         let architecture = Architecture::of(elf)?;
         let floats = match architecture {

@@ -32,7 +32,6 @@ pub struct Overwritten {
 
 impl Overwritten {
     /// The word that such a block begins with.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         match self.kind {
             Some(kind) => kind.id(),
@@ -61,7 +60,7 @@ impl Kernel {
         self.check_cores(symbols);
         self.check_stacks();
         let list = symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
-        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.bytes() as u64));
+        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.size()));
         self.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
         let threads = self.threads.iter().filter_map(|thread| self.stack_end(thread));
         let found: Vec<Issue> = threads.chain(self.objects.iter().filter_map(|o| self.members(o))).collect();
@@ -71,7 +70,7 @@ impl Kernel {
     /// A thread that runs on two cores.
     fn check_cores(&mut self, symbols: &dyn Symbols) {
         const CURRENT: &str = "_tx_thread_current_ptr";
-        let step = self.layout.shape.pointer.bytes() as u64;
+        let step = self.layout.shape.pointer.size();
         let mut seen = HashSet::new();
         for (core, thread) in (0u64..).zip(&self.current).filter(|(_, thread)| **thread != 0) {
             if seen.insert(*thread) {

@@ -42,25 +42,21 @@ impl Entries {
     }
 
     /// True where each is the first byte of a function.
-    #[must_use]
     pub const fn holds(&self) -> bool {
         self.same == self.compared
     }
 
     /// True for the ELF of another build: a control block that was overwritten is one, not most of them.
-    #[must_use]
     pub const fn is_another(&self) -> bool {
         self.same * 2 <= self.compared
     }
 
     /// In words: `14 of 14 thread entries begin a function`.
-    #[must_use]
     pub fn describe(&self) -> String {
         format!("{} of {} thread entries begin a function", self.same, self.compared)
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let first = self.first.as_ref()?;
         let why = if self.is_another() {

@@ -27,7 +27,6 @@ pub enum FoundBy {
 
 impl FoundBy {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ProcessStack => "psp",
@@ -54,7 +53,6 @@ pub struct Interruption {
 
 impl Interruption {
     /// The number of the exception that was interrupted; `None` for a thread.
-    #[must_use]
     pub fn in_exception(&self) -> Option<u32> {
         match self.registers.level() {
             Level::Exception(number) => Some(number),
@@ -88,13 +86,11 @@ pub struct Interrupted {
 
 impl Interrupted {
     /// True where the exception is a fault.
-    #[must_use]
     pub fn is_crash(&self) -> bool {
         self.exception.is_some_and(is_fault)
     }
 
     /// The place, where it is certain.
-    #[must_use]
     pub fn certain(&self) -> Option<&Interruption> {
         self.places.first().filter(|_| self.is_certain)
     }
@@ -117,7 +113,6 @@ const BASIC: u64 = 32;
 
 impl Kernel {
     /// True where a CPU is in an exception, or that is not known.
-    #[must_use]
     pub fn may_be_interrupted(&self) -> bool {
         let may = |above: &Above| matches!(above, Above::Exception(..) | Above::Unknown);
         self.processor == Some(Architecture::CortexM) && self.cpus.iter().any(|cpu| may(&cpu.above))

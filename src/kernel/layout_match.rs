@@ -175,7 +175,7 @@ impl Candidates {
 }
 
 /// Finds the layout and reads the threads.
-pub fn find(
+pub(super) fn find(
     memory: &mut dyn Memory,
     sources: &Sources<'_>,
     endian: Option<Endian>,

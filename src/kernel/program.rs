@@ -92,13 +92,11 @@ pub struct Agreement {
 impl Agreement {
     /// True where the ELF is of the program in memory. One renamed thread is a change of source; most names wrong is
     /// another layout.
-    #[must_use]
     pub const fn holds(self) -> bool {
         self.same > self.compared / 2
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
         (!self.holds()).then(|| {
             Issue::new(

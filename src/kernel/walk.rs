@@ -10,7 +10,7 @@ use crate::bytes::Bytes;
 use crate::mem::Memory;
 
 /// The most objects of one list.
-pub const MAX: usize = 4096;
+pub(super) const MAX: usize = 4096;
 
 /// The most entries that are read in search of a list that leads back to its start.
 const MAX_VISITS: usize = 4 * MAX;
@@ -55,7 +55,6 @@ pub enum Broken {
 
 impl Broken {
     /// In words; `list` is what it is a list of.
-    #[must_use]
     pub fn sentence(&self, list: &str) -> String {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
         match self {
@@ -92,21 +91,20 @@ pub struct Walk {
 
 impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
-    #[must_use]
-    pub fn closes(&self, count: Option<u64>) -> bool {
+    pub(super) fn closes(&self, count: Option<u64>) -> bool {
         self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }
 }
 
 impl List<'_> {
     /// Follows the list from `head`; 0 is an empty one.
-    pub fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
+    pub(super) fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
         if head == 0 { Walk::default() } else { self.walk_by(memory, head, &[]) }
     }
 
     /// Follows a list that is not empty. What a break keeps apart is looked for from `others` too: addresses at which
     /// there should be entries.
-    pub fn walk_by(&self, memory: &mut dyn Memory, head: Addr, others: &[Addr]) -> Walk {
+    pub(super) fn walk_by(&self, memory: &mut dyn Memory, head: Addr, others: &[Addr]) -> Walk {
         let mut walk = Walk::default();
         let [_, next, previous] = self.members;
         let mut seen = HashSet::new();
@@ -165,7 +163,7 @@ impl List<'_> {
 
     /// Adds entries that something names, and what hangs together with them, where the list leaves them out. Gives their
     /// number.
-    pub fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
+    pub(super) fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
         let mut seen: HashSet<Addr> = walk.nodes.iter().map(|n| n.address).collect();
         let mut added = 0;
         for start in named {

@@ -219,7 +219,6 @@ fn other_port(sent: &str) -> &'static str {
 
 impl RspError {
     /// The stable code of this error.
-    #[must_use]
     pub const fn code(&self) -> Code {
         self.kind.code()
     }
@@ -227,7 +226,6 @@ impl RspError {
 
 impl RspErrorKind {
     /// The same at an endpoint.
-    #[must_use]
     pub fn at(self, endpoint: impl Into<String>) -> RspError {
         RspError { endpoint: endpoint.into(), kind: self }
     }

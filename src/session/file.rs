@@ -197,7 +197,7 @@ impl Piece {
     }
 
     /// What of it is searched for a trace, and whether that is all.
-    pub fn haystack(&self) -> (Haystack<'_>, bool) {
+    pub(super) fn haystack(&self) -> (Haystack<'_>, bool) {
         Haystack::new(&self.bytes).with_data(self.data.as_deref()).bounded(LIMIT)
     }
 }

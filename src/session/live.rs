@@ -36,13 +36,11 @@ impl Target<'_> {
     }
 
     /// True where memory is read while the target runs.
-    #[must_use]
     pub fn is_running(&mut self) -> bool {
         self.memory.memory().changes()
     }
 
     /// The note on a target that was read while it ran.
-    #[must_use]
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {
             Issue::new(

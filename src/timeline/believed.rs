@@ -39,7 +39,7 @@ impl<'t> Believed<'t> {
     }
 
     /// Takes the next event: ticks of the one before it on its clock, where the time between them is not known to be right.
-    pub fn doubted(&mut self, event: &Event) -> Option<i64> {
+    pub(super) fn doubted(&mut self, event: &Event) -> Option<i64> {
         let stamp = event.stamp?;
         let now = (stamp, event.ticks);
         let at = if self.per_core { usize::from(event.core) } else { 0 };

@@ -41,7 +41,7 @@ fn what_is_wrong_in_a_table_is_reported_with_its_line() {
         ("4096\t17\n", 1, "begins with a letter"),
         ("4096\tA\tx:colour\n", 1, "not a kind"),
         ("4096\tA\tx y\n", 1, "not a name of an argument"),
-        ("4096\tA\tx:dec:gone\n", 1, "gives words for 'gone'"),
+        ("4096\tA\tx:dec:gone\n", 1, "line of this file defines 'gone'"),
         ("4096\tA\ta\tb\tc\td\tlabel\tmore\n", 1, "more than"),
         ("4096\tA\tx\t\t\t\t{y} is not there\n", 1, "'{y}'"),
         ("4096\tA\nenum\te\tone\tword\n", 2, "not a number"),

@@ -31,7 +31,6 @@ pub enum Kind {
 
 impl Kind {
     /// Its usual name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::IntelHex => "Intel HEX",
@@ -117,7 +116,6 @@ pub struct Flaw {
 
 impl Wrong {
     /// Stable name.
-    #[must_use]
     pub const fn code(self) -> Code {
         match self {
             Self::Checksum => Code::DumpChecksum,
@@ -129,7 +127,6 @@ impl Wrong {
     }
 
     /// True where bytes are missing for it.
-    #[must_use]
     pub const fn loses(self) -> bool {
         !matches!(self, Self::Overlap | Self::NoEnd | Self::AfterEnd)
     }
@@ -192,7 +189,7 @@ impl Flaws {
         });
     }
 
-    pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
+    pub(super) fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
         self.note(wrong, |flaw| {
             flaw.count += count;
             flaw.address = flaw.address.or(address);
@@ -208,13 +205,12 @@ impl Flaws {
         self.0.push(flaw);
     }
 
-    pub fn into_list(self) -> Vec<Flaw> {
+    fn into_list(self) -> Vec<Flaw> {
         self.0
     }
 }
 
 /// What text is, by its first lines; `None` for what holds no memory, and for what is no text.
-#[must_use]
 pub fn sniff(bytes: &[u8]) -> Option<Kind> {
     let head = bytes.get(..SNIFFED).unwrap_or(bytes);
     let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1A);
@@ -238,7 +234,6 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
 
 /// Reads a text file of a kind. `order` is the byte order of the target, where that is known: for words. Takes time
 /// and memory in proportion to the text.
-#[must_use]
 pub fn read(kind: Kind, bytes: &[u8], order: Option<Endian>) -> Dump {
     let mut memory = Collector::default();
     let mut words = None;
