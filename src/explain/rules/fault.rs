@@ -360,7 +360,8 @@ impl<'a, 'c> Look<'a, 'c> {
             detractors,
             evidence: self.evidence(),
             explains: Vec::new(),
-            next: jumped.map_or_else(|| self.next(if is_null_call { Code::NullCall } else { code }), |way| way.next.clone()),
+            next: jumped
+                .map_or_else(|| self.next(if is_null_call { Code::NullCall } else { code }), |way| way.next.clone()),
             threads: self.thread.filter(|_| within.is_none()).map(|thread| thread.address).into_iter().collect(),
             behind: Vec::new(),
         };
