@@ -84,6 +84,11 @@ impl Found {
         (kernel, named)
     }
 
+    /// What most likely went wrong.
+    pub const fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
     /// The lines of its head.
     pub fn facts(&self) -> &[(&'static str, String)] {
         &self.facts

@@ -46,20 +46,10 @@ impl Summary {
         let query = Query::compile_with(asked.filters, trace, catalogue, &address_of)?;
         let request = ReportRequest { last: EVENTS, ..asked.request.clone() };
         // What explains the end is looked for in the whole trace.
-        let is_shared = query.keeps_all() && request.names.contains(&Name::Inversions);
         let mut events = Events::new(trace, catalogue);
-        let mut made = if is_shared {
-            Made::beside(trace, catalogue, &query, &request, &mut events)?
-        } else {
-            Made::of(trace, catalogue, &query, &request)?
-        };
-        let explanation = if is_shared {
-            let (inversions, _) = made.marks();
-            events.end(made.system(), inversions);
-            explain::with_events(target, Some(loaded), kernel, Some(&events))?
-        } else {
-            explain::explanation(target, Some(loaded), kernel)?
-        };
+        let (made, (inversions, _)) = Made::beside(trace, catalogue, &query, &request, &mut events)?;
+        events.end(made.system(), inversions);
+        let explanation = explain::with_events(target, Some(loaded), kernel, Some(&events))?;
         drop(events);
         Ok((explanation, Self::of(made, kernel, &Names::of(target, trace))))
     }

@@ -127,8 +127,8 @@ impl Events {
     pub fn of(trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
         let mut this = Self::new(trace, catalogue);
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut this)?;
-        let (inversions, _) = made.marks();
+        let request = ReportRequest::of(Name::Inversions);
+        let (made, (inversions, _)) = Made::beside(trace, catalogue, &all, &request, &mut this)?;
         this.end(made.system(), inversions);
         Ok(this)
     }
