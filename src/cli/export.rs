@@ -20,10 +20,10 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::format::Extent;
 use crate::format::threadx::write::Writer;
-use crate::output::View;
 use crate::output::picture::chrome::Chrome;
 use crate::output::picture::html::{Html, Page};
 use crate::output::picture::perfetto::Perfetto;
+use crate::output::{Reader, View};
 use crate::query::Query;
 use crate::session::{Inputs, Interrupted, Loaded, Target};
 use crate::timeline::{Noted, Plan};
@@ -114,8 +114,9 @@ impl ExportTask {
         let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
         let document = match self.to {
             ExportFormat::Html => {
-                let asked = report::Asked { request: &ReportRequest::default(), filters: &self.subject.filters };
-                Some((report::read(target, &mut loaded, Some(asked))?, target.interrupted(&loaded)?))
+                let (request, filters) = (&ReportRequest::default(), &self.subject.filters);
+                let asked = report::Asked { request, filters, reader: Reader::Page };
+                Some((report::read(target, &mut loaded, asked)?, target.interrupted(&loaded)?))
             }
             _ => None,
         };
