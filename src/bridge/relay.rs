@@ -50,12 +50,12 @@ pub struct Tokens {
 
 impl Tokens {
     /// Adds bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }
 
     /// The next complete token, those of its bytes that have not been forwarded, and whether any of them have.
-    pub fn token(&mut self) -> Option<(Kind, Vec<u8>, bool)> {
+    pub(super) fn token(&mut self) -> Option<(Kind, Vec<u8>, bool)> {
         match self.decoder.next_token() {
             Ok(Some(kind)) => {
                 let sent = std::mem::take(&mut self.sent);
@@ -78,7 +78,7 @@ impl Tokens {
     }
 
     /// The bytes of the incomplete token that have not been forwarded; they then count as forwarded.
-    pub fn rest(&mut self) -> Vec<u8> {
+    fn rest(&mut self) -> Vec<u8> {
         let pending = self.decoder.pending();
         let rest = pending.get(self.sent..).unwrap_or_default().to_vec();
         self.sent = pending.len();
@@ -98,12 +98,12 @@ pub struct Links {
 
 impl Links {
     /// Sends bytes to the debugger.
-    pub fn send_to_debugger(&mut self, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn send_to_debugger(&mut self, bytes: &[u8]) -> Result<(), String> {
         send(&mut *self.debugger, bytes).map_err(|e| format!("the debugger does not listen ({e:?})"))
     }
 
     /// Receives from a debugger that waits for the answer to its line; true where it interrupts that.
-    pub fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
+    pub(super) fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
         let mut bytes = [0; 256];
         match self.debugger.receive(&mut bytes, Instant::now()) {
             Ok(count) => {
@@ -121,7 +121,7 @@ impl Links {
                 Ok(rest.len() < outside.len())
             }
             Err(TransportError::Timeout) => Ok(false),
-            Err(_) => Err(TransportError::Io("the debugger has gone".into())),
+            Err(_) => Err(TransportError::Io("the debugger disconnected".into())),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Relay {
     }
 
     /// Forwards bytes until one side closes its connection.
-    pub fn run(mut self, answer: &mut Answer<'_>, say: &mut dyn FnMut(&str)) -> End {
+    pub(super) fn run(mut self, answer: &mut Answer<'_>, say: &mut dyn FnMut(&str)) -> End {
         let mut bytes = vec![0; 64 << 10];
         let mut stub_first = false;
         let end = loop {
@@ -198,7 +198,7 @@ impl Relay {
                 return self.answer_line(&line, answer);
             }
             if Instant::now() >= deadline {
-                return self.send_text(b"error: the stub has not answered yet what it was asked before: try again\n");
+                return self.send_text(b"error: the stub has not answered the previous request yet: try again\n");
             }
             self.line = Some((line, deadline));
         }
@@ -465,6 +465,6 @@ fn stub_closed(error: TransportError) -> End {
     End::Stub(match error {
         TransportError::Closed(why) => why,
         TransportError::Io(why) => format!(": {why}"),
-        TransportError::Timeout => ": it takes no bytes".to_owned(),
+        TransportError::Timeout => ": it accepts no bytes".to_owned(),
     })
 }

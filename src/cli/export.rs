@@ -35,7 +35,7 @@ struct ExportTask {
 }
 
 /// Of what was typed. `--to` may be a format, and the end of a range.
-pub fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
+pub(super) fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
     let options::Export { output: path, mut picture, strict } = typed;
     let (formats, positions): (Vec<&String>, Vec<&String>) = to.partition(|word| format(word).is_some());
     if formats.len() > 1 || positions.len() > 1 {

@@ -41,7 +41,7 @@ pub enum Findings {
 
 impl Findings {
     /// In any case where a debugger keeps the target halted.
-    pub const fn held(is_held: bool) -> Self {
+    pub(super) const fn held(is_held: bool) -> Self {
         if is_held { Self::All } else { Self::Free }
     }
 }
@@ -104,7 +104,7 @@ struct TimelineTask {
 }
 
 /// Of what was typed.
-pub fn request(_: &Row, typed: options::Timeline) -> Result<Request, Error> {
+pub(super) fn request(_: &Row, typed: options::Timeline) -> Result<Request, Error> {
     let options::Timeline { ascii, picture, printing } = typed;
     let subject = Subject::of("timeline", picture)?;
     Ok(Request::new(TimelineTask { subject, ascii }, Output::new(Format::default(), printing)))

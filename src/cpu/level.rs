@@ -54,7 +54,6 @@ impl Level {
 
 impl Registers {
     /// What this CPU was doing.
-    #[must_use]
     pub fn level(&self) -> Level {
         match self.architecture() {
             Architecture::CortexM => match self.get("xpsr") {
@@ -70,7 +69,6 @@ impl Registers {
 
 /// Which ARM a status word is of: an xPSR, or a CPSR in ARM state. `None` for a CPSR in Thumb state, which QEMU also
 /// writes for a Cortex-M, and for what is neither.
-#[must_use]
 pub fn profile(status: u64) -> Option<Architecture> {
     /// `cpsr`: Thumb state.
     const STATE: u64 = 1 << 5;

@@ -25,7 +25,6 @@ pub struct Stopped {
 
 impl Stopped {
     /// From the registers of the CPUs and the kernel's threads. `endian` is the byte order where neither gives one.
-    #[must_use]
     pub fn new(stop: Stop, kernel: Option<&Kernel>, endian: Option<Endian>) -> Self {
         let Stop { frames, mut cpus, .. } = stop;
         let mut architecture = frames.map(|f| f.architecture);

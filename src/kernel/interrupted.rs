@@ -4,6 +4,8 @@
 //! known, frames that may be the exception's are offered, and used for nothing else: each interrupt that is over leaves one
 //! below the stack pointer.
 
+mod kept;
+
 use super::cpus::{exception, exception_name};
 use super::{Above, Kernel, Thread, Under};
 use crate::abi::{Addr, Region};
@@ -25,7 +27,6 @@ pub enum FoundBy {
 
 impl FoundBy {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ProcessStack => "psp",
@@ -52,7 +53,6 @@ pub struct Interruption {
 
 impl Interruption {
     /// The number of the exception that was interrupted; `None` for a thread.
-    #[must_use]
     pub fn in_exception(&self) -> Option<u32> {
         match self.registers.level() {
             Level::Exception(number) => Some(number),
@@ -86,13 +86,11 @@ pub struct Interrupted {
 
 impl Interrupted {
     /// True where the exception is a fault.
-    #[must_use]
     pub fn is_crash(&self) -> bool {
         self.exception.is_some_and(is_fault)
     }
 
     /// The place, where it is certain.
-    #[must_use]
     pub fn certain(&self) -> Option<&Interruption> {
         self.places.first().filter(|_| self.is_certain)
     }
@@ -115,7 +113,6 @@ const BASIC: u64 = 32;
 
 impl Kernel {
     /// True where a CPU is in an exception, or that is not known.
-    #[must_use]
     pub fn may_be_interrupted(&self) -> bool {
         let may = |above: &Above| matches!(above, Above::Exception(..) | Above::Unknown);
         self.processor == Some(Architecture::CortexM) && self.cpus.iter().any(|cpu| may(&cpu.above))
@@ -263,8 +260,8 @@ impl Look<'_> {
         found.is_certain = self.number.is_some() && (to_base || on_main.as_ref().is_some_and(Vec::is_empty));
         if !found.is_certain {
             let why = match self.number {
-                None => "that an exception came is inferred from the bytes at psp",
-                Some(_) => "whether the exception came upon the thread, or upon another exception, is not known",
+                None => "that there was an exception is inferred from the bytes at psp",
+                Some(_) => "whether the exception interrupted the thread or another exception is not known",
             };
             found.remarks.push(why.to_owned());
             let nested = on_main.unwrap_or_default().into_iter();
@@ -279,6 +276,13 @@ impl Look<'_> {
     fn by_search(&self, exit: Option<&Exit>, memory: &mut dyn Memory) -> Option<Interrupted> {
         let number = exit.map_or(self.number, |exit| exit.exception.or(self.number));
         let mut found = self.none(number);
+        let is_on_main = exit.is_some_and(|exit| !exit.is_on_process_stack());
+        if let Some(place) = self.kept(exit, memory).filter(|_| number.is_some() && !is_on_main) {
+            found.places.push(place);
+            let why = "PSP is not known (--reg psp=N): the frame is the one that has r0 to r3 and r12 of the CPU";
+            found.remarks.push(why.to_owned());
+            return Some(found);
+        }
         let kept = exit.map_or_else(|| Registers::new(Architecture::CortexM), |exit| exit.registers.clone());
         for stack in &self.stacks {
             let search = Search {
@@ -316,7 +320,7 @@ impl Look<'_> {
                 Some(_) => {
                     "PSP is not known (--reg psp=N): a candidate may be left over from an exception that is over"
                 }
-                None => "it is not known whether an exception came; if one did, it may have pushed its registers here",
+                None => "whether there was an exception is not known; if there was one, it may have pushed its registers here",
             }
             .to_owned(),
         );

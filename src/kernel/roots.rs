@@ -40,8 +40,8 @@ fn begins(word: u32) -> Option<Option<Kind>> {
 }
 
 /// Every aligned word in memory that a control block begins with. Constants of the kernel's code are among them: only
-/// a list that closes on itself shows which are objects. Empty where the source does not list its memory.
-pub fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
+/// a list that leads back to its start shows which are objects. Empty where the source does not list its memory.
+pub(super) fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
     let (mut found, mut room) = (Vec::new(), HashMap::new());
     let mut left = LIMIT;
     for region in memory.searchable().unwrap_or_default() {
@@ -160,7 +160,7 @@ impl Kernel {
                 thread.core = Some(0);
                 thread.set_pointer(None);
                 self.current = vec![thread.address];
-                format!("{why}: {} is taken for the running thread: the CPU is on its stack", thread.label())
+                format!("{why}: {} is assumed to be the running thread: the CPU is on its stack", thread.label())
             }
             None => {
                 let ready = |t: &&super::Thread| t.state == Some(super::State::READY) && t.run_count != Some(0);

@@ -52,7 +52,6 @@ impl Identity {
     }
 
     /// True where something shows that the ELF is of another build: then its addresses are those of other variables.
-    #[must_use]
     pub fn is_another(&self) -> bool {
         self.code.is_some_and(CodeMatch::is_another)
             || self.is_open() && self.another.is_some()
@@ -61,7 +60,6 @@ impl Identity {
     }
 
     /// The issue of a mismatch, with all that shows it: what is certain before what is not.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let other = self.another.as_ref().filter(|_| self.is_open());
         let other = other.map(|why| Issue::new(Code::ElfMismatch, format!("{why}: {OTHER_BUILD}")));
@@ -129,7 +127,7 @@ impl Target<'_> {
             None
         } else {
             let threads = program.foreign_threads(memory, trace);
-            threads.map(|n| format!("the control blocks of {n} threads lead to nothing in this ELF"))
+            threads.map(|n| format!("the control blocks of {n} threads point to nothing in this ELF"))
         };
         Identity { agreement, pointers, another, ..Identity::default() }
     }
@@ -191,7 +189,6 @@ impl Target<'_> {
     }
 
     /// An error with its likely cause in front: where memory and ELF do not match, addresses from it lead anywhere.
-    #[must_use]
     pub fn with_cause(&mut self, error: Error) -> Error {
         let by_address = matches!(
             error.code,

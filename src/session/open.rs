@@ -14,7 +14,7 @@ use super::stop::CoreNotes;
 use super::target::{Buffer, Source};
 use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
 use crate::abi::{Addr, Width};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, hex};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
@@ -173,7 +173,7 @@ impl Files {
                 return Err(Error::failed(
                     Code::NotATrace,
                     format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
-                    "a dump of memory goes in with --image",
+                    "give a dump of memory by --image",
                 ));
             }
             // A header that contradicts itself is decoded as far as possible, with its issues.
@@ -183,7 +183,7 @@ impl Files {
                     return Err(Error::not_found(
                         Code::NotATrace,
                         format!("{name} does not begin with a trace header, and holds none"),
-                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
+                        "a trace buffer begins with TXTB; give a dump of memory by --image FILE@ADDR",
                     ));
                 }
                 0
@@ -367,7 +367,7 @@ impl CoreFile {
             Error::failed(
                 Code::NotACore,
                 format!("{}: {e}", path.display()),
-                "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+                "give a raw dump by --image FILE@ADDR, a program by --elf",
             )
         })?;
         Ok(Self { path: path.to_owned(), name, core: core.with_data(data) })
@@ -403,7 +403,7 @@ impl CoreFile {
             return Err(Error::failed(
                 Code::CoreMismatch,
                 format!("{} and {} do not match: {sentence}", self.path.display(), info.elf_path.display()),
-                "take the core of the target, and the ELF that ran on it",
+                "give the core of the target, and the ELF that ran on it",
             ));
         }
         let moves = elf.kind() == ElfKind::Dyn;
@@ -527,7 +527,6 @@ fn is_elsewhere(notes: &EvidenceNotes, elf: &Elf, load_offset: u64) -> bool {
 
 /// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
 fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<(String, String)> {
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let (was, is) = match (notes.fact("build id"), elf.build_id()) {
         (Some(was), Some(is)) => (was, hex(&is)),
         _ => (notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),

@@ -13,7 +13,6 @@ use crate::trace::Issue;
 const OTHER: &str = "this ELF is of another build";
 
 /// What to say of a program's file that ends before what its tables name.
-#[must_use]
 pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     let lost = elf.cut_short()?;
     Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it again", path.display())))

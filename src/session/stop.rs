@@ -79,7 +79,7 @@ impl CoreNotes {
     }
 
     /// True where the core is of a Cortex-M, and the program was built for a processor that is none.
-    pub fn is_other_profile(&self, elf: &Elf) -> bool {
+    pub(super) fn is_other_profile(&self, elf: &Elf) -> bool {
         self.is_m_profile() && elf.is_a_or_r_profile()
     }
 
@@ -94,7 +94,7 @@ impl CoreNotes {
     }
 
     /// The instruction set that the core names.
-    pub const fn machine(&self) -> Option<Machine> {
+    pub(super) const fn machine(&self) -> Option<Machine> {
         self.machine
     }
 
@@ -119,7 +119,6 @@ impl Target<'_> {
     }
 
     /// The program's `e_flags`, which name the variant of its processor; `None` where it is not known.
-    #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }

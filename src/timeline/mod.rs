@@ -35,7 +35,6 @@ pub struct FlowId(pub u64);
 
 impl TrackId {
     /// Its place in a vector by track.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -43,7 +42,6 @@ impl TrackId {
 
 impl CounterId {
     /// Its place in a vector by counter.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -290,20 +288,12 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     /// A track.
-    #[must_use]
     pub fn track(&self, id: TrackId) -> Option<&Track> {
         self.tracks.get(id.index())
     }
 
-    /// A counter.
-    #[must_use]
-    pub fn counter(&self, id: CounterId) -> Option<&Counter> {
-        self.counters.get(id.index())
-    }
-
     /// Ticks in a second, where the clock of the trace counts time and its rate is known. Without it a writer writes
     /// ticks, and says so.
-    #[must_use]
     pub fn hz(&self) -> Option<f64> {
         let clock = &self.trace.clock;
         clock.hz.filter(|hz| *hz > 0.0 && matches!(clock.counts, Counts::Time | Counts::AwakeTime))

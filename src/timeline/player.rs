@@ -98,12 +98,12 @@ impl<'p, 's> Player<'p, 's> {
     }
 
     /// True where the writer has failed.
-    pub const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.written.is_err()
     }
 
     /// Ends what is open: it goes on.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<()> {
         self.begun.clear();
         self.cut(self.end);
         self.written

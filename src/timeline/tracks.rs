@@ -248,7 +248,6 @@ impl<'a> Plan<'a> {
     }
 
     /// The track of a thread.
-    #[must_use]
     pub fn thread(&self, address: Addr) -> Option<TrackId> {
         self.by_thread.get(usize::try_from(self.threads.find(address)?).ok()?).copied()
     }
@@ -313,7 +312,6 @@ impl<'a> Plan<'a> {
     }
 
     /// What is known before the second pass.
-    #[must_use]
     pub fn scene(&self) -> Scene<'_> {
         Scene {
             trace: self.trace,

@@ -323,7 +323,7 @@ fn pointers_that_differ_are_decided_by_the_stamps() {
     let right = sound.buffer.current;
     for other in [0, right - 2, right + 1, 200, 255] {
         let moved = Buffer { current: other, ..sound.buffer.clone() };
-        // The kernel's own was written over, or the header's.
+        // The kernel's own was overwritten, or the header's.
         for (header, kernel) in [(&sound.buffer, &moved), (&moved, &sound.buffer)] {
             if kernel.current == header.current + 1 {
                 continue;

@@ -69,7 +69,7 @@ fn every_layout(test: impl Fn(&str, Builder)) {
     }
 }
 
-/// The head and the count of the queues were written over, and the thread that waits for one was shown as if there were
+/// The head and the count of the queues were overwritten, and the thread that waits for one was shown as if there were
 /// none.
 #[test]
 fn a_list_of_queues_that_is_0_was_believed_while_a_thread_waits_for_one() {

@@ -64,7 +64,7 @@ fn an_input_is_never_written_by_whatever_name() {
         for line in PRINTS.iter().copied().chain(["dump"]) {
             let out = command(line).arg(&trace).arg("-o").arg(output).output().unwrap();
             assert_eq!(out.status.code(), Some(2), "{line} -o {}: {}", output.display(), said(&out));
-            assert!(said(&out).contains("which is read"), "{line}: {}", said(&out));
+            assert!(said(&out).contains("which is an input"), "{line}: {}", said(&out));
         }
         assert!(std::fs::read(&trace).unwrap() == whole, "{}", output.display());
     }

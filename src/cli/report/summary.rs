@@ -34,7 +34,7 @@ pub struct Summary {
 }
 
 /// Looks at all events, once: for what `explain` finds, and for people or for programs.
-pub fn read(
+pub(super) fn read(
     target: &mut Target<'_>,
     loaded: &Loaded,
     kernel: Option<&Kernel>,
@@ -89,7 +89,7 @@ impl Summary {
 }
 
 /// Leaves out rows behind the first ones.
-pub fn shorten(report: &mut Report, most: usize) {
+pub(super) fn shorten(report: &mut Report, most: usize) {
     let more = report.rows.len().saturating_sub(most);
     report.rows.truncate(most);
     report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));

@@ -10,7 +10,7 @@ use crate::abi::{Endian, Width};
 /// The highest object type that a kernel registers.
 const MAX_TYPE: u8 = 31;
 
-/// Slots in a row that were written over, and hide no end of the ring.
+/// Slots in a row that were overwritten, and hide no end of the ring.
 const PASSED: usize = 4;
 /// Entries that are believed, and slots behind them that are examined.
 const MAX_ENTRIES: usize = 4096;

@@ -220,7 +220,7 @@ impl Stretches {
         self.usual.saturating_mul(2).min(self.big).saturating_add(taken)
     }
 
-    /// True where a stretch makes a whole turn of the clock of what is a short time without it.
+    /// True where a stretch makes a wrap of the clock of what is a short time without it.
     fn is_outlier(&self, [before, one, after]: [&Stretch; 3], pace: u64, clock: &Clock) -> bool {
         let range = range(clock);
         let step = clock.step(before.stamps.1, after.stamps.0);
@@ -258,7 +258,7 @@ impl Stretches {
                 sorted.kept.push(joined);
             }
         }
-        // Where long pauses are usual, two of them often make a whole turn of the clock.
+        // Where long pauses are usual, two of them often make a period of the clock.
         let steps = sorted.kept.windows(2).filter_map(|pair| match pair {
             [a, b] => Some(clock.step(a.stamps.1, b.stamps.0)),
             _ => None,

@@ -296,7 +296,7 @@ fn cores(
             };
             facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
             issues.push(Issue::new(
-                Code::CoresInferred, format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
+                Code::CoresInferred, format!("the top bytes of the event ids are assumed to be the numbers of {n} cores, as SMP kernels store them: {known}"),
             ));
             n
         }
@@ -404,11 +404,11 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
-                    "{} written over, and left out",
+                    "{} overwritten, and left out",
                     many(
                         scan.damaged.count,
-                        "slot holds no event that makes sense: it was",
-                        "slots hold no event that makes sense: they were"
+                        "slot holds no valid event: it was",
+                        "slots hold no valid event: they were"
                     )
                 ),
             )

@@ -1,4 +1,4 @@
-//! Repairs a header that was partly written over, by the rest of it, by the kernel's own pointers and by the memory
+//! Repairs a header that was partly overwritten, by the rest of it, by the kernel's own pointers and by the memory
 //! behind it.
 
 use super::behind::Behind;
@@ -100,7 +100,7 @@ fn longer(memory: &mut dyn Memory, layout: &TraceLayout) -> Option<(u64, Issue)>
     let stated = layout.fields.buffer_end;
     let taken = stated.wrapping_add(more.saturating_mul(entry)) & layout.word.max();
     let message = format!(
-        "the ring is said to end at {stated:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken"
+        "the header says that the ring ends at {stated:#x}, and {more} slots after that go on with events: its end was overwritten, and {taken:#x} is used"
     );
     (more > 0).then(|| (taken, Issue::new(Code::HeaderMended, message).at(At::address(layout.header))))
 }
@@ -216,7 +216,7 @@ impl Damaged<'_> {
             ..stored
         };
         let message = format!(
-            "the trace header is damaged ({}): made whole by the rest of it, the kernel's pointers and what is behind it",
+            "the trace header is damaged ({}): repaired from the rest of it, the kernel's pointers and the memory after it",
             self.differences(&fields, &parts).join(", ")
         );
         let issue = Issue::new(Code::HeaderMended, message);
@@ -233,7 +233,7 @@ impl Damaged<'_> {
             ("ring end", stored.buffer_end, fields.buffer_end),
         ] {
             if stated != taken {
-                wrong.push(format!("{what} {stated:#x} (taken: {taken:#x})"));
+                wrong.push(format!("{what} {stated:#x} (used: {taken:#x})"));
             }
         }
         if parts.apart {
@@ -242,7 +242,7 @@ impl Damaged<'_> {
         }
         if stored.time_mask != fields.time_mask {
             let bits = fields.time_mask.count_ones();
-            wrong.push(format!("time mask {:#x} (taken: {bits} bits)", stored.time_mask));
+            wrong.push(format!("time mask {:#x} (used: {bits} bits)", stored.time_mask));
         }
         for (what, stated, right) in [
             ("first word", stored.id, fields.id),

@@ -172,7 +172,7 @@ impl<'v, W: Write> Terminal<'v, W> {
             let room = to.saturating_sub(*from).saturating_sub(1);
             let is_whole = text.chars().map(columns).sum::<usize>() <= room;
             let Some(text) = fit(text, room).filter(|_| is_whole || room >= MIN_CUT) else { continue };
-            // Nothing that ran is written over.
+            // Nothing that ran is overwritten.
             let last = from.saturating_add(text.chars().count());
             let under = glyphs.get(from.saturating_add(1)..=last).unwrap_or_default();
             if under.iter().any(|(_, style)| *style == Style::Running) {
@@ -300,7 +300,7 @@ impl<'v, W: Write> Terminal<'v, W> {
         ];
         let parts: Vec<String> = pairs.iter().map(|(look, word)| format!("{} {word}", self.glyph(*look).0)).collect();
         let lost = if self.lost.contains(&true) { "  ? events are missing" } else { "" };
-        let clock = if self.clock.contains(&true) { "  clock ?: it goes back, or is not believed" } else { "" };
+        let clock = if self.clock.contains(&true) { "  clock ?: it goes back, or is not plausible" } else { "" };
         for line in wrap(&format!("{}{lost}{clock}", parts.join("  ")), self.drawing.width, 0) {
             writeln!(self.out, "{}", self.drawing.styles.text(Style::Dim, &line))?;
         }

@@ -64,7 +64,7 @@ impl Rig {
         let relay = thread::spawn(move || {
             let about = Stub { endpoint: Endpoint::parse(":9").unwrap(), timeout, interrupt: None };
             let (one, other) = (transport::accepted(one).unwrap(), transport::accepted(other).unwrap());
-            between(one, other, &about, &mut answer)
+            between(one, other, &about, None, &mut answer, &mut |_| {})
         });
         Self { debugger: Side(debugger), stub: Side(stub), relay }
     }
@@ -405,7 +405,8 @@ fn a_debugger_is_let_go_where_there_is_no_stub() {
     let endpoint = Endpoint::parse(&free.to_string()).unwrap();
     let stub = Stub { endpoint, timeout: Duration::from_secs(2), interrupt: None };
     let mut debugger = TcpStream::connect(bridge.address().unwrap()).unwrap();
-    let ended = bridge.serve_one(&stub, &mut |_, _, _| {}, &mut |who| assert!(who.ip().is_loopback()));
+    let ended =
+        bridge.serve_one(&stub, None, &mut |_, _, _| {}, &mut |who| assert!(who.ip().is_loopback()), &mut |_| {});
     assert!(matches!(ended, Err(BridgeError::Stub(e)) if e.code() == Code::ConnectRefused));
     assert_eq!(debugger.read(&mut [0]).unwrap_or(0), 0);
 }
