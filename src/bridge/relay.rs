@@ -149,7 +149,25 @@ pub struct Relay {
     tries: u32,
     /// Answers to the bridge's own reads that may still come: the debugger must not see them.
     unanswered: usize,
+    heard: Heard,
 }
+
+/// Whether the stub has sent anything.
+#[derive(Clone, Copy)]
+enum Heard {
+    /// Nothing was asked yet.
+    NotAsked,
+    /// Something was, and nothing came up to now. Then this is said, once.
+    Nothing {
+        until: Instant,
+    },
+    /// The same, and it was said.
+    Mute,
+    Something,
+}
+
+/// What is likely where a stub does not speak at all.
+const HELD: &str = "a stub serves one client at a time, and another debugger may hold it: end that session";
 
 impl Relay {
     pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, session: Option<Session>) -> Self {
@@ -166,6 +184,7 @@ impl Relay {
             unacknowledged: VecDeque::new(),
             tries: 0,
             unanswered: 0,
+            heard: Heard::NotAsked,
         }
     }
 
@@ -178,9 +197,19 @@ impl Relay {
             stub_first = !stub_first;
             let done = self.step(stub_first, &mut bytes, answer);
             self.session.iter_mut().flat_map(Session::take_lines).for_each(|line| say(&line));
+            if let Some(line) = self.silence() {
+                say(&line);
+            }
             if let Err(end) = done {
                 break end;
             }
+        };
+        let end = match end {
+            // What a command said when it ended is more than can be guessed.
+            End::Stub(why) if self.is_new() && !matches!(self.stub.endpoint, Endpoint::Command(_)) => {
+                End::Stub(format!(" before it sent anything{why}; {HELD}"))
+            }
+            end => end,
         };
         if end == End::Debugger {
             // Without the bridge the stub would have received the beginning of a packet too.
@@ -189,6 +218,29 @@ impl Relay {
             let _ = links.stub.send(&rest, deadline_in(self.stub.timeout));
         }
         end
+    }
+
+    /// True while the stub has sent nothing.
+    const fn is_new(&self) -> bool {
+        !matches!(self.heard, Heard::Something)
+    }
+
+    /// What is to be said once a stub has answered nothing for as long as it may take for an answer.
+    fn silence(&mut self) -> Option<String> {
+        let Heard::Nothing { until } = self.heard else { return None };
+        (Instant::now() >= until).then(|| {
+            self.heard = Heard::Mute;
+            let Stub { endpoint, timeout, .. } = &self.stub;
+            format!("{endpoint}: connected, but nothing was answered within {timeout:?}; {HELD}")
+        })
+    }
+
+    /// Sends the debugger's bytes to the stub.
+    fn send_to_stub(&mut self, bytes: &[u8]) -> Result<(), End> {
+        if matches!(self.heard, Heard::NotAsked) && !bytes.is_empty() {
+            self.heard = Heard::Nothing { until: deadline_in(self.stub.timeout) };
+        }
+        send(&mut *lock(&self.links).stub, bytes).map_err(stub_closed)
     }
 
     fn step(&mut self, stub_first: bool, bytes: &mut [u8], answer: &mut Answer<'_>) -> Result<(), End> {
@@ -247,6 +299,7 @@ impl Relay {
             Err(TransportError::Timeout) => return Ok(()),
             Err(error) => return Err(stub_closed(error)),
         };
+        self.heard = Heard::Something;
         let bytes = buffer.get(..count).unwrap_or_default();
         let closed = |_| End::Debugger;
         if self.unanswered == 0 && !is_on(self.session.as_ref()) {
@@ -307,7 +360,7 @@ impl Relay {
                 }
                 self.conversation.request(&body.data);
             }
-            send(&mut *lock(&self.links).stub, &raw).map_err(stub_closed)?;
+            self.send_to_stub(&raw)?;
         }
         let translates = self.translates();
         let mut links = lock(&self.links);
@@ -315,7 +368,8 @@ impl Relay {
         let kept = line::may_be_own(pending) || translates && pending.starts_with(b"$");
         if self.line.is_none() && self.held.is_none() && !kept {
             let rest = links.from_debugger.rest();
-            send(&mut *links.stub, &rest).map_err(stub_closed)?;
+            drop(links);
+            self.send_to_stub(&rest)?;
         }
         Ok(())
     }

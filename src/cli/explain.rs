@@ -159,7 +159,7 @@ pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
     let mask = loaded.trace.about.word.max();
     let sure = explanation.findings.iter().filter(|finding| finding.confidence > Confidence::Hint);
     sure.map(|finding| Noted {
-        code: finding.code.name(),
+        code: finding.code,
         claim: finding.claim.clone(),
         events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
         threads: finding.threads.iter().map(|thread| thread & mask).collect(),

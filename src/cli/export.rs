@@ -96,7 +96,7 @@ impl Task for ExportTask {
             ExportFormat::Html | ExportFormat::Trx => Findings::None,
             _ => Findings::held(inputs.is_stdio()),
         };
-        let read = |target: &mut Target<'static>| self.read(target, findings);
+        let read = |target: &mut Target<'static>| self.read(target, findings, diagnostics);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -110,8 +110,8 @@ struct Found {
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
+    fn read(&self, target: &mut Target<'_>, findings: Findings, diagnostics: &Diagnostics) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings, diagnostics)?;
         let document = match self.to {
             ExportFormat::Html => {
                 let (request, filters) = (&ReportRequest::default(), &self.subject.filters);

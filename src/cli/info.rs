@@ -134,7 +134,7 @@ impl Info {
         match (agree.is_empty(), holds, &self.elf) {
             (false, true, _) => format!("match: {agree}"),
             (false, false, _) if self.identity.is_another() => {
-                format!("mismatch: {agree}: this ELF is of another build")
+                format!("mismatch: {agree}: {}this ELF is of another build", self.identity.load.or_wrong())
             }
             (false, false, _) => format!("doubtful: {agree}: this ELF may be of another build"),
             (true, _, Some(_)) => format!("not compared: {}", self.not_compared),

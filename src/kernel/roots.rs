@@ -132,7 +132,7 @@ impl Kernel {
         self.of_lists = others.len();
         self.issues.splice(0..0, others);
         let Some(severity) = broken.iter().map(|issue| issue.severity).max() else { return };
-        let message = "the ELF is of another build, and does not show where the kernel's lists are: objects are those that the trace's registry or a waiting thread names, and there may be more";
+        let message = "the ELF does not match this memory, and does not show where the kernel's lists are: objects are those that the trace's registry or a waiting thread names, and there may be more";
         let issue = Issue::new(Code::KernelDamaged, message).severity(severity);
         self.issues.insert(self.of_lists, issue.times(broken.len() as u64));
     }
@@ -143,7 +143,7 @@ impl Kernel {
             return;
         }
         let why = if self.other_build {
-            "the ELF is of another build, and does not show which thread runs"
+            "the ELF does not match this memory, and does not show which thread runs"
         } else {
             "no symbol _tx_thread_current_ptr, or it cannot be read"
         };

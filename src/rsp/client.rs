@@ -368,10 +368,15 @@ impl Client {
             Err(Failure::Fatal(error)) => Err(self.link.fail_with(error)),
             // Unless it was halted all the time, and it was our question that was lost.
             Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
-            Err(_) => {
+            Err(failure) => {
                 // `D` would be a byte too many for it.
                 self.left = true;
-                Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
+                let refusal = failure.stray().filter(|stray| reply::is_error(stray));
+                Err(self.link.fail(match refusal {
+                    // A target that runs is silent.
+                    Some(stray) => RspErrorKind::Refusal { packet: "?".to_owned(), reply: excerpt(stray) },
+                    None => RspErrorKind::Runs { timeout: self.link.timeout },
+                }))
             }
         }
     }

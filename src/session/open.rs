@@ -125,7 +125,7 @@ impl Files {
                         true => files.stdin()?,
                         false => file::open(path, &mut files.issues)?,
                     };
-                    files.images.push(Piece::of(file, *address));
+                    files.add_image(path, file, *address)?;
                 }
             }
             SourceSpec::Traces(traces) => {
@@ -146,6 +146,23 @@ impl Files {
             _ => {}
         }
         Ok(files)
+    }
+
+    /// Adds a dump. A core is none: its bytes do not lie in memory as they do in the file.
+    fn add_image(&mut self, path: &Path, file: File, address: Option<Addr>) -> Result<(), Error> {
+        let elf = file.bytes.starts_with(b"\x7fELF").then(|| Elf::open(file.bytes.clone()).ok()).flatten();
+        if elf.is_some_and(|elf| elf.kind() == ElfKind::Core) {
+            return Err(Error::failed(
+                Code::Image,
+                format!("{} is an ELF core, not a dump of memory: it says itself where its bytes belong", file.name),
+                match path.as_os_str() == "-" {
+                    true => "give it as a file, without an address: --core FILE".to_owned(),
+                    false => format!("give it as a core, without an address: --core {}", path.display()),
+                },
+            ));
+        }
+        self.images.push(Piece::of(file, address));
+        Ok(())
     }
 
     /// What is piped into us. It can be read once.
@@ -203,8 +220,8 @@ impl Files {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            self.images.push(Piece::of(file::open(&file, &mut self.issues)?, Some(address)));
-            return Ok(());
+            let opened = file::open(&file, &mut self.issues)?;
+            return self.add_image(&file, opened, Some(address));
         }
         let File { name, bytes, data } = file::open(path, &mut self.issues)?;
         if bytes.starts_with(b"\x7fELF") {
@@ -314,7 +331,7 @@ impl TargetInfo {
             scan: inputs.scan,
             registers: inputs.registers,
             events,
-            load: inputs.load_offset.map(|value| LoadOffset { value, how: "--load-offset" }),
+            load: inputs.load_offset.map(LoadOffset::typed),
             ..Self::default()
         };
         if let Some((path, elf)) = elf {
@@ -340,7 +357,8 @@ impl TargetInfo {
     fn finish(&mut self) -> Result<(), Error> {
         self.check_registers()?;
         self.collect_symbols();
-        self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
+        let of_code = self.code.found().and_then(CodeMatch::issue);
+        self.issues.splice(0..0, of_code.map(|issue| self.load_offset().doubt(issue)));
         if let Some(notes) = &self.notes {
             self.issues.extend(self.elf().and_then(|elf| other_program(notes, elf)));
             self.events.of_core(notes.events());

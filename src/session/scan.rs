@@ -42,7 +42,7 @@ pub(super) fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box
     let mut error = first.unwrap_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""));
     if program::is_by_zero(&error) {
         // Only here a live target's code is worth its reads.
-        let identity = Identity { code: session.code_match(), ..Identity::default() };
+        let identity = Identity { code: session.code_match(), load: session.load_offset(), ..Identity::default() };
         error = program::doubt(&identity, error);
     }
     if session.is_live() && !session.info.scan {
@@ -120,6 +120,10 @@ pub(super) fn instead(
             Issue::new(Code::FoundBySearch, format!("{}; {how}{}", error.message, elsewhere.unwrap_or_default()))
                 .at(Place::address(best.address)),
         );
+    } else if let Some(elsewhere) = elsewhere {
+        session
+            .issues
+            .push(Issue::new(Code::FoundBySearch, format!("{how}{elsewhere}")).at(Place::address(best.address)));
     }
     let others: Vec<String> =
         hits.iter().filter(|h| h.address != best.address).map(|h| format!("{:#x}", h.address)).collect();

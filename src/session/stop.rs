@@ -145,8 +145,11 @@ impl Target<'_> {
         *stop = self.stop(&mut issues)?;
         self.read_fault_registers(stop)?;
         let before = stop.frames.map(|f| f.architecture);
-        let mut identity =
-            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_files(t)) };
+        let mut identity = Identity {
+            code: self.code_match(),
+            load: self.load_offset(),
+            ..trace.map_or_else(Identity::default, |t| self.by_files(t))
+        };
         let said = identity.issue().is_some();
         let about = About {
             symbols: &self.info.symbols,

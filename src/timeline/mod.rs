@@ -18,6 +18,7 @@ use std::io;
 use crate::abi::Addr;
 pub use crate::analysis::tracker::{Ending, WaitOption};
 use crate::catalogue::Catalogue;
+use crate::explain::Code;
 use crate::trace::{Counts, DefId, Event, Trace};
 pub use tracks::Plan;
 
@@ -250,13 +251,15 @@ pub struct Mark {
     pub seq: Option<u64>,
     /// The event with which it ends.
     pub to_seq: Option<u64>,
+    /// The finding of `explain` that it belongs to, by its place among all of them: the marks of one finding have the same.
+    pub finding: Option<usize>,
 }
 
 /// A finding of `explain` to be marked: what a picture needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
     /// Its code.
-    pub code: &'static str,
+    pub code: Code,
     /// Its claim. Hostile: escape before printing.
     pub claim: String,
     /// The events that it rests on; none marks the newest event.

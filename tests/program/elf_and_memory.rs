@@ -262,7 +262,7 @@ fn under_another_build_the_trace_was_left_over_and_the_kernel_idle() {
         let issue = |code: &str| lines.iter().find(|l| l["type"] == "issue" && l["code"] == code).cloned();
         assert_eq!(issue("left-over"), None, "{command}");
         let found = issue("found-by-search").unwrap();
-        assert!(found["message"].as_str().unwrap().starts_with("this ELF is of another build"), "{found}");
+        assert!(found["message"].as_str().unwrap().starts_with("the ELF does not match this memory"), "{found}");
         assert!(found["where"]["address"].is_string(), "{found}");
     }
     let lines = json("threads", &other, &source);
