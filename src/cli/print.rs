@@ -43,7 +43,7 @@ pub(super) fn answer(
             }
             true
         }
-        Ask::Document(request) => {
+        Ask::Document(_) => {
             let query = print_notes(query()?, diagnostics);
             let document = Document {
                 loaded: &answer.loaded,
@@ -52,7 +52,7 @@ pub(super) fn answer(
                 query: &query,
                 target,
             };
-            document.print(request, format, &options, &mut sink)?;
+            document.print(format, &options, &mut sink)?;
             true
         }
         Ask::Reports(request) => {
