@@ -58,7 +58,7 @@ pub(super) struct Profile {
 
 /// Who had a core where threads belong to processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Party {
+enum Occupant {
     /// A process, by its address in the registry.
     Process(Addr),
     /// Anybody else.
@@ -66,10 +66,10 @@ enum Party {
 }
 
 /// The process of a thread; itself where it is known to have none.
-fn party(who: Who, system: &System<'_>) -> Party {
-    let Who::Thread(no) = who else { return Party::Other(who) };
+fn occupant(who: Who, system: &System<'_>) -> Occupant {
+    let Who::Thread(no) = who else { return Occupant::Other(who) };
     let context = system.thread(no).and_then(|t| t.context).and_then(|c| system.trace.contexts.get(c));
-    context.and_then(|c| c.process).map_or(Party::Other(who), Party::Process)
+    context.and_then(|c| c.process).map_or(Occupant::Other(who), Occupant::Process)
 }
 
 impl Making for Profile {
@@ -159,9 +159,9 @@ impl Profile {
 
     /// The same by process; the other rows are as they are.
     fn processes(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let mut by: BTreeMap<(u16, Party), (i64, u64)> = BTreeMap::new();
+        let mut by: BTreeMap<(u16, Occupant), (i64, u64)> = BTreeMap::new();
         for (core, who, ticks) in self.all() {
-            let (sum, threads) = by.entry((core, party(who, system))).or_default();
+            let (sum, threads) = by.entry((core, occupant(who, system))).or_default();
             *sum = sum.saturating_add(ticks);
             *threads += 1;
         }
@@ -170,13 +170,13 @@ impl Profile {
             Column::new("kind", Kind::Text),
             Column::new("threads", Kind::Count),
         ];
-        let cells = |(party, threads)| match party {
-            Party::Process(address) => {
+        let cells = |(occupant, threads)| match occupant {
+            Occupant::Process(address) => {
                 vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
             }
-            Party::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
+            Occupant::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
         };
-        let list = by.iter().map(|((core, party), (ticks, n))| (*core, (*party, *n), *ticks)).collect();
+        let list = by.iter().map(|((core, occupant), (ticks, n))| (*core, (*occupant, *n), *ticks)).collect();
         let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
         report.notes = scope.notes();
         self.rows(list, cells, scope, &mut report);
