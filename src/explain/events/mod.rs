@@ -20,7 +20,7 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who};
+use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -257,14 +257,8 @@ impl Events {
     }
 
     fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
-        let index = no.index();
-        if index >= self.active.len() {
-            if index >= MAX_THREADS {
-                return None;
-            }
-            self.active.resize(index.checked_add(1)?, (0, Activity::default()));
-        }
-        self.active.get_mut(index).map(|(_, activity)| activity)
+        let index = Some(no.index()).filter(|index| *index < MAX_THREADS)?;
+        place(&mut self.active, index).map(|(_, activity)| activity)
     }
 
     /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
