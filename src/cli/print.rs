@@ -75,17 +75,27 @@ pub(super) fn answer(
         now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said =
-        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
-    if !format.has_issues() && !is_said {
-        if found || !trace.is_empty() {
-            diagnostics.issues_of_result(&trace.issues);
-        } else {
-            diagnostics.issues(&trace.issues);
-        }
-    }
+    say_issues(question, output, trace, found, diagnostics);
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
+}
+
+/// True where what is printed says what is lost or inferred. A document does, but who reads it as a file later may not see
+/// it now.
+fn has_issues_in_it(question: &Question, output: &Output) -> bool {
+    let is_document =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && output.format.reader() != Reader::Program;
+    output.format.has_issues() || is_document
+}
+
+fn say_issues(question: &Question, output: &Output, trace: &Trace, found: bool, diagnostics: &Diagnostics) {
+    if has_issues_in_it(question, output) {
+        return;
+    }
+    if found || !trace.is_empty() {
+        diagnostics.issues_of_result(&trace.issues);
+    } else {
+        diagnostics.issues(&trace.issues);
+    }
 }
 
 /// `--strict`: what was lost is an error.

@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
             Err(e) => return Err(e),
         };
         let kept = loaded.trace.events().skip(1).filter(|e| query.keeps(e)).count();
-        Ok(u64::try_from(kept).unwrap_or(u64::MAX) >= wanted)
+        Ok(kept as u64 >= wanted)
     }
 
     /// From the oldest event that is to be shown to the newest, and the one before it for its delta.

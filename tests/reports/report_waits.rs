@@ -1,16 +1,6 @@
 //! `inversions` and `blocked`: traces made by hand whose truth is known, the fixture firmware's planted inversion, and a
 //! real kernel's.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 mod blocked;
 mod chains;
 mod cores;

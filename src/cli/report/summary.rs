@@ -92,7 +92,7 @@ impl Summary {
 pub(super) fn shorten(report: &mut Report, most: usize) {
     let more = report.rows.len().saturating_sub(most);
     report.rows.truncate(most);
-    report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+    report.more = report.more.saturating_add(more as u64);
 }
 
 /// Threads as the events leave them.
@@ -120,6 +120,6 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
     };
     let mut threads = made.last_states();
     report.rows = threads.by_ref().take(THREADS).map(cells).collect();
-    report.more = u64::try_from(threads.count()).unwrap_or(u64::MAX);
+    report.more = threads.count() as u64;
     report
 }
