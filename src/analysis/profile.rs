@@ -6,46 +6,22 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
-use super::tracker::{Span, System, ThreadNo, Who};
+use super::tracker::{Span, System, ThreadNo, Who, place};
 use super::{Making, Needs, Of, address_cell, many, share_cell, who_cell, word};
 use crate::abi::Addr;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
 
-/// The time of everybody on one core; `None` for those that never had it.
+/// The time of everybody on one core, by [`Who::place`]; `None` for those that never had it.
 #[derive(Debug, Clone, Default)]
-struct Core {
-    threads: Vec<Option<i64>>,
-    /// Of [`OTHERS`].
-    others: [Option<i64>; 4],
-}
-
-/// Who has a core and is no thread.
-const OTHERS: [Who; 4] = [Who::Isr, Who::Idle, Who::Init, Who::Unknown];
+struct Core(Vec<Option<i64>>);
 
 impl Core {
-    /// The sum of one thread or context.
-    #[inline]
-    fn sum(&mut self, who: Who) -> Option<&mut Option<i64>> {
-        let [isr, idle, init, unknown] = &mut self.others;
-        Some(match who {
-            Who::Thread(no) => {
-                if no.index() >= self.threads.len() {
-                    self.threads.resize(no.index().checked_add(1)?, None);
-                }
-                self.threads.get_mut(no.index())?
-            }
-            Who::Isr => isr,
-            Who::Idle => idle,
-            Who::Init => init,
-            Who::Unknown => unknown,
-        })
-    }
-
-    /// All that had the core, with their time. Where a core's last event has the tick of its first, no one has any.
+    /// All that had the core, with their time: threads first. Where a core's last event has the tick of its first, no one
+    /// has any.
     fn all(&self) -> impl Iterator<Item = (Who, i64)> {
-        let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(&self.threads);
-        let all = threads.chain(OTHERS.into_iter().zip(&self.others));
+        let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(self.0.iter().skip(Who::OTHERS.len()));
+        let all = threads.chain(Who::OTHERS.into_iter().zip(&self.0));
         all.filter_map(|(who, ticks)| Some((who, (*ticks)?))).filter(|(who, t)| *t != 0 || *who != Who::Unknown)
     }
 }
@@ -82,11 +58,8 @@ impl Making for Profile {
 
     #[inline]
     fn span(&mut self, span: &Span, _: &System<'_>) {
-        let core = usize::from(span.core);
-        if core >= self.cores.len() {
-            self.cores.resize(core + 1, Core::default());
-        }
-        if let Some(sum) = self.cores.get_mut(core).and_then(|c| c.sum(span.who)) {
+        let core = place(&mut self.cores, usize::from(span.core));
+        if let Some(sum) = core.and_then(|core| place(&mut core.0, span.who.place())) {
             *sum = Some(sum.unwrap_or(0).saturating_add(span.to.saturating_sub(span.from)));
         }
     }
