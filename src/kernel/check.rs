@@ -47,7 +47,7 @@ pub(super) fn overwritten(
     names: &dyn Fn(Addr) -> Option<String>,
 ) -> Option<Overwritten> {
     match walk.broken {
-        Some(Broken::NoObject(from, address, found)) => {
+        Some(Broken::Stranger(from, address, found)) => {
             Some(Overwritten { kind, address, from, found, name: names(address) })
         }
         _ => None,
@@ -194,8 +194,8 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     let mut issues = Vec::new();
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
-        if walk.found_backwards > 0 {
-            message.push_str(&format!("; {} after the break were found backwards", walk.found_backwards));
+        if walk.recovered > 0 {
+            message.push_str(&format!("; {} after the break were found backwards", walk.recovered));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -213,11 +213,11 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
-    if walk.wrong_back_links > 0 {
+    if walk.bad_back_links > 0 {
         let mut message =
-            format!("the list of {of}: {} pointers back do not point to the entry before", walk.wrong_back_links);
-        if walk.found_backwards > 0 && walk.broken.is_none() {
-            message.push_str(&format!("; {} that it skips were found backwards", walk.found_backwards));
+            format!("the list of {of}: {} pointers back do not point to the entry before", walk.bad_back_links);
+        if walk.recovered > 0 && walk.broken.is_none() {
+            message.push_str(&format!("; {} that it skips were found backwards", walk.recovered));
         }
         issues.push(Issue::new(Code::KernelDamaged, message));
     }

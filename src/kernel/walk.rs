@@ -42,9 +42,9 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Broken {
     /// A pointer to where no memory is: from, to.
-    OutsideMemory(Addr, Addr),
+    Wild(Addr, Addr),
     /// A pointer to what is no such object: from, to, the word that is there instead of the id.
-    NoObject(Addr, Addr, u64),
+    Stranger(Addr, Addr, u64),
     /// It runs into itself: from, to.
     Loops(Addr, Addr),
     /// It is longer than any list.
@@ -58,10 +58,10 @@ impl Broken {
     pub fn sentence(&self, list: &str) -> String {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
         match self {
-            Self::OutsideMemory(at, to) => {
+            Self::Wild(at, to) => {
                 format!("the list of {list} is broken: {} points to {to:#x}, which is not in this memory", from(at))
             }
-            Self::NoObject(at, to, word) => format!(
+            Self::Stranger(at, to, word) => format!(
                 "the list of {list} is broken: {} points to {to:#x}, where {word:#x} is found instead of the id of such an object",
                 from(at)
             ),
@@ -80,19 +80,19 @@ pub struct Walk {
     /// In the order of the list; those behind a break, which were found backwards, last.
     pub nodes: Vec<Node>,
     /// How many of them were found only backwards.
-    pub found_backwards: usize,
+    pub recovered: usize,
     /// How many were found only from other pointers to entries.
     pub led: usize,
     /// Why it is not whole; `None` for a list that leads back to its start.
     pub broken: Option<Broken>,
     /// Pointers back that do not lead to where the pointers forth came from.
-    pub wrong_back_links: usize,
+    pub bad_back_links: usize,
 }
 
 impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
     pub(super) fn closes(&self, count: Option<u64>) -> bool {
-        self.broken.is_none() && self.wrong_back_links == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
+        self.broken.is_none() && self.bad_back_links == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }
 }
 
@@ -112,15 +112,15 @@ impl List<'_> {
         let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
         let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
         let pairs = walk.nodes.len().saturating_sub(usize::from(walk.broken.is_some()));
-        walk.wrong_back_links = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
+        walk.bad_back_links = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
         // A pointer that leads too far closes the list as well: those that it skips are found backwards.
-        if (walk.broken.is_some() || walk.wrong_back_links > 0)
+        if (walk.broken.is_some() || walk.bad_back_links > 0)
             && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
         {
             // What follows the break can still be reached from the other side.
             let mut others = Vec::new();
             let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
-            walk.found_backwards = others.len();
+            walk.recovered = others.len();
             others.reverse();
             walk.nodes.append(&mut others);
         }
@@ -212,20 +212,20 @@ impl List<'_> {
             }
             let bytes = match self.read(memory, at) {
                 Ok(bytes) => bytes,
-                Err(None) => return Some(Broken::OutsideMemory(from, at)),
+                Err(None) => return Some(Broken::Wild(from, at)),
                 Err(Some(why)) => return Some(Broken::Failed(why)),
             };
             let [id, ..] = self.members;
             match self.of.get(&bytes, self.shape.endian, id) {
                 Some(word) if word == self.id => {}
-                word => return Some(Broken::NoObject(from, at, word.unwrap_or(0))),
+                word => return Some(Broken::Stranger(from, at, word.unwrap_or(0))),
             }
             let next = self.of.get(&bytes, self.shape.endian, link);
             nodes.push(Node { address: at, bytes });
             from = at;
             at = match next {
                 Some(next) => next,
-                None => return Some(Broken::OutsideMemory(from, 0)),
+                None => return Some(Broken::Wild(from, 0)),
             };
         }
     }
