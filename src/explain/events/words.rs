@@ -12,6 +12,7 @@ struct Places {
     flags: Option<usize>,
     option: Option<usize>,
     size: Option<usize>,
+    suspended: Option<usize>,
 }
 
 /// By definition.
@@ -28,6 +29,7 @@ impl Fields {
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
                 size: find(&|field| field.name == "size_requested"),
+                suspended: find(&|field| field.name == "suspended"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
             }
@@ -50,6 +52,12 @@ impl Fields {
     /// The bytes that are asked for.
     pub fn size(&self, event: &Event, words: &[u64]) -> Option<u64> {
         words.get(self.places(event)?.size?).copied()
+    }
+
+    /// True where memory that is released goes to a thread that waits for it.
+    pub fn is_handed_over(&self, event: &Event, words: &[u64]) -> bool {
+        let suspended = self.places(event).and_then(|places| words.get(places.suspended?));
+        suspended.is_some_and(|threads| *threads != 0)
     }
 
     /// The event flags that a thread asks for.
