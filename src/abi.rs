@@ -32,13 +32,13 @@ impl Region {
         self.start.checked_add(self.len.checked_sub(1)?)
     }
 
-    /// How far behind the start an address lies; `None` outside.
+    /// How far behind the start an address is; `None` outside.
     #[must_use]
     pub fn offset_of(self, address: Addr) -> Option<u64> {
         address.checked_sub(self.start).filter(|offset| *offset < self.len)
     }
 
-    /// True where an address lies in it.
+    /// True where an address is in it.
     #[must_use]
     pub fn contains(self, address: Addr) -> bool {
         self.offset_of(address).is_some()
@@ -50,7 +50,7 @@ impl Region {
         self.len > 0 && other.contains(self.start) || other.len > 0 && self.contains(other.start)
     }
 
-    /// True where all of it lies in another range; an empty one may also lie at its end.
+    /// True where all of it is in another range; an empty one may also be at its end.
     #[must_use]
     pub fn is_within(self, outer: Self) -> bool {
         let offset = self.start.checked_sub(outer.start);
@@ -104,6 +104,12 @@ impl Width {
             Self::W4 => 4,
             Self::W8 => 8,
         }
+    }
+
+    /// Number of bytes, as a distance between addresses.
+    #[must_use]
+    pub const fn size(self) -> u64 {
+        self.bytes() as u64
     }
 
     /// The largest value that fits.

@@ -52,7 +52,7 @@ impl Dice {
 fn damaged(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut data = seeds[dice.below(seeds.len())].clone();
     for _ in 0..=dice.below(4) {
-        // Headers and tables lie at the start: half of the damage goes there.
+        // Headers and tables are at the start: half of the damage goes there.
         let near = if dice.below(2) == 0 { data.len().min(512) } else { data.len() };
         let at = dice.below(near);
         match dice.below(6) {

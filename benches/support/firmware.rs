@@ -70,7 +70,7 @@ fn compiler(dir: &Path, more: impl Fn(&mut Command) -> &mut Command) -> bool {
     }
 }
 
-/// Links the units into memory of their own, so that the fixture's parts lie where its dump has them.
+/// Links the units into memory of their own, so that the fixture's parts are where its dump has them.
 fn link(work: &Path, elf: &Path) -> bool {
     let firmware = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/firmware");
     let script = fs::read_to_string(firmware.join("mps2.ld")).unwrap();

@@ -243,7 +243,7 @@ fn dumped(name: &str, data: &[u8]) -> usize {
             places.push((start, start.saturating_add(offset)));
         }
     }
-    // A copy: it does not lie where it says it lies.
+    // A copy: it is not where it says it is.
     places.extend(found.first().and_then(|hit| Some((0x1000, u64::try_from(hit.offset).ok()?.checked_add(0x1000)?))));
     places.push((0x2000_0000, 0x2000_0000));
     // RAM begins there on most of these targets.

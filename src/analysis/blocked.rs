@@ -66,7 +66,7 @@ struct Open {
     call: Option<DefId>,
     /// False where the filters keep neither the call nor the event that blocks.
     kept: bool,
-    /// How many gaps lie before it.
+    /// How many gaps are before it.
     gaps: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Blocked {
     open: Vec<Option<Open>>,
     /// Threads that some change was about.
     met: Vec<bool>,
-    /// Waits whose beginning lies before the first event.
+    /// Waits whose beginning is before the first event.
     before: u64,
     /// Waits that began before the window.
     earlier: u64,

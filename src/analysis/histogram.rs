@@ -153,7 +153,7 @@ impl Histogram {
         }
     }
 
-    /// The number below or at which so many of a hundred lie (nearest rank), within one percent.
+    /// The number below or at which so many of a hundred are (nearest rank), within one percent.
     #[must_use]
     pub fn percentile(&self, percent: u8) -> Option<u64> {
         self.counted().percentile(percent)

@@ -31,9 +31,9 @@ pub(super) struct Scope<'q> {
     pub cores: u16,
     /// True where the filters keep the event that is looked at.
     pub keeps: bool,
-    /// True where it lies in the window.
+    /// True where it is in the window.
     pub inside: bool,
-    /// False where it lies behind the window.
+    /// False where it follows the window.
     pub in_sight: bool,
     /// Number of events before the last few.
     begin_of_end: u64,
@@ -63,7 +63,7 @@ impl<'q> Scope<'q> {
         }
     }
 
-    /// Takes the next event; the ticks from which on spans up to it lie in the window.
+    /// Takes the next event; the ticks from which on spans up to it are in the window.
     #[inline]
     pub fn take(&mut self, event: &Event) -> i64 {
         self.events += 1;
@@ -71,7 +71,7 @@ impl<'q> Scope<'q> {
             self.judge(event);
         }
         self.kept += u64::from(self.keeps);
-        // The time up to the first event of the window lies outside it.
+        // The time up to the first event of the window is outside it.
         let from = match self.span {
             Some((from, to)) if self.inside => {
                 self.span = Some((from.min(event.ticks), to.max(event.ticks)));

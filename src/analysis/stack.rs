@@ -25,7 +25,7 @@ const COLUMNS: [Column; 7] = [
 /// What the events of one context show.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// Where the registered stack lies, and how large it is.
+    /// Where the registered stack is, and how large it is.
     stack: (Addr, u64),
     /// Stack pointers in it.
     inside: u64,
@@ -56,7 +56,7 @@ pub(super) struct Stack {
     seen: Vec<Seen>,
 }
 
-/// Where a thread's stack lies: only the registration of a thread at its address counts. The entry of something else
+/// Where a thread's stack is: only the registration of a thread at its address counts. The entry of something else
 /// that was there before says nothing.
 fn stack_at(address: Addr, system: &System<'_>) -> Option<(Addr, u64)> {
     registered_stack(system.trace.objects.at(address)?)

@@ -6,7 +6,7 @@
 use super::scope::Scope;
 use super::tracker::{Call, Change, Step, System, ThreadState};
 use super::{Changes, Making, Needs, Of, many};
-use crate::abi::{Addr, Width};
+use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -70,13 +70,6 @@ pub(super) struct Use {
     beyond: u64,
 }
 
-const fn bytes(width: Width) -> u64 {
-    match width {
-        Width::W4 => 4,
-        Width::W8 => 8,
-    }
-}
-
 /// The object at an address; it is added where it is new and there is room.
 fn place<'o>(numbers: &mut Interner, all: &'o mut Vec<One>, address: Addr) -> Option<&'o mut One> {
     if all.len() >= MAX_OBJECTS && numbers.find(address).is_none() {
@@ -96,7 +89,7 @@ impl Use {
             uses: catalogue.object_uses(),
             numbers: Interner::default(),
             all: Vec::new(),
-            word: bytes(trace.about.word),
+            word: trace.about.word.size(),
             open: Vec::new(),
             unnamed: 0,
             beyond: 0,
@@ -245,7 +238,7 @@ impl Use {
     fn report(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let trace = system.trace;
         let about = &trace.about;
-        let pointer = bytes(about.pointer.unwrap_or(about.word));
+        let pointer = about.pointer.unwrap_or(about.word).size();
         let mut all = std::mem::take(&mut self.all);
         all.sort_by_key(|one| std::cmp::Reverse((one.waited, one.puts.saturating_add(one.gets))));
         let mut report = Report {

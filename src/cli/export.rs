@@ -36,7 +36,7 @@ struct ExportTask {
 }
 
 /// Of what was typed. `--to` may be a format, and the end of a range.
-pub fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
+pub(super) fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
     let options::Export { output: path, mut picture, strict } = typed;
     let (formats, positions): (Vec<&String>, Vec<&String>) = to.partition(|word| format(word).is_some());
     if formats.len() > 1 || positions.len() > 1 {
@@ -97,7 +97,7 @@ impl Task for ExportTask {
             ExportFormat::Trx => Findings::None,
             _ => Findings::held(inputs.is_stdio()),
         };
-        let read = |target: &mut Target<'static>| self.read(target, findings);
+        let read = |target: &mut Target<'static>| self.read(target, findings, diagnostics);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -112,8 +112,8 @@ struct Found {
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
+    fn read(&self, target: &mut Target<'_>, findings: Findings, diagnostics: &Diagnostics) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings, diagnostics)?;
         let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
         let document = match self.to {
             ExportFormat::Html => {

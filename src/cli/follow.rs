@@ -50,7 +50,7 @@ fn usage(message: &str) -> Error {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Follow) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Follow) -> Result<Request, Error> {
     let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } =
         typed;
     let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;
@@ -64,7 +64,7 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
         return Err(request::previous_refused());
     }
     if every.is_some() && report.is_empty() {
-        return Err(usage("--every goes with --report"));
+        return Err(usage("--every needs --report"));
     }
     if !output.format.has_events() && report.is_empty() {
         return Err(request::only_reports(output.format));

@@ -53,7 +53,7 @@ impl<'a> SymbolNames<'a> {
     }
 }
 
-/// The upper halves of the addresses at which a program lies.
+/// The upper halves of the addresses at which a program is.
 fn upper_halves(elf: &Elf, load_offset: u64) -> impl Iterator<Item = u64> {
     let ends = |s: crate::elf::Segment| [s.vaddr, s.vaddr.saturating_add(s.memsz.saturating_sub(1))];
     let loads = elf.segments().filter(|s| s.kind == PT_LOAD && s.memsz > 0);
@@ -69,7 +69,7 @@ fn with_offset(mut name: String, offset: u64) -> String {
 
 impl SymbolNames<'_> {
     /// The address of a name as it is printed (`&queues+0x48`) or as the linker has it, as the trace stores addresses.
-    pub fn address_of(&self, name: &str) -> Option<Addr> {
+    pub(super) fn address_of(&self, name: &str) -> Option<Addr> {
         let name = name.strip_prefix('&').unwrap_or(name);
         let address = match self.symbols.lookup(name) {
             Some(symbol) => symbol.address,

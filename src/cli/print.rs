@@ -18,7 +18,7 @@ use crate::session::{Loaded, Target};
 use crate::trace::{Event, Issue, Severity, Trace};
 
 /// Prints it.
-pub fn answer(
+pub(super) fn answer(
     answer: &Answer,
     question: &Question,
     target: &Target<'_>,
@@ -89,7 +89,7 @@ pub fn answer(
 }
 
 /// `--strict`: what was lost is an error.
-pub fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+pub(super) fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
@@ -202,7 +202,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Prints them; false where there is none.
-    pub fn print(
+    pub(super) fn print(
         &self,
         view: &View<'_>,
         format: Format,
@@ -231,7 +231,7 @@ impl<'a> Selection<'a> {
 }
 
 /// Prints the last events of a document as a table; false where there is none.
-pub fn print_last(
+pub(super) fn print_last(
     events: &[(Event, Option<analysis::Outcome>)],
     view: &View<'_>,
     mut options: TableOptions,

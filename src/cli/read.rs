@@ -244,7 +244,7 @@ impl Reader<'_, '_> {
 }
 
 /// The ticks at which the newest so much begins.
-pub fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
+pub(super) fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
     let Some(position) = amount.start() else { return Ok(i64::MIN) };
     Ok(match position.bound(&loaded.trace, Edge::From)? {
         Bound::Ticks(ticks) => ticks,

@@ -85,18 +85,18 @@ impl Found {
     }
 
     /// The lines of its head.
-    pub fn facts(&self) -> &[(&'static str, String)] {
+    pub(super) fn facts(&self) -> &[(&'static str, String)] {
         &self.facts
     }
 
     /// Adds when the bytes are from.
-    pub fn date(&mut self, date: Option<String>) {
+    pub(super) fn date(&mut self, date: Option<String>) {
         let at = self.facts.len().min(1);
         self.facts.splice(at..at, date.map(|date| ("time", date)));
     }
 
     /// Adds what the bytes of the trace are: a page is read where the files are not.
-    pub fn digest(&mut self, target: &mut Target<'_>) {
+    pub(super) fn digest(&mut self, target: &mut Target<'_>) {
         self.facts.extend(reports::digest(target).map(|digest| ("bytes", digest)));
     }
 }
@@ -164,7 +164,7 @@ impl Document<'_> {
     }
 
     /// Prints it: for programs the rows of all reports, and those of `threads`.
-    pub fn print(
+    pub(super) fn print(
         &self,
         request: &ReportRequest,
         format: Format,

@@ -1,6 +1,5 @@
 //! The report commands: one pass over the events, then tables, JSON, CSV or Markdown.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
@@ -8,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::explain::page;
 use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
+use crate::bytes::hex;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
@@ -41,16 +41,8 @@ impl Origin {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{b:02x}");
-        text
-    })
-}
-
 /// The bytes of the trace: how many, where, and what they are.
-pub fn digest(target: &mut Target<'_>) -> Option<String> {
+pub(super) fn digest(target: &mut Target<'_>) -> Option<String> {
     let raw = target.raw().ok()?;
     let digest = Sha256::digest(raw.bytes.as_slice());
     Some(format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)))
@@ -66,7 +58,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 }
 
 /// Makes the reports and prints them.
-pub fn print(
+pub(super) fn print(
     request: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
@@ -99,7 +91,7 @@ pub fn print(
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
 /// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
-pub fn stream(
+pub(super) fn stream(
     request: &ReportRequest,
     (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),
     query: &Query<'_>,

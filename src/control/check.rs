@@ -1,7 +1,7 @@
 //! Whether a write may be made. Every rule is here, and is applied before the first byte is written.
 //!
 //! An address comes from an ELF, a `--symbol` or a header, and each may be wrong. A write is made only where the address is
-//! aligned, belongs to what is meant and to nothing else, and lies in memory that is shown to be RAM.
+//! aligned, belongs to what is meant and to nothing else, and is in memory that is shown to be RAM.
 
 use super::change::{Change, Destination};
 use super::owners::{self, Owner, Owners, around};
@@ -58,7 +58,6 @@ pub struct Checked(pub(super) Vec<Change>);
 
 impl Checked {
     /// The writes, in their order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.0
     }
@@ -178,7 +177,7 @@ impl<'a> Ground<'a> {
     fn variable(&self, name: &str, region: Region, width: Width) -> Result<(), Refusal> {
         let own = self.elf.and_then(|(elf, _)| elf.symbol(name));
         let size = own.as_ref().map(|own| own.size).filter(|size| *size != 0).unwrap_or(region.len);
-        if size != width.bytes() as u64 || region.len != size {
+        if size != width.size() || region.len != size {
             let width = width.bytes();
             let why = format!("has {size} bytes in the ELF, and the kernel's variable has {width}");
             return Err(Refusal::wrong(why));
@@ -203,12 +202,12 @@ impl<'a> Ground<'a> {
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.destination == Destination::Variable(ENABLE_BITS);
         if is_mask && is_pointer {
-            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel and no mask")));
+            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel, not a mask")));
         }
         Ok(())
     }
 
-    /// Every symbol of the ELF that lies there must be one that is meant.
+    /// Every symbol of the ELF in this region must be one that is meant.
     fn symbols(&self, region: Region, meant: impl Fn(&str, Region) -> bool) -> Result<(), Refusal> {
         let Some((elf, _)) = self.elf else { return Ok(()) };
         for symbol in elf.sharing(self.as_linked(region.start), region.len) {
@@ -233,8 +232,8 @@ impl<'a> Ground<'a> {
     fn ram(&self, region: Region) -> Result<(), Refusal> {
         if self.flash.iter().any(|f| f.overlaps(region)) {
             return Err(Refusal::not_ram(
-                "is in flash or ROM, as the stub's memory map says",
-                "a dump that is served cannot be written; else give the --elf of the program that runs",
+                "is in flash or ROM, by the stub's memory map",
+                "a dump behind `serve` cannot be written; for a live target give the --elf of the program that runs",
             ));
         }
         match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
@@ -265,7 +264,7 @@ fn aligned(region: Region, width: Width) -> Result<(), Refusal> {
     Err(Refusal::wrong(format!("is not aligned to its {width} bytes")))
 }
 
-/// Fails where one of these lies there.
+/// Fails where one of these overlaps the region.
 fn free<'o>(owners: impl IntoIterator<Item = &'o Owner>, region: Region) -> Result<(), Refusal> {
     match owners.into_iter().find(|o| o.region.overlaps(region)) {
         Some(Owner { what, region }) => {
@@ -286,14 +285,14 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
     if right {
         return Ok(());
     }
-    Err(Refusal::broken(format!("would become {value:#x}, which is no slot of the ring")))
+    Err(Refusal::broken(format!("would become {value:#x}, which is not a slot of the ring")))
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
 fn insertion(layout: &TraceLayout, destination: Destination, region: Region) -> Result<(), Refusal> {
     let right = match destination {
         Destination::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
-        _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
+        _ => region.start == layout.current_at() && region.len == layout.word.size(),
     };
     if right { Ok(()) } else { Err(Refusal::broken("is not where the kernel inserts an event")) }
 }

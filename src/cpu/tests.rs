@@ -39,7 +39,7 @@ pub(super) fn stacked(bytes: Vec<u8>) -> Stacked {
     Stacked { base: STACK, bytes }
 }
 
-/// Where code lies.
+/// Where code is.
 pub(super) fn code() -> CodeRanges {
     CodeRanges::from_text("8000-8fff")
 }

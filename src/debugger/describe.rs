@@ -7,7 +7,6 @@ use crate::mem::Region;
 const MAX_REGIONS: usize = 4096;
 
 /// The memory map; empty where the source does not know what it has.
-#[must_use]
 pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
     let Some(regions) = regions.filter(|r| r.len() <= MAX_REGIONS) else { return String::new() };
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<memory-map>\n");
@@ -20,7 +19,6 @@ pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
 }
 
 /// `qXfer:threads:read`. `process`: what precedes the number of a thread (`p1.`), or nothing.
-#[must_use]
 pub fn threads_xml(list: &ThreadList, process: &str) -> String {
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<threads>\n");
     for thread in list.threads() {
@@ -35,7 +33,6 @@ pub fn threads_xml(list: &ThreadList, process: &str) -> String {
 }
 
 /// The part of a document that `OFFSET,LENGTH` of a `qXfer` packet asks for, at most `most` bytes of it.
-#[must_use]
 pub fn piece(document: &str, window: &str, most: usize) -> Vec<u8> {
     let number = |text: &str| usize::from_str_radix(text, 16).ok();
     let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
@@ -47,7 +44,6 @@ pub fn piece(document: &str, window: &str, most: usize) -> Vec<u8> {
 }
 
 /// `jThreadsInfo`, LLDB's list of threads: the first is the one that stopped.
-#[must_use]
 pub fn threads_json(list: &ThreadList) -> String {
     let mut json = String::from("[");
     for (index, thread) in list.threads().iter().enumerate() {

@@ -25,7 +25,6 @@ pub struct Stopped {
 
 impl Stopped {
     /// From the registers of the CPUs and the kernel's threads. `endian` is the byte order where neither gives one.
-    #[must_use]
     pub fn new(stop: Stop, kernel: Option<&Kernel>, endian: Option<Endian>) -> Self {
         let Stop { frames, mut cpus, .. } = stop;
         let mut architecture = frames.map(|f| f.architecture);
@@ -217,15 +216,15 @@ fn with_cpus(
     threads
 }
 
-/// A Cortex-M's `sp` is `msp` or `psp`: where it lies in none of the threads' stacks it is `msp`, though nothing else says
-/// that this is an exception. Without `msp` GDB takes what lies at `sp` for what an exception pushed, and shows a caller
+/// A Cortex-M's `sp` is `msp` or `psp`: where it is in none of the threads' stacks it is `msp`, though nothing else says
+/// that this is an exception. Without `msp` GDB takes what is at `sp` for what an exception pushed, and shows a caller
 /// that never was.
 fn complete_main_stack(cpu: &mut Registers, kernel: &Kernel) {
     let open = cpu.architecture() == Architecture::CortexM && cpu.level() == Level::Unknown && cpu.get("msp").is_none();
     let Some(sp) = cpu.sp().filter(|_| open) else { return };
     let main = match cpu.get("psp") {
         Some(psp) => kernel.threads.iter().any(|t| t.core.is_some() && t.holds(psp) && !t.holds(sp)),
-        // An EXC_RETURN, or what is in `lr` after a reset, says more than where `sp` lies.
+        // An EXC_RETURN, or what is in `lr` after a reset, says more than where `sp` is.
         None if cpu.lr().is_some_and(|lr| lr >= EXC_RETURN) => false,
         None => !kernel.threads.is_empty() && !kernel.threads.iter().any(|t| may_be_on(t, sp)),
     };

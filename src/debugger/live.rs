@@ -10,7 +10,6 @@ use crate::mem::Region;
 
 /// The thread that a core's CPU runs, or whose exception it handles. `None` where no thread runs, and where the CPU is in
 /// thread mode on a stack that is not the thread's: the kernel's word alone is not enough.
-#[must_use]
 pub fn runs_on(kernel: &Kernel, core: usize, cpu: &Registers) -> Option<Addr> {
     let thread = kernel.thread(*kernel.current.get(core)?).filter(|_| !kernel.is_initializing())?;
     // Ports for Cortex-M do not count interrupts.
@@ -41,7 +40,6 @@ fn without_stack(kernel: &Kernel, core: usize, cpu: Option<&Registers>) -> Strin
 
 /// The kernel's threads, those that run first, and the CPUs that run none of them. `cpus`: the registers of each, in the
 /// order of the stub.
-#[must_use]
 pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
     let cores = kernel.current.len();
     let place = |core| cpu_of(core, cores, cpus.len());
@@ -80,14 +78,13 @@ pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
 }
 
 /// The CPUs alone, where there is no kernel to be read: `why`, in words.
-#[must_use]
 pub fn without_kernel(cpus: &[Registers], why: &str) -> Vec<Thread> {
     (0..cpus.len()).map(|index| cpu(index, cpus, why.to_owned())).collect()
 }
 
 fn cpu(index: usize, cpus: &[Registers], extra: String) -> Thread {
     let name = if cpus.len() == 1 { "CPU".to_owned() } else { format!("CPU {index}") };
-    // The same number at every stop; no control block lies there.
+    // The same number at every stop; no control block is there.
     let id = (index as u64).saturating_add(1);
     Thread { id, cpu: Some(index), name, extra, registers: cpus.get(index).cloned() }
 }

@@ -1,4 +1,4 @@
-//! What the CPUs do, and what lies at the addresses that matter for it.
+//! What the CPUs do, and what is at the addresses that matter for it.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Cpus {
     pub(super) stack_handlers: Vec<Region>,
     /// Source lines of return addresses.
     lines: BTreeMap<Addr, String>,
-    /// What lies at addresses that matter, in words.
+    /// What is at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
@@ -49,8 +49,9 @@ impl Cpus {
         let region = |start: Addr, len: u64| Region { start: start & !1, len: len.max(2) };
         let stack_handlers = own.into_iter().chain(notify).map(|symbol| region(symbol.address, symbol.size)).collect();
         let mut names = BTreeMap::new();
-        for at in all.iter().flat_map(addresses) {
-            let said = address::what(at, symbols, kernel, regions.as_deref());
+        for (cpu, at) in all.iter().flat_map(|cpu| addresses(cpu).into_iter().map(move |at| (cpu, at))) {
+            let architecture = cpu.registers.architecture();
+            let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
@@ -77,7 +78,7 @@ impl Cpus {
         Self { all: self.all, regions: self.regions, ..Self::default() }
     }
 
-    /// What lies at an address, in words; `None` where nothing is known of it.
+    /// What is at an address, in words; `None` where nothing is known of it.
     pub(super) fn at(&self, address: Addr) -> Option<&str> {
         self.names.get(&address).map(String::as_str)
     }

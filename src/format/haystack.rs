@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn holes_are_not_touched() {
-        // What lies in a hole reads as zeros; here it does not, which shows that it is not read.
+        // What is in a hole reads as zeros; here it does not, which shows that it is not read.
         let bytes = vec![7; 100 * BLOCK];
         let data = [(20 * BLOCK as u64 + 5, 10), (60 * BLOCK as u64, BLOCK as u64)];
         let hay = Haystack::new(&bytes).with_data(Some(&data));

@@ -1,6 +1,6 @@
 //! BYTES -> MODEL: one folder a format.
 //!
-//! [`Format::locate`] finds where a trace lies, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
+//! [`Format::locate`] finds where a trace is, [`Located::capture`] reads what a question needs, [`Capture::decode`] is
 //! pure: the same bytes give the same trace whether they came from a probe, a core or a fuzzer. What a format knows
 //! between these steps is its own: each has types of its own behind these traits. A new format touches its own folder,
 //! its catalogue and one line in [`ALL`].
@@ -69,7 +69,7 @@ pub trait Format: Sync {
     /// The same, in bytes of which a part needs no look.
     fn search(&self, hay: &Haystack<'_>, most: usize) -> Vec<Found>;
 
-    /// The finds of a search, each trace once, the preferred one first: a live buffer, which lies at the address that it
+    /// The finds of a search, each trace once, the preferred one first: a live buffer, which is at the address that it
     /// states; of several the largest.
     fn sift(&self, memory: &mut dyn Memory, hits: Vec<(Addr, Found)>) -> Vec<(Addr, Found)> {
         let _ = memory;
@@ -104,7 +104,7 @@ pub trait Format: Sync {
 
 /// A trace that was found, with what its format knows of it.
 pub trait Located: std::fmt::Debug + Send + Sync {
-    /// Where it lies.
+    /// Where it is.
     fn location(&self) -> &Location;
 
     /// Reads what `extent` asks for.
@@ -130,7 +130,7 @@ pub trait Capture: std::fmt::Debug {
     /// [`Error`] when it holds no trace of its format.
     fn decode(&self, catalogue: &Catalogue, options: &DecodeOptions) -> Result<Trace, Error>;
 
-    /// Where the whole trace lies, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
+    /// Where the whole trace is, from its first byte to its last, of a capture of [`Extent::All`]: what `dump` writes.
     /// Sorted, and no two of them touch.
     fn ranges(&self) -> Vec<Region>;
 
@@ -213,12 +213,12 @@ pub struct Found {
     pub endian: Endian,
     /// Width of a stored word.
     pub word: Width,
-    /// Where the events lie, for what only describes them: several finds of the same events are one trace.
+    /// Where the events are, for what only describes them: several finds of the same events are one trace.
     pub events: Option<Addr>,
 }
 
 impl Found {
-    /// True where it lies at `address` and says so.
+    /// True where it is at `address` and says so.
     #[must_use]
     pub const fn claims(&self, address: Addr) -> bool {
         address & self.word.max() == self.base
@@ -249,7 +249,7 @@ impl Hints {
     }
 }
 
-/// Where a trace lies.
+/// Where a trace is.
 #[derive(Debug, Clone)]
 pub struct Location {
     /// Where it describes itself.
@@ -311,6 +311,6 @@ pub struct DecodeOptions {
     pub hz: Option<f64>,
     /// Release of the target's system, where its numbers changed between releases: 64 is 6.4.
     pub release: Option<u16>,
-    /// The run before the last start, as far as this one has not written over it (`--previous`).
+    /// The run before the last start, as far as this one has not overwritten it (`--previous`).
     pub previous: bool,
 }

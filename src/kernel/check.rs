@@ -20,7 +20,7 @@ const MOST: u64 = 1024;
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
     pub kind: Option<Kind>,
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// The control block, or the list's head, that leads to it.
     pub from: Addr,
@@ -32,7 +32,6 @@ pub struct Overwritten {
 
 impl Overwritten {
     /// The word that such a block begins with.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         match self.kind {
             Some(kind) => kind.id(),
@@ -61,7 +60,7 @@ impl Kernel {
         self.check_cores(symbols);
         self.check_stacks();
         let list = symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
-        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.bytes() as u64));
+        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.size()));
         self.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
         let threads = self.threads.iter().filter_map(|thread| self.stack_end(thread));
         let found: Vec<Issue> = threads.chain(self.objects.iter().filter_map(|o| self.members(o))).collect();
@@ -71,7 +70,7 @@ impl Kernel {
     /// A thread that runs on two cores.
     fn check_cores(&mut self, symbols: &dyn Symbols) {
         const CURRENT: &str = "_tx_thread_current_ptr";
-        let step = self.layout.shape.pointer.bytes() as u64;
+        let step = self.layout.shape.pointer.size();
         let mut seen = HashSet::new();
         for (core, thread) in (0u64..).zip(&self.current).filter(|(_, thread)| **thread != 0) {
             if seen.insert(*thread) {
@@ -154,8 +153,10 @@ impl Kernel {
         let Some((thread, value)) = all.first() else { return };
         let has =
             if own.is_some() { format!("this kernel has {most}") } else { format!("no kernel has more than {most}") };
+        // An ELF of another build has the members of all threads elsewhere.
+        let or = if all.len() >= self.threads.len() { ", or the ELF is that of another build" } else { "" };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over, or the ELF is that of another build",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten{or}",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
@@ -174,7 +175,7 @@ impl Kernel {
         self.issues.push(Issue::new(Code::KernelLayoutTail, message).times(count));
     }
 
-    /// Stacks that were used up, and stack pointers that lie elsewhere.
+    /// Stacks that were used up, and stack pointers that are elsewhere.
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {
@@ -210,7 +211,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
         if walk.rescued > 0 {
-            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+            message.push_str(&format!("; {} after the break were found backwards", walk.rescued));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -229,8 +230,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
     if walk.crooked > 0 {
-        let mut message =
-            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
+        let mut message = format!("the list of {of}: {} pointers back do not point to the entry before", walk.crooked);
         if walk.rescued > 0 && walk.broken.is_none() {
             message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
         }

@@ -1,4 +1,4 @@
-//! Whether the functions that threads were created with are the ELF's: under that of another build their addresses lie
+//! Whether the functions that threads were created with are the ELF's: under that of another build their addresses are
 //! somewhere within other functions.
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts threads that are held in memory")]
@@ -13,21 +13,21 @@ use crate::trace::Issue;
 pub struct Entries {
     /// Entries that are the first byte of a function.
     pub same: usize,
-    /// Entries that lie in a function.
+    /// Entries that are in a function.
     pub compared: usize,
     /// The first that is not the first byte of its function, as `main+0x4`.
     pub first: Option<String>,
 }
 
 impl Entries {
-    /// Compares them; `None` where no entry lies in a function whose size is known. Entries elsewhere may be a module's.
+    /// Compares them; `None` where no entry is in a function whose size is known. Entries elsewhere may be a module's.
     pub fn of(elf: &Elf, load_offset: u64, entries: impl IntoIterator<Item = Addr>) -> Option<Self> {
         // On ARM bit 0 of a pointer to a function is set for Thumb code.
         let thumb = u64::from(elf.machine() == Machine::ARM);
         let mut found = Self { same: 0, compared: 0, first: None };
         for entry in entries {
             let at = elf.width().moved_back(entry, load_offset) & !thumb;
-            // What lies behind a label of unknown size need not be part of it.
+            // What follows a label of unknown size need not be part of it.
             let Some(function) = elf.covering(at).filter(|f| f.kind == SymbolKind::Function && f.sized) else {
                 continue;
             };
@@ -42,31 +42,27 @@ impl Entries {
     }
 
     /// True where each is the first byte of a function.
-    #[must_use]
     pub const fn holds(&self) -> bool {
         self.same == self.compared
     }
 
-    /// True for the ELF of another build: a control block that was written over is one, not most of them.
-    #[must_use]
+    /// True for the ELF of another build: a control block that was overwritten is one, not most of them.
     pub const fn is_another(&self) -> bool {
         self.same * 2 <= self.compared
     }
 
     /// In words: `14 of 14 thread entries begin a function`.
-    #[must_use]
     pub fn describe(&self) -> String {
         format!("{} of {} thread entries begin a function", self.same, self.compared)
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let first = self.first.as_ref()?;
         let why = if self.is_another() {
             "this ELF is of another build; names and lines from it are wrong"
         } else {
-            "this ELF is of another build, or control blocks were written over; names and lines from it may be wrong"
+            "this ELF is of another build, or control blocks were overwritten; names and lines from it may be wrong"
         };
         let message = format!("{} (the first that does not is {first}): {why}", self.describe());
         Some(Issue::new(Code::ElfMismatch, message))

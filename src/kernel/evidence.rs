@@ -5,7 +5,7 @@ use crate::abi::Addr;
 use crate::cpu::Registers;
 use crate::mem::Region;
 
-/// Bytes that are taken for a name, in parts: names lie among constants, near the end of which there may be less than the
+/// Bytes that are taken for a name, in parts: names are among constants, near the end of which there may be less than the
 /// longest of them.
 const NAME: u64 = 64;
 const NAME_PART: usize = 16;
@@ -17,7 +17,6 @@ const MAX_STACK: u64 = 64 << 20;
 
 impl Kernel {
     /// Control blocks and stacks, each with what it is.
-    #[must_use]
     pub fn regions(&self) -> Vec<(&'static str, Region)> {
         let thread = self.layout.thread.len;
         let threads = self.threads.iter().map(|t| Region { start: t.address, len: thread });
@@ -29,7 +28,6 @@ impl Kernel {
     }
 
     /// The main stack of each CPU that is on it, in parts: where it ends is not known.
-    #[must_use]
     pub fn main_stacks(&self) -> Vec<Region> {
         if !self.may_be_interrupted() {
             return Vec::new();
@@ -41,7 +39,6 @@ impl Kernel {
     }
 
     /// Where the names of objects are.
-    #[must_use]
     pub fn name_regions(&self) -> Vec<Region> {
         let threads = self.threads.iter().filter_map(|t| t.name_at);
         let names = threads.chain(self.objects.iter().filter_map(|o| o.name_at));
@@ -51,14 +48,15 @@ impl Kernel {
     }
 
     /// Addresses of code that threads, timers and CPUs have: some carry the Thumb bit.
-    #[must_use]
     pub fn code(&self) -> Vec<Addr> {
         let threads = self.threads.iter().flat_map(|thread| {
             let lr = thread.position.registers.as_ref().and_then(Registers::lr);
             [thread.entry, thread.position.pc, lr].into_iter().flatten()
         });
         let timers = self.objects.iter().filter_map(|o| o.get("tx_timer_internal_timeout_function"));
-        threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).collect()
+        let places = self.interrupted.iter().flat_map(|found| &found.places);
+        let places = places.flat_map(|place| [place.registers.pc(), place.registers.lr()]).flatten();
+        threads.chain(self.cpus.iter().filter_map(|cpu| cpu.pc)).chain(timers).chain(places).collect()
     }
 
     /// The addresses of all control blocks.

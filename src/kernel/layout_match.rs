@@ -16,7 +16,7 @@ pub const THREAD_ID: u64 = 0x5448_5244;
 
 /// A layout with the list of threads that was read by it.
 pub struct LayoutMatch {
-    /// Where members lie.
+    /// Where members are.
     pub layout: Layout,
     /// The threads.
     pub walk: Walk,
@@ -115,7 +115,7 @@ impl Sources<'_> {
         let walk = list(layout).walk_from(memory, &others, &[]);
         let Some(first) = walk.nodes.first() else { return Ok(None) };
         let message = format!(
-            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, the ELF is of another build, or the threads are left over from before the last start",
+            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were overwritten, the ELF is of another build, or the threads are left over from before the last start",
             first.address
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address));
@@ -175,7 +175,7 @@ impl Candidates {
 }
 
 /// Finds the layout and reads the threads.
-pub fn find(
+pub(super) fn find(
     memory: &mut dyn Memory,
     sources: &Sources<'_>,
     endian: Option<Endian>,
@@ -203,12 +203,12 @@ pub fn find(
     }
     let mut found = choose(memory, best)?;
     let message = format!(
-        "no debug information gives the offsets of members of control blocks: {} is taken, {}",
+        "no debug information gives the offsets of members of control blocks: {} is used: {}",
         found.layout.how,
         if found.walk.broken.is_none() {
-            "under which the list of threads closes on itself"
+            "with it the list of threads leads back to its start"
         } else {
-            "under which most of the list of threads can be read"
+            "with it most of the list of threads can be read"
         }
     );
     found.issues.insert(0, Issue::new(Code::KernelLayout, message));
@@ -224,7 +224,7 @@ fn attempt(found: &LayoutMatch) -> String {
         (None, Some(count)) if !walk.closes(Some(*count)) && walk.crooked == 0 => {
             format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
         }
-        _ => format!("{} pointers back lead elsewhere", walk.crooked),
+        _ => format!("{} pointers back point elsewhere", walk.crooked),
     };
     format!("{} ({order}-endian): {why}", layout.how)
 }
@@ -243,7 +243,7 @@ fn choose(memory: &mut dyn Memory, matches: Vec<LayoutMatch>) -> Result<LayoutMa
     if sound.is_empty() && certain {
         return Ok(first);
     }
-    // Up to the links of the created list they are one; what lies behind these is not known.
+    // Up to the links of the created list they are one; what follows these is not known.
     first.layout.drop_tail();
     first.issues.push(Issue::new(
         Code::KernelLayoutTail, "the offsets of the last members of the threads' control blocks are not known: priorities of their own are not known",

@@ -78,7 +78,7 @@ pub struct About<'a> {
 /// The objects of a kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// Where members lie.
+    /// Where members are.
     pub layout: Layout,
     /// Threads, in the order of their creation.
     pub threads: Vec<Thread>,
@@ -113,7 +113,7 @@ pub struct Kernel {
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
-pub const INITIALIZING: u64 = 0xF0F0_F0F0;
+const INITIALIZING: u64 = 0xF0F0_F0F0;
 
 impl Kernel {
     /// Reads the kernel's objects.
@@ -157,7 +157,7 @@ impl Kernel {
         };
         // Where it is not known which threads are a module's, those may be whose functions are not the program's.
         let loaded = globals.word(memory, shape, "_txm_module_manager_loaded_list_ptr", shape.pointer);
-        // Without symbols it is not known whether some are loaded: their members lie behind the links of the created list,
+        // Without symbols it is not known whether some are loaded: their members follow the links of the created list,
         // and the other members are in their usual places only in a kernel without modules.
         let open = blind && kernel.layout.thread.offset("tx_thread_user_priority").is_none();
         let modules = loaded.map_or(open, |first| first != 0);
@@ -179,14 +179,12 @@ impl Kernel {
     }
 
     /// The thread at this address.
-    #[must_use]
     pub fn thread(&self, address: Addr) -> Option<&Thread> {
         self.threads.iter().find(|t| t.address == address)
     }
 
     /// The registers from which a thread is unwound: those of its CPU, in whatever exception that is, else those that it
     /// saved.
-    #[must_use]
     pub fn registers_of(&self, thread: &Thread) -> Option<Registers> {
         let core = thread.core.filter(|_| thread.pthread.is_none());
         let cpu = core.and_then(|core| self.registers_of_core(core));
@@ -210,13 +208,11 @@ impl Kernel {
     }
 
     /// The object at this address.
-    #[must_use]
     pub fn object(&self, address: Addr) -> Option<&Object> {
         self.objects.iter().find(|o| o.address == address)
     }
 
     /// True before the scheduler has started.
-    #[must_use]
     pub fn is_initializing(&self) -> bool {
         self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF >= INITIALIZING)
     }
@@ -229,7 +225,6 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
 }
 
 /// The option that gives the address of the list of threads without an ELF.
-#[must_use]
 pub fn head_option() -> String {
     format!("--symbol {}=ADDR from the linker's map", HEAD)
 }
@@ -258,7 +253,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         ),
         Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
-            "the list of threads cannot be read: it closes on itself under no layout that is known",
+            "the list of threads cannot be read: no known layout leads back to its start",
             if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
@@ -268,7 +263,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         .tried(tried),
         Mismatch::Several(names) => Error::failed(
             Code::KernelLayout,
-            format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            format!("{} match this memory: which is right is not known", names.join(" and ")),
             ELF,
         ),
     }

@@ -79,7 +79,7 @@ pub fn pointer_width(memory: &mut dyn Memory, trace: &Trace) -> Option<Width> {
     }
 }
 
-/// Thread control blocks point to their names, which lie in the program's constants: under the ELF of another build
+/// Thread control blocks point to their names, which are in the program's constants: under the ELF of another build
 /// they read as something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
@@ -92,13 +92,11 @@ pub struct Agreement {
 impl Agreement {
     /// True where the ELF is of the program in memory. One renamed thread is a change of source; most names wrong is
     /// another layout.
-    #[must_use]
     pub const fn holds(self) -> bool {
         self.same > self.compared / 2
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
         (!self.holds()).then(|| {
             Issue::new(
@@ -137,10 +135,10 @@ impl Program<'_> {
     }
 
     /// Compares the names of threads in memory with the ELF's constants. `None` where they cannot be compared: addresses
-    /// are cut, control blocks are not there, or names lie in RAM.
+    /// are cut, control blocks are not there, or names are in RAM.
     pub fn names(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<Agreement> {
         let blocks = Blocks::read(memory, self.elf.width(), trace, BLOCK)?;
-        // Ports and options of the kernel move the name's pointer: it lies where most names are right. Only where they are
+        // Ports and options of the kernel move the name's pointer: it is where most names are right. Only where they are
         // not, the debug information is asked, which in a large program takes longer than all else.
         let all: Vec<usize> = (0..BLOCK).step_by(blocks.pointer.bytes()).collect();
         let best = all.iter().map(|at| self.names_at(&blocks, *at)).max_by_key(|s| s.same);
@@ -159,7 +157,7 @@ impl Program<'_> {
         best.filter(|b| b.compared > 0)
     }
 
-    /// How many names agree where the pointer to the name lies at `offset`.
+    /// How many names agree where the pointer to the name is at `offset`.
     #[allow(clippy::arithmetic_side_effects, reason = "counts control blocks that are held in memory")]
     fn names_at(&self, blocks: &Blocks, offset: usize) -> Agreement {
         let mut score = Agreement { same: 0, compared: 0 };
@@ -224,7 +222,7 @@ impl Blocks {
         let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
         let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
         let mut found = Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() };
-        // Of a block that was written over nothing is the program's.
+        // Of a block that was overwritten nothing is the program's.
         if found.all.iter().any(|(_, block)| found.has_whole_stack(block)) {
             let all = std::mem::take(&mut found.all);
             found.all = all.into_iter().filter(|(_, block)| found.has_whole_stack(block)).collect();
@@ -291,7 +289,7 @@ fn is_name(text: &[u8], name: &str) -> bool {
     text == name || (name.len() >= 31 && text.starts_with(name))
 }
 
-/// A string of at most `max` bytes; what lies behind its end need not be readable.
+/// A string of at most `max` bytes; what follows its end need not be readable.
 fn text_at(memory: &mut dyn Memory, address: u64, max: usize) -> Option<String> {
     let mut text = Vec::new();
     let mut at = address;

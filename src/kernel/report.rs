@@ -32,7 +32,6 @@ const fn wide(kernel: &Kernel) -> usize {
 }
 
 /// Threads first; then the other objects: in one report, or kind by kind.
-#[must_use]
 pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     match detail {
         Detail::Summary { width, all } => {
@@ -77,19 +76,16 @@ impl Kernel {
     }
 
     /// What a thread does, in words: `mutex bus_mutex (low_task)`.
-    #[must_use]
     pub fn doing(&self, thread: &Thread) -> String {
         thread.doing(&|owner| self.name_of(owner))
     }
 
     /// The state of an object, in words: `owned by low_task`, `2 of 4 messages`.
-    #[must_use]
     pub fn state(&self, object: &Object) -> String {
         object.state(&|thread| self.name_of(thread))
     }
 
     /// One line about a thread: `mutex bus_mutex (low_task), priority 4`.
-    #[must_use]
     pub fn line(&self, thread: &Thread) -> String {
         let mut line = self.doing(thread);
         if let Some(priority) = thread.priority {

@@ -20,7 +20,6 @@ impl State {
     pub const READY: Self = Self(0);
 
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {
             0 => "ready",
@@ -103,7 +102,6 @@ pub struct CalledFrom {
 
 impl CalledFrom {
     /// `control_step (app.c:133)`. Hostile text.
-    #[must_use]
     pub fn label(&self) -> String {
         let file = self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
         match (file, self.line) {
@@ -122,7 +120,7 @@ pub enum Stacks {
     Module,
     /// Those of the operating system; that in its control block is not used.
     System,
-    /// It is a module's, or may be, and it is not known where its stacks lie.
+    /// It is a module's, or may be, and it is not known where its stacks are.
     Unknown,
 }
 
@@ -133,7 +131,7 @@ pub struct Thread {
     pub address: Addr,
     /// Its name, where one is known. Hostile text: escape before printing.
     pub name: Option<String>,
-    /// Where its name lies.
+    /// Where its name is.
     pub name_at: Option<Addr>,
     /// What it does.
     pub state: Option<State>,
@@ -253,14 +251,12 @@ impl Block<'_> {
 
 impl Thread {
     /// The event flags that it waits for, or waited for last.
-    #[must_use]
     pub fn wanted(&self) -> Option<Wanted> {
         let (flags, option) = (self.suspend_info?, self.suspend_option?);
         Some(Wanted { flags, all: option & 2 != 0 })
     }
 
     /// The bytes that it asks a byte pool for, where it waits for them.
-    #[must_use]
     pub fn asks_bytes(&self) -> Option<u64> {
         let is_so = self.state.and_then(|state| Kind::of_state(state.0)) == Some(Kind::BytePool);
         self.suspend_info.filter(|_| is_so)
@@ -295,7 +291,7 @@ impl Thread {
             stack,
             kernel_stack,
             stacks,
-            // A value other than 0 and 1 was written over.
+            // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
             waits: None,
@@ -326,7 +322,7 @@ impl Thread {
         thread
     }
 
-    /// Takes `pointer` for its stack pointer: of whichever of its stacks it lies in.
+    /// Takes `pointer` for its stack pointer: of whichever of its stacks it is in.
     pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         if self.stacks == Stacks::Unknown {
             return;
@@ -343,20 +339,18 @@ impl Thread {
         self.kernel_stack.iter_mut().for_each(|stack| stack.set_pointer(empty));
     }
 
-    /// True where an address lies in one of its stacks.
-    #[must_use]
+    /// True where an address is in one of its stacks.
     pub fn holds(&self, address: Addr) -> bool {
         self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
     }
 
     /// True where the stack that its control block names ends where its start and its size put it.
-    #[must_use]
     pub fn has_whole_stack(&self) -> bool {
         let last = self.named.and_then(|(start, size)| start.checked_add(size.checked_sub(1)?));
         last.is_some() && last == self.stack_end
     }
 
-    /// Where its stacks lie, and how many bytes each has: what its control block names, too, where it is not known which
+    /// Where its stacks are, and how many bytes each has: what its control block names, too, where it is not known which
     /// that is.
     pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let known = [Some(self.stack), self.kernel_stack].into_iter().flatten();
@@ -365,13 +359,11 @@ impl Thread {
     }
 
     /// Its name, or its address.
-    #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
     }
 
     /// The number of the operating system's thread that it is.
-    #[must_use]
     pub fn lwp(&self) -> Option<u32> {
         self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
@@ -388,14 +380,12 @@ impl Thread {
     }
 
     /// The priority that it has from who waits for it: `None` where it runs at its own.
-    #[must_use]
     pub fn inherits(&self) -> Option<u32> {
         let (now, own) = (self.priority?, self.own_priority?);
         (now != own).then_some(now)
     }
 
     /// What kind of state it is in.
-    #[must_use]
     pub fn state_kind(&self) -> StateKind {
         match self.state {
             Some(State::READY) if self.core.is_some() => StateKind::Running,
@@ -408,8 +398,7 @@ impl Thread {
     }
 
     /// What it does, in words: `mutex bus_mutex of low_task`.
-    #[must_use]
-    pub fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub(super) fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
         let Some(state) = self.state else { return "unknown".to_owned() };
         if self.core.is_some() && state == State::READY {
             return "runs".to_owned();

@@ -22,7 +22,6 @@ pub struct Overlay<'a> {
 
 impl<'a> Overlay<'a> {
     /// No memory at all.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,7 +109,7 @@ fn patch(
     Ok(())
 }
 
-/// Whether `at` lies in one of the sorted regions, and how many bytes from there it stays so.
+/// Whether `at` is in one of the sorted regions, and how many bytes from there it stays so.
 fn at_region(regions: &[Region], at: Addr) -> (bool, u64) {
     let upto = regions.partition_point(|r| r.start <= at);
     let inside = upto.checked_sub(1).and_then(|i| regions.get(i)).and_then(|r| r.len.checked_sub(r.offset_of(at)?));

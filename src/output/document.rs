@@ -34,7 +34,7 @@ pub enum Part<'a> {
 /// Spaces between the columns of facts.
 const GAP: usize = 2;
 
-/// Writes a part as text. `any`: something lies above, and a blank line is due.
+/// Writes a part as text. `any`: something is above, and a blank line is due.
 pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out: &mut dyn Write) -> io::Result<()> {
     let heads = |text: &str, out: &mut dyn Write| {
         let lines = wrap(&escape(text), options.width);

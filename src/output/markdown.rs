@@ -147,7 +147,7 @@ fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Where text lies.
+/// Where text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// A line of its own, or the rest of one.

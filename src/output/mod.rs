@@ -313,43 +313,36 @@ impl Format {
     ];
 
     /// The format of this name.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == text)
     }
 
     /// Its name in `--format`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
     /// What it is, in a few words.
-    #[must_use]
     pub const fn help(self) -> &'static str {
         self.0.help
     }
 
     /// Who reads it.
-    #[must_use]
     pub const fn reader(self) -> Reader {
         self.0.reader
     }
 
     /// True where it has events, not only reports.
-    #[must_use]
     pub const fn has_events(self) -> bool {
         self.0.events.is_some()
     }
 
     /// True where a monitor line may ask for it.
-    #[must_use]
     pub const fn is_for_monitor(self) -> bool {
         self.0.monitor
     }
 
     /// True where the output has its issues and errors in it; otherwise they are printed beside it.
-    #[must_use]
     pub const fn has_issues(self) -> bool {
         self.0.error.is_some()
     }
@@ -371,14 +364,12 @@ impl Default for Format {
 }
 
 /// A sink for events in this format; `None` for a format of reports.
-#[must_use]
 pub fn event_sink<'w>(format: Format, out: impl Write + 'w, options: &TableOptions) -> Option<Box<dyn EventSink + 'w>> {
     format.0.events.map(|new| new(Box::new(out), options))
 }
 
 /// A writer of reports in this format. `word` gives addresses their width, `names` turns code addresses into
 /// functions.
-#[must_use]
 pub fn report_writer<'w>(
     format: Format,
     out: impl Write + 'w,

@@ -168,7 +168,6 @@ fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<
 
 impl Rows {
     /// Nothing joined yet.
-    #[must_use]
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -499,7 +498,7 @@ impl Rows {
         }
     }
 
-    /// The name of what lies at an address, where it has one.
+    /// The name of what is at an address, where it has one.
     fn pointed(&mut self, view: &View<'_>, what: Pointed, address: Addr) -> Option<&str> {
         // The memory of a thread may serve another object by now.
         let fits = |id| what != Pointed::Thread || view.trace.objects.get(id).is_some_and(|o| o.is_thread);

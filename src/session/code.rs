@@ -29,13 +29,13 @@ pub enum Compared {
     /// Not yet: memory has nothing of the ELF's own bytes in it, and can be asked.
     #[default]
     Not,
-    /// When files were opened. Behind them lie the ELF's own bytes by now.
+    /// When files were opened. Behind them are the ELF's own bytes by now.
     Was(Option<CodeMatch>),
 }
 
 impl Compared {
     /// What was found, where it was compared.
-    pub const fn found(self) -> Option<CodeMatch> {
+    pub(super) const fn found(self) -> Option<CodeMatch> {
         match self {
             Self::Not => None,
             Self::Was(found) => found,
@@ -55,31 +55,26 @@ const MIN_LEN: usize = 32;
 
 impl CodeMatch {
     /// True where nothing differs.
-    #[must_use]
     pub fn holds(self) -> bool {
         self.first.is_none() && self.build_id != Some(false)
     }
 
     /// True for the ELF of another build: its build id is another, or, where none is known, most of the code.
-    #[must_use]
     pub fn is_another(self) -> bool {
         self.build_id.map_or(self.same < self.compared.div_ceil(2), |same| !same)
     }
 
     /// True where code differs, and no build id shows that the ELF is that of the program all the same.
-    #[must_use]
-    pub fn may_be_another(self) -> bool {
+    pub(super) fn may_be_another(self) -> bool {
         !self.holds() && self.build_id != Some(true)
     }
 
     /// True where thread names and entries can still show another build.
-    #[must_use]
-    pub fn leaves_open(self) -> bool {
+    pub(super) fn leaves_open(self) -> bool {
         self.build_id.is_none() && !self.is_another()
     }
 
     /// In words: `8 of 8 samples of code agree`.
-    #[must_use]
     pub fn describe(self) -> String {
         let samples = format!("{} of {} samples of code agree", self.same, self.compared);
         match (self.build_id, self.compared) {
@@ -92,7 +87,6 @@ impl CodeMatch {
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
         if self.holds() {
             return None;
@@ -330,7 +324,7 @@ mod tests {
         assert_eq!(matched(&constants, TEXT, noise(1, 0x4000), 0), None);
     }
 
-    /// Overlays take turns at one address; objects that are not linked all lie at 0.
+    /// Overlays take turns at one address; objects that are not linked all are at 0.
     #[test]
     fn sections_that_share_addresses_are_not_compared() {
         let mut writer = writer(false, false);
@@ -381,12 +375,12 @@ mod tests {
         let changed = matched(&writer, TEXT, memory(2, 1), 0).unwrap();
         assert_eq!((changed.holds(), changed.is_another()), (false, false));
         assert!(changed.issue().unwrap().message.ends_with("some of its code was changed in memory"));
-        // Something else lies where the note should be.
+        // Something else is where the note should be.
         let none = matched(&writer, TEXT, noise(1, 0x5000), 0).unwrap();
         assert_eq!((none.build_id, none.holds()), (None, true));
     }
 
-    /// Sizes and addresses that lie are bounded.
+    /// Wrong sizes and addresses are bounded.
     #[test]
     fn sections_that_lie_are_survived() {
         let mut random = noise(9, 4096).into_iter().cycle();

@@ -59,7 +59,7 @@ pub struct Places {
 /// A place that an exception interrupted.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Where the registers lie that were pushed.
+    /// Where the registers are that were pushed.
     pub frame: Addr,
     /// The registers there.
     pub registers: Registers,
@@ -159,7 +159,7 @@ impl Target<'_> {
             effect: self.effect(registers),
             in_loop: registers.pc().and_then(|pc| self.loop_at(registers.architecture(), pc)),
             polling: self.polling(registers),
-            is_outside_code: registers.pc().is_some_and(|pc| stop.code.holds(pc & !1) == Some(false)),
+            is_outside_code: registers.pc().is_some_and(|pc| self.is_outside(pc & !1, stop)),
             interrupted,
             failed: self.failed(registers),
             interrupts: self.interrupts(registers),
@@ -231,9 +231,15 @@ impl Target<'_> {
         functions: Vec<Function>,
         stop: &Stop,
     ) -> Place {
-        let is_outside_code = registers.pc().is_some_and(|pc| stop.code.holds(pc) == Some(false));
+        let is_outside_code = registers.pc().is_some_and(|pc| self.is_outside(pc, stop));
         let effect = self.effect(registers).filter(|_| !is_outside_code);
         Place { frame, within, functions, effect, is_outside_code, registers: registers.clone() }
+    }
+
+    /// True where the program has no code at an address: no section of code, or a constant among the code.
+    fn is_outside(&self, at: Addr, stop: &Stop) -> bool {
+        stop.code.holds(at) == Some(false)
+            || self.symbols().function(at).is_none() && self.symbols().variable(at).is_some()
     }
 
     /// What the instruction at a program counter is about to do.

@@ -109,7 +109,7 @@ impl Target<'_> {
         if self.info.buffers.len() > 1 {
             return self.load_joined(names, options);
         }
-        // What is left of another run lies anywhere in the ring.
+        // What is left of another run is anywhere in the ring.
         let extent = if options.previous { Extent::All } else { extent };
         let capture = self.capture(extent)?.1;
         let mut loaded = self.decoded(capture.as_ref(), names, options)?;

@@ -32,7 +32,7 @@ pub(super) fn refuse_decimal(piece: &Piece, only: Option<&'static dyn Format>) -
 }
 
 /// Places an image without an address by the trace header in it, which holds its own base. The offset of that header,
-/// where it is the only one and lies elsewhere than it says.
+/// where it is the only one and is elsewhere than it says.
 pub(super) fn place(
     piece: &mut Piece,
     header: Option<Addr>,
@@ -40,7 +40,7 @@ pub(super) fn place(
 ) -> Result<(Issue, Option<Addr>), Error> {
     let (hay, whole) = piece.haystack();
     let found: Vec<_> = formats(only).flat_map(|f| f.search(&hay, 16)).collect();
-    // A header that would place the image before address 0 lies elsewhere: a copy.
+    // A header that would place the image before address 0 is elsewhere: a copy.
     let best = found
         .iter()
         .filter(|f| f.base >= f.offset as u64)

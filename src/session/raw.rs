@@ -26,7 +26,7 @@ impl Target<'_> {
     /// Reads the whole trace without decoding it.
     ///
     /// # Errors
-    /// [`Error`] when there is no trace, when it does not lie in one piece, or when any byte of it cannot be read:
+    /// [`Error`] when there is no trace, when it is not in one piece, or when any byte of it cannot be read:
     /// a dump with holes would have to make bytes up.
     pub fn raw(&mut self) -> Result<Raw, Error> {
         if self.info.buffers.len() > 1 {

@@ -79,7 +79,7 @@ impl CoreNotes {
     }
 
     /// True where the core is of a Cortex-M, and the program was built for a processor that is none.
-    pub fn is_other_profile(&self, elf: &Elf) -> bool {
+    pub(super) fn is_other_profile(&self, elf: &Elf) -> bool {
         self.is_m_profile() && elf.is_a_or_r_profile()
     }
 
@@ -94,7 +94,7 @@ impl CoreNotes {
     }
 
     /// The instruction set that the core names.
-    pub const fn machine(&self) -> Option<Machine> {
+    pub(super) const fn machine(&self) -> Option<Machine> {
         self.machine
     }
 
@@ -119,7 +119,6 @@ impl Target<'_> {
     }
 
     /// The program's `e_flags`, which name the variant of its processor; `None` where it is not known.
-    #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }
@@ -146,8 +145,11 @@ impl Target<'_> {
         *stop = self.stop(&mut issues)?;
         self.read_fault_registers(stop)?;
         let before = stop.frames.map(|f| f.architecture);
-        let mut identity =
-            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_files(t)) };
+        let mut identity = Identity {
+            code: self.code_match(),
+            load: self.load_offset(),
+            ..trace.map_or_else(Identity::default, |t| self.by_files(t))
+        };
         let said = identity.issue().is_some();
         let about = About {
             symbols: &self.info.symbols,

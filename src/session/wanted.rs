@@ -15,7 +15,7 @@ const MAX_TOTAL: u64 = 1 << 30;
 /// The most ranges that are reported as missing, one by one.
 const MAX_MISSING: usize = 32;
 
-/// First and last address, and what lies there; `None` for what may be missing.
+/// First and last address, and what is there; `None` for what may be missing.
 type Range = (Addr, Addr, Option<&'static str>);
 
 /// What is to be read.
@@ -44,7 +44,7 @@ impl Wanted {
     }
 
     /// Ranges that go in where they can be read.
-    pub fn add_if_there(&mut self, regions: impl IntoIterator<Item = Region>) {
+    pub(super) fn add_if_there(&mut self, regions: impl IntoIterator<Item = Region>) {
         self.put(None, regions);
     }
 

@@ -31,7 +31,7 @@ pub trait Symbols {
     /// The symbol of exactly this name, local or global.
     fn lookup(&self, name: &str) -> Option<Symbol>;
 
-    /// The variable that covers `address`: never a function, nor what lies between variables.
+    /// The variable that covers `address`: never a function, nor what is between variables.
     fn variable(&self, address: Addr) -> Option<Symbol> {
         let _ = address;
         None

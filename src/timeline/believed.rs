@@ -39,7 +39,7 @@ impl<'t> Believed<'t> {
     }
 
     /// Takes the next event: ticks of the one before it on its clock, where the time between them is not known to be right.
-    pub fn doubted(&mut self, event: &Event) -> Option<i64> {
+    pub(super) fn doubted(&mut self, event: &Event) -> Option<i64> {
         let stamp = event.stamp?;
         let now = (stamp, event.ticks);
         let at = if self.per_core { usize::from(event.core) } else { 0 };
@@ -59,7 +59,7 @@ impl<'t> Believed<'t> {
     }
 }
 
-/// True where so many ticks lie between two stamps, give or take whole turns of the clock.
+/// True where so many ticks are between two stamps, give or take whole periods of the clock.
 fn fits(clock: &Clock, before: Moment, now: Moment) -> bool {
     let turn = clock.period.map_or_else(|| i128::from(clock.mask).saturating_add(1), i128::from);
     let counted = i128::from(now.1).saturating_sub(i128::from(before.1));

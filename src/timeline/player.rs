@@ -98,12 +98,12 @@ impl<'p, 's> Player<'p, 's> {
     }
 
     /// True where the writer has failed.
-    pub const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.written.is_err()
     }
 
     /// Ends what is open: it goes on.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<()> {
         self.begun.clear();
         self.cut(self.end);
         self.written
@@ -145,7 +145,7 @@ impl<'p, 's> Player<'p, 's> {
         }
     }
 
-    /// Hands on a slice, as far as it lies in the window.
+    /// Hands on a slice, as far as it is in the window.
     fn emit(&mut self, track: TrackId, open: &Open, to: i64, is_over: bool, woken: Option<Woken>) {
         let Some(line) = self.lines.get_mut(track.index()) else { return };
         let from = open.from.max(line.drawn);

@@ -60,7 +60,7 @@ pub struct Event {
 pub struct Words {
     inline: [u64; 4],
     len: u8,
-    /// Where a longer payload lies in the arena of the source.
+    /// Where a longer payload is in the arena of the source.
     pub spill: u32,
 }
 
@@ -83,13 +83,13 @@ impl Words {
         Some(Self { inline, len: u8::try_from(words.len()).ok()?, spill: 0 })
     }
 
-    /// A payload that lies in the arena of the source at `spill`.
+    /// A payload that is in the arena of the source at `spill`.
     #[must_use]
     pub const fn spilled(spill: u32) -> Self {
         Self { inline: [0; 4], len: Self::SPILLED, spill }
     }
 
-    /// True where the payload lies in the arena.
+    /// True where the payload is in the arena.
     #[must_use]
     #[inline]
     pub const fn is_spilled(&self) -> bool {

@@ -4,7 +4,7 @@ use crate::abi::Addr;
 use crate::code::Code;
 pub use crate::code::Severity;
 
-/// Where an issue lies; each part may be absent.
+/// Where an issue is; each part may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     /// Address on the target.

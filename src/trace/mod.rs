@@ -59,13 +59,13 @@ pub struct About {
     pub word: Width,
     /// Width of an address on the target where that is known to differ from the stored word.
     pub pointer: Option<Width>,
-    /// Where the trace lies on the target; `None` for a file that does not record it.
+    /// Where the trace is on the target; `None` for a file that does not record it.
     pub base: Option<Addr>,
     /// Number of event slots in the buffer.
     pub capacity: u64,
     /// Number of slots of the buffer that the kernel wrote, read or not.
     pub held: u64,
-    /// Slots among these that were read and hold none: something cleared them, or wrote over them.
+    /// Slots among these that were read and hold none: something cleared them, or overwrote them.
     pub empty: u64,
     /// True once the ring has overwritten its first event.
     pub wrapped: bool,
@@ -331,7 +331,7 @@ impl Walk<'_> {
         self.filled > 0
     }
 
-    /// The next event where it lies: nothing is copied.
+    /// The next event where it is: nothing is copied.
     #[inline]
     pub fn advance(&mut self) -> Option<&Event> {
         if self.at >= self.filled && !self.next_block() {

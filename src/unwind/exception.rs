@@ -14,7 +14,7 @@ pub struct Exit {
     pub exc_return: u64,
     /// The main stack pointer as it began.
     pub main_pointer: Addr,
-    /// Where the registers lie that it pushed; `None` where that is not known, or what lies there is none.
+    /// Where the registers are that it pushed; `None` where that is not known, or what is there is none.
     pub frame: Option<Addr>,
     /// The registers of what it interrupted; without a frame those alone that a call keeps.
     pub registers: Registers,
@@ -26,14 +26,12 @@ const PROCESS_STACK: u64 = 1 << 2;
 const NO_FLOATS: u64 = 1 << 4;
 
 impl Exit {
-    /// True where what it pushed lies on the process stack: it came upon a thread.
-    #[must_use]
+    /// True where what it pushed is on the process stack: it came upon a thread.
     pub const fn is_on_process_stack(&self) -> bool {
         self.exc_return & PROCESS_STACK != 0
     }
 
     /// True where the frame has room for floating-point registers.
-    #[must_use]
     pub const fn has_floats(&self) -> bool {
         self.exc_return & NO_FLOATS == 0
     }
@@ -41,7 +39,7 @@ impl Exit {
 
 /// Where to look for what an exception pushed.
 pub struct Search<'a> {
-    /// The stack on which it may lie, from the lowest address at which it may begin.
+    /// The stack on which it may be, from the lowest address at which it may begin.
     pub on: Region,
     /// The stacks of the thread that was interrupted.
     pub stacks: &'a [Region],
@@ -74,7 +72,7 @@ const MAX_BYTES: u64 = 64 << 10;
 const MAX_TRIED: usize = 64;
 /// The most candidates.
 const MAX_FOUND: usize = 3;
-/// So many bytes a frame pointer may lie above the stack pointer.
+/// So many bytes a frame pointer may be above the stack pointer.
 const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
 /// `xpsr`: Thumb state.
 const THUMB: u64 = 1 << 24;
@@ -85,8 +83,8 @@ const FLOATS: u64 = 72;
 
 impl Unwinder<'_> {
     /// Frames on a stack that have a pc of the program, a status register of a thread, a return address in lr, and callers up
-    /// to the function in which the thread began. That which lies highest is the first: what an interrupt pushed that is
-    /// over lies below the stack pointer, and mostly lower than what was pushed last.
+    /// to the function in which the thread began. That which is highest is the first: what an interrupt pushed that is
+    /// over is below the stack pointer, and mostly lower than what was pushed last.
     pub fn candidates(&self, search: &Search<'_>, memory: &mut dyn Memory) -> Vec<Candidate> {
         let end = search.on.start.saturating_add(search.on.len);
         let start = search.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
@@ -115,7 +113,7 @@ impl Unwinder<'_> {
         found
     }
 
-    /// Reads what lies before the return addresses that are looked at, in one batch: over a link each read takes time.
+    /// Reads what is before the return addresses that are looked at, in one batch: over a link each read takes time.
     fn read_calls(&self, bytes: &[u8], wrong_call: bool, memory: &mut dyn Memory) {
         let pushed = (0..bytes.len()).step_by(8).filter_map(|at| Pushed::of(bytes.get(at..)?, self.endian));
         let asked = pushed.filter(|pushed| wrong_call && !self.is_placed(pushed));
@@ -172,7 +170,7 @@ impl Unwinder<'_> {
             start.set("xpsr", pushed.xpsr | THUMB);
         }
         let mut backtrace = self.backtrace(&start, search.stacks, memory);
-        // The frame pointer of Thumb code lies close above the stack pointer. Of a wrong one the callers do not fit.
+        // The frame pointer of Thumb code is close above the stack pointer. Of a wrong one the callers do not fit.
         for above in FRAME_POINTER {
             if search.kept.get("r7").is_some() || ends(&backtrace) {
                 break;

@@ -1,4 +1,4 @@
-//! Return addresses that lie on the stack, for code without call frame information.
+//! Return addresses that are on the stack, for code without call frame information.
 
 use super::{Frame, Origin, Unwinder, Walk};
 use crate::abi::Addr;
@@ -33,7 +33,7 @@ impl Walk<'_, '_> {
 }
 
 impl Unwinder<'_> {
-    /// Where the bytes lie that show whether a word is a return address.
+    /// Where the bytes are that show whether a word is a return address.
     pub(super) fn call_before(&self, word: u64) -> Option<(Addr, usize)> {
         let pc = word & !1;
         (self.code.holds(pc) == Some(true)).then(|| Some((pc.checked_sub(4)?, 4)))?

@@ -1,13 +1,13 @@
 //! UNWINDING: from the registers of a stopped thread to its callers.
 //!
 //! Each frame says how it was found, and each backtrace why it ends. Nothing is guessed in silence: where call frame
-//! information is missing, return addresses that lie on the stack are offered as [`Origin::Found`], and no more.
+//! information is missing, return addresses that are on the stack are offered as [`Origin::Found`], and no more.
 
 mod cortex_m;
 mod exception;
 mod found;
 
-pub use cortex_m::main_stack_at;
+pub use cortex_m::{leads_to_handler, main_stack_at};
 pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;
@@ -29,13 +29,12 @@ pub enum Origin {
     Cfi,
     /// From what an exception pushed.
     Exception,
-    /// Inferred: a return address that lies on the stack. It may be left over from a call that has returned.
+    /// Inferred: a return address that is on the stack. It may be left over from a call that has returned.
     Found,
 }
 
 impl Origin {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Registers => "registers",
@@ -46,7 +45,6 @@ impl Origin {
     }
 
     /// What a reader has to know of such a frame; empty where that is nothing.
-    #[must_use]
     pub const fn remark(self) -> &'static str {
         match self {
             Self::Registers | Self::Cfi => "",
@@ -61,7 +59,7 @@ impl Origin {
 pub struct Frame {
     /// Where it was stopped, or where it goes on once the call in it has returned.
     pub pc: Addr,
-    /// True where `pc` is the next instruction; false for a return address, whose call lies before it.
+    /// True where `pc` is the next instruction; false for a return address, whose call is before it.
     pub is_next: bool,
     /// How it was found.
     pub origin: Origin,
@@ -69,7 +67,6 @@ pub struct Frame {
 
 impl Frame {
     /// An address in the function: that of the call, where `pc` is a return address behind it.
-    #[must_use]
     pub const fn address(&self) -> Addr {
         if self.is_next { self.pc } else { self.pc.saturating_sub(1) }
     }
@@ -96,7 +93,7 @@ pub enum End {
     NotCode(Addr),
     /// The call frame information leaves the return address open.
     NoReturnAddress(Addr),
-    /// The stack pointer of a frame lies outside of the thread's stack.
+    /// The stack pointer of a frame is outside of the thread's stack.
     OutsideStack(Addr),
     /// The stack pointer of the next frame is not above that of this one.
     NotAbove(Addr),
@@ -156,7 +153,6 @@ pub struct Backtrace {
 
 impl Backtrace {
     /// True where no frame is missing and none is inferred.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.end, End::Entry | End::Outermost) && self.frames.iter().all(|f| f.origin != Origin::Found)
     }
@@ -173,7 +169,7 @@ pub struct Unwinder<'a> {
     pub cfi: Option<&'a Cfi<'a>>,
     /// How far above its own addresses the program was loaded.
     pub load_offset: u64,
-    /// Where the program's code lies.
+    /// Where the program's code is.
     pub code: &'a CodeRanges,
     /// Functions that nothing calls: that in which every thread begins, that in which the program does.
     pub entries: &'a [Region],
@@ -239,7 +235,7 @@ impl Unwinder<'_> {
     }
 }
 
-/// True where a stack pointer lies in a stack, or is that of an empty one.
+/// True where a stack pointer is in a stack, or is that of an empty one.
 fn within(stack: Region, sp: Addr) -> bool {
     stack.contains(sp) || stack.start.checked_add(stack.len) == Some(sp)
 }
@@ -270,7 +266,7 @@ impl Walk<'_, '_> {
         if unwinder.entries.iter().any(|entry| entry.contains(address)) {
             return Err(End::Entry);
         }
-        // A stack that overflowed goes on in what lies below it.
+        // A stack that overflowed goes on in what is below it.
         if let Some(outside) = self.stack_pointer().filter(|sp| !self.is_on_stack(*sp)) {
             return Err(End::OutsideStack(outside));
         }

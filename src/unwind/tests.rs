@@ -97,7 +97,7 @@ fn a_stack_pointer_that_left_the_stack_was_followed() {
     let mut board = Board::new();
     let dwarf = with_frames_of_16_bytes(false);
     let cfi = dwarf.cfi();
-    // The thread ran down into the main stack, where a return address lies.
+    // The thread ran down into the main stack, where a return address is.
     board.put(MAIN + 0x10C, &[CALL as u32 | 1]);
     let outside = board.unwind(&in_thread(MAIN + 0x100), Some(&cfi), &[]);
     assert_eq!((outside.frames.len(), outside.end), (1, End::OutsideStack(MAIN + 0x100)));
@@ -107,7 +107,7 @@ fn a_stack_pointer_that_left_the_stack_was_followed() {
     // What is read for it is memory: reading devices may change them.
     let device = [("pc", 0x1800), ("sp", 0x4000_1000), ("lr", 0), ("xpsr", 0x0100_0003)];
     assert_eq!(board.unwind(&device, Some(&cfi), &[]).end, End::OutsideStack(0x4000_1000));
-    // The caller's frame would lie outside.
+    // The caller's frame would be outside.
     let last = board.unwind(&in_thread(STACK.start + STACK.len - 8), Some(&cfi), &[]);
     assert_eq!(last.end, End::OutsideStack(STACK.start + STACK.len + 8));
     let psp = in_handler(0xFFFF_FFFD, STACK.start - 32);
@@ -243,7 +243,7 @@ fn with_augmentation(augmentation: &[u8], encodings: &[u8], own: &[u8]) -> Dwarf
     };
     let rules = [0x0C, 13, 16, 0x80 | 14, 1];
     let cie = sized(&[&[0, 0, 0, 0, 1][..], augmentation, &[0, 2, 0x7C, 14], encodings, &rules].concat());
-    // The distance back to the CIE, and where the function lies.
+    // The distance back to the CIE, and where the function is.
     let fde = [&(cie.len() as u32 + 4).to_le_bytes()[..], &0x1000_u32.to_le_bytes(), &0x1000_u32.to_le_bytes(), own];
     let mut w = Writer::new(false, false, 2, 40);
     w.sects = vec![sect(".eh_frame", 1, 2, AT, [cie, sized(&fde.concat()), vec![0; 4]].concat())];

@@ -18,8 +18,10 @@ enum failure {
     ASSERT,          /* a loop with interrupts off, in the thread             */
     GUARD,           /* the same, and what cannot be written holds what an
                       * older interrupt had pushed                            */
-    HOLLOW           /* above the frame of the crash lie older ones, in a
+    HOLLOW,          /* above the frame of the crash lie older ones, in a
                       * variable that was never written                       */
+    SMASHED,         /* a return to text: BusFault, whose handler is a loop   */
+    CONSTANT         /* a call of a constant: UsageFault, the same handler    */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -220,6 +222,31 @@ static NOINLINE uint32_t hollow(uint32_t n)
     return never_written[1];
 }
 
+/* It calls nothing: behind it lr leads to who called it. */
+static NOINLINE VOID checked(uint32_t n)
+{
+    rounds += n;
+}
+
+static NOINLINE VOID smashed(VOID)
+{
+    SHCSR |= 1u << 17;
+    note(__func__, 0);
+    checked(3);
+    /* The word that is popped is the text "ceur". */
+    __asm__ volatile("movw r3, #0x6563\n movt r3, #0x7275\n bic r2, r3, #1\n str r2, [%0]\n mov r2, sp\n str r2, [%0, #4]\n"
+                     "push {r3}\n pop {pc}" :: "r"(&crash_truth) : "r2", "r3", "memory");
+}
+
+static NOINLINE VOID constant(VOID)
+{
+    static const uint32_t erased[2] __attribute__((aligned(4))) = { 0xDEFFDEFFu, 0xDEFFDEFFu };
+    SHCSR |= 1u << 18;
+    note(__func__, 0);
+    __asm__ volatile("mov r2, sp\n str r2, [%0, #4]\n str %1, [%0]\n orr r3, %1, #1\n blx r3\n nop"
+                     :: "r"(&crash_truth), "r"(erased) : "r2", "r3", "lr", "memory");
+}
+
 static VOID fail(VOID)
 {
     switch (FAILURE) {
@@ -238,6 +265,8 @@ static VOID fail(VOID)
     case ASSERT: assert_failed(); break;
     case GUARD: guard(); break;
     case HOLLOW: rounds = hollow(7); break;
+    case SMASHED: smashed(); break;
+    case CONSTANT: constant(); break;
     default: break;
     }
 }

@@ -56,7 +56,7 @@ fn use_all(trace: &Trace) -> Vec<Seen> {
     seen(trace)
 }
 
-/// Where the parts of a buffer lie in its bytes.
+/// Where the parts of a buffer are in its bytes.
 fn parts(story: &Story) -> (usize, usize, usize) {
     let b = &story.buffer;
     (b.header_size() as usize, (b.ring() - b.base) as usize, (b.end() - b.base) as usize)
@@ -173,7 +173,7 @@ fn mended(door: Door, words: &[usize]) -> Vec<String> {
         let clean = seen(&open(&story.buffer, &story.bytes(), door, Extent::All).unwrap());
         for &word in words {
             let mut bytes = story.bytes();
-            // Words before the two 16-bit numbers lie at their number, those behind them likewise.
+            // Words before the two 16-bit numbers are at their number, those behind them likewise.
             let at = word * width + dice.roll(width);
             bytes[at] ^= 1 + dice.roll(255) as u8;
             match open(&story.buffer, &bytes, door, Extent::All) {

@@ -38,7 +38,7 @@ fn load(name: &str) -> Trace {
     capture.decode(&catalogue, &DecodeOptions::default()).unwrap()
 }
 
-/// The counters of what lies in the ring: the window, or all where the ring has not wrapped.
+/// The counters of what is in the ring: the window, or all where the ring has not wrapped.
 fn truth(name: &str) -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(fixture(name)).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split('\t').collect()).collect();

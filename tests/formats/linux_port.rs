@@ -1,5 +1,5 @@
 //! ThreadX's Linux port: each of its threads is a thread of the system, which its control block names by a `pthread_t`. The
-//! cores here are built byte by byte; where things lie is stated here as numbers.
+//! cores here are built byte by byte; where things are is stated here as numbers.
 
 #![cfg(feature = "cli")]
 #![allow(
@@ -35,7 +35,7 @@ struct Lwp {
     pc: u64,
 }
 
-/// Stacks of the system's threads lie here: nowhere near those of the control blocks.
+/// Stacks of the system's threads are here: nowhere near those of the control blocks.
 const SYSTEM_STACKS: u64 = 0xE000_0000;
 
 impl Machine {

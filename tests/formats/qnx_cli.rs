@@ -296,7 +296,7 @@ fn inside_gdb_it_is_the_same() {
     same_events(&said, &run("last 5 --format json qnx-ring.bin"));
 }
 
-/// Stamps of the second processor lay in the future: it had run for 45 µs of a trace of 13, and a wait was as long.
+/// Stamps of the second processor were in the future: it had run for 45 µs of a trace of 13, and a wait was as long.
 #[test]
 fn times_of_the_future_contradicted_each_other() {
     let ring = root().join("tests/fixtures/qnx-ring.bin");

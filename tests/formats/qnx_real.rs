@@ -85,7 +85,7 @@ fn the_newest_events_are_the_tail_of_all_of_them() {
     }
 }
 
-/// Where the ring in a file says it lies, and how many buffers follow it.
+/// Where the ring in a file says it is, and how many buffers follow it.
 fn base_and_buffers(bin: &Path) -> (u64, u64) {
     let bytes = std::fs::read(bin).unwrap();
     (u64::from(u32::from_le_bytes(bytes[..4].try_into().unwrap())), bytes.len() as u64 / 16384)

@@ -208,7 +208,7 @@ fn a_kernel_stopped_between_count_and_end() {
     story(&mut kernel, 20);
     let filled = kernel.fill() as u32;
     let mut bytes = kernel.bytes();
-    // The end is written, the count is not; what lies behind was never an event.
+    // The end is written, the count is not; what follows was never an event.
     let end = kernel.base as u32 + 0xA0 + 16 * (filled + 1);
     bytes[32..36].copy_from_slice(&end.to_le_bytes());
     let trace = load_with(kernel.base, bytes, kernel.base, Extent::All, &DecodeOptions::default()).unwrap();

@@ -125,7 +125,7 @@ fn records_behind_a_lost_packet_length_are_found_and_the_damage_is_said() {
 #[test]
 fn a_damaged_stamp_of_64_bits_is_no_turn_of_its_clock() {
     let (mut bytes, kept, source) = logger();
-    // The first record behind the packet's header: its stamp lies behind its first word, low word first.
+    // The first record behind the packet's header: its stamp follows its first word, low word first.
     bytes[0x118..0x11C].fill(0);
     let listing = list("stamp", &bytes, source);
     assert_eq!(listing.issue("stamps-step-back"), Some(("inferred".into(), 1)));

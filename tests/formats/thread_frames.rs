@@ -103,12 +103,12 @@ fn roomy(layout: Layout) -> Builder {
 fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     let mut b = roomy(CORTEX_A).build();
     let data = b.thread("asleep");
-    // Kernel call with VFP: type, CPSR, d8 to d31, fpscr, r4 to r11, lr. Where lr would be without it lies d11.
+    // Kernel call with VFP: type, CPSR, d8 to d31, fpscr, r4 to r11, lr. Where lr would be without it is d11.
     let mut words = vec![0, 0x6000_0013];
     words.extend(std::iter::repeat_n(data, 48));
     words.extend([0x10, 4, 5, 6, 7, 8, 9, 10, 11, 0x4000_8200]);
     frame(&mut b, "reader", &words, 4);
-    // Without it: above lie the thread's own variables, one of which is taken for lr with it.
+    // Without it: above are the thread's own variables, one of which is taken for lr with it.
     let mut words = vec![0, 0x6000_0013, 4, 5, 6, 7, 8, 9, 10, 11, 0x4000_8300];
     words.extend(std::iter::repeat_n(data, 52));
     frame(&mut b, "flagged", &words, 4);
@@ -129,24 +129,24 @@ fn a_frame_kind_was_guessed_and_the_pc_was_data() {
     let of = thread(&k, "flagged").position.registers.clone().unwrap();
     assert_eq!((of.get("r11"), of.get("d8")), (Some(11), None));
 
-    // A flag that was written over decides nothing; where code lies does, and what it decided is said.
+    // A flag that was overwritten decides nothing; where the code is decides, and the result is reported.
     flag(&mut b, "reader", 0x2000_0000);
     assert_eq!(thread(&place(&b, ""), "reader").position.pc, None);
     let (pc, how) = at(&place(&b, "40008000-40008fff"), "reader");
     assert_eq!(pc, Some(0x4000_8200));
-    assert!(how.contains("taken to hold floating-point registers"), "{how}");
+    assert!(how.contains("assumed to hold floating-point registers"), "{how}");
 
     // With the wrong flag the pc is data: the frame is shown, and marked.
     flag(&mut b, "reader", 0);
     let k = place(&b, "40008000-40008fff");
     let (pc, how) = at(&k, "reader");
     assert_eq!((pc, thread(&k, "reader").position.registers.is_some()), (Some(data & !1), true));
-    assert!(how.ends_with(&format!("its pc {:#x} is in no code of the program", data & !1)), "{how}");
+    assert!(how.ends_with(&format!("its pc {:#x} is not in the code of the program", data & !1)), "{how}");
     let issue = k.issues.iter().find(|i| i.code == Code::NoSavedFrame).unwrap();
-    assert!(issue.message.contains("is in no code") || issue.count > 1, "{issue:?}");
+    assert!(issue.message.contains("is not in the code") || issue.count > 1, "{issue:?}");
 }
 
-/// The same on a Cortex-A53, whose flag lies at 248.
+/// The same on a Cortex-A53, whose flag is at 248.
 #[test]
 fn a_frame_kind_was_guessed_on_64_bits_too() {
     let mut b = roomy(CORTEX_A64).build();
@@ -318,8 +318,8 @@ fn the_exception_that_interrupted_a_thread_was_a_number() {
     assert!(told(&k).starts_with("watcher: interrupted by exception 36 (IRQ 20); its own"), "{}", told(&k));
 }
 
-/// A PSP that was typed, and nothing else of the CPU: that the thread was interrupted is inferred from what lies there, and
-/// nothing said so; where nothing lies there, "it runs" was all that was said.
+/// A PSP that was typed, and nothing else of the CPU: that the thread was interrupted is inferred from what is there, and
+/// nothing said so; where nothing is there, "it runs" was all that was said.
 #[test]
 fn what_psp_alone_shows_was_not_marked() {
     let mut b = Builder::new(CORTEX_M, false).build();
@@ -478,7 +478,7 @@ fn the_kernel_stack_of_a_modules_thread_was_taken_for_its_own() {
 fn stacks_of_modules_threads_are_not_known_without_the_members() {
     let b = with_modules();
     let mut names = Names::of(&b);
-    // The builder's functions lie 16 bytes apart from 0x1000 on; the module brought those of `reader` and `flagged`.
+    // The builder's functions are 16 bytes apart from 0x1000 on; the module brought those of `reader` and `flagged`.
     names.functions = vec![("program", 0x1000, 0x40), ("program", 0x1060, 0x40)];
     let claims =
         |k: &Kernel, name: &str| (thread(k, name).stacks, thread(k, name).stack.used, thread(k, name).stack.start);
@@ -505,7 +505,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
     }
 }
 
-/// In a function that a handler had called GDB knew no `msp`, took what lay at `sp` for what an exception had pushed, and
+/// In a function that a handler had called GDB knew no `msp`, took what was at `sp` for what an exception had pushed, and
 /// showed a caller that never was.
 #[test]
 fn a_function_called_by_a_handler_was_given_a_caller() {

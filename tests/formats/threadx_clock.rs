@@ -185,7 +185,7 @@ fn threads_on_stacks_of_an_operating_system_have_its_clock() {
     assert_eq!(decode(&native).clock.period, None);
 }
 
-/// 0 is no stack: no pointer lies outside of it.
+/// 0 is no stack: no pointer is outside of it.
 #[test]
 fn a_thread_that_is_registered_without_a_stack_made_its_port_a_hosted_one() {
     let mut alpha = thread(ALPHA, "alpha", 5);

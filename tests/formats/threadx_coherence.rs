@@ -323,7 +323,7 @@ fn pointers_that_differ_are_decided_by_the_stamps() {
     let right = sound.buffer.current;
     for other in [0, right - 2, right + 1, 200, 255] {
         let moved = Buffer { current: other, ..sound.buffer.clone() };
-        // The kernel's own was written over, or the header's.
+        // The kernel's own was overwritten, or the header's.
         for (header, kernel) in [(&sound.buffer, &moved), (&moved, &sound.buffer)] {
             if kernel.current == header.current + 1 {
                 continue;
@@ -425,7 +425,7 @@ fn sound_words(steps: &[u64]) -> Sound {
     sound("whole words", WORD, 0x8000_0000, steps, 256)
 }
 
-/// Slots of an older lap, of another capture, or moved by some bytes lay among the others, and nothing was said.
+/// Slots of an older lap, of another capture, or moved by some bytes were among the others, and nothing was said.
 #[test]
 fn stretches_that_do_not_fit_are_said() {
     for sound in all().iter().filter(|s| s.times.len() == 256 && decoded(&s.buffer).clock.runs()) {

@@ -90,7 +90,7 @@ fn a_damaged_header_was_not_found_without_symbols() {
     assert_eq!(ThreadX.scan(&[vec![0; 64], marks, vec![0; 64]].concat(), 4), []);
 }
 
-/// An overrun of what lies before the buffer, as long as up to the registry's start, left a dump without a trace; and so did
+/// An overrun of what is before the buffer, as long as up to the registry's start, left a dump without a trace; and so did
 /// one bit of the header's own address.
 #[test]
 fn an_overrun_of_four_words_lost_the_trace() {
@@ -114,13 +114,13 @@ fn an_overrun_of_four_words_lost_the_trace() {
 fn memory_behind_a_ring_whose_end_is_lost_was_shown_as_events() {
     let noise: Vec<u8> = (0..8000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for (wide, big) in [(false, false), (false, true), (true, false), (true, true)] {
-        // Not around, around, and a pointer so near the start that few events lie before it.
+        // Not around, around, and a pointer so near the start that few events are before it.
         for (count, mask, step) in
             [(40, 0xFFFF_FFFF, 1000), (100, 0xFFFF_FFFF, 1000), (100, 0xFFFF, 9000), (65, 0xFFFF, 40_000)]
         {
             let b = Buffer { wide, big, mask, objects: two_threads(), ..Buffer::new(BASE) };
             let mut b = b.record(64, &steady(count, 5000, step));
-            // A slot that was written over is no end.
+            // A slot that was overwritten is no end.
             if count == 100 {
                 b.slots[50] = Entry::UNUSED;
             }
@@ -166,7 +166,7 @@ fn a_damaged_time_mask_is_the_nearest_that_ports_have() {
         let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
         assert_eq!(stamps(&t), right, "{damaged:#x}");
         let message = &issue(&t, "header-mended").message;
-        assert!(message.contains(&format!("(taken: {} bits)", mask.count_ones())), "{message}");
+        assert!(message.contains(&format!("(used: {} bits)", mask.count_ones())), "{message}");
     }
 }
 
@@ -191,7 +191,7 @@ fn a_symbol_without_size_leads_to_the_header_in_every_shape() {
             let bytes = v.to_le_bytes()[..pointer].to_vec();
             if big { bytes.into_iter().rev().collect() } else { bytes }
         };
-        // Header, buffer, enable bits: as a kernel's variables lie.
+        // Header, buffer, enable bits: as a kernel's variables are.
         let mut ram: Vec<u8> = number(BASE);
         ram.extend(number(b.current_address()));
         ram.extend(vec![0xFF; if wide { 8 } else { 4 }]);

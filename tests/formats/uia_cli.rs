@@ -182,7 +182,7 @@ fn target() -> Option<(Running, u16)> {
         .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none", "-S", "-gdb"])
         .arg(format!("tcp:127.0.0.1:{port}"))
         .args(["-device", &loader("uia-stop.ram.bin", RAM)])
-        // The program's segment lies 0x80 bytes into its file.
+        // The program's segment is 0x80 bytes into its file.
         .args(["-device", &loader("uia-stop.elf", FLASH - 0x80)])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -24,7 +24,7 @@ pub enum Kind {
     },
     QnxRing,
     QnxFile,
-    /// The entries lie in another file.
+    /// The entries are in another file.
     Program,
 }
 

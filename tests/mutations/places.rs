@@ -1,22 +1,22 @@
-//! Where in a capture's bytes everything lies: stated from the layouts, and not by the program.
+//! Where in a capture's bytes everything is: stated from the layouts, and not by the program.
 
 use std::ops::Range;
 
 use crate::captures::Kind;
 use crate::listing::Shown;
 
-/// Where an event lies, and in it its stamp.
+/// Where an event is, and in it its stamp.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub bytes: Range<usize>,
     pub stamp: Range<usize>,
 }
 
-/// Where everything lies.
+/// Where everything is.
 pub struct Places {
     /// The events of the undamaged listing, in its order.
     pub events: Vec<Place>,
-    /// Bytes that decide where the events lie: headers, registry.
+    /// Bytes that decide where the events are: headers, registry.
     pub dear: Vec<Range<usize>>,
     /// All slots, used or not.
     pub ring: Range<usize>,
@@ -67,7 +67,7 @@ pub fn places(kind: Kind, bytes: &[u8], want: &[Shown]) -> Places {
             let heads = [0, 16384, 32768];
             let element = |s: &Shown| s.slot as usize / 1014 * 16384 + 0xA0 + s.slot as usize % 1014 * 16;
             Places {
-                // Others may lie between its elements, and its rest in the next buffer.
+                // Others may be between its elements, and its rest in the next buffer.
                 events: want.iter().map(|s| qnx(s, element(s), usize::MAX)).collect(),
                 dear: heads.iter().map(|at| *at..at + 0xA0).collect(),
                 ring: 0xA0..bytes.len(),
@@ -110,7 +110,7 @@ pub fn places(kind: Kind, bytes: &[u8], want: &[Shown]) -> Places {
     }
 }
 
-/// An event of one element lies in it, one of several up to `end`.
+/// An event of one element is in it, one of several up to `end`.
 fn qnx(shown: &Shown, at: usize, end: usize) -> Place {
     let end = if sizes(shown).0 > 2 { end } else { at + 16 };
     Place { bytes: at..end, stamp: at + 4..at + 8 }
@@ -120,7 +120,7 @@ fn uia(bytes: &[u8], want: &[Shown], base: usize) -> Places {
     let event = |s: &Shown| {
         let (words, stamp) = sizes(s);
         let at = base + s.slot as usize * 4;
-        // A snapshot's words can lie in several records, each behind a head of its own, which the first shows.
+        // A snapshot's words can be in several records, each behind a head of its own, which the first shows.
         let (mut end, mut left, mut head) = (at, words, 8 + stamp);
         while left > 0 || end == at {
             let word0 = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());

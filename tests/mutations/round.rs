@@ -51,7 +51,7 @@ pub struct Seen {
     /// Entries that were not touched, and those of them that were shown.
     pub untouched: u64,
     pub shown: u64,
-    /// True where the damage hit an entry, or what decides where entries lie.
+    /// True where the damage hit an entry, or what decides where entries are.
     pub touched: bool,
     pub verdict: Verdict,
     pub wrong: Wrong,

@@ -117,7 +117,7 @@ fn write(scratch: &Scratch, name: &str, bytes: &[u8]) -> String {
 fn a_core_of_4000_overlapping_segments_took_15_seconds() {
     let scratch = Scratch::new("bounds-overlap");
     let body = noise(900 << 10);
-    // The same bytes as 4 GiB of memory, as segments that lie over each other, and as segments within segments.
+    // The same bytes as 4 GiB of memory, as segments that are over each other, and as segments within segments.
     let same = elf(CORE, (0..4000).map(|i| (LOAD, 0, i << 20, body.len())), &body);
     let over = elf(CORE, (0..4000).map(|i| (LOAD, 0, i * 16, body.len())), &body);
     let within = elf(CORE, (0..4000).map(|i| (LOAD, i * 100, i * 100, body.len() - 200 * i)), &body);

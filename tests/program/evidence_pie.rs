@@ -72,7 +72,7 @@ fn gdb_showed_question_marks_for_a_program_that_was_moved() {
     // A core of it, with the program and without it.
     is_found(&look(&dump(&scratch, "again.core", &[&elf, &core])), LOADED);
     is_found(&look(&dump(&scratch, "bare.core", &[&core])), LOADED);
-    // The source does not know where the program lay: what was said is what the core says.
+    // The source does not know where the program was: what was said is what the core says.
     let mut image = std::fs::read(&source).unwrap();
     let at = image.windows(16).position(|w| w == note_of_auxv()).unwrap();
     image[at + 12..at + 16].copy_from_slice(b"GORE");

@@ -69,7 +69,7 @@ fn every_layout(test: impl Fn(&str, Builder)) {
     }
 }
 
-/// The head and the count of the queues were written over, and the thread that waits for one was shown as if there were
+/// The head and the count of the queues were overwritten, and the thread that waits for one was shown as if there were
 /// none.
 #[test]
 fn a_list_of_queues_that_is_0_was_believed_while_a_thread_waits_for_one() {
@@ -254,7 +254,7 @@ fn a_running_thread_that_is_not_known_is_not_said_to_stand() {
     assert_eq!((low.core, low.stack.used), (Some(0), None));
 }
 
-/// A thread waits for a control block that is in no list: it was a number though a variable lies there.
+/// A thread waits for a control block that is in no list: it was a number though a variable is there.
 #[test]
 fn what_a_thread_waits_for_is_named_by_its_variable() {
     let mut builder = Builder::new(CORTEX_M, false).build();
@@ -312,7 +312,7 @@ fn objects_that_are_full_or_used_up_matter_before_somebody_waits() {
     assert!(!short(Kind::EventFlags, 0x4456_444E, &[0, 0]));
 }
 
-/// The members of ThreadX Modules lie behind the links of the created list, and the control block of a thread that calls the
+/// The members of ThreadX Modules follow the links of the created list, and the control block of a thread that calls the
 /// kernel names the stack for such calls: without symbols that one was shown as its own, and a stack pointer on the
 /// other as damage.
 #[test]
@@ -338,7 +338,7 @@ fn without_symbols_the_kernel_stack_of_a_module_was_a_threads_own() {
     assert!(issues(&kernel, "stack-pointer-outside").is_empty(), "{:?}", kernel.issues);
     let said = issues(&kernel, "kernel-layout-tail");
     assert!(said.iter().any(|i| i.count == NAMES.len() as u64 && i.message.contains("may be of a module")), "{said:?}");
-    // A kernel whose members lie where those without modules have them is one of these: its stacks are known.
+    // A kernel whose members are where those without modules have them is one of these: its stacks are known.
     let kernel = read_as(&build(false), Vec::new(), &[], &[]).unwrap();
     assert!(kernel.threads.iter().all(|t| t.stacks == Stacks::Own && t.stack.size == Some(256)), "{kernel:?}");
     assert_eq!(issues(&kernel, "stack-pointer-outside").len(), 1, "{:?}", kernel.issues);

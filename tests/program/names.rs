@@ -214,7 +214,7 @@ fn cut_addresses_are_matched_by_their_low_halves() {
         sym("samples_q", high + SAMPLES, 56, GLOBAL_OBJECT, 2),
         sym("on_receive", high + CODE + 0x281, 0x20, GLOBAL_FUNC, 1),
     ];
-    // The buffer lies on the heap, in another upper half than the program.
+    // The buffer is on the heap, in another upper half than the program.
     let heap = 0x7F00_0000_0000 + BASE;
     let buffer = of(&[thread(WORKER, SEND, 1, [SAMPLES, 0, 0, 0]), thread(WORKER, 435, 2, [0, 0, CODE + 0x281, 0])]);
     let case = Case::new(&buffer, heap, Some(w.build()));

@@ -267,6 +267,6 @@ fn the_demo_writes_the_files_of_the_readme() {
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join("ram.bin"), "mine").unwrap();
     let (_, code, err) = run(&format!("tx-trace demo --export '{}'", own.display()), &scratch, None);
-    assert!(code == 2 && err.contains("ram.bin is there already, and is another file"), "{err}");
+    assert!(code == 2 && err.contains("ram.bin exists, and is a different file"), "{err}");
     assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
 }

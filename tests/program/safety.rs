@@ -64,7 +64,7 @@ fn an_input_is_never_written_by_whatever_name() {
         for line in PRINTS.iter().copied().chain(["dump"]) {
             let out = command(line).arg(&trace).arg("-o").arg(output).output().unwrap();
             assert_eq!(out.status.code(), Some(2), "{line} -o {}: {}", output.display(), said(&out));
-            assert!(said(&out).contains("which is read"), "{line}: {}", said(&out));
+            assert!(said(&out).contains("which is an input"), "{line}: {}", said(&out));
         }
         assert!(std::fs::read(&trace).unwrap() == whole, "{}", output.display());
     }
@@ -164,7 +164,7 @@ fn names_of_the_target_do_nothing_in_csv_and_markdown() {
         }
         let out = command("report --format md").arg(&trace).output().unwrap();
         let text = String::from_utf8(out.stdout).unwrap();
-        // What lies outside code spans. A sum in a spreadsheet is plain text here.
+        // What is outside code spans. A sum in a spreadsheet is plain text here.
         let outside: String = text.split('`').step_by(2).collect();
         let is_live = !evil.starts_with(['=', '+', '-']);
         assert!(text.contains(evil) && !(is_live && outside.contains(evil)), "{evil}: {text}");

@@ -70,7 +70,7 @@ fn last_50_names_the_function_in_four_round_trips() {
     for _ in 0..10 {
         // Where it is halted cannot be chosen: in an interrupt `now:` names no function.
         let (turns, now) = last_50_and_now(Path::new(elf), port, "halted");
-        // Where the newest slots lie around the end of the ring there is a third read.
+        // Where the newest slots are around the end of the ring there is a third read.
         assert!(turns == 4 || turns == 5, "{turns}");
         let mut gdb = Command::new("gdb-multiarch");
         gdb.args(["-nx", "-batch", elf, "-ex", &format!("target remote {remote}"), "-ex", "info symbol $pc"]);

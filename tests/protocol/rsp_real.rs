@@ -132,7 +132,7 @@ fn word(bytes: &[u8], i: usize) -> u64 {
     u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap())
 }
 
-/// Reads the ELF header that the kernel mapped: the program headers lie right behind it.
+/// Reads the ELF header that the kernel mapped: the program headers directly follow it.
 fn elf_header(client: &mut Client) -> Vec<u8> {
     let auxv = client.auxv().unwrap().expect("gdbserver has an auxiliary vector");
     let at_phdr = (0..auxv.len() / 16).find(|i| word(&auxv, 2 * i) == 3).map(|i| word(&auxv, 2 * i + 1)).unwrap();

@@ -129,7 +129,7 @@ fn a_wait_was_carried_over_lost_events_of_threadx() {
     let cleared = without(&sleeps(), 3..6);
     assert_eq!(cleared.0.gaps, [6]);
     no_wait_is_carried_over(&cleared);
-    // Slots that were written over, and hold no event.
+    // Slots that were overwritten, and hold no event.
     let mut buffer = buffer(&sleeps());
     for slot in &mut buffer.slots[3..6] {
         (slot.id, slot.priority) = (0xEEEE_EEEE, 0xEEEE_EEEE);

@@ -542,7 +542,7 @@ fn a_stale_object_at_a_threads_address_is_no_thread() {
     list.extend(culprit(400, 9000));
     list.extend([put(L, 9100, M1), resume(L, 9110, HIGH, MUTEX_SUSP, HIGH), works(H, 9200)]);
     let mut objects = registry();
-    // A deleted queue once lay where mid lies, and mid is not registered.
+    // A deleted queue was once where mid is, and mid is not registered.
     objects[1] = Registered { available: 1, ..Registered::new(3, MID, "old queue") };
     let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(32, &list);
     let made = decode(&buffer, &[]);

@@ -62,7 +62,7 @@ pub fn seen(trace: &Trace) -> Vec<Seen> {
 /// How the library is led to the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// Only where the header lies.
+    /// Only where the header is.
     Header,
     /// The kernel's pointers by name; with or without the byte order.
     Symbols { order_known: bool },

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Where the members of a thread's control block lie, in bytes.
+/// Where the members of a thread's control block are, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub name: &'static str,

@@ -56,7 +56,7 @@ pub struct Kernel {
     sequence: u32,
     /// High word of the clock, by processor.
     high: HashMap<u8, u32>,
-    /// Every event that was recorded whole, with the sequence number of the buffer that its first part lies in.
+    /// Every event that was recorded whole, with the sequence number of the buffer that its first part is in.
     history: Vec<(u32, Expected)>,
     /// A buffer was begun, and its two control events are still to come.
     heads_due: bool,
@@ -199,7 +199,7 @@ impl Kernel {
         }
     }
 
-    /// The ring as it lies in memory.
+    /// The ring as it is in memory.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let n = self.buffers.len();

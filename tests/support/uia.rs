@@ -144,7 +144,7 @@ impl Lap {
         }
     }
 
-    /// The numbers in `written` of the newest events, back to the first that something was written over since: what a
+    /// The numbers in `written` of the newest events, back to the first that something was overwritten since: what a
     /// perfect reader shows.
     pub fn kept(&self) -> Vec<usize> {
         let mut kept = Vec::new();
@@ -307,7 +307,7 @@ pub fn elf(base: u32, rodata: &[u8], symbols: &[(&str, u32, u32)]) -> Vec<u8> {
         table.extend((strings.len() as u32).to_le_bytes());
         table.extend(value.to_le_bytes());
         table.extend(size.to_le_bytes());
-        // A global object, in the first section where it lies there, else in RAM.
+        // A global object, in the first section where it is there, else in RAM.
         let inside = (base..base + rodata.len() as u32).contains(value);
         table.extend([0x11, 0, if inside { 1 } else { 5 }, 0]);
         strings.extend(name.as_bytes());

@@ -154,7 +154,7 @@ fn without_psp_places_are_candidates_and_fill_no_position() {
         assert_eq!(victim["at"], Value::Null, "{name}");
         let first = places.first().unwrap();
         assert_eq!(first["report"], "crash", "{name}");
-        // An interrupt's own registers lie on the main stack, which the core has.
+        // An interrupt's own registers are on the main stack, which the core has.
         assert_eq!(first["certain"], name == "in_isr", "{name}");
         if truth.is_known() {
             assert_true(name, &truth, first);

@@ -1,4 +1,4 @@
-//! The scripted sessions of `scripts/examples`, each run as it lies there, on the firmware in QEMU: what they print,
+//! The scripted sessions of `scripts/examples`, each run unchanged, on the firmware in QEMU: what they print,
 //! what they leave and how they end. Skipped, loudly, where a tool is not installed.
 #![cfg(all(unix, feature = "cli"))]
 #![allow(
@@ -21,7 +21,7 @@ use crate::support::tools::{
     Done, Scratch, Server, binary, connect, fixture, gdb, installed, qemu, run, script, shell,
 };
 
-/// An example, where it lies.
+/// The path of an example.
 fn example(name: &str) -> String {
     format!("{}/scripts/examples/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -57,7 +57,7 @@ fn follow(events: impl Fn(usize) -> u32 + Send + 'static) -> (Told, Output) {
     (check(&output, false), output)
 }
 
-/// Behind a loss the oldest events were read, which were written over meanwhile: nothing was shown, look after look, and
+/// Behind a loss the oldest events were read, which were overwritten meanwhile: nothing was shown, look after look, and
 /// `--until` never fired.
 #[test]
 fn a_ring_that_was_always_overrun_showed_nothing() {

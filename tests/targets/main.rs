@@ -10,6 +10,7 @@ mod crashes;
 mod examples;
 mod explain_bare;
 mod explain_halts;
+mod explain_live;
 mod fault_registers;
 mod floats;
 mod follow;

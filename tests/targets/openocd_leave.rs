@@ -357,7 +357,7 @@ fn follow_wait_tried_a_halted_target_without_end() {
     openocd.restart_after(|| chip.halt());
     let done = finish(following);
     assert_eq!((done.code, chip.state()), (Some(2), State::Halted), "{}", done.err);
-    assert!(done.err.contains("is not set running") && began.elapsed() < Duration::from_secs(40), "{}", done.err);
+    assert!(done.err.contains("is not resumed") && began.elapsed() < Duration::from_secs(40), "{}", done.err);
 }
 
 /// The first halt of `follow` had no bound.

@@ -133,7 +133,7 @@ fn threads_need_no_trace_that_can_be_read() {
     for remote in [openocd.gdb(), openocd.openocd()] {
         let (code, out, err) = run(&chip, &remote, &["threads"]);
         assert_eq!(code, 2, "{out}{err}");
-        assert!(!err.contains("no threads") && err.contains("OpenOCD does not reach its target"), "{err}");
+        assert!(!err.contains("no threads") && err.contains("OpenOCD cannot reach its target"), "{err}");
     }
 }
 

@@ -19,7 +19,7 @@ mod backtraces_built;
 mod backtraces_linux;
 mod debuggers;
 mod hostile;
-mod image;
+pub mod image;
 mod protocol;
 mod riscv;
 

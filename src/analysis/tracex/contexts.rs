@@ -196,7 +196,7 @@ impl Contexts {
     }
 
     /// How many entries the viewer adds for threads that it does not find: one, or one an event where another object
-    /// lies at the address.
+    /// is at the address.
     pub fn copies(&self, context: usize) -> u64 {
         self.list.get(context).map_or(0, |p| if p.object.is_some() { p.events } else { 1 })
     }

@@ -172,7 +172,7 @@ impl Order {
     pub fn visit(&self, trace: &Trace, mut each: impl FnMut(&Raw) -> ControlFlow<()>) {
         let stop = self.stop.unwrap_or(u64::MAX);
         let turn = self.turn.unwrap_or(0);
-        // First what lies behind the turn, then what lies before it.
+        // First what follows the turn, then what is before it.
         let mut broken = false;
         for first_part in [false, true] {
             let mut index = 0usize;

@@ -11,7 +11,7 @@ pub enum Token<'a> {
     Mark(&'a str),
 }
 
-/// How deep parentheses, and names in names, may lie in each other.
+/// How deep parentheses, and names in names, may be in each other.
 const MAX_DEPTH: u32 = 64;
 
 /// Cuts text without comments into pieces. What is no C becomes marks of one character.
@@ -84,7 +84,7 @@ fn literal(text: &str) -> Option<i64> {
 }
 
 /// The value of an expression, where `name` gives the values of the names in it. `None` where it is no constant, or not a
-/// whole number of 63 bits. `depth` is 0, or the depth that `name` received: how deep names already lie in names.
+/// whole number of 63 bits. `depth` is 0, or the depth that `name` received: how deep names already are in names.
 pub fn value(tokens: &[Token<'_>], depth: u32, name: &mut dyn FnMut(&str, u32) -> Option<i64>) -> Option<i64> {
     let mut all = Parser { tokens, at: 0, depth, name };
     let value = all.binary(0)?;

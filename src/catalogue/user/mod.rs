@@ -91,7 +91,7 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Reads a file of any of the three kinds. Of a header only what lies in `ids` is taken: it was not written for us.
+/// Reads a file of any of the three kinds. Of a header only what is in `ids` is taken: it was not written for us.
 ///
 /// # Errors
 /// [`Wrong`] where it is none of them, says nothing, or contradicts itself.

@@ -52,7 +52,7 @@ fn may_pass(error: &Error) -> bool {
     )
 }
 
-/// True where the link itself is gone, and not what lies behind it.
+/// True where the link itself is gone, and not what follows it.
 fn is_link(error: &Error) -> bool {
     !error.is_not_found() && !matches!(error.code, Code::Unreadable | Code::HeaderOutsideMemory | Code::HeaderDamaged)
 }

@@ -93,7 +93,7 @@ impl Summary {
 }
 
 /// Leaves out rows behind the first ones.
-pub fn shorten(report: &mut Report, most: usize) {
+pub(super) fn shorten(report: &mut Report, most: usize) {
     let more = report.rows.len().saturating_sub(most);
     report.rows.truncate(most);
     report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));

@@ -82,7 +82,7 @@ struct Waiter {
 }
 
 /// Why all other sentences are doubtful.
-pub fn doubts(trace: &Trace) -> Vec<String> {
+pub(super) fn doubts(trace: &Trace) -> Vec<String> {
     let causes = trace.issues.iter().filter(|issue| issue.is_cause());
     causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
 }
@@ -93,7 +93,7 @@ impl Verdict<'_> {
     }
 
     /// The sentences.
-    pub fn sentences(&self) -> Vec<String> {
+    pub(super) fn sentences(&self) -> Vec<String> {
         let mut all: Vec<String> = self.old_end().into_iter().collect();
         all.extend(match self.kernel {
             Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),

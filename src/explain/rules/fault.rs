@@ -6,21 +6,20 @@
 //! count. An imprecise bus fault does not point at its instruction. What could not be pushed is not there to be read.
 
 use super::super::address;
-use super::super::cpus::{first_place, thread_of};
+use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
-use super::jump::Way;
+use super::jump::{NULL, Way};
 use super::{place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{High, Thread};
 use crate::session::{CpuState, Place};
 use crate::sym::Exceptions;
+use crate::unwind::leads_to_handler;
 
 /// Bits that say that the stack of the interrupted code could not be written.
 const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
-/// So near to 0 a call went through a null pointer.
-const NULL: Addr = 0x100;
 /// From here on a Cortex-M has no memory that programs use (Armv7-M Architecture Reference Manual, B3.1).
 const NOTHING: Addr = 0xE010_0000;
 /// `xpsr`: Thumb state.
@@ -39,7 +38,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     cpus.all.iter().filter_map(find).collect()
 }
 
-/// Without registers: what lies on the stack of the running thread and looks like the frame of an exception, at an
+/// Without registers: what is on the stack of the running thread and looks like the frame of an exception, at an
 /// instruction that can only fail. Whether an exception came is not known.
 fn possible(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
@@ -93,6 +92,44 @@ fn leaves_popped(place: &Place) -> bool {
     matches!(pushed, Some(36 | 108))
 }
 
+/// The place where a fault came: that which is certain, or where all that look like it agree. Else the only one of them whose
+/// instruction can have failed so: an interrupt that is over, and a switch of threads, leave such frames anywhere.
+fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus) -> Option<&'a Place> {
+    let found = cpu.interrupted.as_ref()?;
+    let first = found.all.first()?;
+    let agrees = |with: &'_ Place, place: &'_ Place| place.registers.pc() == with.registers.pc();
+    if found.is_certain || found.all.iter().all(|place| agrees(first, place)) {
+        return Some(first);
+    }
+    let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
+    let failed = |place: &&Place| can_fail(place, cpus);
+    let named = |place: &&Place| address.is_some() && place.effect.and_then(Effect::address) == address;
+    let some = found.all.iter().find(named).or_else(|| found.all.iter().find(failed))?;
+    let mut others = found.all.iter().filter(|place| if named(&some) { named(place) } else { failed(place) });
+    others.all(|other| agrees(some, other)).then_some(some)
+}
+
+/// A place that looks like that of the fault, where others do as well.
+fn possible_place(place: &Place) -> Evidence {
+    let pc = place.registers.pc().unwrap_or_default();
+    let at = place::of(&place.functions).unwrap_or_else(|| format!("{pc:#x}"));
+    Evidence::stack(place.frame, format!("it may have come here: {at}")).holds(pc)
+}
+
+/// True where the instruction at a place can have failed, as far as it and memory are known.
+fn can_fail(place: &Place, cpus: &Cpus) -> bool {
+    let lost_thumb = place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
+    place.is_outside_code
+        || lost_thumb
+        || match place.effect {
+            Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
+                cpus.has(at) != Some(true) || size == 8 && at & 3 != 0
+            }
+            Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
+            Some(Effect::Jump(_)) | None => false,
+        }
+}
+
 /// What the fault is, and how that is known.
 struct Kind {
     code: Code,
@@ -109,6 +146,8 @@ struct Look<'a, 'c> {
     fault: Option<Fault>,
     place: Option<&'a Place>,
     thread: Option<&'a Thread>,
+    /// The exception that the fault came upon, in words; `None` for a thread.
+    within: Option<String>,
     /// How the CPU came to where no code is.
     way: Option<Way>,
     sure: Sure,
@@ -139,10 +178,13 @@ impl<'a, 'c> Look<'a, 'c> {
             _ => return None,
         };
         let thread = thread_of(cpu, case.kernel);
-        let place = first_place(cpu);
+        let place = the_place(cpu, fault.as_ref(), cpus);
         let outside = place.filter(|place| place.is_outside_code);
         let way = outside.and_then(|place| Way::of(&place.registers, leaves_popped(place), case));
-        Some(Self { cpu, cpus, case, fault, place, thread, way, sure })
+        // Where the frame was not found, lr may still lead back to another exception.
+        let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
+        let within = place.map_or_else(unknown, |place| place.within.clone());
+        Some(Self { cpu, cpus, case, fault, place, thread, within, way, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -244,7 +286,7 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// Why the fault is that of a stack that was used up, in words.
     fn stack(&self) -> Option<(Confidence, String)> {
-        let thread = self.thread.filter(|_| self.place.is_none_or(|place| place.within.is_none()))?;
+        let thread = self.thread.filter(|_| self.within.is_none())?;
         let (start, name) = (thread.stack.start?, thread.label());
         let psp = self.cpu.registers.get("psp");
         let sp = self.place.filter(|_| self.is_placed()).and_then(|place| place.registers.sp()).or(psp);
@@ -296,15 +338,18 @@ impl<'a, 'c> Look<'a, 'c> {
             None => (Code::Hang, "what kind of fault is not known (--reg cfsr=N)".to_owned()),
         };
         let is_placed = self.is_placed() || self.cpu.failed.is_some();
-        if self.place.is_some() && !is_placed {
-            claimed = claimed.min(Confidence::Likely);
+        if !is_placed {
+            if self.place.is_some() {
+                claimed = claimed.min(Confidence::Likely);
+            }
             detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
         }
-        let within = self.place.and_then(|place| place.within.clone());
+        let is_null_call = code == Code::NullCall;
+        let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
-        let jumped = self.way.as_ref().filter(|_| code != Code::NullCall);
+        let jumped = self.way.as_ref().filter(|_| !is_null_call);
         let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
-        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within.as_deref(), jumped.is_none()));
+        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within, jumped.is_none()));
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
@@ -315,8 +360,9 @@ impl<'a, 'c> Look<'a, 'c> {
             detractors,
             evidence: self.evidence(),
             explains: Vec::new(),
-            next: jumped.map_or_else(|| self.next(code), |way| way.next.clone()),
-            threads: self.thread.map(|thread| thread.address).into_iter().collect(),
+            next: jumped
+                .map_or_else(|| self.next(if is_null_call { Code::NullCall } else { code }), |way| way.next.clone()),
+            threads: self.thread.filter(|_| within.is_none()).map(|thread| thread.address).into_iter().collect(),
             behind: Vec::new(),
         };
         if let Some((confidence, why)) = self.stack() {
@@ -423,6 +469,9 @@ impl<'a, 'c> Look<'a, 'c> {
                 None => all.extend(place::callers(&place.functions, CALLERS)),
             }
         }
+        if self.place.is_none() {
+            all.extend(self.cpu.interrupted.iter().flat_map(|found| &found.all).map(possible_place));
+        }
         all.extend(self.cpu.failed.iter().filter_map(|function| place::callers(std::slice::from_ref(function), 1)));
         all
     }
@@ -443,5 +492,55 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             _ => "find out where this pointer comes from: threads --bt, and the source line".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Registers;
+    use crate::session::Places;
+
+    fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("pc", pc) && registers.set("xpsr", xpsr));
+        Place { frame: 0, registers, within: None, functions: Vec::new(), effect, is_outside_code: false }
+    }
+
+    fn placed(all: Vec<Place>) -> Option<Addr> {
+        let cpu = CpuState {
+            core: 0,
+            registers: Registers::new(Architecture::CortexM),
+            under: None,
+            exception: None,
+            functions: Vec::new(),
+            effect: None,
+            in_loop: None,
+            polling: None,
+            is_outside_code: false,
+            interrupted: Some(Places {
+                exception: Some(3),
+                by: String::new(),
+                all,
+                is_certain: false,
+                remarks: vec![],
+            }),
+            failed: None,
+            interrupts: None,
+        };
+        the_place(&cpu, None, &Cpus::default())?.registers.pc()
+    }
+
+    /// A frame that a switch of threads had left was named as the place of a fault.
+    #[test]
+    fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
+        let switched = || place(0x720, THUMB, None);
+        let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, 4)));
+        assert_eq!(placed(vec![switched(), place(0, 0, None)]), Some(0), "a call through a null pointer");
+        assert_eq!(placed(vec![switched(), stored(0x200)]), Some(0x200));
+        assert_eq!(placed(vec![stored(0x200), stored(0x300)]), None);
+        assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
+        assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
+        assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
     }
 }

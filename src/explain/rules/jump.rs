@@ -1,8 +1,8 @@
 //! The CPU is, or an exception found it, where the program has no code: what that address is, and whether a call through a pointer
 //! or a damaged return address led there. A fault that this caused is reported by the rule of faults, with what is found out here.
 //!
-//! How it came there: behind a call of a register lr leads to the call. Behind a return lr leads behind the last call that the
-//! function made which returned; what was popped is still below the stack pointer where no exception has come since.
+//! How it came there: behind a call of a register lr leads to the call. Behind a return lr leads behind the last call that was
+//! made, by the function that returned or by one that it called; what was popped is still below the stack pointer where no exception has come since.
 //!
 //! Against it: code that is not in the ELF, of a boot loader, a chip's ROM or a module. So it is claimed above a hint only where the
 //! address is data, a stack, a pattern, or where no memory is.
@@ -17,6 +17,8 @@ use crate::session::CpuState;
 
 /// So far the CPU may have gone on from where it came to.
 const NEAR: Addr = 256;
+/// So near to 0 a call went through a null pointer.
+pub(super) const NULL: Addr = 0x100;
 /// `xpsr`: Thumb state, which the lowest bit of an address sets.
 const THUMB: u64 = 1 << 24;
 /// Names the list of modules that ThreadX has loaded: their code is none of the program's.
@@ -50,6 +52,10 @@ impl Way {
                 (format!(": a call through a pointer, by {}", words::place_at(*at, case)), false)
             }
             Some(Before::Function { to, .. }) if to & !1 != pc & !1 => (returned(before.as_ref(), case), true),
+            // A call leaves a return address in lr; behind a return a function may have used lr for anything.
+            None if pc >= NULL && registers.lr().is_some_and(|lr| is_no_code(lr, case)) => {
+                (": a damaged return address, as lr is none".to_owned(), true)
+            }
             _ => (String::new(), false),
         };
         let mut evidence: Vec<Evidence> = popped.into_iter().collect();
@@ -61,6 +67,12 @@ impl Way {
         };
         Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_return, next: next.to_owned() })
     }
+}
+
+/// True for what is known to be no return address: no function is there.
+fn is_no_code(at: Addr, case: &Case<'_>) -> bool {
+    let has_lines = case.trust.without_lines.is_none();
+    has_lines && case.look.function(at & !1).is_none()
 }
 
 /// What is at an address that is no code. The lowest bit of a function's address is not part of it.
@@ -133,7 +145,7 @@ fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
     let damaged = ": a damaged return address";
     match before {
         Some(Before::Function { at, to }) => format!(
-            "{damaged}; the last call was that of {} by {}: one of the two returned to it",
+            "{damaged}; the last call was that of {} by {}: one of the two, or a caller of theirs, returned to it",
             words::function_at(*to, case),
             words::place_at(*at, case)
         ),

@@ -121,7 +121,7 @@ fn about(capture: &Capture, held: u64, cores: u16) -> About {
     }
 }
 
-/// Elements, and where they lie.
+/// Elements, and where they are.
 struct Reader {
     segments: Vec<Segment>,
     arena: Arena,
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The bytes of words as they lie in the target's memory.
+/// The bytes of words as they are in the target's memory.
 fn characters(words: &[u64], endian: Endian) -> impl Iterator<Item = u8> {
     words.iter().flat_map(move |w| {
         let [.., a, b, c, d] = w.to_be_bytes();

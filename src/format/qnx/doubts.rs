@@ -141,7 +141,7 @@ fn is_farther(moments: &[Moment], first: usize, second: usize) -> bool {
 pub fn issue(found: Found) -> Option<Issue> {
     let (n, s) = (found.count, if found.count == 1 { "" } else { "s" });
     let message = format!(
-        "the time stamp{s} of {n} event{s} do not match those around on the same processor: damaged, or of another clock; the time of the event before is taken in place of each"
+        "the time stamp{s} of {n} event{s} do not match those around on the same processor: damaged, or of another clock; the time of the event before is used instead of each"
     );
     let issue = Issue::new(Code::StampsStepBack, message.replace("1 event do not", "1 event does not"));
     (n > 0).then(|| issue.times(n).at(Place { seq: found.first, ..Place::default() }))
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((got.0, got.1), (vec![10, 90_000, 90_010, 50, 90_020], 0));
     }
 
-    /// Half of the stamps of a processor lay ahead: what the other recorded between them shows which.
+    /// Half of the stamps of a processor were ahead: what the other recorded between them shows which.
     #[test]
     fn every_second_stamp_in_the_future() {
         let all = [(0, 100, false), (1, 32_580, false), (0, 330, false), (1, 340, false), (0, 3_990, false)];

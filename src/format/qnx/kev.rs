@@ -5,7 +5,7 @@ use super::parse;
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
-/// The key behind which the system page lies.
+/// The key behind which the system page is.
 const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
 /// The longest text header.
 const MAX_HEADER: usize = 1 << 16;
@@ -13,7 +13,7 @@ const MAX_HEADER: usize = 1 << 16;
 const HEAD: usize = 1024;
 /// So many elements in a row are no coincidence.
 const ROW: usize = 8;
-/// Elements whose offsets decide where all of them lie: as many as the longest text header and system page are long, and as
+/// Elements whose offsets decide where all of them are: as many as the longest text header and system page are long, and as
 /// many again.
 const VOTERS: usize = 2 * MAX_HEADER / ELEMENT;
 
@@ -63,7 +63,7 @@ pub fn is_file(bytes: &[u8]) -> bool {
     alike >= KEV_MAGIC.len() / 4 && keys.take(4).count() > 2
 }
 
-/// True where a file of the trace logger lies at an address.
+/// True where a file of the trace logger is at an address.
 pub(super) fn lies_at(memory: &mut dyn Memory, address: Addr) -> bool {
     let mut lens = [HEAD, 256, KEV_MAGIC.len()].into_iter();
     lens.find_map(|len| memory.read_bytes(address, len).ok()).is_some_and(|bytes| is_file(&bytes))
@@ -195,7 +195,7 @@ fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: b
 }
 
 /// Where the elements begin that the header says begin at `kev.events`, in a grid of elements that do: a file begins with a
-/// control event. Before it no element makes sense; what lies between the header's end, at `from`, and there is the page. Where
+/// control event. Before it no element makes sense; what is between the header's end, at `from`, and there is the page. Where
 /// there is none near, damage took it, and the header is right.
 fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     let endian = kev.endian();
@@ -212,7 +212,7 @@ fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     back.filter(|at| is_first(at)).last().or(ahead).unwrap_or(kev.events)
 }
 
-/// Where elements can lie: they follow each other without a gap up to the end of the file.
+/// Where elements can be: they follow each other without a gap up to the end of the file.
 #[derive(Clone, Copy)]
 struct Grid {
     /// The first byte, modulo the length of an element.
@@ -220,7 +220,7 @@ struct Grid {
     endian: Endian,
 }
 
-/// All grids, that on which most elements make sense first: damage can bring a few elements of another file that lie elsewhere.
+/// All grids, that on which most elements make sense first: damage can bring a few elements of another file that are elsewhere.
 /// A place that is given counts twice, as payloads can look like elements too.
 #[expect(clippy::arithmetic_side_effects, reason = "counts elements")]
 fn grids(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
@@ -295,7 +295,7 @@ mod tests {
     const TEXT: &[u8] =
         b"TRACE_HEADER_BEGIN::TRACE_DATE:: MonTRACE_CPU_NUM::2TRACE_LITTLE_ENDIAN::TRUETRACE_SYSPAGE_LEN::24T";
 
-    /// A few elements of another file, written over the end of the header, were taken for the first, and all were read askew.
+    /// A few elements of another file, written over the end of the header, were read as the first, and all were read askew.
     #[test]
     fn elements_written_over_the_end_of_the_header_were_taken_for_the_first() {
         let mut file = [TEXT, &[b'x'; 17], &[0; 24], &elements(200)].concat();

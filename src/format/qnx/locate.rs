@@ -1,4 +1,4 @@
-//! Where the ring lies: by address, by the system page, by search.
+//! Where the ring is: by address, by the system page, by search.
 
 use super::super::{self as format, Extent, Found, Haystack, Hints, Located, Location};
 use super::kev;
@@ -16,7 +16,7 @@ const SYSPAGE_POINTER: &str = "_syspage_ptr";
 /// Buffers are looked for at multiples of this in a dump.
 const STEP: usize = 4;
 
-/// Where a ring or a file lies.
+/// Where a ring or a file is.
 #[derive(Debug)]
 pub(super) struct Place {
     pub at: Location,
@@ -104,7 +104,7 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
         }
         return found;
     }
-    // Where the rings that were found begin and end, as offsets that may lie before the bytes.
+    // Where the rings that were found begin and end, as offsets that may be before the bytes.
     let mut rings: Vec<(u64, u64)> = Vec::new();
     for at in hay.offsets(STEP) {
         let Some(window) = bytes.get(at..).filter(|w| w.len() >= Shape::Narrow.header()) else { break };
@@ -116,7 +116,7 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
         {
             let offset = at as u64;
             let start = match shape {
-                // Buffers without links that lie together are one ring.
+                // Buffers without links that are together are one ring.
                 Shape::Unlinked => rings.last().filter(|(_, end)| *end == offset).map_or(offset, |(start, _)| *start),
                 _ => offset.wrapping_sub(layout::behind(raw.index())),
             };

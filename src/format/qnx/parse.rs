@@ -10,7 +10,7 @@ use super::layout::{
 };
 use crate::abi::{Endian, Width};
 
-/// The header of a buffer as it lies in memory. Addresses are the kernel's, and of its width.
+/// The header of a buffer as it is in memory. Addresses are the kernel's, and of its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawBuffer {
     /// Buffer 0 of the ring; 0 where the shape has no links.

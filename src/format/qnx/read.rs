@@ -44,7 +44,7 @@ pub(super) enum Origin {
     /// The buffers of a ring.
     Ring {
         shape: Shape,
-        /// Where its first buffer lies, and where the kernel says that it does.
+        /// Where its first buffer is, and where the kernel says that it is.
         start: Addr,
         base: Addr,
         /// How many buffers it has.

@@ -18,7 +18,7 @@ const BATCH: u64 = 16;
 pub struct Slot {
     /// Its place in the ring.
     pub index: u64,
-    /// Where it lies in the memory that is read.
+    /// Where it is in the memory that is read.
     pub address: Addr,
     /// Number of buffers that were begun before it.
     pub sequence: u32,
@@ -51,9 +51,9 @@ pub struct Ring {
     pub shape: Shape,
     /// Byte order.
     pub endian: Endian,
-    /// Where buffer 0 lies in the memory that is read.
+    /// Where buffer 0 is in the memory that is read.
     pub start: Addr,
-    /// Where the kernel says that buffer 0 lies; 0 where it says nothing.
+    /// Where the kernel says that buffer 0 is; 0 where it says nothing.
     pub base: Addr,
     /// Its buffers, by place.
     pub slots: Vec<Slot>,
@@ -124,7 +124,7 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
         Some(e) => Err(e.explain("a trace buffer")),
         None => Err(Error::not_found(
             Code::NotAHeader,
-            format!("memory at {address:#x} is no buffer of a QNX trace ring"),
+            format!("memory at {address:#x} is not a buffer of a QNX trace ring"),
             "give the address of any buffer of the ring (a multiple of 4096), or search with --scan",
         )),
     }
@@ -183,7 +183,7 @@ fn linked(
     Ok(ring)
 }
 
-/// Buffers of 8.0 have no links: they lie together for as long as they look like buffers.
+/// Buffers of 8.0 have no links: they are together for as long as they look like buffers.
 fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ring, Error> {
     let mut slots = Vec::new();
     let mut look = |at: Addr| -> Result<Option<Slot>, Error> {
@@ -243,7 +243,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     let (count, first) = of(|s| s.is_damaged);
     add(Code::BufferDamaged, count, first, &|n| {
         format!(
-            "{} a count and an end that contradict each other: what is believable of the two is taken",
+            "{} a count and an end that contradict each other: the plausible one of the two is used",
             many(n, "buffer gives", "buffers give")
         )
     });

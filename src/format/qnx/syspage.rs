@@ -26,7 +26,7 @@ const ALIGN: usize = 16;
 /// What the page says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Syspage {
-    /// Where it lies.
+    /// Where it is.
     pub address: Addr,
     /// The buffer that is being written, as the kernel addresses it.
     pub buffer: Addr,
@@ -34,7 +34,7 @@ pub struct Syspage {
     pub cycles: Option<u64>,
 }
 
-/// Where in a page its two values lie.
+/// Where in a page its two values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Places {
     buffer: u64,

@@ -10,7 +10,7 @@ use crate::abi::{Endian, Width};
 /// The highest object type that a kernel registers.
 const MAX_TYPE: u8 = 31;
 
-/// Slots in a row that were written over, and hide no end of the ring.
+/// Slots in a row that were overwritten, and hide no end of the ring.
 const PASSED: usize = 4;
 /// Entries that are believed, and slots behind them that are examined.
 const MAX_ENTRIES: usize = 4096;
@@ -53,7 +53,7 @@ impl Behind<'_> {
 
     /// How many slots behind the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
     /// registry know, their stamps as close to each other. None where the last slot was never used, and where the ring's
-    /// first slot follows it no later: then what lies behind is the rest of a larger ring in the same memory.
+    /// first slot follows it no later: then what follows is the rest of a larger ring in the same memory.
     pub fn going_on(&self, object: usize, first: &[u8], tail: &[u8], behind: &[u8]) -> u64 {
         let size = layout::entry_size(self.word);
         let known = self.contexts(object, tail.chunks_exact(size));

@@ -13,7 +13,7 @@ use crate::mem::{Memory, Region};
 use crate::sym::Symbols;
 use crate::trace::{Issue, Trace};
 
-/// Where a trace lies.
+/// Where a trace is.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// What every format knows of it.
@@ -53,7 +53,7 @@ impl Located for Place {
     }
 }
 
-/// Slots that lie behind each other in memory.
+/// Slots that follow each other in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     /// The first of them.

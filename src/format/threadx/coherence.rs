@@ -1,6 +1,6 @@
 //! Which time stamps do not match the rest of a trace.
 //!
-//! A trace is cut where a step of its clock is out of the ordinary. Between two cuts lies a stretch that agrees with
+//! A trace is cut where a step of its clock is out of the ordinary. Between two cuts is a stretch that agrees with
 //! itself. A stretch without which the stretches around it follow each other is an outlier: a damaged stamp, slots of an
 //! older lap or of another capture. What is left are long pauses, and steps back of the clock.
 
@@ -197,7 +197,7 @@ impl Sorted {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (from, to) in self.outliers.iter().map(|outlier| outlier.seqs) {
             match ranges.last_mut() {
-                // A stretch was taken out, and then what lies around it.
+                // A stretch was taken out, and then what is around it.
                 Some(outer) if from < outer.end => outer.end = outer.end.max(to),
                 _ => ranges.push(from..to),
             }
@@ -220,7 +220,7 @@ impl Stretches {
         self.usual.saturating_mul(2).min(self.big).saturating_add(taken)
     }
 
-    /// True where a stretch makes a whole turn of the clock of what is a short time without it.
+    /// True where a stretch makes a wrap of the clock of what is a short time without it.
     fn is_outlier(&self, [before, one, after]: [&Stretch; 3], pace: u64, clock: &Clock) -> bool {
         let range = range(clock);
         let step = clock.step(before.stamps.1, after.stamps.0);
@@ -258,7 +258,7 @@ impl Stretches {
                 sorted.kept.push(joined);
             }
         }
-        // Where long pauses are usual, two of them often make a whole turn of the clock.
+        // Where long pauses are usual, two of them often make a period of the clock.
         let steps = sorted.kept.windows(2).filter_map(|pair| match pair {
             [a, b] => Some(clock.step(a.stamps.1, b.stamps.0)),
             _ => None,
@@ -294,7 +294,7 @@ impl Stretches {
         (step > others || alone).then_some(seq)
     }
 
-    /// True where a clock may reload: a stamp lies as close to 0 as the next is far.
+    /// True where a clock may reload: a stamp is as close to 0 as the next is far.
     pub fn reaches_zero(&self) -> bool {
         self.list.iter().any(|s| s.stamps.0.min(s.stamps.1) <= self.usual)
     }

@@ -296,7 +296,7 @@ fn cores(
             };
             facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
             issues.push(Issue::new(
-                Code::CoresInferred, format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
+                Code::CoresInferred, format!("the top bytes of the event ids are assumed to be the numbers of {n} cores, as SMP kernels store them: {known}"),
             ));
             n
         }
@@ -365,7 +365,7 @@ fn is_hosted(ring: &Ring, codec: Codec, ids: &Ids, catalogue: &Catalogue, object
     for slot in slots.take(4096) {
         let entry = codec.read(slot);
         let Some(def) = ids.known(entry.id).def.and_then(|d| catalogue.def(d)) else { continue };
-        // A thread that is registered without a stack has none that a pointer could lie outside of.
+        // A thread that is registered without a stack has none that a pointer could be outside of.
         let with_stack = |o: &&Object| o.is_thread && !o.deleted && o.param2 > 0;
         let Some(thread) = objects.at(entry.context).filter(with_stack) else { continue };
         let pointers = def
@@ -404,11 +404,11 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
-                    "{} written over, and left out",
+                    "{} overwritten, and left out",
                     many(
                         scan.damaged.count,
-                        "slot holds no event that makes sense: it was",
-                        "slots hold no event that makes sense: they were"
+                        "slot holds no valid event: it was",
+                        "slots hold no valid event: they were"
                     )
                 ),
             )
@@ -487,7 +487,7 @@ fn facts(capture: &Capture) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
-    // TraceX takes events to lie right behind the registry, and an entry's name not to be filled up.
+    // TraceX takes events to directly follow the registry, and an entry's name not to be filled up.
     let entry = layout::object_head(Width::W4) + usize::from(g.name_size);
     let read = g.registry_len() / entry * entry;
     let gap = g.ring.wrapping_sub(g.registry).saturating_sub(read as u64);

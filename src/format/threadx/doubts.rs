@@ -68,7 +68,7 @@ pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretche
     }
 }
 
-/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what lies before it, so that all
+/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what is before it, so that all
 /// other events keep their time.
 fn steps_without(sorted: &Sorted, stretches: &Stretches, clock: &Clock) -> Vec<(u64, i64)> {
     let outliers = sorted.ranges();
@@ -184,7 +184,7 @@ impl Doubts {
         self.steps.len() as u64 + self.backs.count
     }
 
-    /// Counts no time to the first events of buffers that another board filled: nothing shows how far they lie apart.
+    /// Counts no time to the first events of buffers that another board filled: nothing shows how far they are apart.
     pub fn count_none(&mut self, breaks: &[u64]) {
         if breaks.is_empty() {
             return;
@@ -220,7 +220,7 @@ impl Doubts {
                 )
             } else {
                 format!(
-                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
+                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; if the clock wrapped, this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
                     first.stamps.0, first.stamps.1, first.step
                 )
             };
@@ -243,7 +243,7 @@ impl Doubts {
         let mut why = Vec::new();
         if let Some(first) = self.outliers.first() {
             why.push(format!(
-                "the time stamps of {outliers} ({:#x} is the first) do not fit those around them, and no time is counted to them",
+                "the time stamps of {outliers} ({:#x} is the first) do not match those around them, and no time is counted to them",
                 first.stamps.0
             ));
         }
@@ -263,7 +263,7 @@ impl Doubts {
             return;
         }
         let message = format!(
-            "events do not fit the rest: {}; they were written over, or are of an older lap or another capture",
+            "events do not match the rest: {}; they were overwritten, or are from an earlier pass of the ring, or from another capture",
             why.join("; ")
         );
         let seq = self.outliers.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();

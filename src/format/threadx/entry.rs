@@ -137,7 +137,7 @@ impl Codec {
     }
 }
 
-/// What kind of context a context word means. Threads lie anywhere, also above 0xF0F0F0F0.
+/// What kind of context a context word means. Threads are anywhere, also above 0xF0F0F0F0.
 pub(super) const fn kind_of(context: u64) -> ContextKind {
     match context {
         CONTEXT_ISR => ContextKind::Isr,

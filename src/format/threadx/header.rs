@@ -122,7 +122,7 @@ impl Header {
     }
 
     /// True where the fields agree with each other: the magic, the header's size between base and registry, and a
-    /// registry and a ring that lie right behind each other, the ring of whole entries.
+    /// registry and a ring that directly follow each other, the ring of whole entries.
     #[must_use]
     pub fn is_sound(&self, width: Width) -> bool {
         let (registry, registry_end) = (self.offset(self.registry_start, width), self.offset(self.registry_end, width));
@@ -149,7 +149,7 @@ impl Header {
         Self { current, marked, ..*self } == *other
     }
 
-    /// True where the registry lies right behind the header, as it does.
+    /// True where the registry directly follows the header, as it does.
     pub(super) fn leads_to_registry(&self, width: Width) -> bool {
         self.offset(self.registry_start, width) == layout::header_size(width) as u64
     }
@@ -187,7 +187,7 @@ pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, Header)> {
             if header.is_sound(width) {
                 return Some((endian, width, header));
             }
-            // Partly written over.
+            // Partly overwritten.
             let evidence = header.evidence(width);
             if evidence >= ENOUGH && best.as_ref().is_none_or(|(most, _)| evidence > *most) {
                 best = Some((evidence, (endian, width, header)));

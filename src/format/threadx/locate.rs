@@ -1,4 +1,4 @@
-//! Where the trace lies, found with as few reads as can be.
+//! Where the trace is, found with as few reads as can be.
 
 use super::super::{Hints, Location};
 use super::capture::Place;
@@ -16,7 +16,7 @@ use crate::sym::{Symbol, Symbols};
 
 /// The most cores, each with a running thread of its own.
 const MAX_CORES: u64 = 64;
-/// Variables that lie within so many bytes are read at once: one packet more costs more than the bytes between.
+/// Variables that are within so many bytes are read at once: one packet more costs more than the bytes between.
 const TOGETHER: u64 = 256;
 /// The most reads that variables may cost: two, and two more for the trace itself.
 const READS: usize = 2;
@@ -255,7 +255,7 @@ fn shape(memory: &mut dyn Memory, at: Addr, order: Option<Endian>, width: Option
 }
 
 /// Without the header pointer (link-time optimisation can remove variables that nothing reads) the registry's start
-/// lies right behind the header.
+/// directly follows the header.
 fn by_neighbours(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, tried: &mut Tried) -> Option<Place> {
     let endian = hints.endian.unwrap_or(Endian::Little);
     for name in [REGISTRY_START, RING_START] {
@@ -284,7 +284,7 @@ fn by_neighbours(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints, 
     None
 }
 
-/// The header that lies so many registry entries before an address.
+/// The header that is so many registry entries before an address.
 fn header_before(memory: &mut dyn Memory, address: Addr, entries: u64) -> Option<Addr> {
     [Width::W4, Width::W8].into_iter().find_map(|word| {
         let size = layout::header_size(word);

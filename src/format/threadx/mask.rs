@@ -46,7 +46,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     let seen = look(stamps(), said, wide, votes.direction().0);
     let (usual, coherent) = (is_usual(said), seen.long <= (seen.events / EXCEPTIONS).max(2));
     // Kernels store the whole word. A mask of 16 or 24 bits may be meant, as long as few steps are too long for it (a damaged
-    // stamp makes one such step, and one back); or what lies above it is no part of the count.
+    // stamp makes one such step, and one back); or what is above it is no part of the count.
     if usual && (!coherent || seen.differ <= seen.long.max(2)) {
         return said;
     }
@@ -54,7 +54,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     issues.push(
         Issue::new(
             Code::MaskContradicted, format!(
-                "the header's time mask {said:#x} leaves out bits that {above} of {} stamps have set; {taken:#x} is taken",
+                "the header's time mask {said:#x} leaves out bits that {above} of {} stamps have set; {taken:#x} is used",
                 seen.events
             ),
         )

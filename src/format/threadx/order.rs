@@ -16,7 +16,7 @@ use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::trace::{Clock, Counts, Direction, Issue, Known, Place};
 
-/// Slots that follow each other in ring order and lie together in memory.
+/// Slots that follow each other in ring order and are together in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub first_seq: u64,
@@ -177,7 +177,7 @@ impl Ring {
             None => {
                 issues.push(Issue::new(
                     Code::WrapUnknown,
-                    "the slot at the current pointer cannot be read: the ring is taken to have wrapped",
+                    "the slot at the current pointer cannot be read: it is assumed that the ring has wrapped",
                 ));
                 true
             }
@@ -254,7 +254,7 @@ impl Ring {
                 list.push((slot, slots.codec.read(bytes).stamp));
             }
         }
-        // The newest event of that run may lie in the middle: behind it the stamps fall back to its oldest.
+        // The newest event of that run may be in the middle: behind it the stamps fall back to its oldest.
         let clock = rough_clock(slots.codec.mask, direction);
         let half = slots.codec.mask >> 1;
         let pairs = list.windows(2).filter_map(|w| match w {
@@ -272,7 +272,7 @@ impl Ring {
             let count = rest.iter().enumerate().take_while(follows).count();
             let first_seq = held - rest.len() as u64;
             let (taken, later) = rest.split_at(count);
-            // Stretches that lie apart in memory are cut apart.
+            // Stretches that are apart in memory are cut apart.
             if let Some(bytes) = slots.cut(*first, taken.len() as u64) {
                 runs.push(Run { first_seq, first_slot: *first, count: taken.len(), bytes });
                 rest = later;

@@ -111,10 +111,10 @@ fn unreadable_header(place: &Place, e: &ReadError) -> Error {
     error.code = Code::HeaderOutsideMemory;
     let hint = match e.kind {
         ReadErrorKind::Refused(_) => {
-            "the pointer leads to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
+            "the pointer points to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
         }
         _ => {
-            "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten"
+            "the pointer points outside the memory of this source: the ELF is of another build, the dump is too small, or RAM was overwritten"
         }
     };
     error.hint(hint)
@@ -158,7 +158,7 @@ fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
 
 /// The slots that hold the newest `n` events, the one at the current pointer, which shows whether the ring has wrapped, and
 /// the one behind it, which distinguishes a wrap from an insertion that was cut off. The first stretch ends with these two;
-/// the second lies behind the wrap and holds events only after it.
+/// the second follows the wrap and holds events only after it.
 #[expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring")]
 fn newest(capacity: u64, current: u64, n: u64) -> (Stretch, Option<Stretch>) {
     let n = n.min(capacity);
@@ -204,7 +204,7 @@ fn has_wrapped(capture: &Capture) -> bool {
     capture.layout.current.is_none_or(|slot| is_used(slot) || is_used(slot.wrapping_add(1)))
 }
 
-/// True where the slot at the current pointer follows the one before it: the pointer was written over, and all of the ring
+/// True where the slot at the current pointer follows the one before it: the pointer was overwritten, and all of the ring
 /// is needed to find the newest events.
 fn goes_on(capture: &Capture) -> bool {
     let layout = &capture.layout;
@@ -228,7 +228,7 @@ fn take_registry(
         let issue = Issue::new(Code::RegistryUnreadable, message).times(records.missing);
         capture.issues.push(issue.at(At::address(wanted.0)));
     }
-    // Only what lies at its start keeps its place.
+    // Only what is at its start keeps its place.
     if let Some((_, bytes)) = records.parts.into_iter().find(|(at, _)| *at == wanted.0) {
         capture.registry = bytes;
     }
@@ -355,7 +355,7 @@ fn find_torn(memory: &mut dyn Memory, capture: &mut Capture) {
     if lapped {
         capture.issues.push(Issue::new(
             Code::Lapped,
-            "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
+            "the target overwrote the whole ring while it was read: nothing read can be trusted; halt it, or read fewer events",
         ));
     } else if written > 0 {
         let message = format!(

@@ -26,7 +26,7 @@ pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
     let mut table = ObjectTable::default();
     let mut unterminated: Vec<Addr> = Vec::new();
     for (address, entry) in entries(capture).filter(|(_, entry)| entry.kind != 0) {
-        // What lies behind the terminator is a rest of an older name.
+        // What follows the terminator is a rest of an older name.
         let name = match entry.name.iter().position(|b| *b == 0) {
             Some(end) => entry.name.get(..end).unwrap_or(&[]),
             None => {

@@ -1,4 +1,4 @@
-//! Repairs a header that was partly written over, by the rest of it, by the kernel's own pointers and by the memory
+//! Repairs a header that was partly overwritten, by the rest of it, by the kernel's own pointers and by the memory
 //! behind it.
 
 use super::behind::Behind;
@@ -100,7 +100,7 @@ fn longer(memory: &mut dyn Memory, layout: &TraceLayout) -> Option<(u64, Issue)>
     let stated = layout.fields.buffer_end;
     let taken = stated.wrapping_add(more.saturating_mul(entry)) & layout.word.max();
     let message = format!(
-        "the ring is said to end at {stated:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken"
+        "the header says that the ring ends at {stated:#x}, and {more} slots after that go on with events: its end was overwritten, and {taken:#x} is used"
     );
     (more > 0).then(|| (taken, Issue::new(Code::HeaderMended, message).at(At::address(layout.header))))
 }
@@ -152,7 +152,7 @@ fn not_a_header(place: &Place, head: &Bytes) -> Error {
 /// A damaged header, and what there is to repair it by.
 pub(super) struct Damaged<'a> {
     pub stored: Header,
-    /// Where it lies; `None` where only its own words can say so.
+    /// Where it is; `None` where only its own words can say so.
     pub header: Option<Addr>,
     pub kernel: &'a Variables,
     pub behind: Behind<'a>,
@@ -165,11 +165,11 @@ struct Parts {
     registry_end: u64,
     start: u64,
     end: u64,
-    /// True where something lies between registry and ring.
+    /// True where something is between registry and ring.
     apart: bool,
 }
 
-/// A header that was found by what it looks like, wherever it lies: repaired by its own words and by what lies behind it.
+/// A header that was found by what it looks like, wherever it is: repaired by its own words and by what follows it.
 pub(super) fn guess(stored: Header, behind: &Behind) -> Option<Header> {
     let word = behind.word;
     // Bytes that are all the same agree with each other too.
@@ -216,7 +216,7 @@ impl Damaged<'_> {
             ..stored
         };
         let message = format!(
-            "the trace header is damaged ({}): made whole by the rest of it, the kernel's pointers and what is behind it",
+            "the trace header is damaged ({}): repaired from the rest of it, the kernel's pointers and the memory after it",
             self.differences(&fields, &parts).join(", ")
         );
         let issue = Issue::new(Code::HeaderMended, message);
@@ -233,7 +233,7 @@ impl Damaged<'_> {
             ("ring end", stored.buffer_end, fields.buffer_end),
         ] {
             if stated != taken {
-                wrong.push(format!("{what} {stated:#x} (taken: {taken:#x})"));
+                wrong.push(format!("{what} {stated:#x} (used: {taken:#x})"));
             }
         }
         if parts.apart {
@@ -242,7 +242,7 @@ impl Damaged<'_> {
         }
         if stored.time_mask != fields.time_mask {
             let bits = fields.time_mask.count_ones();
-            wrong.push(format!("time mask {:#x} (taken: {bits} bits)", stored.time_mask));
+            wrong.push(format!("time mask {:#x} (used: {bits} bits)", stored.time_mask));
         }
         for (what, stated, right) in [
             ("first word", stored.id, fields.id),
@@ -256,8 +256,8 @@ impl Damaged<'_> {
         wrong
     }
 
-    /// The header's own address: what it says where its registry lies right behind, else where it was read. Where that is
-    /// not known: what it says or what its registry says, where whole entries lie from there to the ring, or else the
+    /// The header's own address: what it says where its registry directly follows, else where it was read. Where that is
+    /// not known: what it says or what its registry says, where whole entries are from there to the ring, or else the
     /// ring's address less what looks like a registry.
     fn own_address(&self) -> Addr {
         let (stored, max, size) = (self.stored, self.word().max(), self.header_size());
@@ -281,7 +281,7 @@ impl Damaged<'_> {
         [counted, stated, before].into_iter().max_by_key(score).unwrap_or(stated)
     }
 
-    /// Where registry and ring lie. The kernel's pointers come before those of the header.
+    /// Where registry and ring are. The kernel's pointers come before those of the header.
     fn parts(&self, base: Addr) -> Option<Parts> {
         let (size, entry, object) = (self.header_size(), self.entry_size(), self.object_size());
         let stated = |pointer: u64| pointer.wrapping_sub(base) & self.word().max();
@@ -294,7 +294,7 @@ impl Damaged<'_> {
         let starts = options(self.kernel.ring_start, self.stored.buffer_start);
         let ends = options(self.kernel.ring_end, self.stored.buffer_end);
         let ring = |start: u64, end: u64| end.checked_sub(start).filter(|l| *l >= entry && l.is_multiple_of(entry));
-        // The kernel puts the ring right behind the registry: both fields hold the same number, whole entries lie
+        // The kernel puts the ring right behind the registry: both fields hold the same number, whole entries are
         // before it and whole slots behind it.
         let score = |start: &u64| {
             let both = starts.contains(start) && registry_ends.contains(start);
@@ -304,7 +304,7 @@ impl Damaged<'_> {
         };
         // The first of the best.
         let start = starts.iter().chain(&registry_ends).copied().rev().max_by_key(score)?;
-        // A registry of whole entries that ends a little before the ring: something lies in between.
+        // A registry of whole entries that ends a little before the ring: something is in between.
         let apart = Some(stated(self.stored.registry_end)).filter(|end| {
             let gap = start.checked_sub(*end).filter(|gap| *gap > 0 && *gap < object as u64);
             gap.is_some() && end.checked_sub(size).is_some_and(|len| len.is_multiple_of(object as u64))

@@ -8,7 +8,7 @@ use super::{Found, Haystack, repair};
 /// Damaged headers that are examined closely: memory that is full of their marks would take hours.
 const TRIES: u32 = 1024;
 
-/// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring lies.
+/// Every sound header, at most `most`. Where there is none: damaged ones of which enough is left to say where the ring is.
 pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     let bytes = hay.bytes();
     let (mut found, mut damaged): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
@@ -32,7 +32,7 @@ pub(super) fn scan(hay: &Haystack<'_>, most: usize) -> Vec<Found> {
     if found.is_empty() { damaged } else { found }
 }
 
-/// The header at `start`: whether it is sound, how much of one is there, and where its ring lies. So many `tries` are left for
+/// The header at `start`: whether it is sound, how much of one is there, and where its ring is. So many `tries` are left for
 /// damaged ones.
 fn candidate(bytes: &[u8], start: usize, tries: &mut u32) -> Option<(bool, u32, Found)> {
     let rest = bytes.get(start..)?;

@@ -33,7 +33,7 @@ pub(super) struct View<'a> {
     pub core: Option<u16>,
 }
 
-/// Where a block of slots lies: number of its run, first slot in it, and how many.
+/// Where a block of slots is: number of its run, first slot in it, and how many.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     run: usize,
@@ -385,7 +385,7 @@ impl Steps {
         most.filter(|_| self.events > 1)
     }
 
-    /// True where the newest stamp lies more than half the clock's range behind the one before it.
+    /// True where the newest stamp is more than half the clock's range behind the one before it.
     pub fn ends_with_jump(&self, clock: &Clock) -> bool {
         self.events > 1 && clock.step(self.last_but_one, self.last.stamp) > range(clock) >> 1
     }

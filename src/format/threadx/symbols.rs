@@ -32,7 +32,7 @@ pub const CORE_CLOCK: &str = "SystemCoreClock";
 /// another source.
 pub const LINUX_TIME: &str = "_tx_linux_time_stamp";
 
-/// The kernel's pointers into the trace. `tx_trace_enable` sets them together, and they lie together in `.bss`.
+/// The kernel's pointers into the trace. `tx_trace_enable` sets them together, and they are together in `.bss`.
 pub const POINTERS: [&str; 6] = [HEADER, REGISTRY_START, REGISTRY_END, RING_START, RING_END, CURRENT];
 /// The variables that a program has where the trace is compiled in.
 pub const TRACE: [&str; 9] = [

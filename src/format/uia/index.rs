@@ -59,7 +59,7 @@ pub(super) struct Tally {
     pub first_gap: Option<u64>,
     /// True where sequence numbers have five bits.
     pub five_bits: bool,
-    /// Records of snapshots that their logger wrote over.
+    /// Records of snapshots that their logger overwrote.
     pub overwritten: u64,
     /// Events that contradict those before them in who runs.
     pub contradicting: u64,

@@ -28,7 +28,7 @@ fn head(memory: &mut dyn Memory, address: Addr, kind: Option<Kind>) -> Option<By
     lens.iter().find_map(|len| memory.read_bytes(address, *len).ok())
 }
 
-/// Where a logger lies.
+/// Where a logger is.
 #[derive(Debug)]
 pub(super) struct Place {
     pub at: Location,
@@ -110,7 +110,7 @@ impl Search<'_> {
             let Some(at) = i.checked_mul(layout::STOP_SIZE as u64).and_then(|o| address.checked_add(o)) else { break };
             let before = self.tried.len();
             if self.take(Kind::Stop, at, STOP).is_none() && count.is_none() {
-                // Behind the last one lies something else.
+                // Behind the last one is something else.
                 if i > 0 {
                     self.tried.truncate(before);
                 }
@@ -177,7 +177,7 @@ impl Search<'_> {
             Error::not_found(
                 Code::NeverEnabled,
                 "this program has UIA loggers, but none of them was started",
-                "look after main() has begun: a logger is set up by the startup functions; or the memory was cleared by a reset",
+                "read it after main() has begun: startup functions set up a logger; or a reset cleared the memory",
             )
         } else {
             Error::not_found(

@@ -13,7 +13,7 @@ use crate::abi::{Addr, Endian};
 
 /// So many records behind each other are no coincidence.
 const ENOUGH: usize = 512;
-/// Bytes that are read to see what lies at an address.
+/// Bytes that are read to see what is at an address.
 pub(super) const HEAD: usize = 256;
 /// The longest record.
 const MAX_RECORD: u16 = 0x7FF;
@@ -123,7 +123,7 @@ impl Logger {
         let read: IResult<_, _> = ((&h, &h, &h, &h), (&w, &w, &w, &w), (&h, &h, &w)).parse(head);
         let ((enabled, _empty, previous, dropped), (packet, start, write, end), (sequence, _packets, event_type)) =
             read.ok()?.1;
-        // The header of the packet lies at its start, data four bytes on.
+        // The header of the packet is at its start, data four bytes on.
         let sound = enabled <= 1
             && (8..=10).contains(&event_type)
             && packet != 0
@@ -227,7 +227,7 @@ pub(super) fn sniff(bytes: &[u8]) -> bool {
 }
 
 /// True where bytes begin with a packet's header, and two records behind it agree with each other. A header of four bytes
-/// can be any number, and one of sixteen many a piece of code: what lies behind must be as a logger leaves it.
+/// can be any number, and one of sixteen many a piece of code: what follows must be as a logger leaves it.
 fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     let Some(packet) = Packet::of(bytes) else { return false };
     let (length, first) = (packet.length, bytes.first().copied().unwrap_or(0));
@@ -250,7 +250,7 @@ fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     two.follows(&one) && (two.length == 0 || two.is_sound()) && ends_as_a_lap(bytes, length, endian, one, whole)
 }
 
-/// Before the first lap is full the first record has no record before it; after that a mark lies where the lap ended,
+/// Before the first lap is full the first record has no record before it; after that a mark is where the lap ended,
 /// and the last record before it.
 fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: Header, whole: bool) -> bool {
     if length == 0 {
@@ -263,7 +263,7 @@ fn ends_as_a_lap(bytes: &[u8], length: usize, endian: Endian, first: Header, who
     };
     // Of a packet at `--header` only the beginning was read.
     word(length).map_or(bytes.len() <= HEAD, ends) || {
-        // The next lap has come so far that it lies over the end of the last one.
+        // The next lap has come so far that it is over the end of the last one.
         let mut at = if whole { layout::PACKET } else { layout::PACKET_MIN };
         for walked in 0.. {
             let Some(header) = word(at).filter(Header::is_sound) else { break };

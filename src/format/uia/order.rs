@@ -1,4 +1,4 @@
-//! Order: where in a buffer the records lie, oldest first.
+//! Order: where in a buffer the records are, oldest first.
 //!
 //! A stop-mode packet is overwritten from its start when it is full. Records differ in length, so after the first lap no
 //! field says where the oldest whole one begins. But each holds the length of the one before it, so the chain is walked
@@ -52,7 +52,7 @@ pub(super) struct Order {
     /// Where the next record goes, where that is known: an offset in the buffer.
     pub write: Option<usize>,
     /// True where the packet's header is none, or its length contradicts the records: only the records show whether
-    /// older ones lie behind the newest.
+    /// older ones follow the newest.
     pub damaged: bool,
 }
 
@@ -107,7 +107,7 @@ impl Order {
     }
 
     /// Where to look for records when the chain is broken at `at`: the length of the record before it can be what is
-    /// damaged, and then others lie in it.
+    /// damaged, and then others are in it.
     fn floor(&self, at: usize) -> usize {
         let last = self.records.last().filter(|r| r.end() == at);
         last.map_or(at, |r| r.at + 4)

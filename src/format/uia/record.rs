@@ -100,7 +100,7 @@ impl Header {
         self.length.is_multiple_of(4) && usize::from(self.length) >= least
     }
 
-    /// True where this record, or mark, can lie behind another.
+    /// True where this record, or mark, can follow another.
     pub fn follows(&self, before: &Self) -> bool {
         before.sequence.is_some()
             && self.sequence == before.next_sequence()
@@ -115,7 +115,7 @@ pub(super) struct Record {
     pub at: usize,
     /// Its first word.
     pub header: Header,
-    /// Records of the same snapshot before it that the target itself wrote over.
+    /// Records of the same snapshot before it that the target itself overwrote.
     pub overwritten: u32,
 }
 

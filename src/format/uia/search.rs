@@ -45,7 +45,7 @@ fn likely(head: &[u8], address: Addr) -> Option<Logger> {
     })
 }
 
-/// Where structure and buffer lie in the same bytes, the structure gives the address of the buffer, and so of all finds.
+/// Where structure and buffer are in the same bytes, the structure gives the address of the buffer, and so of all finds.
 fn place(bytes: &[u8], found: &mut [Found]) {
     let packets: Vec<usize> = found.iter().filter(|f| f.events.is_none()).map(|f| f.offset).collect();
     let shift = found.iter().find_map(|f| {

@@ -53,7 +53,7 @@ impl Tables {
         Self::At { chars: chars.address, nodes: symbols.lookup(NODES).map(|s| s.address) }
     }
 
-    /// Where the text or the node of an id lies.
+    /// Where the text or the node of an id is.
     fn address(self, id: u16) -> Option<Addr> {
         let Self::At { chars, nodes } = self else { return None };
         if id & NODE == 0 { chars.checked_add(id.into()) } else { nodes?.checked_add(u64::from(id & !NODE) << 2) }
@@ -145,7 +145,7 @@ impl Texts {
         self.read_strings(memory, &wanted)
     }
 
-    /// Reads strings; what lies behind their end need not be readable. True where one was read.
+    /// Reads strings; what follows their end need not be readable. True where one was read.
     fn read_strings(&mut self, memory: &mut dyn Memory, wanted: &[Addr]) -> bool {
         let batch: Vec<(Addr, usize)> = wanted.iter().map(|a| (*a, MAX_STRING)).collect();
         let mut any = false;

@@ -77,9 +77,9 @@ impl Walk<'_> {
         header.kind().chained || !before.kind().chained || end == to || end < to && self.header(end).is_some_and(known)
     }
 
-    /// A writer of TI's (LoggerStopMode of UIA 2.30) does not move on between the records of one snapshot: each lies
+    /// A writer of TI's (LoggerStopMode of UIA 2.30) does not move on between the records of one snapshot: each is
     /// over all but the first words of the one before it. Where the next one begins, if this record was treated so. Its
-    /// own end can lie behind that of the newest record.
+    /// own end can follow that of the newest record.
     fn writes_over(&self, at: usize) -> Option<usize> {
         let header = self.header(at).filter(Header::is_sound)?;
         let kind = header.kind();

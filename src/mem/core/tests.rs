@@ -281,7 +281,7 @@ fn segments_of_an_elf_of_debug_information_alone_are_no_memory() {
         let section = |kind, at| Sect { size: Some(64), ..sect(".text", kind, 6, at, vec![]) };
         w.sects = vec![section(8, 0x1000), section(1, 0x2000)];
         assert_eq!([read(&w, 0x1000).is_err(), read(&w, 0x2000).is_ok()], [true, true]);
-        // What a program clears as it starts lies behind the bytes, and takes none of them away.
+        // What a program clears as it starts follows the bytes, and takes none of them away.
         w.sects = vec![section(8, 0x1040), section(1, 0x2000)];
         assert_eq!(read(&w, 0x1000), Ok(vec![7; 4]));
     }

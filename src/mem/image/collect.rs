@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 /// The most pieces that a file's memory may be in: memory has a handful, a hostile file one for each of its lines.
 const MAX_PIECES: usize = 1 << 18;
 
-/// Bytes that lie behind each other in memory and in the file.
+/// Bytes that follow each other in memory and in the file.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: Addr,
@@ -26,7 +26,7 @@ impl Run {
     }
 }
 
-/// Takes bytes one record after the other. All of them lie in one arena: memory is that of the bytes, and little more.
+/// Takes bytes one record after the other. All of them are in one arena: memory is that of the bytes, and little more.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     arena: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Collector {
 impl Collector {
     /// Adds the bytes of one line.
     #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena")]
-    pub fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
+    pub(super) fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
         if bytes.is_empty() {
             return;
         }
@@ -57,7 +57,7 @@ impl Collector {
     }
 
     /// Turns the bytes of each word around.
-    pub fn swap_words(&mut self) {
+    pub(super) fn swap_words(&mut self) {
         for run in self.runs.iter().filter(|r| r.unit > 1) {
             let bytes = self.arena.get_mut(run.offset..).and_then(|rest| rest.get_mut(..run.len));
             let Some(bytes) = bytes else { continue };
@@ -67,7 +67,7 @@ impl Collector {
 
     /// The blocks: sorted, without overlap, none touches another. Where bytes were given twice the later ones count.
     #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena, and ends of runs in 128 bits")]
-    pub fn finish(mut self) -> (Vec<(Addr, Bytes)>, Flaws) {
+    pub(super) fn finish(mut self) -> (Vec<(Addr, Bytes)>, Flaws) {
         self.arena.shrink_to_fit();
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
         let start = |i: &usize| self.runs.get(*i).map_or(0, |r| r.start);

@@ -1,4 +1,4 @@
-//! Lines of an address and what lies there, as GDB (`x/64xb`, `x/64xw`), OpenOCD (`mdw`), J-Link (`mem32`), U-Boot
+//! Lines of an address and what is there, as GDB (`x/64xb`, `x/64xw`), OpenOCD (`mdw`), J-Link (`mem32`), U-Boot
 //! (`md`), LLDB, `xxd` and `hexdump -C` print them. Other lines, of the session around them, are passed over.
 //!
 //! ```text
@@ -137,7 +137,7 @@ pub(super) fn is_line(line: &[u8]) -> bool {
 struct Votes {
     /// Digits are in the order of memory.
     in_order: u64,
-    /// The bytes of each word lie the other way round.
+    /// The bytes of each word are the other way round.
     reversed: u64,
     /// Lines as only `xxd` writes them, and as boot loaders do.
     xxd: u64,

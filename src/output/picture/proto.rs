@@ -11,7 +11,7 @@ impl Message {
     }
 
     /// Begins another in the same memory.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
@@ -34,12 +34,12 @@ impl Message {
     }
 
     /// A signed number of a field of type int64: ten bytes where it is negative.
-    pub fn signed(&mut self, field: u32, value: i64) {
+    pub(super) fn signed(&mut self, field: u32, value: i64) {
         self.number(field, u64::from_ne_bytes(value.to_ne_bytes()));
     }
 
     /// A number of eight bytes.
-    pub fn fixed(&mut self, field: u32, value: u64) {
+    pub(super) fn fixed(&mut self, field: u32, value: u64) {
         self.tag(field, 1);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -50,7 +50,7 @@ impl Message {
     }
 
     /// Another message.
-    pub fn message(&mut self, field: u32, message: &Self) {
+    pub(super) fn message(&mut self, field: u32, message: &Self) {
         self.block(field, &message.0);
     }
 

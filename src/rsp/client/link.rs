@@ -47,6 +47,16 @@ pub(super) enum Failure {
     Fatal(RspError),
 }
 
+impl Failure {
+    /// The last packet that came, and was no answer.
+    pub(super) fn stray(&self) -> Option<&[u8]> {
+        match self {
+            Self::Late(received) => received.stray.as_deref(),
+            Self::Damaged | Self::OutOfStep | Self::Fatal(_) => None,
+        }
+    }
+}
+
 /// What kind of answer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {

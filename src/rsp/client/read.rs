@@ -154,7 +154,7 @@ struct Job {
 }
 
 impl Job {
-    /// Of a range that has failed only what lies before the failed address is still asked for: the lowest is wanted.
+    /// Of a range that has failed only what is before the failed address is still asked for: the lowest is wanted.
     fn next(&mut self) -> Option<Chunk> {
         loop {
             let chunk = self.queue.pop_front()?;

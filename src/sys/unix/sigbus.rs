@@ -1,6 +1,6 @@
 //! A mapped file that is cut short: reading past its new end raises `SIGBUS`, from which no read can return.
 //!
-//! The first map installs a handler. Where the fault lies in one of our maps it writes one line and ends the
+//! The first map installs a handler. Where the fault is in one of our maps it writes one line and ends the
 //! process with status 2; any other `SIGBUS` is passed to the handler before ours. The handler touches
 //! only static atomics, `write`, `_exit` and `sigaction`: all are allowed in a signal handler.
 

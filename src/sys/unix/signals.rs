@@ -122,7 +122,6 @@ pub struct Listed(&'static AtomicPtr<c_char>);
 
 impl Listed {
     /// Puts a file on the list; `None` where the list is full.
-    #[must_use]
     pub fn new(path: &Path) -> Option<Self> {
         let name = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
         let free = |file: &&AtomicPtr<c_char>| {

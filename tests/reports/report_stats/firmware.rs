@@ -16,7 +16,7 @@ fn load(name: &str) -> Trace {
     capture.decode(&threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
 }
 
-/// Counters of what lies in the ring: the window, or all where the ring has not wrapped.
+/// Counters of what is in the ring: the window, or all where the ring has not wrapped.
 fn truth(name: &str) -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(fixture(name)).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split('\t').collect()).collect();
@@ -68,7 +68,7 @@ fn the_numbers_are_those_of_the_firmware() {
         assert_eq!((count(&r, "suspensions"), count(&r, "resumptions")), (suspended, resumed), "{capture}");
         assert_eq!(count(&r, "preemptions") + count(&r, "yields"), preempted, "{capture}");
         // The fault announces nothing, and inserts its event (counted under `other`) where the trace is still enabled. The
-        // oldest event of some rings lies in an interrupt whose beginning was
+        // oldest event of some rings is in an interrupt whose beginning was
         // overwritten: the firmware counted it before the window.
         let begun = want["interrupts.15"] + want["interrupts.21"];
         assert_eq!(count(&r, "interrupts_announced"), begun, "{capture}");

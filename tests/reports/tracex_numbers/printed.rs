@@ -153,7 +153,7 @@ fn every_line_of_what_tracex_printed() {
     assert!(seen >= 2, "{seen}");
 }
 
-/// Traces for which TraceX's library printed nothing that lies beside them; it was asked for these numbers once.
+/// Traces for which TraceX's library printed nothing that is beside them; it was asked for these numbers once.
 #[test]
 fn numbers_of_traces_that_are_not_in_that_list() {
     let Some(dir) = support::real_traces() else { return };

@@ -29,7 +29,7 @@ use firmware::{Firmware, Ring};
 
 use super::machine::fixture;
 
-/// Where a trace buffer of the simulator's own lies.
+/// Where a trace buffer of the simulator's own is.
 pub const RING: u32 = 0x2001_0000;
 
 /// What the chip is when the test begins.
@@ -281,7 +281,7 @@ impl Port {
     }
 }
 
-/// Copies the loaded segments of a little-endian 32-bit ELF to where they lie in flash.
+/// Copies the loaded segments of a little-endian 32-bit ELF to where they are in flash.
 fn load_segments(elf: &Path, flash: &mut [u8]) {
     let file = std::fs::read(elf).unwrap();
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;

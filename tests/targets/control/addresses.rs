@@ -30,7 +30,7 @@ impl Program {
         self.word(32) + index * self.half(46)
     }
 
-    /// Where the entry of a symbol lies: its name, value and size are its first three words.
+    /// Where the entry of a symbol is: its name, value and size are its first three words.
     fn entry(&self, name: &str) -> usize {
         let table = (0..self.half(48)).map(|i| self.section(i)).find(|s| self.word(s + 4) == 2).unwrap();
         let strings = self.word(self.section(self.word(table + 24)) + 16);
@@ -54,7 +54,7 @@ impl Program {
         self.put(entry + 8, size)
     }
 
-    /// Replaces the first word of this value in a function's literals. The code lies at 0x1000 in the file.
+    /// Replaces the first word of this value in a function's literals. The code is at 0x1000 in the file.
     fn literal(self, function: &str, from: u64, to: u64) -> Self {
         let begin = 0x1000 + (self.word(self.entry(function) + 4) & !1);
         let from = (from as u32).to_le_bytes();
@@ -142,7 +142,7 @@ fn a_wrong_event_mask_address_overwrote_a_thread_block() {
         (0x100, ""),
         (Target::at("fw_counters") + 4, "fw_counters"),
     ] {
-        // A program whose symbol lies; what is there is memory of something else.
+        // A program with a wrong symbol; what is there is memory of something else.
         let program = Program::cm3().at(MASK, address);
         // The code is in no RAM image: the word there is given.
         let there = if address == 0x100 { target.clone().with(address, 0x40) } else { target.clone() };
@@ -397,8 +397,8 @@ fn a_mark_took_the_cycle_counter_of_a_trace_with_another_clock() {
         let (there, notes) = marked(&counts, &reads);
         assert!(there == stamp.wrapping_add(77) && notes.contains("CYCCNT"), "{there:#x} {notes}");
         for (target, said) in [
-            (target.clone().with(0xE000_1004, stamp), "is not behind"),
-            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "is not behind"),
+            (target.clone().with(0xE000_1004, stamp), "is not later than"),
+            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "is not later than"),
             (target.clone(), "cannot be read"),
             (Target::new().with(0xE000_1004, stamp.wrapping_add(77)), "is off"),
         ] {
@@ -434,7 +434,7 @@ fn a_target_with_a_half_written_event_ran_on() {
     let lets_run = |log: &stub::Log| log.requests.iter().any(|r| r.starts_with('D') || r.starts_with("vCont;c"));
     let (status, text, log) = over(Target::new(), 1, &[&mark[..], &["--format", "json"]].concat());
     assert_eq!(status, Some(2), "{text}");
-    assert!(text.contains("\"code\":\"half-written\"") && text.contains("not set running"), "{text}");
+    assert!(text.contains("\"code\":\"half-written\"") && text.contains("not resumed"), "{text}");
     assert!(!lets_run(&log), "{:?}", log.requests);
     // Where it can be taken back, or all is written, the target goes on as it was found.
     for writes in [0, usize::MAX] {

@@ -198,7 +198,7 @@ fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
     assert!(of(&text, "p $msp").contains("0x20007fa0"), "{text}");
     let all = of(&text, "thread apply all bt");
     assert_eq!(all.matches("mk_thread_shell () at kernel.c").count(), 8, "every thread to its start: {text}");
-    // In a function that the handler called: `psp` lies in the stack of the thread that runs, and `sp` does not.
+    // In a function that the handler called: `psp` is in the stack of the thread that runs, and `sp` is not.
     let text = look("lr=0x1d93", &["--reg", "psp=0x20002f00"]);
     assert!(of(&text, "p $msp").contains("0x20007fa0") && of(&text, "p $psp").contains("0x20002f00"), "{text}");
     for lr in ["lr=0xfffffffd", "lr=0xffffffed", "lr=0xffffffbc", "lr=0xfffffff1"] {
@@ -215,7 +215,7 @@ fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
     }
 }
 
-/// GDB goes on behind the exception by whatever lies at PSP.
+/// GDB goes on behind the exception by whatever is at PSP.
 #[test]
 fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
     if !installed(&["gdb-multiarch"]) {
@@ -259,7 +259,7 @@ fn a_handler_above_idle_had_no_name() {
     std::fs::remove_file(&scratch).unwrap();
 }
 
-/// A position-independent program lay elsewhere than GDB thought: its variables were not to be read.
+/// A position-independent program was elsewhere than GDB thought: its variables were not to be read.
 #[test]
 fn gdb_was_not_told_where_a_program_was_loaded() {
     if !installed(&["gdb-multiarch"]) {
@@ -328,7 +328,7 @@ fn threads_of_a_stripped_program_are_served() {
     assert!(image.said().contains("found through the trace's registry"), "{}", image.said());
 }
 
-/// Nothing but memory: GDB attaches, and is told that the program counter is none.
+/// Nothing but memory: GDB attaches, and its thread list says that no program counter is known.
 #[test]
 fn where_nothing_is_known_of_registers() {
     if !installed(&["gdb-multiarch"]) {
@@ -338,7 +338,7 @@ fn where_nothing_is_known_of_registers() {
     let image = Image::serve(&["cm3.stripped.elf", &format!("{}@0x20000000", ram.name())]);
     let text =
         session(&[&format!("target remote :{}", image.port), "info threads", "x/wx 0x20000000", "p $sp", "detach"]);
-    assert!(of(&text, "info threads").contains("pc 0 is given"), "{text}");
+    assert!(of(&text, "info threads").contains("pc 0 is reported"), "{text}");
     assert!(
         of(&text, "p $sp").contains("unavailable") && of(&text, "x/wx 0x20000000").contains("0x20000000"),
         "{text}"

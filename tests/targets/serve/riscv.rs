@@ -3,7 +3,7 @@
 
 use super::tools::{Scratch, binary, gdb, installed, run};
 
-/// Where the program lies, and RAM behind it.
+/// Where the program is, and RAM behind it.
 const CODE: u64 = 0x8000_0000;
 const RAM: u64 = 0x8000_1000;
 
@@ -21,7 +21,7 @@ fn program(wide: bool, flags: u32) -> Vec<u8> {
     for value in [header, entry, 1, 0, 0, 0] {
         put(&mut out, value, 2);
     }
-    // PT_LOAD, readable and executable: its flags lie elsewhere in the two classes.
+    // PT_LOAD, readable and executable: its flags are elsewhere in the two classes.
     put(&mut out, 1, 4);
     if wide {
         put(&mut out, 5, 4);

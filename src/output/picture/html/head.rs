@@ -235,7 +235,7 @@ pub(super) struct Head<'p> {
 
 impl Head<'_> {
     /// The JSON text.
-    pub fn json(&self) -> io::Result<String> {
+    pub(super) fn json(&self) -> io::Result<String> {
         let Self { scene, page, .. } = self;
         let all = All {
             title: escape(&page.title),

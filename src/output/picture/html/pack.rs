@@ -25,12 +25,12 @@ impl Column {
     }
 
     /// Adds a number with a sign, so that those near to zero are short: 0, -1, 1, -2, 2.
-    pub fn signed(&mut self, value: i64) {
+    pub(super) fn signed(&mut self, value: i64) {
         self.number((value << 1).cast_unsigned() ^ (value >> 63).cast_unsigned());
     }
 
     /// Adds the difference of two numbers: it may turn around.
-    pub fn step(&mut self, from: i64, to: i64) {
+    pub(super) fn step(&mut self, from: i64, to: i64) {
         self.signed(to.wrapping_sub(from));
     }
 
@@ -41,12 +41,12 @@ impl Column {
     }
 
     /// Adds a column, its length first.
-    pub fn column(&mut self, column: &Self) {
+    pub(super) fn column(&mut self, column: &Self) {
         self.bytes(&column.0);
     }
 
     /// The bytes.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }

@@ -235,7 +235,7 @@ class Picture {
       let x0 = view.x(before), x1 = view.x(after);
       if (x1 < -8 || x0 > view.width + 8) continue;
       if (x1 - x0 < 6) { const middle = (x0 + x1) / 2; x0 = middle - 3; x1 = middle + 3; }
-      // They are in order: what lies under the one before needs no drawing of its own.
+      // They are in order: what is under the one before needs no drawing of its own.
       if (x1 < drawn + 2) continue;
       x0 = Math.max(x0, Math.min(drawn, x1));
       drawn = x1;
