@@ -140,7 +140,8 @@ fn is_still(tasks: &Tasks, case: &Case<'_>) -> bool {
         Does::Waits => task.wait.is_some_and(|wait| wait.forever),
         does => does.gone().is_some(),
     };
-    let runs_timer = kernel.objects.iter().any(|object| object.active() == Some(true));
+    let mut timers = kernel.objects.iter().filter(|object| object.kind == Kind::Timer);
+    let runs_timer = timers.any(|timer| timer.get("tx_timer_internal_list_head").is_some_and(|list| list != 0));
     !runs_timer && tasks.list.iter().any(|task| task.does == Does::Waits) && tasks.list.iter().all(is_off)
 }
 
