@@ -59,7 +59,7 @@ fn left(thread: &Task, events: &Events, case: &Case<'_>) -> Option<Left> {
         let objects = case.kernel.map(|kernel| kernel.objects.as_slice()).unwrap_or_default();
         let object = objects.iter().find(|object| events.is(object.address, stored));
         if let Some(object) = object.filter(|object| has_some(object)) {
-            let text = format!("{}: {}", case.object(object.address), object.state(&|_| None));
+            let text = format!("{}: {}", case.object(object.address), object.state(&|owner| case.label(owner)));
             return Some(Left { object: object.address, evidence: Evidence::memory(object.address, text) });
         }
         let newest = one.givers.values().map(|given| given.seq).max()?;
