@@ -58,6 +58,12 @@ impl Pushed {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == THUMB && self.pc & 1 == 0
     }
 
+    /// True for those of another exception that has called an address without the Thumb bit.
+    #[must_use]
+    pub const fn is_of_handler_without_thumb(&self) -> bool {
+        self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == 0 && self.pc & 1 == 0
+    }
+
     /// True where r0 to r3 and r12 are those of a CPU: its handler has not changed them.
     pub fn are_in(&self, cpu: &Registers) -> bool {
         NAMES.into_iter().zip(self.first).all(|(name, value)| cpu.get(name) == Some(value))

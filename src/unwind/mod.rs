@@ -7,7 +7,7 @@ mod cortex_m;
 mod exception;
 mod found;
 
-pub use cortex_m::main_stack_at;
+pub use cortex_m::{leads_to_handler, main_stack_at};
 pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;

@@ -12,7 +12,7 @@
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
 //! | others | nothing | `D` | close, if the stub agrees |
 //!
-//! A target is left halted where nothing shows that it ran: a crashed board that is set running loses evidence.
+//! A target is left halted where nothing shows that it ran: a crashed board that is resumed loses evidence.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Client {
         self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
-    /// True where the target may be set running without the loss of evidence: it ran, the user wants it to run, or it is a
+    /// True where the target may be resumed without the loss of evidence: it ran, the user wants it to run, or it is a
     /// process under gdbserver, which stops every process that it serves.
     pub fn may_let_run(&mut self) -> bool {
         // Asked first in any case: from then on the halt is bounded.
@@ -330,7 +330,7 @@ impl Client {
             }
             Stub::QemuUser | Stub::Other if unknown => {
                 let why = format!(
-                    "the connection is closed, and the target is not set running; whether it stays halted is up to the \
+                    "the connection is closed, and the target is not resumed; whether it stays halted depends on the \
                      stub ({UNKNOWN})"
                 );
                 self.outcome(After::Unknown, Some(why))
