@@ -93,7 +93,7 @@ impl Target<'_> {
         if self.place.is_none() {
             let found = scan::find(self);
             let elf = self.info.elf();
-            self.place = Some(found.map_err(|error| program::blame(elf, &Identity::default(), error))?);
+            self.place = Some(found.map_err(|error| program::with_likely_cause(elf, &Identity::default(), error))?);
         }
         self.place
             .as_ref()
@@ -124,7 +124,7 @@ impl Target<'_> {
                 return Err(error);
             }
             // In a file this costs nothing; over a link `info` asks for it.
-            self.by_files(trace).blame(&mut trace.issues);
+            self.by_files(trace).put_first(&mut trace.issues);
         }
         Ok(loaded)
     }
