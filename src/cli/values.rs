@@ -133,15 +133,14 @@ pub(super) fn range(text: &str) -> Value<Region> {
     let wrong = || wrong(Code::Usage, "not FIRST..LAST, such as 0x20000000..0x2000ffff");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number(first)?, number(last)?);
-    let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
-    Ok(Region { start: first, len })
+    Region::between(first, last).ok_or_else(wrong)
 }
 
 /// `500ms`, `1.5s`: from a millisecond to 11 days.
 pub(super) fn time(text: &str) -> Value<Duration> {
     match Position::parse(text) {
         Ok(Position::Time(seconds)) if (0.001..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, a millisecond at least)")),
+        _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, from a millisecond to 11 days)")),
     }
 }
 

@@ -8,8 +8,8 @@
 //! Times are ticks of the trace, as in [`Event::ticks`]. A slice is handed on when it is over, so slices of one track come
 //! in order and do not overlap, but a long slice of one track comes after short ones of others.
 
-mod believed;
 mod levels;
+mod plausible;
 mod player;
 mod tracks;
 
@@ -201,7 +201,7 @@ pub struct Level {
 pub enum Doubt {
     /// Events are missing.
     Lost,
-    /// The clock of the event behind it is not believed, or goes back.
+    /// The clock of the event behind it is not plausible, or goes back.
     Clock,
 }
 
@@ -303,7 +303,7 @@ impl Scene<'_> {
     }
 }
 
-/// A writer of timelines. Each method is handed one thing; what a writer has no use for it leaves out.
+/// A writer of timelines. Each method gets one thing; a writer leaves out what it has no use for.
 ///
 /// Each returns an error where the writer fails, which ends the pass.
 pub trait Sink {
