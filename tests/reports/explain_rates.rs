@@ -20,7 +20,10 @@ const PLANTED: [(&str, &[&str]); 6] = [
     ("be", &["priority-inversion"]),
     ("smp", &["priority-inversion"]),
     ("real_", &["priority-inversion"]),
-    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "hang"]),
+    (
+        "crash-",
+        &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "hang", "isr-never-ends"],
+    ),
 ];
 
 /// Every source: its name, and the words that open it.

@@ -166,10 +166,13 @@ fn is_code(word: u64, case: &Case<'_>) -> bool {
 /// The words below the stack hold return addresses that its lowest words hold too: the same calls went on there. Pointers to
 /// functions lead to where functions begin, and not behind a call.
 fn went_on_below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Option<Evidence> {
-    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
-    let below = start.checked_sub(BELOW)?;
+    let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    // Other threads may make the same calls on stacks of their own.
+    let ends = kernel.threads.iter().filter_map(|other| other.stack.end()).filter(|end| *end <= start);
+    let below = ends.max().unwrap_or(0).max(start.checked_sub(BELOW)?).checked_add(7)? & !7;
+    let len = start.checked_sub(below)?;
     let own: BTreeSet<u64> = case.words(&case.look.bytes(start, BOTTOM.min(size))?, true).into_iter().collect();
-    let words = case.words(&case.look.bytes(below, BELOW)?, true);
+    let words = case.words(&case.look.bytes(below, len)?, true);
     let is_call = |word: &u64| own.contains(word) && word & 1 == 1 && jump::is_behind_call(*word, case);
     let shared: BTreeSet<u64> = words.into_iter().filter(is_call).collect();
     let first = shared.first().copied().filter(|_| shared.len() >= CALLS)?;
@@ -177,7 +180,7 @@ fn went_on_below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Op
     let names: Vec<String> = names.into_iter().take(3).collect();
     let over = case.look.place(start.saturating_sub(4)).map_or_else(String::new, |name| format!(", in {name}"));
     let text = format!(
-        "the {BELOW} bytes below it{over} hold returns to {}, as the lowest words of the stack do: {} went on there",
+        "the {len} bytes below it{over} hold returns to {}, as the lowest words of the stack do: {} went on there",
         names.join(", "),
         thread.label()
     );
