@@ -43,7 +43,7 @@ pub(super) fn answer(
             }
             true
         }
-        Ask::Document(request) => {
+        Ask::Document(_) => {
             let query = print_notes(query()?, diagnostics);
             let document = Document {
                 loaded: &answer.loaded,
@@ -52,7 +52,7 @@ pub(super) fn answer(
                 query: &query,
                 target,
             };
-            document.print(request, format, &options, &mut sink)?;
+            document.print(format, &options, &mut sink)?;
             true
         }
         Ask::Reports(request) => {
@@ -75,10 +75,7 @@ pub(super) fn answer(
         now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said =
-        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
-    if !format.has_issues() && !is_said {
+    if !has_issues_in_it(question, output) {
         if found || !trace.is_empty() {
             diagnostics.issues_of_result(&trace.issues);
         } else {
@@ -86,6 +83,14 @@ pub(super) fn answer(
         }
     }
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
+}
+
+/// True where what is printed says what is lost or inferred. A document does, but who reads it as a file later may not see
+/// it now.
+fn has_issues_in_it(question: &Question, output: &Output) -> bool {
+    let is_document =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && output.format.reader() != Reader::Program;
+    output.format.has_issues() || is_document
 }
 
 /// `--strict`: what was lost is an error.

@@ -1,5 +1,6 @@
 //! The report commands: one pass over the events, then tables, JSON, CSV or Markdown.
 
+use std::borrow::Borrow;
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
@@ -68,7 +69,8 @@ pub(super) fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, (None, None), query, view, format, options, out);
+        let mut made = Made::of(view.trace, view.catalogue, query, request)?;
+        return stream(all(&mut made, request), (None, None), view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -89,26 +91,31 @@ pub(super) fn print(
     Ok(())
 }
 
+/// The reports of a request with all their rows, each made when it is asked for.
+pub(super) fn all<'m>(made: &'m mut Made<'_>, request: &'m ReportRequest) -> impl Iterator<Item = Report> + 'm {
+    let doubts = made.system().trace.clock.doubts;
+    request.names.iter().flat_map(move |name| {
+        let mut reports = made.report(*name, usize::MAX);
+        mark_doubts(doubts, &mut reports);
+        reports
+    })
+}
+
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
 /// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
 pub(super) fn stream(
-    request: &ReportRequest,
+    reports: impl Iterator<Item = impl Borrow<Report>>,
     (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),
-    query: &Query<'_>,
     view: &View<'_>,
     format: Format,
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut made = Made::of(view.trace, view.catalogue, query, request)?;
     let mut writer = report_writer(format, &mut *out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     let pointer = kernel.as_ref().map_or(view.trace.about.word, |(pointer, _)| *pointer);
-    for name in &request.names {
-        for mut report in made.report(*name, usize::MAX) {
-            mark_doubts(view.trace.clock.doubts, std::slice::from_mut(&mut report));
-            writer.report(&report)?;
-        }
+    for report in reports {
+        writer.report(report.borrow())?;
     }
     if let Some((pointer, reports)) = kernel {
         writer.addresses(pointer);

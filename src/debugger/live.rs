@@ -2,10 +2,10 @@
 //! whatever exception that is.
 
 use super::Thread;
-use super::from_kernel::{OVERFLOW, cpu_of, label, shown};
+use super::from_kernel::{OVERFLOW, shown};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level, Registers};
-use crate::kernel::{Kernel, Thread as KernelThread};
+use crate::kernel::{Kernel, Thread as KernelThread, cpu_of};
 use crate::mem::Region;
 
 /// The thread that a core's CPU runs, or whose exception it handles. `None` where no thread runs, and where the CPU is in
@@ -59,7 +59,7 @@ pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
         .collect();
     let taken: Vec<usize> = threads.iter().filter_map(|thread| thread.cpu).collect();
     let free = (0..cpus.len()).filter(|index| !taken.contains(index));
-    let name = |address: Addr| label(kernel, address).unwrap_or_else(|| format!("{address:#x}"));
+    let name = |address| kernel.label_of(address);
     let others: Vec<Thread> = free
         .map(|index| {
             let core = (0..cores).find(|core| place(*core) == Some(index));

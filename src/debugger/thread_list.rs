@@ -50,6 +50,11 @@ impl ListedThread {
         self.registers.as_ref()
     }
 
+    /// What it is called and what it does, in one line.
+    pub fn described(&self) -> String {
+        if self.name.is_empty() { self.extra.clone() } else { format!("{}: {}", self.name, self.extra) }
+    }
+
     fn has_pc(&self) -> bool {
         self.registers.as_ref().is_some_and(|r| r.pc().is_some())
     }

@@ -183,6 +183,11 @@ impl Kernel {
         self.threads.iter().find(|t| t.address == address)
     }
 
+    /// The name of the thread at an address; the address where it has none.
+    pub fn label_of(&self, address: Addr) -> String {
+        self.thread(address).map_or_else(|| format!("{address:#x}"), Thread::label)
+    }
+
     /// The registers from which a thread is unwound: those of its CPU, in whatever exception that is, else those that it
     /// saved.
     pub fn registers_of(&self, thread: &Thread) -> Option<Registers> {
@@ -200,11 +205,7 @@ impl Kernel {
 
     /// The registers of a core's CPU.
     fn registers_of_core(&self, core: usize) -> Option<&Registers> {
-        match (self.cpus.len(), self.registers.as_slice()) {
-            (1, [first, ..]) => Some(first),
-            (cores, registers) if registers.len() == cores => registers.get(core),
-            _ => None,
-        }
+        self.registers.get(cpu_of(core, self.cpus.len(), self.registers.len())?)
     }
 
     /// The object at this address.
@@ -215,6 +216,16 @@ impl Kernel {
     /// True before the scheduler has started.
     pub fn is_initializing(&self) -> bool {
         self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF >= INITIALIZING)
+    }
+}
+
+/// Which of the CPUs is a core of the kernel; `None` where that is not known.
+pub const fn cpu_of(core: usize, cores: usize, cpus: usize) -> Option<usize> {
+    match cores {
+        // Beside a kernel of one core there may be other CPUs.
+        1 if cpus > 0 => Some(0),
+        _ if cores == cpus && core < cpus => Some(core),
+        _ => None,
     }
 }
 

@@ -117,12 +117,12 @@ impl Object {
     }
 
     /// Its state in words: `owned by low_task`, `2 of 4 messages`.
-    pub fn state(&self, thread: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub fn state(&self, label: &dyn Fn(Addr) -> String) -> String {
         let get = |name| self.get(name);
         let text = match self.kind {
             Kind::Mutex => match self.owner() {
                 Some(owner) => {
-                    let owner = thread(owner).unwrap_or_else(|| format!("{owner:#x}"));
+                    let owner = label(owner);
                     match get("ownership_count") {
                         Some(n) if n > 1 => Some(format!("owned by {owner}, {n} times")),
                         _ => Some(format!("owned by {owner}")),

@@ -58,6 +58,11 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// Its name; the address where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
+    }
+
     pub(super) fn of(thread: &Thread, kind: Kind, address: Addr, object: Option<&Object>) -> Self {
         let more = match (kind, object) {
             (Kind::EventFlags, _) => match (thread.suspend_info, thread.suspend_option) {
@@ -395,21 +400,16 @@ impl Thread {
     }
 
     /// What it does, in words: `mutex bus_mutex of low_task`.
-    pub(super) fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub(super) fn doing(&self, label: &dyn Fn(Addr) -> String) -> String {
         let Some(state) = self.state else { return "unknown".to_owned() };
         if self.core.is_some() && state == State::READY {
             return "runs".to_owned();
         }
         let mut text = match &self.waits {
             Some(wait) => {
-                let mut text = format!(
-                    "{} {}",
-                    wait.kind.name(),
-                    wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address))
-                );
-                if wait.owner.is_some_and(|o| o != 0) {
-                    let name = wait.owner.map(|o| owner(o).unwrap_or_else(|| format!("{o:#x}")));
-                    text.push_str(&format!(" ({})", name.unwrap_or_default()));
+                let mut text = format!("{} {}", wait.kind.name(), wait.label());
+                if let Some(owner) = wait.owner.filter(|owner| *owner != 0) {
+                    text.push_str(&format!(" ({})", label(owner)));
                 }
                 if !wait.more.is_empty() {
                     text.push_str(&format!(", {}", wait.more));

@@ -70,32 +70,11 @@ const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 /// Searches the memory after all else failed with `error`.
 pub(super) fn instead(
     session: &mut Target<'_>,
-    mut error: Error,
+    error: Error,
 ) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
-    let Searched { hits, bytes, whole } = search(session)?;
-    let Some(best) = choose(&hits) else {
-        error.tried.push(match bytes {
-            Some(bytes) if !whole => {
-                error.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
-                format!("searching the first {bytes} bytes of memory for a trace header: none")
-            }
-            Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
-            None => "searching: this source does not list its memory".to_owned(),
-        });
-        if session.info.scan && whole && error.code == Code::NoTrace {
-            error.message = "no trace header is in this memory".to_owned();
-            error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
-        }
-        if error.code == Code::NoTraceSymbol && whole && bytes.is_some() {
-            // It was searched already.
-            error.hint = match session.info.elf() {
-                None => "give the program's ELF as well (last app.elf app.core), and check that the dump covers the RAM with the trace buffer",
-                Some(_) => "give the unstripped ELF of the program that ran, and check that the dump covers the RAM with the trace buffer",
-            }
-            .to_owned();
-        }
-        return Err(of_cut(session, error));
-    };
+    let searched = search(session)?;
+    let Some(best) = choose(&searched.hits) else { return Err(none_found(session, &searched, error)) };
+    let Searched { hits, whole, .. } = searched;
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
     let elsewhere = (!best.found.claims(best.address)).then(|| {
@@ -144,6 +123,32 @@ pub(super) fn instead(
         by_symbols: false,
     };
     Ok((best.format, best.format.at(location)))
+}
+
+/// The error of a search that found no header.
+fn none_found(session: &Target<'_>, searched: &Searched, mut error: Error) -> Error {
+    let Searched { bytes, whole, .. } = *searched;
+    error.tried.push(match bytes {
+        Some(bytes) if !whole => {
+            error.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
+            format!("searching the first {bytes} bytes of memory for a trace header: none")
+        }
+        Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
+        None => "searching: this source does not list its memory".to_owned(),
+    });
+    if session.info.scan && whole && error.code == Code::NoTrace {
+        error.message = "no trace header is in this memory".to_owned();
+        error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
+    }
+    if error.code == Code::NoTraceSymbol && whole && bytes.is_some() {
+        // It was searched already.
+        let elf = match session.info.elf() {
+            None => "the program's ELF as well (last app.elf app.core)",
+            Some(_) => "the unstripped ELF of the program that ran",
+        };
+        error.hint = format!("give {elf}, and check that the dump covers the RAM with the trace buffer");
+    }
+    of_cut(session, error)
 }
 
 /// An error with what was lost on the way here in front: the trace may have been there.

@@ -162,7 +162,8 @@ impl<'a> Plan<'a> {
         };
         // What is inverted is so whichever events are shown.
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut scan)?;
+        let request = ReportRequest::of(Name::Inversions);
+        let (made, (spans, circles)) = Made::beside(trace, catalogue, &all, &request, &mut scan)?;
         let Scan { cores, mut levels, window, events, kept, mut found, .. } = scan;
         levels.settle();
         found.sort_unstable();
@@ -182,7 +183,6 @@ impl<'a> Plan<'a> {
         };
         plan.lay_out(&cores, made.system());
         let end = plan.window.1;
-        let (spans, circles) = made.marks();
         let inverted = spans.iter().filter_map(|span| plan.inverted(span, end));
         plan.marks = inverted.chain(circles.iter().map(|circle| plan.circle(circle, end))).collect();
         for (place, one) in noted.iter().enumerate() {

@@ -1,13 +1,4 @@
 //! The kernel's objects out of memory: every layout, both byte orders, and lists that lead astray.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use crate::support::kernel::{Builder, LAYOUTS, Layout, STACK, Thread};
 use std::cell::Cell;

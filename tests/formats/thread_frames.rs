@@ -1,13 +1,4 @@
 //! Where threads stand, and what their CPU does: frames of ports that were laid out here by hand, and cores of QEMU.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::collections::HashMap;
 

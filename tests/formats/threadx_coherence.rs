@@ -1,16 +1,6 @@
 //! Captures that contradict themselves. Each sound capture of a builder, with its own account of the time, is damaged in
 //! one place; what is shown of the slots that were not touched must be right, or an issue must say that it may not be.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support;
 
 use std::collections::HashMap;

@@ -1,15 +1,5 @@
 //! The header of a ThreadX trace: damaged, searched for without symbols, and found by hints or by a symbol alone.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::flat::Flat;
 use crate::support::threadx::*;

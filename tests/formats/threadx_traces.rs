@@ -1,16 +1,6 @@
 //! Traces that a kernel can leave behind, from builders that state the layout for themselves: cores, clocks, rings cut
 //! off at any moment, slots that were overwritten.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
 use tx_trace::catalogue::Names;

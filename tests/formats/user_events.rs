@@ -1,16 +1,6 @@
 //! What an application calls its events: from its ELF, from files, and which of them wins.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,14 +1,6 @@
 //! Messages name the cause that was found, and no other.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

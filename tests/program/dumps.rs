@@ -1,16 +1,6 @@
 //! Dumps of every kind that people have, at every door: text, compressed files, cores of QEMU, memory with several
 //! traces in it; and `dump`, which writes the trace back. Real tools where they are installed.
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 

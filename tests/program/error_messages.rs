@@ -1,15 +1,6 @@
 //! What is said of bad input, bad stubs and mistyped names, and the exit code.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 

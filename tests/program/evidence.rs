@@ -1,15 +1,6 @@
 //! The evidence core: what is read from it is what was read from its source, with the program and without it.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

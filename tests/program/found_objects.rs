@@ -1,14 +1,5 @@
 //! Threads and objects that no variable of the kernel leads to: the trace's registry, threads that wait, and a search of
 //! memory for the words that control blocks begin with.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use crate::support::kernel::{Builder, LAYOUTS, Layout, Thread};
 use tx_trace::abi::Addr;

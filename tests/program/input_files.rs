@@ -1,15 +1,6 @@
 //! Files that are read: cut short, of another target, compressed, sparse, or too many of them.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::Write as _;
 use std::process::Command;

@@ -1,15 +1,6 @@
 //! Each code that no other test provokes, provoked through the program: the JSON line, the exit code, the sentence.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 

@@ -1,6 +1,5 @@
 //! What `-o FILE` does to a file that is there, and what it leaves behind when it fails or is ended.
 #![cfg(all(feature = "cli", unix))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -2,16 +2,6 @@
 //! trace processor answers SQL on them (`TX_TRACE_TEST_PERFETTO`, which `scripts/test` sets).
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -3,15 +3,6 @@
 //! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test program readme` writes what comes into them.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

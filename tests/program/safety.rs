@@ -1,15 +1,6 @@
 //! What must not happen to files, to pipes and to a target, whatever goes wrong.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,15 +1,6 @@
 //! The client over every kind of link: local socket, child, serial line (a pseudo terminal), stdin and stdout.
 
-#![allow(
-    missing_docs,
-    unsafe_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io::{Read, Write};

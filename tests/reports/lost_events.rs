@@ -1,15 +1,5 @@
 //! Events that are missing in the middle of a trace: what was known before them is not known behind them.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 

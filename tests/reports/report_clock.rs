@@ -2,15 +2,6 @@
 //! The reason is beside each table, and what cannot be known is not shown as known.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};

@@ -1,15 +1,5 @@
 //! The timeline: its slices cover what the reports count, and lost events leave a gap.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;

@@ -1,16 +1,6 @@
 //! `control`: what it would write, bytes by bytes, and what becomes of it in running targets. Skipped, loudly, where a
 //! tool is not installed.
 #![cfg(all(unix, feature = "cli", feature = "serve"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 mod addresses;
 mod live;

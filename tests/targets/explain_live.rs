@@ -1,6 +1,5 @@
 //! What `explain` finds is the same over every way in, and pictures of a live target have it.
 #![cfg(all(unix, feature = "cli", feature = "serve"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::process::Command;
 

@@ -2,16 +2,6 @@
 //! wrote.
 
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests say what they expect by failing"
-)]
 
 use std::process::Output;
 

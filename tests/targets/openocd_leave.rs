@@ -1,16 +1,6 @@
 //! How the commands leave a target behind the real OpenOCD, on a simulated Cortex-M3. What the target was before and
 //! after is asked of the target itself. Skipped, loudly, where OpenOCD is not installed.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 

@@ -485,7 +485,7 @@ impl Translator {
         if let Some(id) = text.strip_prefix("qThreadExtraInfo,") {
             let list = self.listing(look);
             let thread = thread_id::plain(id).and_then(|id| list.threads.thread(id));
-            return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| to_hex(described(thread).as_bytes()));
+            return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| to_hex(thread.described().as_bytes()));
         }
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
             let list = self.listing(look);
@@ -561,14 +561,6 @@ fn hex(bytes: &[Option<u8>]) -> Vec<u8> {
 /// A packet with a line for the debugger's console.
 fn console(line: &str) -> Vec<u8> {
     [b"O", to_hex(format!("tx-trace: {line}\n").as_bytes()).as_slice()].concat()
-}
-
-/// A thread in one line.
-fn described(thread: &ListedThread) -> String {
-    match thread.name.as_str() {
-        "" => thread.extra.clone(),
-        name => format!("{name}: {}", thread.extra),
-    }
 }
 
 /// The register that has this number by GDB's own count, for a stub that describes none.

@@ -26,10 +26,13 @@ use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
 use crate::query::{Filters, Query};
-use crate::trace::{ContextKind, Event, Trace};
+use crate::trace::{ContextKind, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 12;
+
+/// The most threads that are followed, for the same reason.
+const MAX_THREADS: usize = 1 << 12;
 
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 8;
@@ -77,7 +80,10 @@ pub struct WrongCall {
 /// What the events show.
 #[derive(Debug, Default)]
 pub struct Events {
-    objects: BTreeMap<Addr, One>,
+    /// Numbers of objects by address, while events come.
+    numbers: Interner,
+    /// The objects: by these numbers while events come, by address behind the last one.
+    objects: Vec<(Addr, One)>,
     /// What each thread did, with its address: by its number while events come, by address behind the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
@@ -130,8 +136,8 @@ impl Events {
     pub fn of(trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
         let mut this = Self::new(trace, catalogue);
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut this)?;
-        let (inversions, _) = made.marks();
+        let request = ReportRequest::of(Name::Inversions);
+        let (made, (inversions, _)) = Made::beside(trace, catalogue, &all, &request, &mut this)?;
         this.end(made.system(), inversions);
         Ok(this)
     }
@@ -146,7 +152,7 @@ impl Events {
     /// What is known of an object.
     #[must_use]
     pub fn object(&self, address: Addr) -> Option<&One> {
-        self.objects.get(&(address & self.mask))
+        find(&self.objects, address & self.mask)
     }
 
     /// All objects, by the addresses that the trace stores.
@@ -157,8 +163,7 @@ impl Events {
     /// What a thread did.
     #[must_use]
     pub fn activity(&self, thread: Addr) -> Option<&Activity> {
-        let at = self.active.binary_search_by_key(&(thread & self.mask), |(address, _)| *address).ok()?;
-        self.active.get(at).map(|(_, activity)| activity)
+        find(&self.active, thread & self.mask)
     }
 
     /// The threads as the last events leave them.
@@ -236,15 +241,23 @@ impl Events {
     }
 
     fn one(&mut self, address: Addr) -> Option<&mut One> {
-        if self.objects.len() >= MAX_OBJECTS && !self.objects.contains_key(&address) {
-            return None;
-        }
-        Some(self.objects.entry(address).or_default())
+        let number = match self.numbers.find(address) {
+            Some(number) => number,
+            None if self.objects.len() < MAX_OBJECTS => {
+                self.objects.push((address, One::default()));
+                self.numbers.intern(address)
+            }
+            None => return None,
+        };
+        self.objects.get_mut(usize::try_from(number).ok()?).map(|(_, one)| one)
     }
 
     fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
         let index = no.index();
         if index >= self.active.len() {
+            if index >= MAX_THREADS {
+                return None;
+            }
             self.active.resize(index.checked_add(1)?, (0, Activity::default()));
         }
         self.active.get_mut(index).map(|(_, activity)| activity)
@@ -272,7 +285,8 @@ impl Events {
                 self.stacks.insert(object.address, (object.param1, size));
             }
         }
-        for (no, thread) in system.threads() {
+        self.objects.sort_unstable_by_key(|(address, _)| *address);
+        for (no, thread) in system.threads().take(MAX_THREADS) {
             if let Some(name) = system.name(no) {
                 self.names.insert(thread.address, name.to_owned());
             }
@@ -314,7 +328,7 @@ impl Events {
         let (object, thread) = (system.address(number), system.thread(no)?.address);
         self.kinds.entry(object).or_insert(kind);
         let owner = system.lock(number).filter(|_| kind == Kind::Mutex).and_then(|lock| lock.owner);
-        let wanted = self.objects.get(&object).and_then(|one| one.wanted.get(&thread)).copied();
+        let wanted = find(&self.objects, object).and_then(|one| one.wanted.get(&thread)).copied();
         Some(Wait {
             kind,
             object,
@@ -329,7 +343,8 @@ impl Events {
     /// A thread blocks: what it asked for it does not have.
     fn blocks(&mut self, event: &Event, no: ThreadNo, object: Option<(Addr, u64)>) {
         if let Some((object, seq)) = object
-            && let Some(one) = self.objects.get_mut(&object)
+            && let Some(number) = self.numbers.find(object)
+            && let Some((_, one)) = usize::try_from(number).ok().and_then(|at| self.objects.get_mut(at))
         {
             one.held.retain(|taken| taken.seq != seq);
         }
@@ -414,11 +429,15 @@ impl Events {
 
     /// What the call that an event is does to its object.
     fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
-        let words = system.trace.words(event);
         let context = system.trace.contexts.get(event.context);
+        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        // A call that acts on nothing.
+        if !in_interrupt && !role.object.is_some() {
+            return;
+        }
+        let words = system.trace.words(event);
         let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
         let waits = role.wait.of(words);
-        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
                 self.interrupts.acts();
@@ -460,8 +479,8 @@ impl Events {
         words: &[u64],
         system: &System<'_>,
     ) {
-        let (memory, wanted) = (self.fields.memory(event, words), self.fields.wanted(event, words));
-        let len = self.fields.size(event, words);
+        let fields = self.fields.of_event(event);
+        let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
         let no = system.find_thread(thread);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -486,7 +505,8 @@ impl Events {
     }
 
     fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
-        let (memory, flags) = (self.fields.memory(event, words), self.fields.flags(event, words).unwrap_or(0));
+        let fields = self.fields.of_event(event);
+        let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(memory) = memory {
@@ -510,6 +530,12 @@ impl Events {
     pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
         self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
     }
+}
+
+/// What is known of an address, of a list in the order of addresses.
+fn find<T>(list: &[(Addr, T)], address: Addr) -> Option<&T> {
+    let at = list.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+    list.get(at).map(|(_, one)| one)
 }
 
 impl Consumer for Events {
@@ -538,7 +564,7 @@ impl Consumer for Events {
     fn gap(&mut self) {
         self.is_whole = false;
         // Who holds what is not known any more; who reads what is.
-        for one in self.objects.values_mut() {
+        for (_, one) in &mut self.objects {
             one.held.clear();
             one.kept = None;
             one.pool.forget();

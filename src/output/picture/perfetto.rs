@@ -120,7 +120,7 @@ impl<'v, W: Write> Perfetto<'v, W> {
         if let Some(number) = self.names.get(&key) {
             return *number;
         }
-        let number = u64::try_from(self.names.len()).unwrap_or(0).saturating_add(1);
+        let number = (self.names.len() as u64).saturating_add(1);
         self.part.clear();
         self.part.number(1, number);
         self.part.text(2, text);

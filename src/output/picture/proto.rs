@@ -1,5 +1,14 @@
 //! Protocol buffers, as far as a writer needs them: varints, and fields that state their length.
 
+/// Adds a number: seven bits a byte, the lowest first.
+pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7F) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 /// A message that is being made.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
@@ -15,12 +24,8 @@ impl Message {
         self.0.clear();
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(u8::try_from(value & 0x7F).unwrap_or(0) | 0x80);
-            value >>= 7;
-        }
-        self.0.push(u8::try_from(value).unwrap_or(0));
+    fn varint(&mut self, value: u64) {
+        varint(&mut self.0, value);
     }
 
     fn tag(&mut self, field: u32, wire: u64) {
@@ -56,7 +61,7 @@ impl Message {
 
     fn block(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, 2);
-        self.varint(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 }

@@ -98,7 +98,7 @@ impl Block {
 
     /// The index of the next event.
     pub(super) fn next_index(&self) -> u64 {
-        self.first + u64::try_from(self.times.len()).unwrap_or(0)
+        self.first + self.times.len() as u64
     }
 
     /// True where the ticks do not fit into the numbers of JavaScript.
@@ -182,7 +182,7 @@ impl Block {
     fn at(&self, time: i64) -> (u64, i64) {
         let at = self.times.partition_point(|t| *t < time);
         match self.times.get(at) {
-            Some(t) => (self.first + u64::try_from(at).unwrap_or(0), *t),
+            Some(t) => (self.first + at as u64, *t),
             None => (self.next_index().saturating_sub(1), self.last),
         }
     }
@@ -197,7 +197,7 @@ impl Block {
         let flows = self.take_flows();
         let events = std::mem::take(&mut self.events);
         let mut out = Column::default();
-        out.number(u64::try_from(self.times.len()).unwrap_or(0));
+        out.number(self.times.len() as u64);
         let Events { seq, tick, def, who, core, words, texts, .. } = &events;
         for column in [seq, tick, def, who, core, words, texts, &slices, &flows, &levels] {
             out.column(column);
@@ -236,7 +236,7 @@ impl Block {
             }
             self.ends.insert(track, place);
             all.number(track);
-            all.number(u64::try_from(now.len()).unwrap_or(0));
+            all.number(now.len() as u64);
             columns.iter().for_each(|column| all.column(column));
         }
         self.pieces = self.slices.values().map(Vec::len).sum();
@@ -274,7 +274,7 @@ impl Block {
             return 0;
         }
         self.kinds.push(kind);
-        let number = u64::try_from(self.kinds.len()).unwrap_or(0);
+        let number = self.kinds.len() as u64;
         self.known_kinds.insert(kind, number);
         number
     }
@@ -304,7 +304,7 @@ impl Block {
             if !now.is_empty() {
                 self.ends.insert(track, place);
                 all.number(track);
-                all.number(u64::try_from(now.len()).unwrap_or(0));
+                all.number(now.len() as u64);
                 [gap, offset, values].iter().for_each(|column| all.column(column));
             }
         }

@@ -101,7 +101,7 @@ impl Fields {
 
     /// The number of the kind of the event that was taken.
     pub(super) fn schema(&self) -> u64 {
-        u64::try_from(self.current).unwrap_or(0)
+        self.current as u64
     }
 
     /// A block ends: the first event of each kind has its values whole.
@@ -236,7 +236,7 @@ const fn rank(kind: ArgKind) -> u8 {
 
 /// The difference of the low 32 bits.
 fn step(from: u64, to: u64) -> i32 {
-    let low = |value: u64| u32::try_from(value & 0xFFFF_FFFF).unwrap_or(0);
+    let low = |value: u64| (value & 0xFFFF_FFFF) as u32;
     low(to).wrapping_sub(low(from)).cast_signed()
 }
 
