@@ -13,7 +13,7 @@ use super::jump::{NULL, Way};
 use super::{place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
-use crate::kernel::{High, Thread};
+use crate::kernel::{High, Stack, Thread};
 use crate::session::{CpuState, Place};
 use crate::sym::Exceptions;
 use crate::unwind::leads_to_handler;
@@ -114,6 +114,17 @@ fn possible_place(place: &Place) -> Evidence {
     let pc = place.registers.pc().unwrap_or_default();
     let at = place::of(&place.functions).unwrap_or_else(|| format!("{pc:#x}"));
     Evidence::stack(place.frame, format!("it may have come here: {at}")).holds(pc)
+}
+
+/// Where an instruction lets the stack pointer come to, below the end of the stack in which it is. Below the stack pointer only a
+/// push writes.
+fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
+    let to = match effect {
+        Effect::Lower(to) => to,
+        Effect::Write(at, _) if at < sp && !knows_bits => at,
+        _ => return None,
+    };
+    (stack.holds(sp) && stack.start.is_some_and(|start| to < start)).then_some(to)
 }
 
 /// True where the instruction at a place can have failed, as far as it and memory are known.
@@ -329,14 +340,9 @@ impl<'a, 'c> Look<'a, 'c> {
     fn lowers(&self) -> Option<String> {
         let (place, thread) = self.place.zip(self.thread).filter(|_| self.within.is_none())?;
         let (start, sp) = (thread.stack.start?, place.registers.sp()?);
-        let to = match place.effect? {
-            Effect::Lower(to) => to,
-            // Below the stack pointer only a push writes.
-            Effect::Write(at, _) if at < sp && !self.knows_bits() => at,
-            _ => return None,
-        };
+        let to = lowered(place.effect?, sp, &thread.stack, self.knows_bits())?;
         let is_other = self.bits().any(|bit| bit.kind.is_some() && !STACK.contains(&bit.name.as_str()));
-        (to < start && thread.stack.holds(sp) && !is_other).then(|| {
+        (!is_other).then(|| {
             let below = start.saturating_sub(to);
             let pc = place.registers.pc().unwrap_or_default();
             format!(
@@ -568,5 +574,18 @@ mod tests {
         assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
         assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
         assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
+    }
+
+    #[test]
+    fn room_below_the_end_of_a_stack() {
+        let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
+        let of = |effect| lowered(effect, 0x1080, &stack, false);
+        assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
+        assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
+        assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
+        assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
+        assert_eq!(of(Effect::Read(0xFF8, 4)), None);
+        assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
+        assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
     }
 }
