@@ -4,7 +4,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use super::scope::Scope;
-use super::tracker::{Call, Change, Step, System, ThreadState};
+use super::tracker::{self, Call, Change, Step, System, ThreadState};
 use super::{Changes, Making, Needs, Of, many};
 use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
@@ -104,11 +104,8 @@ impl Use {
         if let Some(one) = self.all.get_mut(object) {
             one.waits += 1;
         }
-        if thread >= self.open.len() {
-            self.open.resize(thread + 1, None);
-        }
-        if let Some(place) = self.open.get_mut(thread) {
-            *place = Some((object, seq));
+        if let Some(open) = tracker::place(&mut self.open, thread) {
+            *open = Some((object, seq));
         }
     }
 

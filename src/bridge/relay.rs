@@ -149,20 +149,20 @@ pub struct Relay {
     tries: u32,
     /// Answers to the bridge's own reads that may still come: the debugger must not see them.
     unanswered: usize,
-    heard: Heard,
+    stub_output: StubOutput,
 }
 
 /// Whether the stub has sent anything.
 #[derive(Clone, Copy)]
-enum Heard {
+enum StubOutput {
     /// Nothing was asked yet.
     NotAsked,
-    /// Something was, and nothing came up to now. Then this is said, once.
+    /// Something was, and nothing came up to now. After `until` this is reported, once.
     Nothing {
         until: Instant,
     },
-    /// The same, and it was said.
-    Mute,
+    /// Nothing came in time, and this was reported.
+    Reported,
     Something,
 }
 
@@ -184,7 +184,7 @@ impl Relay {
             unacknowledged: VecDeque::new(),
             tries: 0,
             unanswered: 0,
-            heard: Heard::NotAsked,
+            stub_output: StubOutput::NotAsked,
         }
     }
 
@@ -222,14 +222,14 @@ impl Relay {
 
     /// True while the stub has sent nothing.
     const fn is_new(&self) -> bool {
-        !matches!(self.heard, Heard::Something)
+        !matches!(self.stub_output, StubOutput::Something)
     }
 
     /// What is to be said once a stub has answered nothing for as long as it may take for an answer.
     fn silence(&mut self) -> Option<String> {
-        let Heard::Nothing { until } = self.heard else { return None };
+        let StubOutput::Nothing { until } = self.stub_output else { return None };
         (Instant::now() >= until).then(|| {
-            self.heard = Heard::Mute;
+            self.stub_output = StubOutput::Reported;
             let Stub { endpoint, timeout, .. } = &self.stub;
             format!("{endpoint}: connected, but nothing was answered within {timeout:?}; {HELD}")
         })
@@ -237,8 +237,8 @@ impl Relay {
 
     /// Sends the debugger's bytes to the stub.
     fn send_to_stub(&mut self, bytes: &[u8]) -> Result<(), End> {
-        if matches!(self.heard, Heard::NotAsked) && !bytes.is_empty() {
-            self.heard = Heard::Nothing { until: deadline_in(self.stub.timeout) };
+        if matches!(self.stub_output, StubOutput::NotAsked) && !bytes.is_empty() {
+            self.stub_output = StubOutput::Nothing { until: deadline_in(self.stub.timeout) };
         }
         send(&mut *lock(&self.links).stub, bytes).map_err(stub_closed)
     }
@@ -299,7 +299,7 @@ impl Relay {
             Err(TransportError::Timeout) => return Ok(()),
             Err(error) => return Err(stub_closed(error)),
         };
-        self.heard = Heard::Something;
+        self.stub_output = StubOutput::Something;
         let bytes = buffer.get(..count).unwrap_or_default();
         let closed = |_| End::Debugger;
         if self.unanswered == 0 && !is_on(self.session.as_ref()) {

@@ -22,7 +22,7 @@ use crate::follow::{First, Follower, Halts, How, interrupted};
 use crate::query::{Amount, Filters, Key};
 use crate::session::{Inputs, Target};
 
-use look::Looker;
+use look::Poller;
 use printer::Printer;
 
 /// In front of the place that a debugger's command keeps.
@@ -136,7 +136,7 @@ impl Task for Follow {
         let mut sink = Sink::open(output, None)?;
         let guard = interrupt::Guard::arm();
         let unseen = if self.until.is_some() { Outcome::NotFound } else { Outcome::Done };
-        let looker = Looker::new(&self, diagnostics);
+        let looker = Poller::new(&self, diagnostics);
         let Some((mut follower, batch)) = looker.begin()? else { return Ok(unseen) };
         let mut printer = Printer::new(&self, output, &sink, diagnostics);
         let result = looker.follow(&mut follower, batch, &mut printer, &mut sink);

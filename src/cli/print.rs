@@ -75,13 +75,7 @@ pub(super) fn answer(
         now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    if !has_issues_in_it(question, output) {
-        if found || !trace.is_empty() {
-            diagnostics.issues_of_result(&trace.issues);
-        } else {
-            diagnostics.issues(&trace.issues);
-        }
-    }
+    say_issues(question, output, trace, found, diagnostics);
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
 }
 
@@ -91,6 +85,17 @@ fn has_issues_in_it(question: &Question, output: &Output) -> bool {
     let is_document =
         matches!(question.ask, Ask::Document(_)) && output.path.is_none() && output.format.reader() != Reader::Program;
     output.format.has_issues() || is_document
+}
+
+fn say_issues(question: &Question, output: &Output, trace: &Trace, found: bool, diagnostics: &Diagnostics) {
+    if has_issues_in_it(question, output) {
+        return;
+    }
+    if found || !trace.is_empty() {
+        diagnostics.issues_of_result(&trace.issues);
+    } else {
+        diagnostics.issues(&trace.issues);
+    }
 }
 
 /// `--strict`: what was lost is an error.

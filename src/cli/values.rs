@@ -133,8 +133,7 @@ pub(super) fn range(text: &str) -> Value<Region> {
     let wrong = || wrong(Code::Usage, "not FIRST..LAST, such as 0x20000000..0x2000ffff");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number(first)?, number(last)?);
-    let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
-    Ok(Region { start: first, len })
+    Region::between(first, last).ok_or_else(wrong)
 }
 
 /// `500ms`, `1.5s`: from a millisecond to 11 days.

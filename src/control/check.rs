@@ -74,10 +74,10 @@ pub fn check(target: &mut Target<'_>, state: &State, plan: Plan, ranges: &[Regio
     let layout = sound(state)?;
     same_program(target)?;
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
-    let ground = Ground::read(target, state, &writes, ranges)?;
+    let known = KnownMemory::read(target, state, &writes, ranges)?;
     for change in &plan.changes {
         let refused = |refusal: Refusal| refusal.error(&change.destination.to_string(), change.address);
-        ground.allow(&layout, change).map_err(refused)?;
+        known.allow(&layout, change).map_err(refused)?;
     }
     // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
     Ok(Checked(plan.changes.into_iter().filter(Change::is_new).collect()))
@@ -92,8 +92,8 @@ pub fn check_call(target: &mut Target<'_>, buffer: Option<Region>, ranges: &[Reg
     same_program(target)?;
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
     let state = State::read(target)?;
-    let ground = Ground::read(target, &state, &[buffer], ranges)?;
-    ground.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
+    let known = KnownMemory::read(target, &state, &[buffer], ranges)?;
+    known.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
 }
 
 /// Fails where the ELF is not that of the program in memory.
@@ -106,7 +106,7 @@ fn same_program(target: &mut Target<'_>) -> Result<(), Error> {
 }
 
 /// What is known of the memory that is to be written.
-struct Ground<'a> {
+struct KnownMemory<'a> {
     layout: Option<TraceLayout>,
     pointer: Width,
     /// The program, and what was added to its addresses.
@@ -120,7 +120,7 @@ struct Ground<'a> {
     ranges: &'a [Region],
 }
 
-impl<'a> Ground<'a> {
+impl<'a> KnownMemory<'a> {
     fn read(
         target: &'a mut Target<'_>,
         state: &'a State,

@@ -194,8 +194,8 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     let mut issues = Vec::new();
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
-        if walk.rescued > 0 {
-            message.push_str(&format!("; {} after the break were found backwards", walk.rescued));
+        if walk.recovered > 0 {
+            message.push_str(&format!("; {} after the break were found backwards", walk.recovered));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -213,10 +213,11 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
-    if walk.crooked > 0 {
-        let mut message = format!("the list of {of}: {} pointers back do not point to the entry before", walk.crooked);
-        if walk.rescued > 0 && walk.broken.is_none() {
-            message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
+    if walk.bad_back_links > 0 {
+        let mut message =
+            format!("the list of {of}: {} pointers back do not point to the entry before", walk.bad_back_links);
+        if walk.recovered > 0 && walk.broken.is_none() {
+            message.push_str(&format!("; {} that it skips were found backwards", walk.recovered));
         }
         issues.push(Issue::new(Code::KernelDamaged, message));
     }

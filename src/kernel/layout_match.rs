@@ -34,7 +34,7 @@ impl LayoutMatch {
 
     /// How many threads are linked as they should be.
     fn reach(&self) -> usize {
-        self.walk.nodes.len().saturating_sub(self.walk.crooked)
+        self.walk.nodes.len().saturating_sub(self.walk.bad_back_links)
     }
 }
 
@@ -221,10 +221,10 @@ fn attempt(found: &LayoutMatch) -> String {
     let order = layout.shape.endian.name();
     let why = match (&walk.broken, count) {
         (Some(broken), _) => broken.sentence("threads"),
-        (None, Some(count)) if !walk.closes(Some(*count)) && walk.crooked == 0 => {
+        (None, Some(count)) if !walk.closes(Some(*count)) && walk.bad_back_links == 0 => {
             format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
         }
-        _ => format!("{} pointers back point elsewhere", walk.crooked),
+        _ => format!("{} pointers back point elsewhere", walk.bad_back_links),
     };
     format!("{} ({order}-endian): {why}", layout.how)
 }

@@ -80,19 +80,19 @@ pub struct Walk {
     /// In the order of the list; those behind a break, which were found backwards, last.
     pub nodes: Vec<Node>,
     /// How many of them were found only backwards.
-    pub rescued: usize,
+    pub recovered: usize,
     /// How many were found only from other pointers to entries.
     pub led: usize,
     /// Why it is not whole; `None` for a list that leads back to its start.
     pub broken: Option<Broken>,
     /// Pointers back that do not lead to where the pointers forth came from.
-    pub crooked: usize,
+    pub bad_back_links: usize,
 }
 
 impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
     pub(super) fn closes(&self, count: Option<u64>) -> bool {
-        self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
+        self.broken.is_none() && self.bad_back_links == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }
 }
 
@@ -112,15 +112,15 @@ impl List<'_> {
         let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
         let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
         let pairs = walk.nodes.len().saturating_sub(usize::from(walk.broken.is_some()));
-        walk.crooked = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
+        walk.bad_back_links = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
         // A pointer that leads too far closes the list as well: those that it skips are found backwards.
-        if (walk.broken.is_some() || walk.crooked > 0)
+        if (walk.broken.is_some() || walk.bad_back_links > 0)
             && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
         {
             // What follows the break can still be reached from the other side.
             let mut others = Vec::new();
             let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
-            walk.rescued = others.len();
+            walk.recovered = others.len();
             others.reverse();
             walk.nodes.append(&mut others);
         }

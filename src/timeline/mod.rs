@@ -8,8 +8,8 @@
 //! Times are ticks of the trace, as in [`Event::ticks`]. A slice is handed on when it is over, so slices of one track come
 //! in order and do not overlap, but a long slice of one track comes after short ones of others.
 
-mod believed;
 mod levels;
+mod plausible;
 mod player;
 mod tracks;
 
@@ -201,7 +201,7 @@ pub struct Level {
 pub enum Doubt {
     /// Events are missing.
     Lost,
-    /// The clock of the event behind it is not believed, or goes back.
+    /// The clock of the event behind it is not plausible, or goes back.
     Clock,
 }
 

@@ -11,6 +11,7 @@ use crate::support::uia::{Ev, Lap, Ram, Texts};
 use tx_trace::analysis::tracker::{Consumer, Step, System, ThreadState, Tracker, Wants, Who};
 use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
+use tx_trace::explain::Events;
 use tx_trace::follow::{Interval, Update};
 use tx_trace::format::{ALL, DecodeOptions, Extent, Hints};
 use tx_trace::query::{Filters, Query};
@@ -239,6 +240,24 @@ fn many_gaps_and_many_threads_take_no_longer_than_their_events() {
     let began = Instant::now();
     report(&loaded, Name::Blocked);
     report(&loaded, Name::Profile);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+/// Each gap cost as much as there are objects.
+#[test]
+fn explain_looked_at_all_objects_at_each_gap() {
+    const PUT: u64 = 69;
+    let puts = (0..80_000).map(|n| {
+        let object = 0x2100_0000 + 0x40 * (n % 4096);
+        Entry::thread(ALPHA, 4, PUT, n * 10, [object, 7, 3, 1])
+    });
+    let mut buffer = buffer(&puts.collect::<Vec<_>>());
+    buffer.slots.iter_mut().skip(8192).step_by(2).for_each(|slot| *slot = Entry::UNUSED);
+    let (trace, catalogue) = threadx_of(&buffer);
+    assert!(trace.gaps.len() > 35_000);
+    let began = Instant::now();
+    let events = Events::of(&trace, &catalogue).unwrap();
+    assert_eq!(events.objects().count(), 4096);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 

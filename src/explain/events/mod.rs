@@ -20,7 +20,7 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who};
+use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -84,6 +84,8 @@ pub struct Events {
     numbers: Interner,
     /// The objects: by these numbers while events come, by address behind the last one.
     objects: Vec<(Addr, One)>,
+    /// Objects that some event was about since the last gap.
+    known: Vec<usize>,
     /// What each thread did, with its address: by its number while events come, by address behind the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
@@ -249,18 +251,17 @@ impl Events {
             }
             None => return None,
         };
-        self.objects.get_mut(usize::try_from(number).ok()?).map(|(_, one)| one)
+        let at = usize::try_from(number).ok()?;
+        let (_, one) = self.objects.get_mut(at)?;
+        if !std::mem::replace(&mut one.is_listed, true) {
+            self.known.push(at);
+        }
+        Some(one)
     }
 
     fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
-        let index = no.index();
-        if index >= self.active.len() {
-            if index >= MAX_THREADS {
-                return None;
-            }
-            self.active.resize(index.checked_add(1)?, (0, Activity::default()));
-        }
-        self.active.get_mut(index).map(|(_, activity)| activity)
+        let index = Some(no.index()).filter(|index| *index < MAX_THREADS)?;
+        place(&mut self.active, index).map(|(_, activity)| activity)
     }
 
     /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
@@ -563,11 +564,11 @@ impl Consumer for Events {
 
     fn gap(&mut self) {
         self.is_whole = false;
-        // Who holds what is not known any more; who reads what is.
-        for (_, one) in &mut self.objects {
-            one.held.clear();
-            one.kept = None;
-            one.pool.forget();
+        // Only what was learned since the last gap is looked at: a damaged trace may have many of both.
+        for at in self.known.drain(..) {
+            if let Some((_, one)) = self.objects.get_mut(at) {
+                one.forget();
+            }
         }
         self.interrupts.forget();
         self.tries.forget();

@@ -2,7 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are added with saturation")]
 
-use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
+use super::coherence::{Sorted, StepsBack, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place, many};
@@ -20,7 +20,7 @@ pub(super) struct Doubts {
     steps: Vec<(u64, i64)>,
     outliers: Vec<Stretch>,
     falls: Vec<Fall>,
-    backs: Backs,
+    backs: StepsBack,
 }
 
 impl Default for Doubts {
@@ -32,7 +32,7 @@ impl Default for Doubts {
             steps: Vec::new(),
             outliers: Vec::new(),
             falls: Vec::new(),
-            backs: Backs::default(),
+            backs: StepsBack::default(),
         }
     }
 }
@@ -141,7 +141,7 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
 
 /// Events that no kernel inserts so, whatever their stamps say.
 #[derive(Debug, Default)]
-pub(super) struct Odd {
+pub(super) struct OddEvents {
     /// Of threads with a priority word that no kernel stores.
     pub events: u64,
     pub first: Option<u64>,
@@ -210,7 +210,7 @@ impl Doubts {
     }
 
     /// Reports what does not match.
-    pub fn report(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+    pub fn report(&self, odd: &OddEvents, issues: &mut Vec<Issue>) {
         self.report_slots(odd, issues);
         if let Some(first) = self.falls.first() {
             let message = if first.newest {
@@ -238,7 +238,7 @@ impl Doubts {
         }
     }
 
-    fn report_slots(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+    fn report_slots(&self, odd: &OddEvents, issues: &mut Vec<Issue>) {
         let outliers: u64 = self.outliers.iter().map(|s| s.count).sum();
         let mut why = Vec::new();
         if let Some(first) = self.outliers.first() {

@@ -1,7 +1,7 @@
 //! Repairs a header that was partly overwritten, by the rest of it, by the kernel's own pointers and by the memory
 //! behind it.
 
-use super::behind::Behind;
+use super::after_header::AfterHeader;
 use super::capture::Place;
 use super::header::{self, Header};
 use super::layout::{self, MAGIC, MAX_BUFFER, MAX_NAME, TraceLayout, USUAL_NAME};
@@ -74,7 +74,7 @@ fn repair(memory: &mut dyn Memory, place: &Place, head: &Bytes, layout: &TraceLa
         .and_then(|regions| regions.iter().filter_map(|r| r.len.checked_sub(header.checked_sub(r.start)?)).max());
     let there = usize::try_from(room.unwrap_or(0).min(LOOKED_AT)).unwrap_or(0);
     let bytes = if there > head.len() { memory.read_bytes(header, there).ok() } else { None };
-    let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian: layout.endian, word: layout.word };
+    let behind = AfterHeader { bytes: bytes.as_deref().unwrap_or(head), endian: layout.endian, word: layout.word };
     Damaged { stored: layout.stored, header: Some(header), kernel: &place.kernel, behind, room }.repair()
 }
 
@@ -95,7 +95,7 @@ fn longer(memory: &mut dyn Memory, layout: &TraceLayout) -> Option<(u64, Issue)>
     let tail = read(end.checked_sub(before as u64)?, before)?;
     let behind = read(end, after)?;
     let first = read(layout.ring, layout.entry_size())?;
-    let known = Behind { bytes: &described, endian: layout.endian, word: layout.word };
+    let known = AfterHeader { bytes: &described, endian: layout.endian, word: layout.word };
     let more = known.going_on(layout.object_size(), &first, &tail, &behind);
     let stated = layout.fields.buffer_end;
     let taken = stated.wrapping_add(more.saturating_mul(entry)) & layout.word.max();
@@ -155,7 +155,7 @@ pub(super) struct Damaged<'a> {
     /// Where it is; `None` where only its own words can say so.
     pub header: Option<Addr>,
     pub kernel: &'a Variables,
-    pub behind: Behind<'a>,
+    pub behind: AfterHeader<'a>,
     /// Bytes of memory from the header on, where the source knows.
     pub room: Option<u64>,
 }
@@ -170,7 +170,7 @@ struct Parts {
 }
 
 /// A header that was found by what it looks like, wherever it is: repaired by its own words and by what follows it.
-pub(super) fn guess(stored: Header, behind: &Behind) -> Option<Header> {
+pub(super) fn guess(stored: Header, behind: &AfterHeader) -> Option<Header> {
     let word = behind.word;
     // Bytes that are all the same agree with each other too.
     let is_header = stored.marked || stored.leads_to_registry(word) || stored.evidence(word) > SAME_BYTES;

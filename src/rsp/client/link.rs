@@ -11,7 +11,7 @@ use crate::rsp::packet::{Decoder, encode};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
 mod receive;
-mod step;
+mod resync;
 mod unasked;
 mod why;
 
