@@ -14,12 +14,12 @@ use super::support::real_traces;
 
 /// The captures whose program fails on purpose, by the beginning of their names, and what is planted in them.
 const PLANTED: [(&str, &[&str]); 6] = [
-    ("cm3", &["priority-inversion", "bus-fault", "hang"]),
+    ("cm3", &["priority-inversion", "bus-fault", "fault"]),
     ("host", &["priority-inversion"]),
     ("be", &["priority-inversion"]),
     ("smp", &["priority-inversion"]),
     ("real_", &["priority-inversion"]),
-    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "hang"]),
+    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "fault"]),
 ];
 
 /// Every source: its name, and the words that open it.
@@ -109,10 +109,10 @@ fn planted(name: &str) -> Vec<String> {
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.
-        codes.extend((way == "quiet_overflow").then(|| "hang".to_owned()));
+        codes.extend((way == "quiet_overflow").then(|| "fault".to_owned()));
         // The next search of a pool that was written over faults.
         let faults = matches!(way, "byte_fault" | "use_after_release");
-        codes.extend(["bus-fault", "hang"].into_iter().filter(|_| faults).map(str::to_owned));
+        codes.extend(["bus-fault", "fault"].into_iter().filter(|_| faults).map(str::to_owned));
         return codes;
     }
     let of = PLANTED.iter().filter(|(begins, _)| name.starts_with(begins));
