@@ -1,6 +1,6 @@
 //! What the events show of the memory of one pool: who allocated which block, who released it, and who gets none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Giver;
 use crate::abi::Addr;
@@ -95,8 +95,13 @@ impl Rounds {
         }
     }
 
-    /// True where blocks of two later rounds were released.
+    /// True where a block of a later round was released.
     fn are_past(&self, round: u64) -> bool {
+        self.released.0.is_some_and(|newest| newest > round)
+    }
+
+    /// True where blocks of two later rounds were released.
+    fn are_long_past(&self, round: u64) -> bool {
         self.released.1.is_some_and(|second| second > round)
     }
 }
@@ -209,13 +214,17 @@ impl Pool {
         (is_all && self.live.values().all(|block| block.thread == newest.thread)).then_some(newest)
     }
 
-    /// Blocks that were left behind: they are kept far longer than any that was released, and blocks of two later rounds of
-    /// their thread were released. What a thread allocates and releases in one burst is in use until then.
+    /// Blocks that were left behind: they are kept far longer than any that was released, and a block of a later round of
+    /// their thread was released; of two later rounds for at least one of them. What a thread allocates and releases in one burst
+    /// is in use until then.
     pub fn left_behind(&self) -> Vec<Block> {
         let patience = self.oldest.saturating_mul(2).saturating_add(1);
         let is_old = |block: &Block| self.allocated.saturating_sub(block.number) > patience;
-        let is_past = |block: &Block| self.rounds.get(&block.thread).is_some_and(|rounds| rounds.are_past(block.round));
-        self.sorted(|block| is_old(block) && is_past(block))
+        let rounds = |block: &Block| self.rounds.get(&block.thread).copied().unwrap_or_default();
+        let kept = self.sorted(|block| is_old(block) && rounds(block).are_past(block.round));
+        let long = kept.iter().filter(|block| rounds(block).are_long_past(block.round));
+        let threads: BTreeSet<Addr> = long.map(|block| block.thread).collect();
+        kept.into_iter().filter(|block| threads.contains(&block.thread)).collect()
     }
 
     /// Blocks of threads of which no block was released.
@@ -309,7 +318,7 @@ mod tests {
         let mut pool = Pool::default();
         bursts(&mut pool, 6, 1);
         let seqs: Vec<u64> = pool.left_behind().iter().map(|block| block.seq).collect();
-        assert_eq!(seqs, [0x1000, 0x1100, 0x1200, 0x1300], "not the newest two");
+        assert_eq!(seqs, [0x1000, 0x1100, 0x1200, 0x1300, 0x1400], "not the newest");
         let mut pool = Pool::default();
         bursts(&mut pool, 6, 0);
         assert_eq!(pool.left_behind(), []);
