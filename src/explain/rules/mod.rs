@@ -31,6 +31,7 @@ mod starvation;
 mod stopped;
 mod storage_overlap;
 mod users;
+mod vector;
 mod words;
 mod wrong_context;
 mod wrong_mask;
