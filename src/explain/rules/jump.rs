@@ -140,6 +140,11 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
     Some(Before::Function { at: behind.checked_sub(4)?, to: behind.wrapping_add_signed(offset) & 0xFFFF_FFFF })
 }
 
+/// True for a return address: a call is in front of it.
+pub(super) fn is_behind_call(at: Addr, case: &Case<'_>) -> bool {
+    before(at, case).is_some()
+}
+
 /// That it was a return, and which functions may have returned.
 fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
     let damaged = ": a damaged return address";
