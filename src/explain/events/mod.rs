@@ -58,6 +58,15 @@ pub struct Activity {
     pub woken: Option<u64>,
 }
 
+/// A stretch of the trace in which nothing wakes the thread that runs the kernel's timers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WithoutTimers {
+    /// The event with which it begins, and its ticks; `None` for the beginning of the trace.
+    pub from: Option<(u64, i64)>,
+    /// How often other threads were made ready in it.
+    pub readied: u64,
+}
+
 /// A call that may wait, by an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongCall {
@@ -85,6 +94,12 @@ pub struct Events {
     initial: BTreeMap<Addr, u64>,
     /// Interrupts.
     pub interrupts: Interrupts,
+    /// The last event of a thread.
+    pub last_of_threads: Option<u64>,
+    /// A thread that blocked again and again, and nothing made it ready: its address, how often, and the first event.
+    pub blocks_on: Option<(Addr, u64, u64)>,
+    /// Since the last event of the thread that runs the kernel's timers.
+    pub without_timers: WithoutTimers,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -352,6 +367,7 @@ impl Events {
         {
             activity.woken = Some(event.seq);
         }
+        self.goes_on(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -405,6 +421,28 @@ impl Events {
         }
     }
 
+    /// Threads that block and go on, and how long nothing wakes the kernel's timers.
+    fn goes_on(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+        let is_timers = |no| system.name(no) == Some(TIMER_THREAD);
+        match *change {
+            Change::Readied { thread, .. } if is_timers(thread) => {
+                (self.blocks_on, self.without_timers) =
+                    (None, WithoutTimers { from: Some((event.seq, event.ticks)), readied: 0 });
+            }
+            Change::Readied { .. } => {
+                self.blocks_on = None;
+                self.without_timers.readied = self.without_timers.readied.saturating_add(1);
+            }
+            Change::Blocked { thread, by: Who::Thread(by), .. } if thread == by => {
+                let Some(address) = system.thread(thread).map(|thread| thread.address) else { return };
+                let before = self.blocks_on.filter(|(of, ..)| *of == address);
+                let (times, from) = before.map_or((0, event.seq), |(_, times, from)| (times, from));
+                self.blocks_on = Some((address, times.saturating_add(1), from));
+            }
+            _ => {}
+        }
+    }
+
     /// What the call that an event is does to its object.
     fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
         let words = system.trace.words(event);
@@ -412,6 +450,10 @@ impl Events {
         let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
         let waits = role.wait.of(words);
         let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        if by.is_some() {
+            self.last_of_threads = Some(event.seq);
+            self.blocks_on = self.blocks_on.filter(|(of, ..)| Some(*of) == by);
+        }
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
                 self.interrupts.acts();
@@ -538,5 +580,6 @@ impl Consumer for Events {
         }
         self.interrupts.forget();
         self.tries.forget();
+        (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

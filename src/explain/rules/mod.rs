@@ -1,5 +1,6 @@
 //! The rules, causes before their symptoms.
 
+mod callback;
 mod control_blocks;
 mod corrupt_pool;
 mod deadlock;
@@ -12,6 +13,7 @@ mod isr_stuck;
 mod jump;
 mod livelock;
 mod masked;
+mod masking_code;
 mod never_given;
 mod never_seen;
 mod no_tick;
@@ -21,12 +23,14 @@ mod place;
 mod pools;
 mod queue_full;
 mod reset;
+mod runs_on;
 mod semaphore_leak;
 mod stack_handler;
 mod stacks;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod timers_still;
 mod words;
 mod wrong_context;
 mod wrong_mask;
@@ -53,10 +57,12 @@ pub static CHECKS: &[Check] = &[
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "the tick", find: no_tick::find },
+    Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
@@ -65,6 +71,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
+    Check { what: "loops that wait for a word", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "waits for what nobody gives", find: never_given::find },
