@@ -78,7 +78,7 @@ fn bridge(to: SocketAddr) -> SocketAddr {
     let stub = Stub { endpoint, timeout: Duration::from_secs(2), interrupt: None };
     thread::spawn(move || {
         loop {
-            drop(bridge.serve_one(&stub, &mut |_, _, _| {}, &mut |_| {}));
+            drop(bridge.serve_one(&stub, None, &mut |_, _, _| {}, &mut |_| {}, &mut |_| {}));
         }
     });
     address

@@ -106,6 +106,12 @@ impl Width {
         }
     }
 
+    /// Number of bytes, as a distance between addresses.
+    #[must_use]
+    pub const fn size(self) -> u64 {
+        self.bytes() as u64
+    }
+
     /// The largest value that fits.
     #[must_use]
     pub const fn max(self) -> u64 {

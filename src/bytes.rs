@@ -13,20 +13,17 @@ pub struct Bytes {
 
 impl Bytes {
     /// A window over the whole of `owner`.
-    #[must_use]
     pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
         let end = (*owner).as_ref().len();
         Self { owner, start: 0, end }
     }
 
     /// The bytes.
-    #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         (*self.owner).as_ref().get(self.start..self.end).unwrap_or(&[])
     }
 
     /// A part of this window; `None` where it would pass the end.
-    #[must_use]
     pub fn cut(&self, offset: usize, len: usize) -> Option<Self> {
         let start = self.start.checked_add(offset)?;
         let end = start.checked_add(len)?;
@@ -51,4 +48,9 @@ impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bytes({})", self.as_slice().len())
     }
+}
+
+/// Lower-case hexadecimal digits, two for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

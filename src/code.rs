@@ -13,7 +13,6 @@ pub enum Severity {
 
 impl Severity {
     /// Its name in JSON.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -42,7 +41,6 @@ pub enum Kind {
 
 impl Kind {
     /// What `docs/issues.md` calls it: the severity or the exit code.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => Severity::Note.name(),
@@ -82,7 +80,6 @@ macro_rules! codes {
             pub const ALL: &'static [Self] = &[$($(Self::$variant,)+)+];
 
             /// Its stable name.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $($(Self::$variant => $name,)+)+
@@ -90,7 +87,6 @@ macro_rules! codes {
             }
 
             /// What it can be, the usual one first.
-            #[must_use]
             pub const fn kinds(self) -> &'static [Kind] {
                 match self {
                     $($(Self::$variant => &[$(Kind::$kind),+],)+)+
@@ -98,7 +94,6 @@ macro_rules! codes {
             }
 
             /// The anchor of its section in `docs/issues.md`.
-            #[must_use]
             pub const fn anchor(self) -> &'static str {
                 match self {
                     $($(Self::$variant)|+ => $section,)+
@@ -302,13 +297,11 @@ codes! {
 
 impl Code {
     /// The usual severity of an issue with this code.
-    #[must_use]
     pub fn severity(self) -> Severity {
         self.kinds().iter().find_map(|k| k.severity()).unwrap_or(Severity::Note)
     }
 
     /// True for what is said of files: of a core, a dump, an ELF.
-    #[must_use]
     pub fn is_about_files(self) -> bool {
         self.anchor() == "files"
     }

@@ -82,7 +82,6 @@ impl Machine {
     pub const AARCH64: Self = Self(EM_AARCH64);
 
     /// Its usual name; `None` for a number that is not in this table (the `e_machine` registry of the gABI).
-    #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             2 | 18 => "SPARC",
@@ -259,19 +258,16 @@ impl Elf {
     }
 
     /// What is wrong with the file's tables, one sentence each; empty for a sound file.
-    #[must_use]
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
 
     /// The whole file.
-    #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
     /// 32- or 64-bit: the width of an address.
-    #[must_use]
     pub const fn width(&self) -> Width {
         match self.ctx.container {
             Container::Little => Width::W4,
@@ -280,7 +276,6 @@ impl Elf {
     }
 
     /// Byte order of the data (`EI_DATA`).
-    #[must_use]
     pub const fn endian(&self) -> Endian {
         match self.ctx.le {
             GoblinEndian::Little => Endian::Little,
@@ -289,13 +284,11 @@ impl Elf {
     }
 
     /// The instruction set.
-    #[must_use]
     pub const fn machine(&self) -> Machine {
         Machine(self.header.e_machine)
     }
 
     /// What the file is for.
-    #[must_use]
     pub const fn kind(&self) -> ElfKind {
         match self.header.e_type {
             ET_REL => ElfKind::Object,
@@ -307,26 +300,22 @@ impl Elf {
     }
 
     /// Entry point as linked. On ARM bit 0 means Thumb and is kept.
-    #[must_use]
     pub const fn entry(&self) -> Addr {
         self.header.e_entry
     }
 
     /// `e_flags`. GDB writes 0 into the cores it makes of bare metal.
-    #[must_use]
     pub const fn flags(&self) -> u32 {
         self.header.e_flags
     }
 
     /// `EI_OSABI`.
-    #[must_use]
     pub const fn osabi(&self) -> u8 {
         let [.., osabi, _, _, _, _, _, _, _, _] = self.header.e_ident;
         osabi
     }
 
     /// Class, byte order and machine in words: `32-bit big-endian PowerPC`.
-    #[must_use]
     pub fn describe(&self) -> String {
         let bits = match self.width() {
             Width::W4 => 32,
@@ -336,7 +325,6 @@ impl Elf {
     }
 
     /// True where class, byte order and machine are those of `other`. Flags are not compared: cores lose them.
-    #[must_use]
     pub fn same_target(&self, other: &Self) -> bool {
         self.width() == other.width() && self.endian() == other.endian() && self.machine() == other.machine()
     }
@@ -347,7 +335,6 @@ impl Elf {
     }
 
     /// The bytes of a segment as far as the file goes. Never more than `memsz` of a [`PT_LOAD`].
-    #[must_use]
     pub fn segment_bytes(&self, segment: &Segment) -> Bytes {
         if self.is_debug_only(segment) {
             return Bytes::from(Vec::new());
@@ -362,14 +349,12 @@ impl Elf {
     }
 
     /// The first section of this name.
-    #[must_use]
     pub fn section(&self, name: &str) -> Option<Section> {
         let names = self.section_slice(self.sections.get(self.section_names)?);
         self.sections().find(|s| string_is(names, s.name, name.as_bytes()))
     }
 
     /// The name of a section. Hostile text: escape before printing.
-    #[must_use]
     pub fn section_name(&self, section: &Section) -> String {
         let names = self.sections.get(self.section_names);
         let bytes = names.map_or(&[][..], |n| string_at(self.section_slice(n), section.name));
@@ -377,7 +362,6 @@ impl Elf {
     }
 
     /// The section in the target's memory that holds `address` (as linked: take the load offset off first).
-    #[must_use]
     pub fn section_holding(&self, address: Addr) -> Option<Section> {
         self.sections()
             .find(|s| s.flags & SHF_ALLOC != 0 && address.checked_sub(s.addr).is_some_and(|into| into < s.size))
@@ -385,7 +369,6 @@ impl Elf {
 
     /// Whether the program may write all of the `len` bytes at `address` (as linked): as its sections say, else its
     /// segments. `None` where neither holds them.
-    #[must_use]
     pub fn writes(&self, address: Addr, len: u64) -> Option<bool> {
         let end = address.checked_add(len)?;
         let shares = |start: Addr, size: u64| start < end && start.saturating_add(size) > address;
@@ -404,7 +387,6 @@ impl Elf {
     }
 
     /// The bytes of a section as far as the file goes; empty for one without bytes in the file.
-    #[must_use]
     pub fn section_bytes(&self, section: &Section) -> Bytes {
         let size = if section.kind == SHT_NOBITS { 0 } else { section.size };
         self.clipped(section.offset, size)
@@ -442,7 +424,6 @@ impl Elf {
     }
 
     /// The linker's build id (`NT_GNU_BUILD_ID`), where it wrote one.
-    #[must_use]
     pub fn build_id(&self) -> Option<Vec<u8>> {
         let found = self.notes().filter_map(Result::ok).find(|n| n.is_build_id());
         found.map(|n| n.desc.to_vec())

@@ -6,7 +6,6 @@ use strsim::damerau_levenshtein;
 const MOST: usize = 3;
 
 /// The names nearest to `text`, best first: a few, for a hint. Capital and small letters are the same.
-#[must_use]
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let text = text.to_lowercase();
     let bound = text.chars().count().div_euclid(3).clamp(1, 4);
@@ -27,7 +26,6 @@ pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
 }
 
 /// `did you mean 'control' or 'comms'?`; empty where there is no name. `quote` goes around each of them.
-#[must_use]
 pub fn did_you_mean(names: &[&str], quote: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{quote}{name}{quote}")).collect();
     match quoted.split_last() {

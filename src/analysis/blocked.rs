@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 
 use super::scope::Scope;
-use super::tracker::{Call, Change, Ending, ObjectNo, Step, System, ThreadNo, Who};
+use super::tracker::{Call, Change, Ending, ObjectNo, Step, System, ThreadNo, Who, place};
 use super::{Changes, Making, Needs, Of, many, object_cell, thread_cell, word};
 use crate::catalogue::Effect;
 use crate::error::Error;
@@ -97,13 +97,6 @@ pub(super) struct Blocked {
 /// The most states that are counted apart.
 const MAX_STATES: usize = 256;
 
-fn place<T: Clone>(list: &mut Vec<T>, at: usize, empty: T) -> Option<&mut T> {
-    if at >= list.len() && at < 1 << 24 {
-        list.resize(at + 1, empty);
-    }
-    list.get_mut(at)
-}
-
 impl Blocked {
     fn row(&mut self, key: Key) -> Option<&mut Row> {
         let what = match key.what {
@@ -173,7 +166,7 @@ impl Blocked {
         };
         let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept, gaps: self.gaps };
         self.take_open(thread);
-        if let Some(place) = place(&mut self.open, thread.index(), None) {
+        if let Some(place) = place(&mut self.open, thread.index()) {
             *place = Some(open);
         }
     }
@@ -311,7 +304,7 @@ fn waker_cell(waker: Waker, system: &System<'_>) -> Cell {
 impl Blocked {
     /// Notes a thread; true where it was met before.
     fn meet(&mut self, thread: ThreadNo) -> bool {
-        place(&mut self.met, thread.index(), false).is_some_and(|met| std::mem::replace(met, true))
+        place(&mut self.met, thread.index()).is_some_and(|met| std::mem::replace(met, true))
     }
 
     fn notes(&self, scope: &Scope<'_>, system: &System<'_>) -> Vec<String> {

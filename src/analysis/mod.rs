@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
-use crate::query::Query;
+use crate::query::{Filters, Query};
 use crate::report::Report;
 use crate::trace::{DefId, Event, Trace};
 
@@ -274,6 +274,9 @@ pub fn reports(
     Ok(request.names.iter().flat_map(|name| made.report(*name, usize::MAX)).collect())
 }
 
+/// The inversions, and the threads that wait for each other, as stretches of time.
+pub type Marks = (Vec<Inverted>, Vec<Circle>);
+
 /// What one pass over the events found. Each report is made when it is asked for: who prints them one by one needs room
 /// for one.
 pub struct Made<'a> {
@@ -313,7 +316,8 @@ impl<'a> Made<'a> {
         Ok(Self { reports, tracker, end })
     }
 
-    /// The same, and shows what the tracker finds to another consumer as well. The tracker then sees all changes and calls.
+    /// The same, and shows what the tracker finds to another consumer as well, whatever the filters keep: with the
+    /// marks of the whole trace. The tracker then sees all changes and calls.
     ///
     /// # Errors
     /// As [`Made::of`].
@@ -323,10 +327,23 @@ impl<'a> Made<'a> {
         query: &'a Query<'a>,
         request: &ReportRequest,
         also: &mut impl Consumer,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Marks), Error> {
         let reports = Reports::new(Scope::new(trace, query), &Of { trace, catalogue, request })?;
-        let both = Both { reports, also };
-        Ok(Self::tracked(Tracker::new(trace, catalogue, Wants::ALL), both, |both| both.reports))
+        let all = Query::compile(&Filters::default(), trace, catalogue)?;
+        let has_all = query.keeps_all() && request.names.contains(&Name::Inversions);
+        let inversions = ReportRequest::of(Name::Inversions);
+        let of_all = Of { trace, catalogue, request: &inversions };
+        let whole = (!has_all).then(|| Reports::new(Scope::new(trace, &all), &of_all)).transpose()?;
+        let (tracker, mut found) = (Tracker::new(trace, catalogue, Wants::ALL), None);
+        let mut made = Self::tracked(tracker, Both { reports, whole, also }, |both| {
+            found = both.whole;
+            both.reports
+        });
+        let marks = match &mut found {
+            Some(whole) => whole.marks(made.system()),
+            None => made.reports.marks(made.tracker.system()),
+        };
+        Ok((made, marks))
     }
 
     /// Follows all events for a consumer, which has the reports.
@@ -339,12 +356,6 @@ impl<'a> Made<'a> {
         });
         tracker.finish(&mut to);
         Self { reports: reports(to), tracker, end }
-    }
-
-    /// The inversions, and the threads that wait for each other, as stretches of time; nothing where the report of them was
-    /// asked for before, or is not part of the request.
-    pub fn marks(&mut self) -> (Vec<Inverted>, Vec<Circle>) {
-        self.reports.inversions.as_mut().map(|found| found.marks(self.tracker.system())).unwrap_or_default()
     }
 
     /// A report of the request, with those that belong to it, each with so many rows at most; nothing where it was asked
@@ -375,20 +386,34 @@ impl<'a> Made<'a> {
 }
 
 /// Reports, and somebody else who looks at the same.
-struct Both<'q, 'c, C> {
+struct Both<'q, 'w, 'c, C> {
     reports: Reports<'q>,
+    /// Reports of the whole trace.
+    whole: Option<Reports<'w>>,
     also: &'c mut C,
 }
 
-impl<C: Consumer> Consumer for Both<'_, '_, C> {
+impl<C: Consumer> Consumer for Both<'_, '_, '_, C> {
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
         self.reports.step(step, system);
+        if let Some(whole) = &mut self.whole {
+            whole.step(step, system);
+        }
         self.also.step(step, system);
     }
 
     fn gap(&mut self) {
         self.reports.gap();
+        if let Some(whole) = &mut self.whole {
+            whole.gap();
+        }
         self.also.gap();
+    }
+}
+
+impl Reports<'_> {
+    fn marks(&mut self, system: &System<'_>) -> Marks {
+        self.inversions.as_mut().map(|found| found.marks(system)).unwrap_or_default()
     }
 }
 

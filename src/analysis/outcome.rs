@@ -76,7 +76,7 @@ impl<'a> Outcomes<'a> {
 
 /// What is known of a call that blocked.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum BlockedCall {
     /// Its caller waits since these ticks.
     Waits { thread: ThreadNo, since: i64 },
     /// Its caller was made ready.
@@ -85,7 +85,7 @@ enum Fate {
 
 /// Calls that blocked, by the numbers of their events.
 #[derive(Default)]
-struct Found(BTreeMap<u64, Fate>);
+struct Found(BTreeMap<u64, BlockedCall>);
 
 impl Found {
     fn forget_before(&mut self, seq: u64) {
@@ -97,8 +97,8 @@ impl Found {
     /// The outcome of the call with the event `seq`, where the last event that was looked at has the ticks `now`.
     fn of(&self, seq: u64, system: &System<'_>, now: i64, is_over: bool) -> Option<Outcome> {
         match *self.0.get(&seq)? {
-            Fate::Over(outcome) => Some(outcome),
-            Fate::Waits { thread, since } => {
+            BlockedCall::Over(outcome) => Some(outcome),
+            BlockedCall::Waits { thread, since } => {
                 let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
                 let in_it = system.calls_of(thread).blocked_in.is_some_and(|call| call.seq == seq);
                 let by = if is_over { Waker::Nobody } else { Waker::NotYet };
@@ -156,7 +156,7 @@ impl Consumer for Found {
                 Change::Blocked { thread, .. } => {
                     let since = system.thread(thread).map(|t| t.since);
                     if let (Some(since), Some(call)) = (since, system.calls_of(thread).blocked_in) {
-                        self.0.insert(call.seq, Fate::Waits { thread, since });
+                        self.0.insert(call.seq, BlockedCall::Waits { thread, since });
                     }
                 }
                 Change::Readied { by, waited: Some(wait), .. } => {
@@ -169,7 +169,7 @@ impl Consumer for Found {
                         _ => Waker::Unknown,
                     };
                     let ticks = step.event.ticks.saturating_sub(wait.from);
-                    self.0.insert(call.seq, Fate::Over(Outcome { ticks, by }));
+                    self.0.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
                 }
                 _ => {}
             }
@@ -178,6 +178,6 @@ impl Consumer for Found {
 
     fn gap(&mut self) {
         // Whether these wait on is not known.
-        self.0.retain(|_, fate| matches!(fate, Fate::Over(_)));
+        self.0.retain(|_, fate| matches!(fate, BlockedCall::Over(_)));
     }
 }

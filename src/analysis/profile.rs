@@ -6,46 +6,22 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
-use super::tracker::{Span, System, ThreadNo, Who};
+use super::tracker::{Span, System, ThreadNo, Who, place};
 use super::{Making, Needs, Of, address_cell, many, share_cell, who_cell, word};
 use crate::abi::Addr;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
 
-/// The time of everybody on one core; `None` for those that never had it.
+/// The time of everybody on one core, by [`Who::place`]; `None` for those that never had it.
 #[derive(Debug, Clone, Default)]
-struct Core {
-    threads: Vec<Option<i64>>,
-    /// Of [`OTHERS`].
-    others: [Option<i64>; 4],
-}
-
-/// Who has a core and is no thread.
-const OTHERS: [Who; 4] = [Who::Isr, Who::Idle, Who::Init, Who::Unknown];
+struct Core(Vec<Option<i64>>);
 
 impl Core {
-    /// The sum of one thread or context.
-    #[inline]
-    fn sum(&mut self, who: Who) -> Option<&mut Option<i64>> {
-        let [isr, idle, init, unknown] = &mut self.others;
-        Some(match who {
-            Who::Thread(no) => {
-                if no.index() >= self.threads.len() {
-                    self.threads.resize(no.index().checked_add(1)?, None);
-                }
-                self.threads.get_mut(no.index())?
-            }
-            Who::Isr => isr,
-            Who::Idle => idle,
-            Who::Init => init,
-            Who::Unknown => unknown,
-        })
-    }
-
-    /// All that had the core, with their time. Where a core's last event has the tick of its first, no one has any.
+    /// All that had the core, with their time: threads first. Where a core's last event has the tick of its first, no one
+    /// has any.
     fn all(&self) -> impl Iterator<Item = (Who, i64)> {
-        let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(&self.threads);
-        let all = threads.chain(OTHERS.into_iter().zip(&self.others));
+        let threads = (0u32..).map(|n| Who::Thread(ThreadNo(n))).zip(self.0.iter().skip(Who::OTHERS.len()));
+        let all = threads.chain(Who::OTHERS.into_iter().zip(&self.0));
         all.filter_map(|(who, ticks)| Some((who, (*ticks)?))).filter(|(who, t)| *t != 0 || *who != Who::Unknown)
     }
 }
@@ -58,7 +34,7 @@ pub(super) struct Profile {
 
 /// Who had a core where threads belong to processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Party {
+enum Occupant {
     /// A process, by its address in the registry.
     Process(Addr),
     /// Anybody else.
@@ -66,10 +42,10 @@ enum Party {
 }
 
 /// The process of a thread; itself where it is known to have none.
-fn party(who: Who, system: &System<'_>) -> Party {
-    let Who::Thread(no) = who else { return Party::Other(who) };
+fn occupant(who: Who, system: &System<'_>) -> Occupant {
+    let Who::Thread(no) = who else { return Occupant::Other(who) };
     let context = system.thread(no).and_then(|t| t.context).and_then(|c| system.trace.contexts.get(c));
-    context.and_then(|c| c.process).map_or(Party::Other(who), Party::Process)
+    context.and_then(|c| c.process).map_or(Occupant::Other(who), Occupant::Process)
 }
 
 impl Making for Profile {
@@ -82,11 +58,8 @@ impl Making for Profile {
 
     #[inline]
     fn span(&mut self, span: &Span, _: &System<'_>) {
-        let core = usize::from(span.core);
-        if core >= self.cores.len() {
-            self.cores.resize(core + 1, Core::default());
-        }
-        if let Some(sum) = self.cores.get_mut(core).and_then(|c| c.sum(span.who)) {
+        let core = place(&mut self.cores, usize::from(span.core));
+        if let Some(sum) = core.and_then(|core| place(&mut core.0, span.who.place())) {
             *sum = Some(sum.unwrap_or(0).saturating_add(span.to.saturating_sub(span.from)));
         }
     }
@@ -159,9 +132,9 @@ impl Profile {
 
     /// The same by process; the other rows are as they are.
     fn processes(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let mut by: BTreeMap<(u16, Party), (i64, u64)> = BTreeMap::new();
+        let mut by: BTreeMap<(u16, Occupant), (i64, u64)> = BTreeMap::new();
         for (core, who, ticks) in self.all() {
-            let (sum, threads) = by.entry((core, party(who, system))).or_default();
+            let (sum, threads) = by.entry((core, occupant(who, system))).or_default();
             *sum = sum.saturating_add(ticks);
             *threads += 1;
         }
@@ -170,13 +143,13 @@ impl Profile {
             Column::new("kind", Kind::Text),
             Column::new("threads", Kind::Count),
         ];
-        let cells = |(party, threads)| match party {
-            Party::Process(address) => {
+        let cells = |(occupant, threads)| match occupant {
+            Occupant::Process(address) => {
                 vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
             }
-            Party::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
+            Occupant::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
         };
-        let list = by.iter().map(|((core, party), (ticks, n))| (*core, (*party, *n), *ticks)).collect();
+        let list = by.iter().map(|((core, occupant), (ticks, n))| (*core, (*occupant, *n), *ticks)).collect();
         let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
         report.notes = scope.notes();
         self.rows(list, cells, scope, &mut report);

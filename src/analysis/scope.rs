@@ -2,7 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events")]
 
-use super::tracker::{Call, System, ThreadNo};
+use super::tracker::{Call, System, ThreadNo, place};
 use crate::query::Query;
 use crate::report::{Cell, Report};
 use crate::trace::{Event, Trace};
@@ -96,13 +96,9 @@ impl<'q> Scope<'q> {
         if self.keeps
             && let Ok(at) = usize::try_from(event.context.0)
             && at < MAX_CONTEXTS
+            && let Some(last) = place(&mut self.last_kept, at)
         {
-            if at >= self.last_kept.len() {
-                self.last_kept.resize(at + 1, None);
-            }
-            if let Some(place) = self.last_kept.get_mut(at) {
-                *place = Some(event.seq);
-            }
+            *last = Some(event.seq);
         }
     }
 

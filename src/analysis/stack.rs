@@ -4,7 +4,7 @@
 
 use super::scope::Scope;
 use super::services::context_cell;
-use super::tracker::System;
+use super::tracker::{System, place};
 use super::{Making, Needs, Of, share_cell};
 use crate::abi::Addr;
 use crate::catalogue::{Role, Word, registered_stack};
@@ -89,11 +89,7 @@ impl Making for Stack {
 impl Stack {
     /// What the events of a context show, where its stack is registered.
     fn seen_of(&mut self, id: ContextId, system: &System<'_>) -> Option<&mut Seen> {
-        let index = usize::try_from(id.0).ok()?;
-        if index >= self.by.len() {
-            self.by.resize(index + 1, Known::Nothing);
-        }
-        let known = self.by.get_mut(index)?;
+        let known = place(&mut self.by, usize::try_from(id.0).ok()?)?;
         if let Known::Nothing = known {
             let context = system.trace.contexts.get(id).filter(|c| c.kind == ContextKind::Thread)?;
             *known = match stack_at(context.address, system) {

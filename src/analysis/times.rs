@@ -32,7 +32,7 @@ pub(super) const fn why(counts: Counts) -> Option<&'static str> {
             Some("the clock stops while the processor sleeps: idle time, and waits across it, were longer than shown")
         }
         Counts::Events(_) => Some("the clock counts events, not time: how long anything took is not known"),
-        Counts::Nothing => Some("the clock stands still: how long anything took is not known"),
+        Counts::Nothing => Some("the clock does not advance: how long anything took is not known"),
     }
 }
 

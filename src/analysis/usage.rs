@@ -4,9 +4,9 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 use super::scope::Scope;
-use super::tracker::{Call, Change, Step, System, ThreadState};
+use super::tracker::{self, Call, Change, Step, System, ThreadState};
 use super::{Changes, Making, Needs, Of, many};
-use crate::abi::{Addr, Width};
+use crate::abi::Addr;
 use crate::catalogue::{Catalogue, Level, ObjectUse, Role, capacity};
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
@@ -70,13 +70,6 @@ pub(super) struct Use {
     beyond: u64,
 }
 
-const fn bytes(width: Width) -> u64 {
-    match width {
-        Width::W4 => 4,
-        Width::W8 => 8,
-    }
-}
-
 /// The object at an address; it is added where it is new and there is room.
 fn place<'o>(numbers: &mut Interner, all: &'o mut Vec<One>, address: Addr) -> Option<&'o mut One> {
     if all.len() >= MAX_OBJECTS && numbers.find(address).is_none() {
@@ -96,7 +89,7 @@ impl Use {
             uses: catalogue.object_uses(),
             numbers: Interner::default(),
             all: Vec::new(),
-            word: bytes(trace.about.word),
+            word: trace.about.word.size(),
             open: Vec::new(),
             unnamed: 0,
             beyond: 0,
@@ -111,11 +104,8 @@ impl Use {
         if let Some(one) = self.all.get_mut(object) {
             one.waits += 1;
         }
-        if thread >= self.open.len() {
-            self.open.resize(thread + 1, None);
-        }
-        if let Some(place) = self.open.get_mut(thread) {
-            *place = Some((object, seq));
+        if let Some(open) = tracker::place(&mut self.open, thread) {
+            *open = Some((object, seq));
         }
     }
 
@@ -245,7 +235,7 @@ impl Use {
     fn report(&mut self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let trace = system.trace;
         let about = &trace.about;
-        let pointer = bytes(about.pointer.unwrap_or(about.word));
+        let pointer = about.pointer.unwrap_or(about.word).size();
         let mut all = std::mem::take(&mut self.all);
         all.sort_by_key(|one| std::cmp::Reverse((one.waited, one.puts.saturating_add(one.gets))));
         let mut report = Report {

@@ -49,7 +49,7 @@ impl Default for Conversation {
 
 impl Conversation {
     /// The debugger has sent a packet.
-    pub fn request(&mut self, body: &[u8]) {
+    pub(super) fn request(&mut self, body: &[u8]) {
         let request = match body.first() {
             // A kill or a restart is not answered; an `F` answers the stub.
             None | Some(b'k' | b'R' | b'F') => return,
@@ -92,7 +92,7 @@ impl Conversation {
     }
 
     /// What this packet of the stub answers, where threads in it are to be translated.
-    pub fn translated(&self, body: &[u8]) -> Option<Answered> {
+    pub(super) fn translated(&self, body: &[u8]) -> Option<Answered> {
         match self.answered(body)? {
             Request::Features => Some(Answered::Features),
             Request::Actions => Some(Answered::Actions),
@@ -102,7 +102,7 @@ impl Conversation {
     }
 
     /// The stub has sent a packet.
-    pub fn reply(&mut self, body: &[u8]) {
+    pub(super) fn reply(&mut self, body: &[u8]) {
         let Some(request) = self.answered(body) else { return };
         self.waiting.pop_front();
         match request {
@@ -116,12 +116,12 @@ impl Conversation {
     }
 
     /// True where the stub has answered every request.
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// True where the target runs, and the stub takes only an interrupt.
-    pub fn runs(&self) -> bool {
+    pub(super) fn runs(&self) -> bool {
         self.waiting.contains(&Request::Run)
     }
 }

@@ -12,7 +12,7 @@ const PACKET: &[u8] = b"qRcmd,";
 const CHUNK: usize = 480;
 
 /// The text behind `tx-trace` in the monitor line of a packet; `None` for any other packet.
-pub fn own_line(body: &[u8]) -> Option<String> {
+pub(super) fn own_line(body: &[u8]) -> Option<String> {
     let text = from_hex(body.strip_prefix(PACKET)?)?;
     let rest = text.strip_prefix(NAME)?;
     let ends = rest.first().is_none_or(u8::is_ascii_whitespace);
@@ -20,13 +20,13 @@ pub fn own_line(body: &[u8]) -> Option<String> {
 }
 
 /// True where the first bytes of a packet may become one with such a line.
-pub fn may_be_own(bytes: &[u8]) -> bool {
+pub(super) fn may_be_own(bytes: &[u8]) -> bool {
     let head = [b"$", PACKET, &to_hex(NAME)].concat();
     bytes.iter().zip(&head).all(|(a, b)| a.eq_ignore_ascii_case(b))
 }
 
 /// The packets that answer a line: text for the debugger's console, and `OK`.
-pub fn answer(text: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn answer(text: &[u8]) -> Vec<Vec<u8>> {
     let console = |part: &[u8]| encode(&[b"O", to_hex(part).as_slice()].concat());
     text.chunks(CHUNK).map(console).chain([encode(b"OK")]).collect()
 }

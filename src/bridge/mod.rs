@@ -81,24 +81,11 @@ impl Bridge {
     }
 
     /// Waits for a debugger, and forwards between it and the stub until one of them closes its connection; `None` where a
-    /// signal came first. `connected` gets the debugger's address.
+    /// signal came first. `connected` gets the debugger's address, `say` lines about the kernel's threads.
     ///
     /// # Errors
     /// [`BridgeError`].
     pub fn serve_one(
-        &self,
-        stub: &Stub,
-        answer: &mut Answer<'_>,
-        connected: &mut dyn FnMut(SocketAddr),
-    ) -> Result<Option<End>, BridgeError> {
-        self.serve_threads(stub, None, answer, connected, &mut |_| {})
-    }
-
-    /// The same, and the debugger gets the kernel's threads. `say` gets lines about them.
-    ///
-    /// # Errors
-    /// [`BridgeError`].
-    pub fn serve_threads(
         &self,
         stub: &Stub,
         threads: Option<&Threads>,
@@ -116,17 +103,13 @@ impl Bridge {
         };
         connected(who);
         let link = transport::open(&stub.endpoint, stub.timeout).map_err(BridgeError::Stub)?;
-        Ok(Some(with_threads(debugger, link, stub, threads, answer, say)))
+        Ok(Some(between(debugger, link, stub, threads, answer, say)))
     }
 }
 
-/// Forwards between two open links until one of them ends.
-pub fn between(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, answer: &mut Answer<'_>) -> End {
-    with_threads(debugger, link, stub, None, answer, &mut |_| {})
-}
-
-/// The same, and the debugger gets the kernel's threads. `say` gets lines about them.
-pub fn with_threads(
+/// Forwards between two open links until one of them ends. With `threads` the debugger gets the kernel's threads, and
+/// `say` gets lines about them.
+pub fn between(
     debugger: Box<dyn Transport>,
     link: Box<dyn Transport>,
     stub: &Stub,

@@ -50,12 +50,12 @@ pub struct Tokens {
 
 impl Tokens {
     /// Adds bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }
 
     /// The next complete token, those of its bytes that have not been forwarded, and whether any of them have.
-    pub fn token(&mut self) -> Option<(Kind, Vec<u8>, bool)> {
+    pub(super) fn token(&mut self) -> Option<(Kind, Vec<u8>, bool)> {
         match self.decoder.next_token() {
             Ok(Some(kind)) => {
                 let sent = std::mem::take(&mut self.sent);
@@ -78,7 +78,7 @@ impl Tokens {
     }
 
     /// The bytes of the incomplete token that have not been forwarded; they then count as forwarded.
-    pub fn rest(&mut self) -> Vec<u8> {
+    fn rest(&mut self) -> Vec<u8> {
         let pending = self.decoder.pending();
         let rest = pending.get(self.sent..).unwrap_or_default().to_vec();
         self.sent = pending.len();
@@ -98,12 +98,12 @@ pub struct Links {
 
 impl Links {
     /// Sends bytes to the debugger.
-    pub fn send_to_debugger(&mut self, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn send_to_debugger(&mut self, bytes: &[u8]) -> Result<(), String> {
         send(&mut *self.debugger, bytes).map_err(|e| format!("the debugger does not listen ({e:?})"))
     }
 
     /// Receives from a debugger that waits for the answer to its line; true where it interrupts that.
-    pub fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
+    pub(super) fn receive_from_debugger(&mut self) -> Result<bool, TransportError> {
         let mut bytes = [0; 256];
         match self.debugger.receive(&mut bytes, Instant::now()) {
             Ok(count) => {
@@ -121,7 +121,7 @@ impl Links {
                 Ok(rest.len() < outside.len())
             }
             Err(TransportError::Timeout) => Ok(false),
-            Err(_) => Err(TransportError::Io("the debugger has gone".into())),
+            Err(_) => Err(TransportError::Io("the debugger disconnected".into())),
         }
     }
 }
@@ -149,7 +149,25 @@ pub struct Relay {
     tries: u32,
     /// Answers to the bridge's own reads that may still come: the debugger must not see them.
     unanswered: usize,
+    stub_output: StubOutput,
 }
+
+/// Whether the stub has sent anything.
+#[derive(Clone, Copy)]
+enum StubOutput {
+    /// Nothing was asked yet.
+    NotAsked,
+    /// Something was, and nothing came up to now. After `until` this is reported, once.
+    Nothing {
+        until: Instant,
+    },
+    /// Nothing came in time, and this was reported.
+    Reported,
+    Something,
+}
+
+/// What is likely where a stub does not speak at all.
+const HELD: &str = "a stub serves one client at a time, and another debugger may hold it: end that session";
 
 impl Relay {
     pub fn new(debugger: Box<dyn Transport>, link: Box<dyn Transport>, stub: &Stub, session: Option<Session>) -> Self {
@@ -166,11 +184,12 @@ impl Relay {
             unacknowledged: VecDeque::new(),
             tries: 0,
             unanswered: 0,
+            stub_output: StubOutput::NotAsked,
         }
     }
 
     /// Forwards bytes until one side closes its connection.
-    pub fn run(mut self, answer: &mut Answer<'_>, say: &mut dyn FnMut(&str)) -> End {
+    pub(super) fn run(mut self, answer: &mut Answer<'_>, say: &mut dyn FnMut(&str)) -> End {
         let mut bytes = vec![0; 64 << 10];
         let mut stub_first = false;
         let end = loop {
@@ -178,9 +197,19 @@ impl Relay {
             stub_first = !stub_first;
             let done = self.step(stub_first, &mut bytes, answer);
             self.session.iter_mut().flat_map(Session::take_lines).for_each(|line| say(&line));
+            if let Some(line) = self.silence() {
+                say(&line);
+            }
             if let Err(end) = done {
                 break end;
             }
+        };
+        let end = match end {
+            // What a command said when it ended is more than can be guessed.
+            End::Stub(why) if self.is_new() && !matches!(self.stub.endpoint, Endpoint::Command(_)) => {
+                End::Stub(format!(" before it sent anything{why}; {HELD}"))
+            }
+            end => end,
         };
         if end == End::Debugger {
             // Without the bridge the stub would have received the beginning of a packet too.
@@ -191,6 +220,29 @@ impl Relay {
         end
     }
 
+    /// True while the stub has sent nothing.
+    const fn is_new(&self) -> bool {
+        !matches!(self.stub_output, StubOutput::Something)
+    }
+
+    /// What is to be said once a stub has answered nothing for as long as it may take for an answer.
+    fn silence(&mut self) -> Option<String> {
+        let StubOutput::Nothing { until } = self.stub_output else { return None };
+        (Instant::now() >= until).then(|| {
+            self.stub_output = StubOutput::Reported;
+            let Stub { endpoint, timeout, .. } = &self.stub;
+            format!("{endpoint}: connected, but nothing was answered within {timeout:?}; {HELD}")
+        })
+    }
+
+    /// Sends the debugger's bytes to the stub.
+    fn send_to_stub(&mut self, bytes: &[u8]) -> Result<(), End> {
+        if matches!(self.stub_output, StubOutput::NotAsked) && !bytes.is_empty() {
+            self.stub_output = StubOutput::Nothing { until: deadline_in(self.stub.timeout) };
+        }
+        send(&mut *lock(&self.links).stub, bytes).map_err(stub_closed)
+    }
+
     fn step(&mut self, stub_first: bool, bytes: &mut [u8], answer: &mut Answer<'_>) -> Result<(), End> {
         self.forward_to_stub()?;
         if let Some((line, deadline)) = self.line.take() {
@@ -198,7 +250,7 @@ impl Relay {
                 return self.answer_line(&line, answer);
             }
             if Instant::now() >= deadline {
-                return self.send_text(b"error: the stub has not answered yet what it was asked before: try again\n");
+                return self.send_text(b"error: the stub has not answered the previous request yet: try again\n");
             }
             self.line = Some((line, deadline));
         }
@@ -247,6 +299,7 @@ impl Relay {
             Err(TransportError::Timeout) => return Ok(()),
             Err(error) => return Err(stub_closed(error)),
         };
+        self.stub_output = StubOutput::Something;
         let bytes = buffer.get(..count).unwrap_or_default();
         let closed = |_| End::Debugger;
         if self.unanswered == 0 && !is_on(self.session.as_ref()) {
@@ -307,7 +360,7 @@ impl Relay {
                 }
                 self.conversation.request(&body.data);
             }
-            send(&mut *lock(&self.links).stub, &raw).map_err(stub_closed)?;
+            self.send_to_stub(&raw)?;
         }
         let translates = self.translates();
         let mut links = lock(&self.links);
@@ -315,7 +368,8 @@ impl Relay {
         let kept = line::may_be_own(pending) || translates && pending.starts_with(b"$");
         if self.line.is_none() && self.held.is_none() && !kept {
             let rest = links.from_debugger.rest();
-            send(&mut *links.stub, &rest).map_err(stub_closed)?;
+            drop(links);
+            self.send_to_stub(&rest)?;
         }
         Ok(())
     }
@@ -465,6 +519,6 @@ fn stub_closed(error: TransportError) -> End {
     End::Stub(match error {
         TransportError::Closed(why) => why,
         TransportError::Io(why) => format!(": {why}"),
-        TransportError::Timeout => ": it takes no bytes".to_owned(),
+        TransportError::Timeout => ": it accepts no bytes".to_owned(),
     })
 }

@@ -8,7 +8,7 @@ use crate::rsp::packet::Kind;
 use crate::rsp::transport::{Transport, TransportError};
 
 /// Locks the two links, also after a panic elsewhere: they are valid in any state.
-pub fn lock(links: &Arc<Mutex<Links>>) -> MutexGuard<'_, Links> {
+pub(super) fn lock(links: &Arc<Mutex<Links>>) -> MutexGuard<'_, Links> {
     links.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,7 +35,7 @@ pub struct Tally {
 
 impl Tally {
     /// Answers that may still come, though the client does not wait for them any more.
-    pub fn unanswered(self, acks: bool) -> usize {
+    pub(super) fn unanswered(self, acks: bool) -> usize {
         let taken = if acks { self.acked } else { self.sent };
         // A stub may send more packets than it was asked for.
         taken.saturating_sub(self.answered)

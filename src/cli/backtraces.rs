@@ -109,7 +109,7 @@ pub struct Named<'a> {
 
 impl Named<'_> {
     /// The backtraces that are printed, for `reader`; `None` where none is.
-    pub fn report(&self, kernel: &Kernel, reader: Reader) -> Option<Report> {
+    pub(super) fn report(&self, kernel: &Kernel, reader: Reader) -> Option<Report> {
         let Stacks { unwound, printed } = self.stacks;
         let all = unwound.threads.iter().zip(&unwound.backtraces).zip(&self.functions);
         let all = all.filter(|((at, _), _)| printed.contains(at));
@@ -122,7 +122,7 @@ impl Named<'_> {
     }
 
     /// A row for each thread: its functions from the innermost to the first.
-    pub fn short(&self, kernel: &Kernel) -> Report {
+    pub(super) fn short(&self, kernel: &Kernel) -> Report {
         const COLUMNS: [Column; 2] = [
             Column::new("thread", Kind::Text),
             Column::new("frames", Kind::Text).titled("functions, the innermost first"),
@@ -174,7 +174,7 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
 }
 
 /// One function for programs.
-pub fn frame(function: &Function) -> Frame {
+pub(super) fn frame(function: &Function) -> Frame {
     Frame {
         pc: function.pc,
         function: function.name.clone(),
@@ -246,7 +246,7 @@ fn source(function: &Function) -> Cell {
 }
 
 /// `app.c:133`. Hostile: escape before printing.
-pub fn source_of(function: &Function) -> Option<String> {
+pub(super) fn source_of(function: &Function) -> Option<String> {
     let file = function.file.as_deref()?;
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     Some(function.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))

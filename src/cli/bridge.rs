@@ -29,7 +29,7 @@ struct BridgeTask {
 }
 
 /// Of what was typed: a live stub, and nothing else.
-pub fn request(typed: options::Bridge) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Bridge) -> Result<Request, Error> {
     let options::Bridge { listen, once, threads, range, source, mut clock } = typed;
     let wrong = |message: String| Err(Error::usage(Code::Usage, message));
     if source.leave.is_some() {
@@ -82,7 +82,7 @@ impl Task for BridgeTask {
         loop {
             let mut came = |who: SocketAddr| diagnostics.say(format_args!("a debugger connected from {who}"));
             let mut say = |line: &str| diagnostics.say(line);
-            let ended = bridge.serve_threads(&stub, Some(&threads), answer, &mut came, &mut say);
+            let ended = bridge.serve_one(&stub, Some(&threads), answer, &mut came, &mut say);
             let sentence = match &ended {
                 Ok(None | Some(End::Interrupted)) => return Ok(Outcome::Done),
                 Ok(Some(End::Debugger)) => "the debugger disconnected".to_owned(),

@@ -115,7 +115,7 @@ const PREVIOUS: &[&str] = &["previous"];
 const MEASURES: &[&str] = &["previous", "every", "span"];
 
 /// Every command, in the order of the help.
-pub static COMMANDS: &[Row] = &[
+pub(super) static COMMANDS: &[Row] = &[
     Row {
         words: &[N, FILES],
         ..read("last", "The newest N events, oldest first", options::<Last>, |row, m| request::last(row, take(m)?))
@@ -145,7 +145,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: PREVIOUS,
         ..read(
             "objects",
-            "Threads, queues, mutexes and the rest that the trace registered",
+            "Threads, queues, mutexes and other objects in the trace's registry",
             options::<Objects>,
             |row, m| request::objects(row, take(m)?),
         )
@@ -179,7 +179,7 @@ pub static COMMANDS: &[Row] = &[
     report("profile", "Who had the processor, and for how long", &[Name::Profile]),
     report("stats", "Context switches, preemptions, suspensions, interrupts", &[Name::Stats]),
     report("services", "How often each event was inserted, and by whom", &[Name::Services]),
-    report("stack", "The lowest that each thread's stack pointer was seen", &[Name::Stack]),
+    report("stack", "The lowest stack pointer of each thread in the trace", &[Name::Stack]),
     report("inversions", "Priority inversions: who waited for whom, and how long", &[Name::Inversions]),
     report("blocked", "How long each thread waited, for what, and who woke it", &[Name::Blocked]),
     Row {
@@ -195,7 +195,7 @@ pub static COMMANDS: &[Row] = &[
         )
     },
     Row {
-        words: &[("[EVENT...]", "names, globs, ids or ranges of ids; all without any")],
+        words: &[("[EVENT...]", "names, globs, ids or ranges of ids; without any, all events")],
         formats: Formats::Reports,
         ..other("events", "The catalogue of events: ids, names, fields", Group::Help, options::<Events>, |_, m| {
             events::request(take(m)?)
@@ -237,7 +237,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: &["previous", "remote", "timeout", "leave", "max_halt"],
         ..other(
             "serve",
-            "Makes a core or a dump the target of a debugger",
+            "Serves a core or a dump to a debugger, as its target",
             Group::Debuggers,
             options::<Serve>,
             |_, m| serve::request(take(m)?),
@@ -247,7 +247,7 @@ pub static COMMANDS: &[Row] = &[
         words: &[
             ("show [FILE...]", "the state of the trace, and which classes of events are inserted"),
             ("on|off|only CLASS...", "which classes are inserted: control off queue,mutex"),
-            ("pause | resume", "no event is inserted; all are again"),
+            ("pause | resume", "stops inserting events; goes on inserting them"),
             ("mark ID [I1..I4]", "inserts an event of your own: control mark 4096 1 2"),
             ("enable | disable", "in GDB only: calls the kernel's own functions"),
         ],
@@ -265,7 +265,7 @@ pub static COMMANDS: &[Row] = &[
         refuses: &["previous", "leave", "core", "image", "trace", "scan"],
         ..other(
             "bridge",
-            "The trace on the link between a debugger and a live stub",
+            "ThreadX's threads and the trace, for any debugger of a live stub",
             Group::Debuggers,
             options::<Bridge>,
             |_, m| bridge::request(take(m)?),
@@ -297,13 +297,13 @@ pub static COMMANDS: &[Row] = &[
         })
     },
     Row {
-        words: &[("[COMMAND]", "whose page; that of the program without it")],
+        words: &[("[COMMAND]", "the command; without it, the page of the program")],
         ..other("man", "Prints a manual page, or writes them all", Group::Help, options::<Man>, |_, m| {
             documents::man(take(m)?)
         })
     },
     Row {
-        words: &[("[COMMAND|TOPIC]", "what to explain; all commands and topics without it")],
+        words: &[("[COMMAND|TOPIC]", "what to explain; without it, all commands and topics")],
         ..other("help", "Explains a command or a topic", Group::Help, options::<Help>, |_, m| {
             Ok(help::request(take(m)?))
         })
@@ -312,7 +312,7 @@ pub static COMMANDS: &[Row] = &[
 
 /// The options that a monitor line may hold, by their ids: which events, what stamps mean, and how to print. Nothing
 /// that names a source or a file. An option that is not here is refused, so one that is added later is too.
-pub const MONITOR_OPTIONS: [&str; 29] = [
+pub(super) const MONITOR_OPTIONS: [&str; 29] = [
     // N, SEQ, or a time; not a file.
     "words",
     "count",
@@ -405,12 +405,12 @@ impl Row {
     }
 
     /// The options of its [`Row::command`] that it takes.
-    pub fn shown<'c>(&'c self, command: &'c Command) -> impl Iterator<Item = &'c Arg> {
+    pub(super) fn shown<'c>(&'c self, command: &'c Command) -> impl Iterator<Item = &'c Arg> {
         command.get_opts().filter(|arg| !arg.is_hide_set() && !self.refuses.contains(&arg.get_id().as_str()))
     }
 
     /// The command with the options that it takes, and what its words mean: for completions and manual pages.
-    pub fn documented(&self) -> Command {
+    pub(super) fn documented(&self) -> Command {
         let command = self.command();
         let words: Vec<String> = self.words.iter().map(|(name, text)| format!("{name}: {text}")).collect();
         let options = self.shown(&command).map(|arg| {
@@ -427,7 +427,7 @@ impl Row {
     }
 
     /// The words that an option takes here; none where it takes any.
-    pub fn values(&self, arg: &Arg) -> Vec<String> {
+    pub(super) fn values(&self, arg: &Arg) -> Vec<String> {
         let takes = |name: &str| match Format::parse(name) {
             Some(format) if arg.get_id() == "format" => self.formats.has(format),
             _ => true,
@@ -439,7 +439,7 @@ impl Row {
 }
 
 /// An option as it is typed: `--thread`, `-n`.
-pub fn typed(arg: &Arg) -> String {
+pub(super) fn typed(arg: &Arg) -> String {
     match (arg.get_long(), arg.get_short()) {
         (Some(long), _) => format!("--{long}"),
         (None, Some(short)) => format!("-{short}"),
@@ -448,17 +448,17 @@ pub fn typed(arg: &Arg) -> String {
 }
 
 /// The whole command line.
-pub fn command_line() -> Command {
+fn command_line() -> Command {
     program().subcommands(COMMANDS.iter().map(Row::command))
 }
 
 /// The same with the options that each command takes: for completions and manual pages.
-pub fn documented() -> Command {
+pub(super) fn documented() -> Command {
     program().about(ABOUT).subcommands(COMMANDS.iter().map(Row::documented))
 }
 
 /// The same for the completion of a shell: also the words that are usual where an option takes others too.
-pub fn completed() -> Command {
+pub(super) fn completed() -> Command {
     let command = |row: &Row| row.documented().mut_args(|arg| with_usual_words(row, arg));
     program().about(ABOUT).subcommands(COMMANDS.iter().map(command))
 }
@@ -480,7 +480,7 @@ fn with_usual_words(row: &Row, arg: Arg) -> Arg {
 }
 
 /// What the program is, in one sentence.
-pub const ABOUT: &str =
+pub(super) const ABOUT: &str =
     "tx-trace finds the event trace that an RTOS left in a target's memory, and prints what happened.";
 
 /// What `--version` prints behind the name.
@@ -527,18 +527,18 @@ impl Typed {
     }
 
     /// What runs.
-    pub fn request(&self) -> Result<Request, Error> {
+    pub(super) fn request(&self) -> Result<Request, Error> {
         (self.row.request)(self.row, &self.matches)
     }
 }
 
 /// The command of this name.
-pub fn row(name: &str) -> Option<&'static Row> {
+pub(super) fn row(name: &str) -> Option<&'static Row> {
     COMMANDS.iter().find(|row| row.name == name)
 }
 
 /// The options of every command that take a value, with true for a path.
-pub fn options_with_values() -> Vec<(String, bool)> {
+pub(super) fn options_with_values() -> Vec<(String, bool)> {
     const PATHS: [&str; 6] = ["elf", "core", "image", "trace", "events", "output"];
     let mut list = Vec::new();
     for command in COMMANDS.iter().map(Row::command) {
@@ -554,12 +554,12 @@ pub fn options_with_values() -> Vec<(String, bool)> {
 }
 
 /// The commands that read no target.
-pub fn without_source() -> impl Iterator<Item = &'static Row> {
+pub(super) fn without_source() -> impl Iterator<Item = &'static Row> {
     COMMANDS.iter().filter(|row| row.command().get_arguments().all(|a| a.get_id() != "remote"))
 }
 
 /// What GDB completes: a line for each command with what it does, and for each option with the values that it takes.
-pub fn completion() -> String {
+pub(super) fn completion() -> String {
     let mut text = String::new();
     for row in COMMANDS {
         // Writing into a string does not fail.

@@ -47,7 +47,7 @@ fn usage(message: impl Into<String>) -> Error {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Control) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Control) -> Result<Request, Error> {
     let options::Control { words, yes, range: ranges, source, output } = typed;
     let (verb, files) = parse(words)?;
     let inputs = inputs(source, files)?;
@@ -93,7 +93,7 @@ fn files(verb: &str, words: &[String]) -> Result<Vec<PathBuf>, Error> {
     match words.iter().find(|w| !is_file(w)) {
         None => Ok(words.iter().map(PathBuf::from).collect()),
         Some(word) => Err(usage(format!(
-            "control {verb}: unexpected argument '{word}': it takes no word but a FILE (an ELF, a core, a dump as FILE@ADDR), and there is none of that name"
+            "control {verb}: unexpected argument '{word}': it takes only a FILE (an ELF, a core, a dump as FILE@ADDR), and there is none of that name"
         ))),
     }
 }
@@ -115,7 +115,7 @@ fn classes(verb: &str, words: &[String]) -> Result<u64, Error> {
         bits |= control::bits_of(name).map_err(usage)?;
     }
     if bits == 0 {
-        return Err(usage(format!("control {verb} what? Classes of events: queue, mutex, user, all")));
+        return Err(usage(format!("control {verb} needs classes of events: queue, mutex, user, all")));
     }
     Ok(bits)
 }
@@ -213,7 +213,7 @@ impl Control {
         if plan.changes.iter().any(Change::is_new) && target.writable().is_none() {
             return Err(Error::failed(
                 Code::NotWritten,
-                format!("{} is no live target: nothing is written to it", target.name()),
+                format!("{} is not a live target: nothing is written to it", target.name()),
                 "give --remote, or use it in GDB",
             ));
         }
@@ -230,9 +230,9 @@ impl Control {
             return Ok(Vec::new());
         }
         if moves_pointer && anywhere {
-            // Observed: halted between the loads of the pointer, a kernel went on from 0 and wrote over its vectors.
+            // Observed: halted between the loads of the pointer, a kernel went on from 0 and overwrote its vectors.
             diagnostics.say(
-                "the target ran, and was halted wherever it was: in the middle of an insertion this may break it; halt it first, at a breakpoint in a thread's own code",
+                "the target ran, and was halted at an arbitrary place: if an event was being inserted, this write may break it; halt it first, at a breakpoint in a thread's own code",
             );
         }
         if !self.yes {

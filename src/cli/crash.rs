@@ -73,7 +73,7 @@ impl<'k> Places<'k> {
     }
 
     /// Where a crash is certain, in a sentence: `Crash: exception 3 (HardFault) in parse_field (crashes.c:121), thread victim.`
-    pub fn sentences(&self, kernel: &Kernel) -> Vec<String> {
+    pub(super) fn sentences(&self, kernel: &Kernel) -> Vec<String> {
         let crash = |(found, places): &(&Interrupted, Vec<Place<'_>>)| {
             let place = places.first().filter(|_| found.is_crash() && found.is_certain)?;
             Some(format!("Crash: {} in {}, {}.", found.by, place.words(), context(found, place, kernel)))

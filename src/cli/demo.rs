@@ -19,7 +19,7 @@ const RAM_AT: u64 = 0x2000_0000;
 struct Demo;
 
 /// Of what was typed.
-pub fn request(row: &Row, typed: options::Demo) -> Result<Request, Error> {
+pub(super) fn request(row: &Row, typed: options::Demo) -> Result<Request, Error> {
     let output = Output::of(row, typed.output)?.with(typed.columns);
     Ok(match typed.export {
         Some(dir) => Request::new(export::Export(dir), output),
@@ -62,7 +62,7 @@ mod served {
     const EVENTS: u64 = 20;
 
     /// Serves the built-in target, and asks it what it would ask a board.
-    pub fn run(output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+    pub(super) fn run(output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let fail = |e: std::io::Error| Error::failed(Code::Demo, format!("no port of 127.0.0.1: {}", reason(&e)), "");
         let server = Server::on_loopback().map_err(fail)?;
         let address = server.address().map_err(fail)?;

@@ -26,17 +26,17 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// To our stderr.
-    pub fn stderr() -> Self {
+    pub(super) fn stderr() -> Self {
         Self::default()
     }
 
     /// Into memory.
-    pub fn buffer() -> Self {
+    pub(super) fn buffer() -> Self {
         Self { buffer: Some(RefCell::default()), ..Self::default() }
     }
 
     /// Colours as the options say.
-    pub fn set_color(&self, color: Color) {
+    pub(super) fn set_color(&self, color: Color) {
         self.color.set(color);
     }
 
@@ -50,7 +50,7 @@ impl Diagnostics {
     }
 
     /// What came into memory.
-    pub fn into_text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         self.buffer.map(RefCell::into_inner).unwrap_or_default()
     }
 
@@ -68,17 +68,17 @@ impl Diagnostics {
     }
 
     /// What was done or seen.
-    pub fn say(&self, text: impl Display) {
+    pub(super) fn say(&self, text: impl Display) {
         self.sentence("tx-trace", Style::Plain, text);
     }
 
     /// Why there is no result, or not all of it.
-    pub fn failed(&self, text: impl Display) {
+    pub(super) fn failed(&self, text: impl Display) {
         self.sentence("error", Style::Error, text);
     }
 
     /// What to do next.
-    pub fn hint(&self, text: impl Display) {
+    pub(super) fn hint(&self, text: impl Display) {
         self.sentence("hint", Style::Plain, text);
     }
 
@@ -88,7 +88,7 @@ impl Diagnostics {
     }
 
     /// A question; the answer is typed behind it.
-    pub fn ask(&self, text: &str) {
+    pub(super) fn ask(&self, text: &str) {
         self.write(text);
     }
 
@@ -101,13 +101,13 @@ impl Diagnostics {
     }
 
     /// The tally below a result: what is noted about the files, and changes nothing of it, is in `info` alone.
-    pub fn issues_of_result(&self, issues: &[Issue]) {
+    pub(super) fn issues_of_result(&self, issues: &[Issue]) {
         let issues: Vec<Issue> = issues.iter().filter(|issue| !issue.is_about_source()).cloned().collect();
         self.issues(&issues);
     }
 
     /// Issues of a run that fails: they are printed below its error, which is the more likely cause.
-    pub fn issues_of_failure(&self, issues: &[Issue]) {
+    pub(super) fn issues_of_failure(&self, issues: &[Issue]) {
         self.below.borrow_mut().extend_from_slice(issues);
     }
 

@@ -34,12 +34,12 @@ impl Task for Text {
 }
 
 /// The completion of a shell.
-pub fn completions(typed: &options::Completions) -> Request {
+pub(super) fn completions(typed: &options::Completions) -> Request {
     Request::new(Text(completion(typed.shell)), Output::default())
 }
 
 /// A manual page, or all of them.
-pub fn man(typed: options::Man) -> Result<Request, Error> {
+pub(super) fn man(typed: options::Man) -> Result<Request, Error> {
     if let Some(dir) = typed.dir {
         return Ok(Request::new(Pages(dir), Output::default()));
     }

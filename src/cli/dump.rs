@@ -31,13 +31,13 @@ enum What {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Dump) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Dump) -> Result<Request, Error> {
     let options::Dump { words, source, output: path, range } = typed;
     let inputs = inputs(source, take_words("dump", &mut Ask::Info, false, words)?)?;
     let what = match path.extension().and_then(OsStr::to_str) {
         Some("core") => What::Evidence(range),
         Some("trx") if range.is_empty() => What::Trace,
-        Some("trx") => return Err(Error::usage(Code::Usage, "--range goes with dump -o FILE.core")),
+        Some("trx") => return Err(Error::usage(Code::Usage, "--range is an option of dump -o FILE.core")),
         _ => {
             return Err(Error::usage(
                 Code::Usage,

@@ -60,7 +60,7 @@ const TEXTS: [(&str, &str, ToText); 2] = [
 ];
 
 /// What `--format` takes.
-pub fn formats() -> impl TypedValueParser<Value = Format> {
+pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let reports = output::Format::ALL.into_iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
     let texts = TEXTS.into_iter().map(|(name, help, _)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(reports.chain(texts)).map(|typed| {
@@ -71,7 +71,7 @@ pub fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 /// Of what was typed.
-pub fn request(e: options::Events) -> Result<Request, Error> {
+pub(super) fn request(e: options::Events) -> Result<Request, Error> {
     let format = e.format_in.or_else(|| format::ALL.first().copied());
     let format = format.ok_or_else(|| Error::usage(Code::FormatIn, "no format is built in"))?;
     let (printed, text) = match e.format {
@@ -165,7 +165,7 @@ impl Events {
     fn file_as_event(&self, file: &Path) -> Error {
         let file = file.display();
         let user = if self.user { "--user " } else { "" };
-        Error::usage(Code::Usage, format!("{file} is a file: words of `events` are names, globs or ids of events"))
+        Error::usage(Code::Usage, format!("{file} is a file: arguments of `events` are names, globs or ids of events"))
             .hint(format!("tx-trace events {user}--elf {file}, or --events {file} for a file of names"))
     }
 

@@ -50,7 +50,7 @@ struct Found {
 }
 
 /// Of what was typed.
-pub fn request(row: &Row, typed: options::Explain) -> Result<Request, Error> {
+pub(super) fn request(row: &Row, typed: options::Explain) -> Result<Request, Error> {
     let options::Explain { words, all, fail_on, source, output } = typed;
     let inputs = request::inputs(source, request::take_words("explain", &mut Ask::Info, false, words)?)?;
     Ok(Request::new(ExplainTask { inputs, all, fail_on }, Output::of(row, output)?))
@@ -117,7 +117,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
 }
 
 /// Applies the rules to what was read.
-pub fn explanation(
+pub(super) fn explanation(
     target: &mut Target<'_>,
     loaded: Option<&Loaded>,
     kernel: Option<&Kernel>,
@@ -127,7 +127,7 @@ pub fn explanation(
 }
 
 /// The same where somebody has looked at the events.
-pub fn with_events(
+pub(super) fn with_events(
     target: &mut Target<'_>,
     loaded: Option<&Loaded>,
     kernel: Option<&Kernel>,
@@ -142,7 +142,7 @@ pub fn with_events(
 }
 
 /// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.
-pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanation, Error> {
+pub(super) fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanation, Error> {
     let issues = loaded.trace.issues.clone();
     let kernel = threads::beside(target, &mut loaded.trace)?;
     loaded.trace.issues = issues;
@@ -150,7 +150,7 @@ pub fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<Explanat
 }
 
 /// What makes all of an explanation doubtful: names and places are those of another program.
-pub fn doubt(issues: &[Issue]) -> Option<&str> {
+pub(super) fn doubt(issues: &[Issue]) -> Option<&str> {
     issues.iter().find(|issue| issue.code == Code::ElfMismatch).map(|issue| issue.message.as_str())
 }
 
@@ -159,7 +159,7 @@ pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
     let mask = loaded.trace.about.word.max();
     let sure = explanation.findings.iter().filter(|finding| finding.confidence > Confidence::Hint);
     sure.map(|finding| Noted {
-        code: finding.code.name(),
+        code: finding.code,
         claim: finding.claim.clone(),
         events: finding.evidence.iter().filter_map(|evidence| evidence.seq).collect(),
         threads: finding.threads.iter().map(|thread| thread & mask).collect(),

@@ -18,13 +18,12 @@ use super::{Outcome, explain, live, print};
 use crate::analysis::ReportRequest;
 use crate::code::Code;
 use crate::error::Error;
-use crate::explain::Explanation;
 use crate::format::Extent;
 use crate::format::threadx::write::Writer;
-use crate::output::View;
 use crate::output::picture::chrome::Chrome;
 use crate::output::picture::html::{Html, Page};
 use crate::output::picture::perfetto::Perfetto;
+use crate::output::{Reader, View};
 use crate::query::Query;
 use crate::session::{Inputs, Interrupted, Loaded, Target};
 use crate::timeline::{Noted, Plan};
@@ -36,7 +35,7 @@ struct ExportTask {
 }
 
 /// Of what was typed. `--to` may be a format, and the end of a range.
-pub fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
+pub(super) fn request<'t>(typed: options::Export, to: impl Iterator<Item = &'t String>) -> Result<Request, Error> {
     let options::Export { output: path, mut picture, strict } = typed;
     let (formats, positions): (Vec<&String>, Vec<&String>) = to.partition(|word| format(word).is_some());
     if formats.len() > 1 || positions.len() > 1 {
@@ -93,11 +92,11 @@ impl Task for ExportTask {
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
         let findings = match self.to {
-            ExportFormat::Html => Findings::All,
-            ExportFormat::Trx => Findings::None,
+            // A page has the explanation that its report has.
+            ExportFormat::Html | ExportFormat::Trx => Findings::None,
             _ => Findings::held(inputs.is_stdio()),
         };
-        let read = |target: &mut Target<'static>| self.read(target, findings);
+        let read = |target: &mut Target<'static>| self.read(target, findings, diagnostics);
         live::run(inputs, diagnostics, read, |found, target, _| self.write(&found, target, output, diagnostics))
     }
 }
@@ -105,24 +104,25 @@ impl Task for ExportTask {
 /// What was read.
 struct Found {
     loaded: Loaded,
-    explanation: Option<Explanation>,
     noted: Vec<Noted>,
     /// Of a page: what its reports show beside the trace.
     document: Option<(report::Found, Option<Interrupted>)>,
 }
 
 impl ExportTask {
-    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<Found, Error> {
-        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings)?;
-        let noted = explanation.as_ref().map_or_else(Vec::new, |found| explain::noted(found, &loaded));
+    fn read(&self, target: &mut Target<'_>, findings: Findings, diagnostics: &Diagnostics) -> Result<Found, Error> {
+        let (mut loaded, explanation) = self.subject.read(target, Extent::All, findings, diagnostics)?;
         let document = match self.to {
             ExportFormat::Html => {
-                let asked = report::Asked { request: &ReportRequest::default(), filters: &self.subject.filters };
-                Some((report::read(target, &mut loaded, Some(asked))?, target.interrupted(&loaded)?))
+                let (request, filters) = (&ReportRequest::default(), &self.subject.filters);
+                let asked = report::Asked { request, filters, reader: Reader::Page };
+                Some((report::read(target, &mut loaded, asked)?, target.interrupted(&loaded)?))
             }
             _ => None,
         };
-        Ok(Found { loaded, explanation, noted, document })
+        let explanation = document.as_ref().map(|(found, _)| found.explanation()).or(explanation.as_ref());
+        let noted = explanation.map_or_else(Vec::new, |found| explain::noted(found, &loaded));
+        Ok(Found { loaded, noted, document })
     }
 
     fn write(
@@ -176,7 +176,7 @@ impl ExportTask {
 fn page<'f>(found: &'f Found, target: &Target<'_>, query: &Query<'_>) -> Result<Page<'f>, Error> {
     let (beside, stopped) = found.document.as_ref().map_or((None, None), |(f, stopped)| (Some(f), stopped.as_ref()));
     let document = Document { found: beside, stopped, loaded: &found.loaded, query, target };
-    let explanation = found.explanation.as_ref();
+    let explanation = beside.map(report::Found::explanation);
     Ok(Page {
         title: target.name().to_owned(),
         facts: beside.map(report::Found::facts).unwrap_or_default().to_vec(),

@@ -22,7 +22,7 @@ use crate::follow::{First, Follower, Halts, How, interrupted};
 use crate::query::{Amount, Filters, Key};
 use crate::session::{Inputs, Target};
 
-use look::Looker;
+use look::Poller;
 use printer::Printer;
 
 /// In front of the place that a debugger's command keeps.
@@ -50,7 +50,7 @@ fn usage(message: &str) -> Error {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Follow) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Follow) -> Result<Request, Error> {
     let options::Follow { count, mut read, columns, from_start, halt_every, wait, until, limit, report, every, after } =
         typed;
     let (first, files) = first(count, std::mem::take(&mut read.words), from_start)?;
@@ -64,7 +64,7 @@ pub fn request(typed: options::Follow) -> Result<Request, Error> {
         return Err(request::previous_refused());
     }
     if every.is_some() && report.is_empty() {
-        return Err(usage("--every goes with --report"));
+        return Err(usage("--every needs --report"));
     }
     if !output.format.has_events() && report.is_empty() {
         return Err(request::only_reports(output.format));
@@ -136,7 +136,7 @@ impl Task for Follow {
         let mut sink = Sink::open(output, None)?;
         let guard = interrupt::Guard::arm();
         let unseen = if self.until.is_some() { Outcome::NotFound } else { Outcome::Done };
-        let looker = Looker::new(&self, diagnostics);
+        let looker = Poller::new(&self, diagnostics);
         let Some((mut follower, batch)) = looker.begin()? else { return Ok(unseen) };
         let mut printer = Printer::new(&self, output, &sink, diagnostics);
         let result = looker.follow(&mut follower, batch, &mut printer, &mut sink);

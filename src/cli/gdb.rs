@@ -28,7 +28,7 @@ struct Gdb {
 }
 
 /// Of what was typed.
-pub fn request(typed: &options::Gdb) -> Result<Request, Error> {
+pub(super) fn request(typed: &options::Gdb) -> Result<Request, Error> {
     let options::Gdb { no_python, install, commands } = *typed;
     Ok(Request::new(Gdb { no_python, install, commands }, Output::default()))
 }

@@ -24,7 +24,7 @@ pub struct Topic {
 }
 
 /// All of them, in the order of the help.
-pub static TOPICS: &[Topic] = &[
+pub(super) static TOPICS: &[Topic] = &[
     Topic {
         name: "sources",
         about: "where the bytes come from: cores, dumps, live targets",
@@ -106,7 +106,7 @@ struct Help {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Help) -> Request {
+pub(super) fn request(typed: options::Help) -> Request {
     Request::new(Help { word: typed.word }, Output::default())
 }
 

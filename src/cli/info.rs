@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::bytes::hex;
 use crate::catalogue::mask_text;
 use crate::elf::ElfKind;
 use crate::error::Error;
@@ -12,10 +13,10 @@ use crate::session::{CodeMatch, Identity, Loaded, Target};
 use crate::trace::{Counts, Direction, Known, Trace};
 
 /// What a debugger hands us: a process or a core, which only it knows.
-pub const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
+pub(super) const DEBUGGER: &str = "the memory of the debugger's target, through the debugger";
 
 /// The newest slots that are read of a live target.
-pub const SAMPLE: u64 = 256;
+pub(super) const SAMPLE: u64 = 256;
 
 /// Everything that `info` prints beside the trace itself.
 pub struct Info {
@@ -42,12 +43,11 @@ pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
     let identity = target.identity(&loaded.trace);
     let others = target.other_traces(&loaded.trace);
     let load = target.load_offset();
-    let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     Ok(Info {
         identity,
         others,
         elf: target.elf().map(|e| e.describe()),
-        build_id: target.elf().and_then(|e| e.build_id()).map(hex),
+        build_id: target.elf().and_then(|e| e.build_id()).map(|id| hex(&id)),
         load: (!load.how.is_empty()).then(|| format!("{:#x}: {}", load.value, load.how)),
         live: target.is_live(),
         not_compared: not_compared(target, &loaded.trace),
@@ -58,7 +58,7 @@ pub fn read(target: &mut Target, loaded: &Loaded) -> Result<Info, Error> {
 
 impl Info {
     /// Prints it as rows of name and value.
-    pub fn print(
+    pub(super) fn print(
         &self,
         format: Format,
         out: &mut dyn Write,
@@ -118,7 +118,7 @@ impl Info {
     }
 
     /// Whether ELF and memory match.
-    pub const fn identity(&self) -> &Identity {
+    pub(super) const fn identity(&self) -> &Identity {
         &self.identity
     }
 
@@ -134,7 +134,7 @@ impl Info {
         match (agree.is_empty(), holds, &self.elf) {
             (false, true, _) => format!("match: {agree}"),
             (false, false, _) if self.identity.is_another() => {
-                format!("mismatch: {agree}: this ELF is of another build")
+                format!("mismatch: {agree}: {}this ELF is of another build", self.identity.load.or_wrong())
             }
             (false, false, _) => format!("doubtful: {agree}: this ELF may be of another build"),
             (true, _, Some(_)) => format!("not compared: {}", self.not_compared),
@@ -181,7 +181,7 @@ fn clock(trace: &Trace) -> String {
 }
 
 /// How much of the buffer holds events, and how long they lasted.
-pub fn fill(trace: &Trace) -> String {
+pub(super) fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
     let ticks = trace.newest().map_or(0, |e| e.ticks);

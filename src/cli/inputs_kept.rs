@@ -11,7 +11,7 @@ use crate::sys;
 pub fn check(read: &[PathBuf], output: &Path) -> Result<(), Error> {
     let Some(input) = read.iter().find(|input| sys::is_same_file(input, output)) else { return Ok(()) };
     let (output, input) = (output.display(), input.display());
-    Err(Error::usage(Code::Usage, format!("-o {output}: this is {input}, which is read; give another name")))
+    Err(Error::usage(Code::Usage, format!("-o {output}: this is {input}, which is an input; give another name")))
 }
 
 /// Every file that is read.

@@ -12,7 +12,7 @@ pub struct Guard(());
 
 impl Guard {
     /// Takes the signals over.
-    pub fn arm() -> Self {
+    pub(super) fn arm() -> Self {
         signals::attach(&INTERRUPT);
         Self(())
     }
@@ -25,7 +25,7 @@ impl Drop for Guard {
 }
 
 /// What goes to the terminal has colours: a signal that ends the program ends them too.
-pub fn end_colours() {
+pub(super) fn end_colours() {
     signals::install(&INTERRUPT);
     signals::end_colours();
 }
@@ -38,7 +38,7 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Creates the file; `options` ask for a new one.
-    pub fn create(path: PathBuf, options: &OpenOptions) -> io::Result<(Self, File)> {
+    pub(super) fn create(path: PathBuf, options: &OpenOptions) -> io::Result<(Self, File)> {
         Self::create_by(path, |path| options.open(path))
     }
 
@@ -55,7 +55,7 @@ impl Unfinished {
     }
 
     /// Gives the file its final name.
-    pub fn rename(mut self, to: &Path) -> io::Result<()> {
+    pub(super) fn rename(mut self, to: &Path) -> io::Result<()> {
         fs::rename(&self.path, to)?;
         // Nothing is left to be removed.
         self.path = PathBuf::new();

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use super::diagnostics::Diagnostics;
 
 /// Says where it listens, and what that lets everybody do who reaches the port.
-pub fn say(what: &str, address: SocketAddr, does: &str, diagnostics: &Diagnostics) {
+pub(super) fn say(what: &str, address: SocketAddr, does: &str, diagnostics: &Diagnostics) {
     diagnostics.say(format_args!("{what} at {address}"));
     if !address.ip().is_loopback() {
-        diagnostics.say(format_args!("{} is not loopback: everybody who reaches this port {does}", address.ip()));
+        diagnostics.say(format_args!("{} is not loopback: anyone who can reach this port {does}", address.ip()));
     }
 }

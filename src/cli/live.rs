@@ -18,7 +18,7 @@ pub fn open(inputs: Inputs, diagnostics: &Diagnostics) -> Result<Target<'static>
 
 /// Opens the source, reads, leaves the target, prints: in this order, so that no target is halted while we print. In a
 /// debugger the text goes back over the link, so `print` is handed the client there.
-pub fn run<T, R>(
+pub(super) fn run<T, R>(
     inputs: Inputs,
     diagnostics: &Diagnostics,
     read: impl FnOnce(&mut Target<'static>) -> Result<T, Error>,
@@ -75,7 +75,7 @@ fn say_halted(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
 }
 
 /// Says where the state is not the requested one, or not known.
-pub fn say_left(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
+pub(super) fn say_left(outcome: &LeaveOutcome, diagnostics: &Diagnostics) {
     if let Some(sentence) = &outcome.message {
         diagnostics.say(sentence);
     }

@@ -83,21 +83,18 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1).collect(), &Diagnostics::stderr()).into()
 }
 
 /// Runs one command line without the program's name. Returns its diagnostics in place of printing them on stderr; data
 /// goes where `-o` says.
-#[must_use]
 pub fn run_captured(words: Vec<OsString>) -> (Outcome, String) {
     let diagnostics = Diagnostics::buffer();
     (run(words, &diagnostics), diagnostics.into_text())
 }
 
 /// True where a monitor line may be asked. Nothing is opened or run.
-#[must_use]
 pub fn takes_monitor_line(line: &str) -> bool {
     monitor::parse(line).is_ok()
 }

@@ -61,7 +61,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     })?;
     if let Some(id) = typed.ids().iter().find(|id| !MONITOR_OPTIONS.contains(&id.as_str())) {
         return Err(refuse(format!(
-            "`--{}` is not taken from a monitor line: it takes a command, filters, and --format {}",
+            "`--{}` is not allowed in a monitor line: it takes a command, filters, and --format {}",
             id.replace('_', "-"),
             request::one_of(formats())
         )));
@@ -69,7 +69,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
     let Request { task, output } = typed.request()?;
     if let Some(file) = task.inputs().and_then(|inputs| inputs.files.first()) {
         return Err(refuse(format!(
-            "`{}` would be a file, which a monitor line does not name: the target is the one that is served",
+            "`{}` would be a file, and a monitor line names none: it reads the target that the debugger has",
             file.display()
         )));
     }
@@ -80,7 +80,7 @@ pub fn parse(line: &str) -> Result<Option<Request>, Error> {
 }
 
 /// Answers what follows `tx-trace` in a monitor line: data, and the diagnostics below it.
-pub fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
+pub(super) fn run(line: &str, program: &Program, memory: Borrowed<'_>, out: &mut dyn Write) -> Outcome {
     let mut bounded = Bounded::default();
     let mut format = Format::default();
     let diagnostics = Diagnostics::buffer();
@@ -249,7 +249,7 @@ mod tests {
                 let why = refused(&line);
                 // An option that the command has nowhere is refused as that.
                 let none = why.contains("has no option");
-                assert!(why.contains("not taken from a monitor line") || none, "{line}: {why}");
+                assert!(why.contains("not allowed in a monitor line") || none, "{line}: {why}");
             }
         }
         for word in ["x.core", "./50", "|sh", "|", "@options", "/etc/passwd", "-"] {

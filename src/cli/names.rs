@@ -69,7 +69,7 @@ fn with_offset(mut name: String, offset: u64) -> String {
 
 impl SymbolNames<'_> {
     /// The address of a name as it is printed (`&queues+0x48`) or as the linker has it, as the trace stores addresses.
-    pub fn address_of(&self, name: &str) -> Option<Addr> {
+    pub(super) fn address_of(&self, name: &str) -> Option<Addr> {
         let name = name.strip_prefix('&').unwrap_or(name);
         let address = match self.symbols.lookup(name) {
             Some(symbol) => symbol.address,

@@ -9,7 +9,7 @@ use crate::session::{Interrupted, Loaded};
 use crate::trace::{ContextKind, Event};
 
 /// Writes the line, where the kernel's variables are known.
-pub fn print(
+pub(super) fn print(
     loaded: &Loaded,
     stopped: Option<&Interrupted>,
     view: &View<'_>,

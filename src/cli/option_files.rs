@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 8;
 const MAX_SIZE: u64 = 1 << 20;
 
 /// Puts the words of every `@FILE` in its place, and returns the paths of these files beside them.
-pub fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Error> {
+pub(super) fn expand(words: Vec<OsString>) -> Result<(Vec<OsString>, Vec<PathBuf>), Error> {
     let (mut out, mut read) = (Vec::with_capacity(words.len()), Vec::new());
     for word in words {
         match word.to_str().and_then(|w| w.strip_prefix('@')).filter(|p| !p.is_empty()) {
@@ -68,7 +68,7 @@ fn relative(dir: &Path, path: &str) -> OsString {
 
 /// Splits text into words as a shell does: blanks separate, quotes and a backslash keep them, `#` at the start of a word
 /// begins a comment. A quote ends in its line.
-pub fn split(text: &str) -> Result<Vec<String>, String> {
+pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let mut lexer = shlex::Shlex::new(line);

@@ -51,7 +51,7 @@ pub struct Read {
 /// Options of `last`.
 #[derive(Args)]
 pub struct Last {
-    /// How many, or how long: the same as the word N
+    /// How many, or how long: the same as the argument N
     #[arg(short = 'n', value_name = "N", value_parser = values::amount, allow_hyphen_values = true)]
     pub count: Option<Amount>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub struct Last {
 /// Options of `list`.
 #[derive(Args)]
 pub struct List {
-    /// At most so many: the first that the filters keep (`last` prints the newest)
+    /// At most N events: the first that the filters keep (`last` prints the newest)
     #[arg(short = 'n', value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub count: Option<u64>,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub struct Threads {
     /// FILEs
     #[arg(value_name = "FILE")]
     pub words: Vec<OsString>,
-    /// All objects below the threads, not just what is held, waited for, full or used up
+    /// All objects after the threads, not only those that are held, waited for, full or used up
     #[arg(long)]
     pub all: bool,
     /// Backtraces too: of all threads, or of those of these names
@@ -150,7 +150,7 @@ pub struct Explain {
     /// Hints too, what was checked, and what is wrong with the source
     #[arg(long)]
     pub all: bool,
-    /// Exit code 1 where a finding is at least so sure: proven, likely or hint
+    /// Exit with 1 if a finding is at least this certain: proven, likely or hint
     #[arg(long, value_name = "HOW", value_parser = confidence)]
     pub fail_on: Option<Confidence>,
     #[command(flatten)]
@@ -196,7 +196,7 @@ pub struct Source {
     /// An ELF core file
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// A memory dump, and where its first byte belongs; - for standard input (repeatable)
+    /// A memory dump, and the address of its first byte; - for standard input (repeatable)
     #[arg(long, value_name = "FILE[@ADDR]", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(values::image))]
     pub image: Vec<Image>,
     /// A trace buffer alone; - for standard input (repeatable: buffers of one run, oldest first)
@@ -214,10 +214,10 @@ pub struct Source {
     /// Where the trace begins or is described: ThreadX header, UIA logger, any buffer of a QNX ring
     #[arg(long, value_name = "ADDR", value_parser = values::number, help_heading = PLACE)]
     pub header: Option<u64>,
-    /// Search all memory for a trace, whatever the symbols say
+    /// Search all memory for a trace, and ignore the symbols
     #[arg(long, help_heading = PLACE)]
     pub scan: bool,
-    /// The run before the last start, as far as this one has not written over it
+    /// The run before the last start, as far as this run has not overwritten it
     #[arg(long, help_heading = PLACE)]
     pub previous: bool,
     /// Load address minus link address of a position-independent ELF
@@ -299,7 +299,7 @@ pub struct Filters {
     /// From this event on: SEQ, -N from the newest, ticks 1200t, time 1.5ms
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Up to this event, with it
+    /// Up to and including this event
     #[arg(long, value_name = "POSITION", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// The events around this one
@@ -396,7 +396,7 @@ pub enum Color {
 /// Options of `events`.
 #[derive(Args)]
 pub struct Events {
-    /// Names, globs, ids or ranges; all without any
+    /// Names, globs, ids or ranges; without any, all events
     #[arg(value_name = "EVENT")]
     pub words: Vec<String>,
     /// Only the application's events
@@ -435,7 +435,7 @@ pub struct Dump {
     /// registers, trace, kernel objects, stacks, .data, .bss and RAM
     #[arg(short, long, value_name = "FILE.trx|FILE.core", help_heading = "Output")]
     pub output: PathBuf,
-    /// Memory that goes into the core as well, both ends included (repeatable)
+    /// More memory for the core, both ends included (repeatable)
     #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range, help_heading = "Output")]
     pub range: Vec<Region>,
 }
@@ -452,7 +452,7 @@ pub struct Serve {
     /// Serve the debugger that started this: `(gdb) target remote | tx-trace serve --stdio ...`
     #[arg(long)]
     pub stdio: bool,
-    /// End when the first debugger has gone
+    /// End when the first debugger has disconnected
     #[arg(long)]
     pub once: bool,
     #[command(flatten)]
@@ -488,13 +488,13 @@ pub struct Bridge {
     /// Where debuggers connect to: :PORT of this machine, or HOST:PORT
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":3334", value_parser = values::listen)]
     pub listen: SocketAddr,
-    /// End when the first debugger has gone
+    /// End when the first debugger has disconnected
     #[arg(long)]
     pub once: bool,
     /// Show ThreadX's threads to the debugger
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub threads: Mode,
-    /// Memory that may be read for them beside that of the program, both ends included (repeatable)
+    /// More memory that may be read to find them, both ends included (repeatable)
     #[arg(long, value_name = "ADDR..ADDR", value_parser = values::range)]
     pub range: Vec<Region>,
     #[command(flatten)]
@@ -506,20 +506,20 @@ pub struct Bridge {
 /// Options of `follow`.
 #[derive(Args)]
 pub struct Follow {
-    /// Begin with the newest N: the same as the word N
+    /// Begin with the newest N: the same as the argument N
     #[arg(short = 'n', value_name = "N", value_parser = values::count, allow_hyphen_values = true, help_heading = "Following")]
     pub count: Option<u64>,
     #[command(flatten)]
     pub read: Read,
     #[command(flatten)]
     pub columns: ExtraColumns,
-    /// Begin with all that is there already (N begins with the newest N)
+    /// Begin with all events that the trace holds already (N begins with the newest N)
     #[arg(long, help_heading = "Following")]
     pub from_start: bool,
-    /// Halt the target for each look, so often: for stubs that read no memory while it runs
+    /// Halt the target at this interval to read it: for stubs that read no memory while it runs
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Following")]
     pub halt_every: Option<Duration>,
-    /// Wait for a target that is not there yet, or not any more, and for a trace that is not enabled yet
+    /// Wait for a target that is not there yet or has disappeared, and for a trace that is not enabled yet
     #[arg(long, help_heading = "Following")]
     pub wait: bool,
     /// End with this event: exit 0 where it came, 1 where it did not (repeatable)
@@ -576,7 +576,7 @@ pub struct Gdb {
     /// The one for a GDB without Python
     #[arg(long)]
     pub no_python: bool,
-    /// Write it to a place of its own, and print the lines that load it
+    /// Write it to a directory for your user's data, and print the lines that load it
     #[arg(long)]
     pub install: bool,
     /// The commands and their options, for the completion of GDB's command

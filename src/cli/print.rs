@@ -18,7 +18,7 @@ use crate::session::{Loaded, Target};
 use crate::trace::{Event, Issue, Severity, Trace};
 
 /// Prints it.
-pub fn answer(
+pub(super) fn answer(
     answer: &Answer,
     question: &Question,
     target: &Target<'_>,
@@ -43,7 +43,7 @@ pub fn answer(
             }
             true
         }
-        Ask::Document(request) => {
+        Ask::Document(_) => {
             let query = print_notes(query()?, diagnostics);
             let document = Document {
                 loaded: &answer.loaded,
@@ -52,7 +52,7 @@ pub fn answer(
                 query: &query,
                 target,
             };
-            document.print(request, format, &options, &mut sink)?;
+            document.print(format, &options, &mut sink)?;
             true
         }
         Ask::Reports(request) => {
@@ -75,21 +75,31 @@ pub fn answer(
         now::print(&answer.loaded, answer.stopped.as_ref(), &view, &options.styles, &mut sink)?;
     }
     sink.finish()?;
-    // A document has what is lost or inferred in it; who reads a file later may not see it now.
-    let is_said =
-        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && format.reader() != Reader::Program;
-    if !format.has_issues() && !is_said {
-        if found || !trace.is_empty() {
-            diagnostics.issues_of_result(&trace.issues);
-        } else {
-            diagnostics.issues(&trace.issues);
-        }
-    }
+    say_issues(question, output, trace, found, diagnostics);
     Ok(outcome(if found { Outcome::Done } else { Outcome::NotFound }, &trace.issues, output))
 }
 
+/// True where what is printed says what is lost or inferred. A document does, but who reads it as a file later may not see
+/// it now.
+fn has_issues_in_it(question: &Question, output: &Output) -> bool {
+    let is_document =
+        matches!(question.ask, Ask::Document(_)) && output.path.is_none() && output.format.reader() != Reader::Program;
+    output.format.has_issues() || is_document
+}
+
+fn say_issues(question: &Question, output: &Output, trace: &Trace, found: bool, diagnostics: &Diagnostics) {
+    if has_issues_in_it(question, output) {
+        return;
+    }
+    if found || !trace.is_empty() {
+        diagnostics.issues_of_result(&trace.issues);
+    } else {
+        diagnostics.issues(&trace.issues);
+    }
+}
+
 /// `--strict`: what was lost is an error.
-pub fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
+pub(super) fn outcome(outcome: Outcome, issues: &[Issue], output: &Output) -> Outcome {
     if output.strict && issues.iter().any(|i| i.severity == Severity::Lost) { Outcome::Failed } else { outcome }
 }
 
@@ -202,7 +212,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Prints them; false where there is none.
-    pub fn print(
+    pub(super) fn print(
         &self,
         view: &View<'_>,
         format: Format,
@@ -231,7 +241,7 @@ impl<'a> Selection<'a> {
 }
 
 /// Prints the last events of a document as a table; false where there is none.
-pub fn print_last(
+pub(super) fn print_last(
     events: &[(Event, Option<analysis::Outcome>)],
     view: &View<'_>,
     mut options: TableOptions,

@@ -125,8 +125,8 @@ impl Question {
     fn read(&self, target: &mut Target<'_>, output: &Output) -> Result<Answer, Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
-        let is_for_programs = output.format.reader() == output::Reader::Program;
-        Reader { target, filters: &self.filters, names: self.names, options, is_for_programs }.answer(&self.ask)
+        let reader = output.format.reader();
+        Reader { target, filters: &self.filters, names: self.names, options, reader }.answer(&self.ask)
     }
 }
 
@@ -138,7 +138,7 @@ struct Reader<'a, 'm> {
     filters: &'a Filters,
     names: Names,
     options: DecodeOptions,
-    is_for_programs: bool,
+    reader: output::Reader,
 }
 
 impl Reader<'_, '_> {
@@ -151,8 +151,7 @@ impl Reader<'_, '_> {
             Ask::List { .. } | Ask::Reports(_) => self.load(Extent::All)?.into(),
             Ask::Document(request) => {
                 let mut loaded = self.load(Extent::All)?;
-                let asked = report::Asked { request, filters: self.filters };
-                let asked = (!self.is_for_programs).then_some(asked);
+                let asked = report::Asked { request, filters: self.filters, reader: self.reader };
                 let document = Some(report::read(self.target, &mut loaded, asked)?);
                 Answer { document, stopped: self.target.interrupted(&loaded)?, ..loaded.into() }
             }
@@ -217,7 +216,7 @@ impl Reader<'_, '_> {
             Err(e) => return Err(e),
         };
         let kept = loaded.trace.events().skip(1).filter(|e| query.keeps(e)).count();
-        Ok(u64::try_from(kept).unwrap_or(u64::MAX) >= wanted)
+        Ok(kept as u64 >= wanted)
     }
 
     /// From the oldest event that is to be shown to the newest, and the one before it for its delta.
@@ -244,7 +243,7 @@ impl Reader<'_, '_> {
 }
 
 /// The ticks at which the newest so much begins.
-pub fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
+pub(super) fn start_of(amount: Amount, loaded: &Loaded) -> Result<i64, Error> {
     let Some(position) = amount.start() else { return Ok(i64::MIN) };
     Ok(match position.bound(&loaded.trace, Edge::From)? {
         Bound::Ticks(ticks) => ticks,

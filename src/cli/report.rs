@@ -46,8 +46,10 @@ pub struct Found {
     stacks: Option<Stacks>,
     /// What most likely went wrong.
     explanation: Explanation,
-    /// What the events say; for programs reports are made one by one, as they are printed.
+    /// What the events say, for people.
     summary: Option<Summary>,
+    /// The rows of all reports, for programs.
+    rows: Vec<Report>,
 }
 
 /// What a document is asked: reports, and the events to look at.
@@ -57,23 +59,19 @@ pub struct Asked<'a> {
     pub request: &'a ReportRequest,
     /// Of which events.
     pub filters: &'a Filters,
+    /// Who reads it.
+    pub reader: Reader,
 }
 
-/// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none. `asked`: for people.
-pub fn read(target: &mut Target<'_>, loaded: &mut Loaded, asked: Option<Asked<'_>>) -> Result<Found, Error> {
+/// Reads it. The state of the kernel is what `threads` shows; a trace without memory has none.
+pub fn read(target: &mut Target<'_>, loaded: &mut Loaded, asked: Asked<'_>) -> Result<Found, Error> {
     let kernel = threads::beside(target, &mut loaded.trace)?;
     let stacks = match &kernel {
         Some(kernel) if target.has_unwind_information() => Stacks::read(kernel, target, &Wanted::All)?,
         _ => None,
     };
-    let (explanation, summary) = match asked {
-        Some(asked) => {
-            let (explanation, summary) = Summary::read(target, loaded, kernel.as_ref(), asked)?;
-            (explanation, Some(summary))
-        }
-        None => (explain::explanation(target, Some(loaded), kernel.as_ref())?, None),
-    };
-    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks, explanation, summary })
+    let (explanation, summary, rows) = summary::read(target, loaded, kernel.as_ref(), asked)?;
+    Ok(Found { facts: facts::read(target, &loaded.trace), kernel, stacks, explanation, summary, rows })
 }
 
 impl Found {
@@ -84,19 +82,24 @@ impl Found {
         (kernel, named)
     }
 
+    /// What most likely went wrong.
+    pub(super) const fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
     /// The lines of its head.
-    pub fn facts(&self) -> &[(&'static str, String)] {
+    pub(super) fn facts(&self) -> &[(&'static str, String)] {
         &self.facts
     }
 
     /// Adds when the bytes are from.
-    pub fn date(&mut self, date: Option<String>) {
+    pub(super) fn date(&mut self, date: Option<String>) {
         let at = self.facts.len().min(1);
         self.facts.splice(at..at, date.map(|date| ("time", date)));
     }
 
     /// Adds what the bytes of the trace are: a page is read where the files are not.
-    pub fn digest(&mut self, target: &mut Target<'_>) {
+    pub(super) fn digest(&mut self, target: &mut Target<'_>) {
         self.facts.extend(reports::digest(target).map(|digest| ("bytes", digest)));
     }
 }
@@ -164,13 +167,7 @@ impl Document<'_> {
     }
 
     /// Prints it: for programs the rows of all reports, and those of `threads`.
-    pub fn print(
-        &self,
-        request: &ReportRequest,
-        format: Format,
-        options: &TableOptions,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn print(&self, format: Format, options: &TableOptions, sink: &mut Sink<'_>) -> Result<(), Error> {
         let Loaded { trace, catalogue, .. } = self.loaded;
         let names = Names::of(self.target, trace);
         let view = View { trace, catalogue, names: &names, source: self.target.name() };
@@ -184,8 +181,9 @@ impl Document<'_> {
                 reports.extend(backtraces);
                 (kernel.layout.shape.pointer, reports)
             });
-            let explanation = self.found.map(|found| &found.explanation);
-            return reports::stream(request, (kernel, explanation), self.query, &view, format, options, sink);
+            let (rows, explanation) =
+                self.found.map_or((&[][..], None), |found| (&found.rows, Some(&found.explanation)));
+            return reports::stream(rows.iter(), (kernel, explanation), &view, format, options, sink);
         }
         let is_page = format.reader() == Reader::Page;
         let writer = report_writer(format, sink, options, trace.about.word, &names);

@@ -1,6 +1,6 @@
 //! The report commands: one pass over the events, then tables, JSON, CSV or Markdown.
 
-use std::fmt::Write as _;
+use std::borrow::Borrow;
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::explain::page;
 use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
+use crate::bytes::hex;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
@@ -41,16 +42,8 @@ impl Origin {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{b:02x}");
-        text
-    })
-}
-
 /// The bytes of the trace: how many, where, and what they are.
-pub fn digest(target: &mut Target<'_>) -> Option<String> {
+pub(super) fn digest(target: &mut Target<'_>) -> Option<String> {
     let raw = target.raw().ok()?;
     let digest = Sha256::digest(raw.bytes.as_slice());
     Some(format!("{} bytes from {:#x}, SHA-256 {}", raw.bytes.len(), raw.address, hex(&digest)))
@@ -66,7 +59,7 @@ fn mark_doubts(doubts: u64, reports: &mut [Report]) {
 }
 
 /// Makes the reports and prints them.
-pub fn print(
+pub(super) fn print(
     request: &ReportRequest,
     origin: Option<&Origin>,
     query: &Query<'_>,
@@ -76,7 +69,8 @@ pub fn print(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format.reader() == Reader::Program && !request.tracex {
-        return stream(request, (None, None), query, view, format, options, out);
+        let mut made = Made::of(view.trace, view.catalogue, query, request)?;
+        return stream(all(&mut made, request), (None, None), view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
     mark_doubts(view.trace.clock.doubts, &mut reports);
@@ -97,26 +91,31 @@ pub fn print(
     Ok(())
 }
 
+/// The reports of a request with all their rows, each made when it is asked for.
+pub(super) fn all<'m>(made: &'m mut Made<'_>, request: &'m ReportRequest) -> impl Iterator<Item = Report> + 'm {
+    let doubts = made.system().trace.clock.doubts;
+    request.names.iter().flat_map(move |name| {
+        let mut reports = made.report(*name, usize::MAX);
+        mark_doubts(doubts, &mut reports);
+        reports
+    })
+}
+
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
 /// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
-pub fn stream(
-    request: &ReportRequest,
+pub(super) fn stream(
+    reports: impl Iterator<Item = impl Borrow<Report>>,
     (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),
-    query: &Query<'_>,
     view: &View<'_>,
     format: Format,
     options: &TableOptions,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut made = Made::of(view.trace, view.catalogue, query, request)?;
     let mut writer = report_writer(format, &mut *out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
     let pointer = kernel.as_ref().map_or(view.trace.about.word, |(pointer, _)| *pointer);
-    for name in &request.names {
-        for mut report in made.report(*name, usize::MAX) {
-            mark_doubts(view.trace.clock.doubts, std::slice::from_mut(&mut report));
-            writer.report(&report)?;
-        }
+    for report in reports {
+        writer.report(report.borrow())?;
     }
     if let Some((pointer, reports)) = kernel {
         writer.addresses(pointer);

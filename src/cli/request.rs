@@ -30,7 +30,7 @@ pub trait Task {
         None
     }
 
-    /// The files that it reads: they are never written over.
+    /// The files that it reads: they are never overwritten.
     fn files(&self) -> Vec<PathBuf> {
         self.inputs().map(inputs_kept::files).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Request {
     }
 
     /// Runs it. `option_files` were read for its options.
-    pub fn run(self, option_files: &[PathBuf], diagnostics: &Diagnostics) -> Outcome {
+    pub(super) fn run(self, option_files: &[PathBuf], diagnostics: &Diagnostics) -> Outcome {
         let Self { task, output } = self;
         diagnostics.set_color(output.color);
         if let Some(path) = &output.path
@@ -135,7 +135,7 @@ impl Output {
     }
 
     /// The same with these columns in the table of events.
-    pub fn with(self, typed: options::ExtraColumns) -> Self {
+    pub(super) fn with(self, typed: options::ExtraColumns) -> Self {
         let columns = if typed.wide { ExtraColumn::ALL.to_vec() } else { typed.columns };
         Self { columns, ..self }
     }
@@ -155,13 +155,13 @@ impl Output {
 }
 
 /// The refusal of a format that has no events.
-pub fn only_reports(format: Format) -> Error {
+pub(super) fn only_reports(format: Format) -> Error {
     let others = one_of(Format::ALL.into_iter().filter(|f| f.has_events()));
     Error::usage(Code::Usage, format!("--format {} is for reports; events come as {others}", format.name()))
 }
 
 /// `table, json or csv`
-pub fn one_of(formats: impl Iterator<Item = Format>) -> String {
+pub(super) fn one_of(formats: impl Iterator<Item = Format>) -> String {
     let names: Vec<&str> = formats.map(Format::name).collect();
     match names.split_last() {
         Some((last, [first, others @ ..])) => {
@@ -182,7 +182,7 @@ pub struct Clock {
 
 impl Clock {
     /// Takes what this one does not say from another.
-    pub fn or(&mut self, other: &Self) {
+    pub(super) fn or(&mut self, other: &Self) {
         let (own, given) = (&mut self.options, &other.options);
         own.direction = own.direction.or(given.direction);
         own.period = own.period.or(given.period);
@@ -233,7 +233,7 @@ impl From<options::Clock> for Clock {
 const LAST: Amount = Amount::Events(20);
 
 /// `last`
-pub fn last(row: &Row, typed: options::Last) -> Result<Request, Error> {
+pub(super) fn last(row: &Row, typed: options::Last) -> Result<Request, Error> {
     let options::Last { count, read: options, columns } = typed;
     let request = match count {
         Some(amount) => question(row, options, Ask::Last(amount), true),
@@ -243,12 +243,12 @@ pub fn last(row: &Row, typed: options::Last) -> Result<Request, Error> {
 }
 
 /// `list`
-pub fn list(row: &Row, typed: options::List) -> Result<Request, Error> {
+pub(super) fn list(row: &Row, typed: options::List) -> Result<Request, Error> {
     Ok(read(row, typed.read, Ask::List { most: typed.count })?.with(typed.columns))
 }
 
 /// The commands that take no filters.
-pub fn unfiltered(row: &Row, typed: options::Unfiltered, ask: Ask) -> Result<Request, Error> {
+pub(super) fn unfiltered(row: &Row, typed: options::Unfiltered, ask: Ask) -> Result<Request, Error> {
     let options::Unfiltered { words, source, clock, output } = typed;
     let filters = options::Filters::default();
     read(row, options::Read { words, source, filters, clock, output }, ask)
@@ -287,8 +287,8 @@ fn question(row: &Row, typed: options::Read, mut ask: Ask, counted: bool) -> Res
 }
 
 /// `--previous` where it means nothing.
-pub fn previous_refused() -> Error {
-    Error::usage(Code::Usage, "--previous goes with last, list and show")
+pub(super) fn previous_refused() -> Error {
+    Error::usage(Code::Usage, "--previous is an option of last, list and show")
 }
 
 /// `objects`, and with `--use` a report.
@@ -297,7 +297,7 @@ pub fn previous_refused() -> Error {
 /// Where filters are typed for the list of all objects.
 pub fn objects(row: &Row, typed: options::Objects) -> Result<Request, Error> {
     if !typed.usage && typed.read.filters != options::Filters::default() {
-        let why = "objects lists all that the trace registered: filters choose events, and go with --use";
+        let why = "objects lists all that the trace registered: filters choose events, and need --use";
         return Err(Error::usage(Code::Usage, why).hint("objects --use --object NAME; list --object NAME"));
     }
     let ask = match typed.usage {
@@ -312,7 +312,7 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
     let options::Reports { read: options, tracex, every, span: spans } = typed;
     let measures = !every.is_empty() || !spans.is_empty();
     if measures && !row.reports.contains(&Name::Latency) {
-        return Err(Error::usage(Code::Usage, "--every and --span go with latency and report"));
+        return Err(Error::usage(Code::Usage, "--every and --span are options of latency and report"));
     }
     let is_document = row.reports == Name::ALL && !tracex;
     let request = ReportRequest { names: row.reports.to_vec(), tracex, every, spans, last: 0 };
@@ -320,7 +320,12 @@ pub fn reports(row: &Row, typed: options::Reports) -> Result<Request, Error> {
 }
 
 /// Takes N or SEQ out of the words of this command; the rest are files. `counted`: N was given already.
-pub fn take_words(name: &str, ask: &mut Ask, mut counted: bool, words: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn take_words(
+    name: &str,
+    ask: &mut Ask,
+    mut counted: bool,
+    words: Vec<OsString>,
+) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for word in words {
         let is_number = values::is_number(&word);
@@ -363,7 +368,7 @@ fn of_word(name: &str, text: &str, error: Error) -> Error {
 }
 
 /// Fails for a word of `last` that is no file, and could be meant as N: `5min`, `five`.
-pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
+pub(super) fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
     let is_digit_first = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let like_n = |text: &str| {
         let number = is_digit_first(text);
@@ -384,7 +389,7 @@ pub fn refuse_neither(files: &[PathBuf]) -> Result<(), Error> {
 /// A number that the command does not take.
 fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
     if matches!(ask, Ask::Last(_)) {
-        return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second"))
+        return Error::usage(Code::Usage, format!("{name} takes one N, and {text} is a second one"))
             .hint(format!("a file of this name is ./{text}"));
     }
     let n = text.trim_start_matches('-');
@@ -394,7 +399,7 @@ fn stray_number(name: &str, ask: &Ask, text: &str) -> Error {
 }
 
 /// A variable of the environment that is set and not empty.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(super) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
@@ -479,13 +484,13 @@ fn remote(
 }
 
 /// The inputs with what names the application's events.
-pub fn with_names(inputs: Inputs, clock: &mut options::Clock) -> Inputs {
+pub(super) fn with_names(inputs: Inputs, clock: &mut options::Clock) -> Inputs {
     let (events, event_enums) = (std::mem::take(&mut clock.user.events), enum_names(&clock.user.event_enum));
     Inputs { events, event_enums, ..inputs }
 }
 
 /// `--event-enum A,B`, and twice.
-pub fn enum_names(options: &[String]) -> Vec<String> {
+pub(super) fn enum_names(options: &[String]) -> Vec<String> {
     options.iter().flat_map(|o| o.split(',')).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
 
@@ -495,7 +500,7 @@ fn of_option(option: &str, value: &str, error: Error) -> Error {
 }
 
 /// Which events.
-pub fn filters(f: options::Filters) -> Result<Filters, Error> {
+pub(super) fn filters(f: options::Filters) -> Result<Filters, Error> {
     let mut all = Filters::default();
     for (key, values) in [
         (Key::Thread, f.thread),

@@ -24,7 +24,7 @@ pub struct ServeTask {
 }
 
 /// Of what was typed: files, and nothing live.
-pub fn request(typed: options::Serve) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Serve) -> Result<Request, Error> {
     let options::Serve { words, listen, stdio, once, source, mut clock } = typed;
     let inputs = request::inputs(source, request::take_words("serve", &mut Ask::Info, false, words)?)?;
     if inputs.is_remote() {
@@ -66,7 +66,7 @@ mod served {
     use crate::trace::Issue;
 
     /// Opens the files, finds the threads, and serves one debugger after the other.
-    pub fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
+    pub(super) fn run(task: ServeTask, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let ServeTask { listen, once, inputs, clock, names } = task;
         let mut target = Target::open(inputs)?;
         let name = target.name().to_owned();
@@ -145,11 +145,10 @@ mod served {
         if stopped.architecture.is_none() {
             let why = target.elf().map_or_else(
                 || "the processor is not known, or its registers are not".to_owned(),
-                |elf| format!("the registers of this processor ({}) are not known here", elf.machine()),
+                |elf| format!("the registers of this processor ({}) are not supported", elf.machine()),
             );
             let hint = if target.elf().is_none() { " (--elf gives the processor)" } else { "" };
-            diagnostics
-                .say(format_args!("{why}: memory is served, but GDB attaches to nothing without registers{hint}"));
+            diagnostics.say(format_args!("{why}: memory is served, but GDB cannot attach without registers{hint}"));
         }
         Ok(Subject { stopped, issues })
     }

@@ -27,7 +27,7 @@ struct Setup {
 }
 
 /// Of what was typed.
-pub fn request(typed: options::Setup) -> Result<Request, Error> {
+pub(super) fn request(typed: options::Setup) -> Result<Request, Error> {
     let options::Setup { word, elf, keep, rate, objects, time_source, time_mask, over_reset, all, output } = typed;
     let typed_elf = match (word, elf) {
         (Some(_), Some(_)) => return Err(Error::usage(Code::Usage, "give one ELF")),

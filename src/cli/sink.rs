@@ -45,7 +45,7 @@ impl Write for Device {
 }
 
 /// Columns of a terminal that does not say how many it has.
-pub const COLUMNS: usize = 80;
+pub(super) const COLUMNS: usize = 80;
 
 impl<'a> Sink<'a> {
     /// Opens the place that the options name. A file is written under another name and takes its own only when it is
@@ -72,7 +72,7 @@ impl<'a> Sink<'a> {
     }
 
     /// How a table looks that goes here.
-    pub fn table_options(&self, output: &Output) -> TableOptions {
+    pub(super) fn table_options(&self, output: &Output) -> TableOptions {
         TableOptions {
             width: self.width(output),
             styles: self.styles(output),
@@ -117,7 +117,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Everything is written: a file gets its name.
-    pub fn finish(mut self) -> Result<(), Error> {
+    pub(super) fn finish(mut self) -> Result<(), Error> {
         match self.to {
             To::File(file) => Ok(file.finish()?),
             _ => Ok(self.flush()?),
@@ -126,12 +126,12 @@ impl<'a> Sink<'a> {
 }
 
 /// True where the environment asks for no colours.
-pub fn is_plain_terminal() -> bool {
+pub(super) fn is_plain_terminal() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) || sys::is_plain_terminal()
 }
 
 /// True for a device or a FIFO, whose reader takes what comes. Any other file is complete or not touched.
-pub fn is_device(path: &Path) -> bool {
+pub(super) fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 

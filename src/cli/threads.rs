@@ -48,7 +48,7 @@ pub struct Found {
 }
 
 /// Of what was typed.
-pub fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
+pub(super) fn request(row: &Row, typed: options::Threads) -> Result<Request, Error> {
     let options::Threads { words, all, bt, source, output } = typed;
     let inputs = request::inputs(source, request::take_words("threads", &mut Ask::Info, false, words)?)?;
     Ok(Request::new(ThreadsTask { inputs, all, backtraces: Wanted::of(bt) }, Output::of(row, output)?))
@@ -91,7 +91,7 @@ fn read(target: &mut Target<'_>, wanted: &Wanted) -> Result<(Found, Option<Stack
 }
 
 /// Reads the kernel, and what of a trace names its objects.
-pub fn find(target: &mut Target<'_>) -> Result<Found, Error> {
+pub(super) fn find(target: &mut Target<'_>) -> Result<Found, Error> {
     // The registry has names that memory may lack: a dump of RAM is without the constants in flash.
     let loaded = match target.load(Extent::Nothing, Names::default(), &DecodeOptions::default()) {
         Ok(loaded) => Some(loaded),
@@ -125,7 +125,7 @@ fn of_another_kernel(error: Error, trace: Option<&Trace>) -> Error {
 
 /// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where
 /// no kernel can be read.
-pub fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
+pub(super) fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
     let kernel = match target.kernel(Some(trace)) {
         Ok(kernel) => kernel,
         Err(error) if error.code == Code::SourceFailed => return Err(error),
@@ -138,7 +138,7 @@ pub fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kerne
 }
 
 /// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.
-pub fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
+pub(super) fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Vec<InMemory>, Error> {
     let kernel = match target.objects(trace) {
         Ok(kernel) => kernel,
         Err(error) if error.code == Code::SourceFailed => return Err(error),

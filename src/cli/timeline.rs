@@ -15,9 +15,11 @@ use crate::catalogue::Names;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::format::Extent;
+use crate::mem::remote::Remote;
 use crate::output::picture::terminal::{Drawing, Terminal};
 use crate::output::{Format, Style, UNLIMITED, View, sentence};
 use crate::query::{Filters, Position, Query};
+use crate::rsp::Before;
 use crate::session::{Inputs, Loaded, Target};
 use crate::timeline::{Noted, Plan};
 
@@ -33,7 +35,7 @@ const READ: u64 = 4096;
 pub enum Findings {
     /// No.
     None,
-    /// Where no running target has to be kept halted for it.
+    /// Where no target that ran has to be kept halted for it.
     Free,
     /// In any case.
     All,
@@ -41,7 +43,7 @@ pub enum Findings {
 
 impl Findings {
     /// In any case where a debugger keeps the target halted.
-    pub const fn held(is_held: bool) -> Self {
+    pub(super) const fn held(is_held: bool) -> Self {
         if is_held { Self::All } else { Self::Free }
     }
 }
@@ -71,21 +73,25 @@ impl Subject {
         Ok(Self { inputs, filters: request::filters(filters)?, clock: clock.into(), names })
     }
 
-    /// Reads the trace, and what `explain` finds in it, where that is wanted.
+    /// Reads the trace, and what `explain` finds in it, where that is wanted; says where it is left out.
     pub fn read(
         &self,
         target: &mut Target<'_>,
         extent: Extent,
         findings: Findings,
+        diagnostics: &Diagnostics,
     ) -> Result<(Loaded, Option<Explanation>), Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
         let mut loaded = target.load(extent, self.names, &options)?;
         let is_wanted = match findings {
             Findings::None => false,
-            Findings::Free => !target.is_live(),
+            Findings::Free => is_at_rest(target),
             Findings::All => true,
         };
+        if !is_wanted && findings != Findings::None {
+            diagnostics.say(NOT_MARKED);
+        }
         let found = if is_wanted { Some(explain::of_trace(target, &mut loaded)?) } else { None };
         Ok((loaded, found))
     }
@@ -97,6 +103,16 @@ impl Subject {
     }
 }
 
+/// Where a target ran until we came, and is to run on.
+const NOT_MARKED: &str = "what `explain` finds is not marked: the target ran, and would be halted for longer (`tx-trace explain` reads it, and so does a page: export -o FILE.html)";
+
+/// True where reading more keeps no target from running.
+fn is_at_rest(target: &mut Target<'_>) -> bool {
+    let is_live = target.is_live();
+    let Some(client) = target.remote_mut().map(Remote::client_mut) else { return !is_live };
+    !client.runs_while_read() && client.before() != Before::Running
+}
+
 /// What `timeline` is asked.
 struct TimelineTask {
     subject: Subject,
@@ -104,7 +120,7 @@ struct TimelineTask {
 }
 
 /// Of what was typed.
-pub fn request(_: &Row, typed: options::Timeline) -> Result<Request, Error> {
+pub(super) fn request(_: &Row, typed: options::Timeline) -> Result<Request, Error> {
     let options::Timeline { ascii, picture, printing } = typed;
     let subject = Subject::of("timeline", picture)?;
     Ok(Request::new(TimelineTask { subject, ascii }, Output::new(Format::default(), printing)))
@@ -118,7 +134,7 @@ impl Task for TimelineTask {
     fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
         let inputs = std::mem::take(&mut self.subject.inputs);
         let findings = Findings::held(inputs.is_stdio());
-        let read = |target: &mut Target<'static>| self.read(target, findings);
+        let read = |target: &mut Target<'static>| self.read(target, findings, diagnostics);
         live::run(inputs, diagnostics, read, |found, target, client| {
             self.print(&found, target, output, Sink::open(output, client)?, diagnostics)
         })
@@ -136,16 +152,21 @@ impl Task for TimelineTask {
         if self.subject.names == Names::default() {
             self.subject.names = program.names;
         }
-        let found = self.read(&mut target, Findings::Free).map_err(|error| target.with_cause(error));
+        let found = self.read(&mut target, Findings::All, diagnostics).map_err(|error| target.with_cause(error));
         let found = found.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
         self.print(&found, &target, output, Sink::over(out), diagnostics)
     }
 }
 
 impl TimelineTask {
-    fn read(&self, target: &mut Target<'_>, findings: Findings) -> Result<(Loaded, Vec<Noted>), Error> {
+    fn read(
+        &self,
+        target: &mut Target<'_>,
+        findings: Findings,
+        diagnostics: &Diagnostics,
+    ) -> Result<(Loaded, Vec<Noted>), Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        let (loaded, found) = self.subject.read(target, extent, findings)?;
+        let (loaded, found) = self.subject.read(target, extent, findings, diagnostics)?;
         let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
         Ok((loaded, noted))
     }

@@ -112,7 +112,7 @@ fn unknown_option(row: Option<&Row>, option: &str) -> Error {
             .hint(format!("options follow the command: tx-trace {name} {option}"));
     }
     if !option.starts_with('-') {
-        return usage(format!("`{option}` is one word too many for {name}"))
+        return usage(format!("`{option}` is one argument too many for {name}"))
             .hint(format!("see `tx-trace help {name}`"));
     }
     let error = usage(format!("{name} has no option {option}"));

@@ -68,7 +68,7 @@ pub enum Place {
 }
 
 /// `50`, `1200t`, `5ms`: how much of the newest.
-pub fn amount(text: &str) -> Value<Amount> {
+pub(super) fn amount(text: &str) -> Value<Amount> {
     Ok(Amount::parse(text)?)
 }
 
@@ -112,13 +112,14 @@ fn pair(text: &str, form: &str, example: &str) -> Value<(String, u64)> {
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| wrong(Code::Symbol, format!("not {form}, such as {example}")))?;
-    let value = image::parse_number(value)
-        .ok_or_else(|| wrong(Code::Number, format!("`{value}` is not a number: {form} is meant, such as {example}")))?;
+    let value = image::parse_number(value).ok_or_else(|| {
+        wrong(Code::Number, format!("`{value}` is not a number: it must be {form}, such as {example}"))
+    })?;
     Ok((name.to_owned(), value))
 }
 
 /// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.
-pub fn image(text: OsString) -> Value<Image> {
+pub(super) fn image(text: OsString) -> Value<Image> {
     let split = text.to_str().and_then(|t| t.rsplit_once('@'));
     let Some((path, address)) = split.filter(|(p, a)| !p.is_empty() && a.starts_with(|c: char| c.is_ascii_digit()))
     else {
@@ -128,16 +129,15 @@ pub fn image(text: OsString) -> Value<Image> {
 }
 
 /// `FIRST..LAST`, both ends included.
-pub fn range(text: &str) -> Value<Region> {
+pub(super) fn range(text: &str) -> Value<Region> {
     let wrong = || wrong(Code::Usage, "not FIRST..LAST, such as 0x20000000..0x2000ffff");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let (first, last) = (number(first)?, number(last)?);
-    let len = last.checked_sub(first).and_then(|n| n.checked_add(1)).ok_or_else(wrong)?;
-    Ok(Region { start: first, len })
+    Region::between(first, last).ok_or_else(wrong)
 }
 
 /// `500ms`, `1.5s`: from a millisecond to 11 days.
-pub fn time(text: &str) -> Value<Duration> {
+pub(super) fn time(text: &str) -> Value<Duration> {
     match Position::parse(text) {
         Ok(Position::Time(seconds)) if (0.001..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, a millisecond at least)")),
@@ -145,7 +145,7 @@ pub fn time(text: &str) -> Value<Duration> {
 }
 
 /// The same, to an hour; a number alone is seconds.
-pub fn timeout(text: &str) -> Value<Duration> {
+pub(super) fn timeout(text: &str) -> Value<Duration> {
     let seconds = match Position::parse(text) {
         Ok(Position::Time(seconds)) => Some(seconds),
         _ => text.parse().ok(),
@@ -157,7 +157,7 @@ pub fn timeout(text: &str) -> Value<Duration> {
 }
 
 /// `72000000`, `72M`, `32.768k`, or a symbol.
-pub fn rate(text: &str) -> Value<Rate> {
+pub(super) fn rate(text: &str) -> Value<Rate> {
     if !text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') {
         return Ok(Rate::Symbol(text.to_owned()));
     }
@@ -178,7 +178,7 @@ pub fn rate(text: &str) -> Value<Rate> {
 }
 
 /// `up`, `down`
-pub fn direction(text: &str) -> Value<Direction> {
+pub(super) fn direction(text: &str) -> Value<Direction> {
     match text {
         "up" => Ok(Direction::Up),
         "down" => Ok(Direction::Down),
@@ -187,7 +187,7 @@ pub fn direction(text: &str) -> Value<Direction> {
 }
 
 /// Ticks until the clock starts over.
-pub fn period(text: &str) -> Value<u64> {
+pub(super) fn period(text: &str) -> Value<u64> {
     match number(text)? {
         0 => Err(wrong(Code::Clock, "a clock starts over after at least one tick")),
         ticks => Ok(ticks),
@@ -195,7 +195,7 @@ pub fn period(text: &str) -> Value<u64> {
 }
 
 /// `duo`, `classic`
-pub fn netx(text: &str) -> Value<Names> {
+pub(super) fn netx(text: &str) -> Value<Names> {
     match text {
         "duo" => Ok(Names::Duo),
         "classic" => Ok(Names::Classic),
@@ -204,7 +204,7 @@ pub fn netx(text: &str) -> Value<Names> {
 }
 
 /// `6.4`, `7.1`, `8.0`, also with a third number: the first two as one number.
-pub fn qnx_release(text: &str) -> Value<u16> {
+pub(super) fn qnx_release(text: &str) -> Value<u16> {
     let parts: Option<Vec<u16>> = text.split('.').map(|p| p.parse().ok().filter(|n| *n < 10)).collect();
     let release = match parts.as_deref() {
         Some([major]) => Some((major, &0)),
@@ -218,7 +218,7 @@ pub fn qnx_release(text: &str) -> Value<u16> {
 }
 
 /// The name of a trace format.
-pub fn trace_format(text: &str) -> Value<&'static dyn Format> {
+pub(super) fn trace_format(text: &str) -> Value<&'static dyn Format> {
     format::ALL.iter().find(|f| f.name() == text).copied().ok_or_else(|| {
         let all: Vec<&str> = format::ALL.iter().map(|f| f.name()).collect();
         wrong(Code::FormatIn, format!("not a format of traces: {}", all.join(", ")))
@@ -226,7 +226,7 @@ pub fn trace_format(text: &str) -> Value<&'static dyn Format> {
 }
 
 /// The name of a report.
-pub fn report(text: &str) -> Value<Name> {
+pub(super) fn report(text: &str) -> Value<Name> {
     Name::ALL.into_iter().find(|name| name.name() == text).ok_or_else(|| {
         let all: Vec<&str> = Name::ALL.iter().map(|name| name.name()).collect();
         wrong(Code::Usage, format!("not a report: {}", all.join(", ")))
@@ -234,13 +234,13 @@ pub fn report(text: &str) -> Value<Name> {
 }
 
 /// Columns of a table.
-pub fn width(text: &str) -> Value<usize> {
+pub(super) fn width(text: &str) -> Value<usize> {
     let columns = text.parse().ok().filter(|w| (20..=10_000).contains(w));
     columns.ok_or_else(|| wrong(Code::Usage, "not a number of columns from 20 to 10000"))
 }
 
 /// The name of a column that the table of events has only where it is asked for.
-pub fn column(text: &str) -> Value<ExtraColumn> {
+pub(super) fn column(text: &str) -> Value<ExtraColumn> {
     ExtraColumn::ALL.into_iter().find(|column| column.name() == text).ok_or_else(|| {
         let all = ExtraColumn::ALL.map(ExtraColumn::name).join(", ");
         wrong(Code::Usage, format!("columns are {all}; seq, delta, who, event and arguments are always shown"))
@@ -256,7 +256,7 @@ pub fn place(text: &str) -> Value<Place> {
 }
 
 /// `:PORT` and `HOST:PORT`. Without a host it is 127.0.0.1; port 0 is any that is free.
-pub fn listen(text: &str) -> Value<SocketAddr> {
+pub(super) fn listen(text: &str) -> Value<SocketAddr> {
     if let Some(port) = text.strip_prefix(':') {
         let port: u16 =
             port.parse().map_err(|_| wrong(Code::Listen, format!("`{port}` is not a port (0 to 65535)")))?;
@@ -269,7 +269,7 @@ pub fn listen(text: &str) -> Value<SocketAddr> {
 }
 
 /// True for digits alone, with or without a minus: N or SEQ, and no file.
-pub fn is_number(word: &OsStr) -> bool {
+pub(super) fn is_number(word: &OsStr) -> bool {
     let digits = word.to_str().map(|w| w.strip_prefix('-').unwrap_or(w)).unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }

@@ -25,7 +25,7 @@ pub struct WholeFile {
 impl WholeFile {
     /// Begins the file `path`. An older file keeps its mode and, where that is possible, its owner; a symbolic link
     /// stays a link, and the file that it leads to is written.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
         let path = behind_links(path)?;
         let old = fs::metadata(&path).ok();
         if old.is_some() {
@@ -40,7 +40,7 @@ impl WholeFile {
     }
 
     /// Gives the complete file its name.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         if self.replaces {
             // Some file systems report only now that there is no space.
@@ -61,7 +61,7 @@ impl Write for WholeFile {
 }
 
 /// The error with the name of the file.
-pub fn named(path: &Path, error: &io::Error) -> io::Error {
+pub(super) fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {}", path.display(), reason(error)))
 }
 

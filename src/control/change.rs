@@ -45,13 +45,11 @@ pub struct Change {
 
 impl Change {
     /// The bytes that it writes.
-    #[must_use]
-    pub const fn region(&self) -> Region {
+    pub(super) const fn region(&self) -> Region {
         Region { start: self.address, len: self.bytes.len() as u64 }
     }
 
     /// False where memory holds these bytes already.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         self.bytes != self.before
     }
@@ -89,7 +87,7 @@ pub fn apply<M: Memory + Store>(memory: &mut M, checked: &Checked) -> Result<(),
             return Err(take_back(memory, &done, true, why));
         }
     }
-    // What another has written since is not written over.
+    // What another has written since is not overwritten.
     let (ours, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|c| holds(memory, c.address, &c.bytes));
     match others.first() {
         Some(change) => {
@@ -133,12 +131,12 @@ fn take_back<M: Memory + Store>(memory: &mut M, changes: &[&Change], all: bool, 
         (true, true) => Error::failed(
             Code::NotWritten,
             why,
-            "what was there before is there again; is this RAM, and does the stub allow writes?",
+            "the old value was restored; is this RAM, and does the stub allow writes?",
         ),
         (false, _) => Error::failed(
             Code::HalfWritten,
-            format!("{why}; what was there before could not be put back, so the target is not set running"),
-            "look at it before it runs on; to reset it is safe",
+            format!("{why}; the old value could not be restored, so the target is not resumed"),
+            "inspect the target before you resume it; a reset is safe",
         ),
     };
     Failed { why, undone }
@@ -224,7 +222,7 @@ mod tests {
             let failed = apply(&mut ram, &changes()).unwrap_err();
             let error = failed.why;
             assert!(error.code == Code::NotWritten && error.message.contains(said), "{error}");
-            assert!(error.hint.contains("is there again"), "{}", error.hint);
+            assert!(error.hint.contains("was restored"), "{}", error.hint);
             assert_eq!(ram.bytes, [9; 16], "{said}");
         }
     }
@@ -254,6 +252,6 @@ mod tests {
         let mut ram = Ram { writes: 1, ..Ram::new(9, 16, 16) };
         let failed = apply(&mut ram, &changes()).unwrap_err();
         assert_eq!((failed.why.code.name(), failed.undone), ("half-written", false));
-        assert!(failed.why.message.contains("could not be put back"), "{}", failed.why);
+        assert!(failed.why.message.contains("could not be restored"), "{}", failed.why);
     }
 }

@@ -58,7 +58,6 @@ pub struct Checked(pub(super) Vec<Change>);
 
 impl Checked {
     /// The writes, in their order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.0
     }
@@ -75,10 +74,10 @@ pub fn check(target: &mut Target<'_>, state: &State, plan: Plan, ranges: &[Regio
     let layout = sound(state)?;
     same_program(target)?;
     let writes: Vec<Region> = plan.changes.iter().map(Change::region).collect();
-    let ground = Ground::read(target, state, &writes, ranges)?;
+    let known = KnownMemory::read(target, state, &writes, ranges)?;
     for change in &plan.changes {
         let refused = |refusal: Refusal| refusal.error(&change.destination.to_string(), change.address);
-        ground.allow(&layout, change).map_err(refused)?;
+        known.allow(&layout, change).map_err(refused)?;
     }
     // What need not be written is checked as well: with a wrong address "it is so already" would be wrong.
     Ok(Checked(plan.changes.into_iter().filter(Change::is_new).collect()))
@@ -93,8 +92,8 @@ pub fn check_call(target: &mut Target<'_>, buffer: Option<Region>, ranges: &[Reg
     same_program(target)?;
     let Some(buffer) = buffer.filter(|b| b.len > 0) else { return Ok(()) };
     let state = State::read(target)?;
-    let ground = Ground::read(target, &state, &[buffer], ranges)?;
-    ground.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
+    let known = KnownMemory::read(target, &state, &[buffer], ranges)?;
+    known.allow_buffer(buffer).map_err(|refusal| refusal.error("the trace's buffer", buffer.start))
 }
 
 /// Fails where the ELF is not that of the program in memory.
@@ -107,7 +106,7 @@ fn same_program(target: &mut Target<'_>) -> Result<(), Error> {
 }
 
 /// What is known of the memory that is to be written.
-struct Ground<'a> {
+struct KnownMemory<'a> {
     layout: Option<TraceLayout>,
     pointer: Width,
     /// The program, and what was added to its addresses.
@@ -121,7 +120,7 @@ struct Ground<'a> {
     ranges: &'a [Region],
 }
 
-impl<'a> Ground<'a> {
+impl<'a> KnownMemory<'a> {
     fn read(
         target: &'a mut Target<'_>,
         state: &'a State,
@@ -178,7 +177,7 @@ impl<'a> Ground<'a> {
     fn variable(&self, name: &str, region: Region, width: Width) -> Result<(), Refusal> {
         let own = self.elf.and_then(|(elf, _)| elf.symbol(name));
         let size = own.as_ref().map(|own| own.size).filter(|size| *size != 0).unwrap_or(region.len);
-        if size != width.bytes() as u64 || region.len != size {
+        if size != width.size() || region.len != size {
             let width = width.bytes();
             let why = format!("has {size} bytes in the ELF, and the kernel's variable has {width}");
             return Err(Refusal::wrong(why));
@@ -203,7 +202,7 @@ impl<'a> Ground<'a> {
         let is_pointer = value != 0 && (self.registered.contains(&value) || in_trace);
         let is_mask = change.destination == Destination::Variable(ENABLE_BITS);
         if is_mask && is_pointer {
-            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel and no mask")));
+            return Err(Refusal::wrong(format!("holds {value:#x}, which is a pointer of the kernel, not a mask")));
         }
         Ok(())
     }
@@ -233,8 +232,8 @@ impl<'a> Ground<'a> {
     fn ram(&self, region: Region) -> Result<(), Refusal> {
         if self.flash.iter().any(|f| f.overlaps(region)) {
             return Err(Refusal::not_ram(
-                "is in flash or ROM, as the stub's memory map says",
-                "a dump that is served cannot be written; else give the --elf of the program that runs",
+                "is in flash or ROM, by the stub's memory map",
+                "a dump behind `serve` cannot be written; for a live target give the --elf of the program that runs",
             ));
         }
         match self.elf.and_then(|(elf, _)| elf.writes(self.as_linked(region.start), region.len)) {
@@ -286,14 +285,14 @@ fn pointer_value(layout: &TraceLayout, width: Width, change: &Change) -> Result<
     if right {
         return Ok(());
     }
-    Err(Refusal::broken(format!("would become {value:#x}, which is no slot of the ring")))
+    Err(Refusal::broken(format!("would become {value:#x}, which is not a slot of the ring")))
 }
 
 /// In the trace an insertion writes a whole slot, and the header's copy of the current pointer.
 fn insertion(layout: &TraceLayout, destination: Destination, region: Region) -> Result<(), Refusal> {
     let right = match destination {
         Destination::Slot => region.len == layout.entry_size() as u64 && layout.slot_at(region.start).is_some(),
-        _ => region.start == layout.current_at() && region.len == layout.word.bytes() as u64,
+        _ => region.start == layout.current_at() && region.len == layout.word.size(),
     };
     if right { Ok(()) } else { Err(Refusal::broken("is not where the kernel inserts an event")) }
 }

@@ -33,11 +33,11 @@ pub struct Stamp {
 
 /// Reads the clock, where it is known which one it is; else takes the stamp of the newest event. `current` is where the
 /// next event goes.
-pub fn stamp(insertion: &mut Insertion<'_>, current: Addr) -> Result<Stamp, Error> {
+pub(super) fn stamp(insertion: &mut Insertion<'_>, current: Addr) -> Result<Stamp, Error> {
     let layout = insertion.layout;
     let newest = layout.address(layout.before(layout.slot_of(current), 1));
     let mut word = |number: u64| {
-        let at = newest.wrapping_add(number.wrapping_mul(layout.word.bytes() as u64));
+        let at = newest.wrapping_add(number.wrapping_mul(layout.word.size()));
         insertion.word(at, layout.word)
     };
     let (used, value) = (word(0)? != 0, word(3)?);
@@ -95,14 +95,14 @@ fn cycles(insertion: &mut Insertion<'_>, newest: Option<u64>) -> Result<u64, &'s
     let after = |from: u64, to: u64| to.wrapping_sub(from) & Width::W4.max() <= Width::W4.max() / 2;
     let lies_behind = |newest: u64| newest != second && after(newest, first) && after(first, second);
     if newest.is_some_and(|newest| !lies_behind(newest)) {
-        return Err("the cycle counter is not behind the newest stamp");
+        return Err("the cycle counter is not later than the newest stamp");
     }
     Ok(second)
 }
 
 /// True where a function of the program holds the address of a variable of the trace and that of the cycle counter: it
 /// inserts events, and stamps them with it.
-pub fn inserts_with_cycles(elf: &Elf) -> bool {
+pub(super) fn inserts_with_cycles(elf: &Elf) -> bool {
     let variables: Vec<Addr> = TRACE.into_iter().filter_map(|name| Some(elf.symbol(name)?.address)).collect();
     let (mut of_trace, mut of_counter) = (Vec::new(), Vec::new());
     let code = SHF_ALLOC | SHF_EXECINSTR;

@@ -45,7 +45,7 @@ impl Insertion<'_> {
     }
 
     /// The writes that insert an event: the slot first, then the two pointers, in the kernel's order.
-    pub fn mark(mut self, id: u64, info: [u64; 4]) -> Result<Plan, Error> {
+    pub(super) fn mark(mut self, id: u64, info: [u64; 4]) -> Result<Plan, Error> {
         let layout = self.layout;
         let current = self.place()?;
         let [i1, i2, i3, i4] = info;
@@ -101,14 +101,14 @@ impl Insertion<'_> {
         })?;
         let (pointer, word) = (self.state.pointer, self.layout.word);
         // An array has one for each core.
-        let cores = thread.size > pointer.bytes() as u64 || system.size > word.bytes() as u64;
+        let cores = thread.size > pointer.size() || system.size > word.size();
         let mut note = cores.then(|| "the mark is core 0's".to_owned());
         let thread = self.word(thread.address, pointer)?;
         let mut system = self.word(system.address, word)?;
         if self.state.m_profile {
             match self.word(ICSR, Width::W4) {
                 Ok(icsr) => system |= icsr & 0x1FF,
-                Err(_) => note = Some("whether an exception is active cannot be read: a thread is taken".to_owned()),
+                Err(_) => note = Some("whether an exception is active cannot be read: a thread is assumed".to_owned()),
             }
         }
         let cut = thread & word.max();

@@ -144,7 +144,7 @@ fn layouts(target: &mut Target<'_>, state: &State) -> Vec<Layout> {
 }
 
 /// The memory that cannot end between its parts: whole units around it.
-pub fn around(region: Region) -> Region {
+pub(super) fn around(region: Region) -> Region {
     let start = region.start & !(RAM_UNIT - 1);
     // Past the end of the address space there is none.
     let last = Region { len: region.len.max(1), ..region }.last().map_or(Addr::MAX, |last| last | (RAM_UNIT - 1));
@@ -155,7 +155,7 @@ pub fn around(region: Region) -> Region {
 ///
 /// # Errors
 /// Of the link.
-pub fn read_only(target: &mut Target<'_>) -> Result<Vec<Region>, Error> {
+pub(super) fn read_only(target: &mut Target<'_>) -> Result<Vec<Region>, Error> {
     let Some(remote) = target.remote_mut() else { return Ok(Vec::new()) };
     let map = remote.client_mut().memory_map().map_err(Error::from)?;
     let fixed = map.unwrap_or_default().into_iter().filter(|r| r.kind != MapKind::Ram);

@@ -84,7 +84,7 @@ pub fn sound(state: &State) -> Result<TraceLayout, Error> {
     }
     if let Some(why) = &state.wrong {
         let hint = if state.ran_from_zero {
-            "reset the target: what it holds from address 0 on is overwritten, and no write mends that; `last` and `dump` \
+            "reset the target: its memory from address 0 on was overwritten, and no write repairs that; `last` and `dump` \
              still read the ring. Where nothing was paused: check that the ELF is that of the running program"
         } else {
             "check that the ELF is that of the running program"
@@ -116,7 +116,7 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
     if new != mask.value && new & 7 != 7 {
         notes.push(
             "without internal, block pool and byte pool events the kernel writes late words into the oldest event: \
-             trust its i2 and i4 no more"
+             do not trust its i2 and i4"
                 .to_owned(),
         );
     }
@@ -125,7 +125,7 @@ fn mask(state: &State, change: impl Fn(u64) -> u64) -> Result<Plan, Error> {
 }
 
 /// Fails where the kernel is between its two stores of the current pointer.
-pub fn not_inserting(state: &State) -> Result<(), Error> {
+pub(super) fn not_inserting(state: &State) -> Result<(), Error> {
     if state.current.is_none() {
         return Err(no_symbol(CURRENT));
     }
@@ -136,7 +136,7 @@ pub fn not_inserting(state: &State) -> Result<(), Error> {
             format!(
                 "nothing is written: {CURRENT} is {current:#x}, the header's copy {copy:#x}: an event is being inserted"
             ),
-            "let the target run on for a moment, and halt it again; one that has crashed right there stays so until it is reset",
+            "resume the target for a moment, and halt it again; if it crashed in that place, only a reset helps",
         )),
     }
 }
@@ -181,7 +181,7 @@ fn resume(state: &State, layout: &TraceLayout) -> Result<Plan, Error> {
 }
 
 /// The current pointer and the header's copy of it, as the kernel moves them on.
-pub fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
+pub(super) fn advance(state: &State, layout: &TraceLayout, next: u64) -> Result<[Change; 2], Error> {
     let (value, before) = (layout.pointer_to(next), layout.fields.current);
     let copy = Change {
         destination: Destination::Copy,

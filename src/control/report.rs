@@ -8,7 +8,6 @@ use crate::report::{Cell, Column, Kind, Report};
 const NAME: &str = "control";
 
 /// What was written.
-#[must_use]
 pub fn written(changes: &[Change]) -> Report {
     let row =
         |c: &Change| vec![Cell::Address(c.address), Cell::Count(c.bytes.len() as u64), Cell::Text(c.what.clone())];
@@ -19,7 +18,6 @@ pub fn written(changes: &[Change]) -> Report {
 
 impl State {
     /// The state, as rows of name and value.
-    #[must_use]
     pub fn report(&self) -> Report {
         let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
         let row = |(what, value): (&str, String)| vec![Cell::Text(what.to_owned()), Cell::Text(value)];

@@ -69,7 +69,7 @@ pub struct State {
 }
 
 /// Reads a word.
-pub fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Error> {
+pub(super) fn word_at(memory: &mut dyn Memory, address: Addr, endian: Endian, width: Width) -> Result<u64, Error> {
     let bytes = memory.read_bytes(address, width.bytes()).map_err(|e| e.explain("a variable of the kernel"))?;
     endian.word(width, &bytes, 0).ok_or_else(|| {
         Error::failed(Code::Unreadable, format!("{} bytes at {address:#x} are missing", width.bytes()), "")
@@ -153,7 +153,6 @@ impl State {
     }
 
     /// The layout, where the header's fields agree with each other and with the kernel's pointers.
-    #[must_use]
     pub fn sound(&self) -> Option<TraceLayout> {
         self.layout.filter(|_| self.wrong.is_none())
     }
@@ -163,7 +162,7 @@ impl State {
         let Some(symbol) = symbols.lookup(HEADER) else { return Ok(()) };
         let address = word_at(memory, symbol.address, endian, pointer)?;
         if address != 0 {
-            let why = format!("{HEADER} leads to {address:#x}, where no trace header is");
+            let why = format!("{HEADER} points to {address:#x}, where there is no trace header");
             self.read_header(memory, address, why)?;
         }
         let word = self.layout.map_or(Width::W4, |layout| layout.word);
@@ -227,7 +226,7 @@ impl State {
                 ""
             };
             self.wrong =
-                Some(format!("{what} is {place:#x}, which is no slot of the ring ({first:#x} to {past:#x}){why}"));
+                Some(format!("{what} is {place:#x}, which is not a slot of the ring ({first:#x} to {past:#x}){why}"));
         }
     }
 
@@ -260,8 +259,7 @@ impl State {
 
     /// The kernel's current pointer and the header's copy of it where they differ and both are slots: an event is being
     /// inserted, or its insertion was cut off.
-    #[must_use]
-    pub fn inserting(&self) -> Option<(Addr, Addr)> {
+    pub(super) fn inserting(&self) -> Option<(Addr, Addr)> {
         let layout = self.sound()?;
         let copy = layout.place(layout.fields.current);
         let current = self.current?.value;
@@ -269,13 +267,11 @@ impl State {
     }
 
     /// True where events are inserted.
-    #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.layout.is_some() && self.current.is_some_and(|c| c.value != 0)
     }
 
     /// True where nothing is inserted, and only for now: what the kernel's own `tx_trace_disable` clears besides is whole.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.layout.is_some()
             && self.current.is_some_and(|c| c.value == 0)

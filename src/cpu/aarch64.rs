@@ -55,10 +55,10 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
     let (status, elr) = (stack.next(WORD)?, stack.next(WORD)?);
     let solicited = elr == 0;
     if solicited && status & !0x3C0 != 0 {
-        return Err(stack.no_frame(format!("{status:#x} is no DAIF")));
+        return Err(stack.no_frame(format!("{status:#x} is not a DAIF")));
     }
     if !solicited && !is_spsr(status) {
-        return Err(stack.no_frame(format!("{status:#x} is no SPSR")));
+        return Err(stack.no_frame(format!("{status:#x} is not an SPSR")));
     }
     if elr & 3 != 0 {
         return Err(stack.no_frame(format!("the ELR {elr:#x} is not aligned")));

@@ -94,7 +94,7 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
         return Err(stack.no_frame(format!("its first word is {kind:#x}, neither 0 (kernel) nor 1 (interrupt)")));
     }
     if !is_mode(cpsr) {
-        return Err(stack.no_frame(format!("{cpsr:#010x} is no CPSR: the processor has no such mode")));
+        return Err(stack.no_frame(format!("{cpsr:#010x} is not a CPSR: the processor has no such mode")));
     }
     let interrupt = kind == 1;
     // d0-d31 or d8-d31 and the status word; then the return address behind r0-r12 and lr, or r4-r11.

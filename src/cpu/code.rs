@@ -16,7 +16,6 @@ pub struct CodeRanges {
 impl CodeRanges {
     /// The executable sections of a program that was loaded `offset` bytes above its own addresses; of one without
     /// sections, its executable segments.
-    #[must_use]
     pub fn of(elf: &Elf, offset: u64) -> Self {
         let flags = SHF_ALLOC | SHF_EXECINSTR;
         let sections = elf.sections().filter(|s| s.flags & flags == flags).map(|s| (s.addr, s.size));
@@ -52,21 +51,18 @@ impl CodeRanges {
     }
 
     /// Whether code is at `address`; `None` where it is not known where code is.
-    #[must_use]
     pub fn holds(&self, address: Addr) -> Option<bool> {
         let within = |(first, last): &(Addr, Addr)| (*first..=*last).contains(&address);
         (!self.stretches.is_empty()).then(|| self.stretches.iter().any(within))
     }
 
     /// As text, for a core's notes: `8000-8fff 10000-10fff`, both ends included; empty where nothing is known.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let one = |(first, last): &(Addr, Addr)| format!("{first:x}-{last:x}");
         self.stretches.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     /// The reverse of [`CodeRanges::to_text`]; text that is anything else is nothing known.
-    #[must_use]
     pub fn from_text(text: &str) -> Self {
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let one = |part: &str| {

@@ -175,7 +175,7 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
     let exc_return = stack.next(Width::W4)?;
     if !returns_to_thread(exc_return) {
-        return Err(stack.no_frame(format!("{exc_return:#010x} is no EXC_RETURN to a thread")));
+        return Err(stack.no_frame(format!("{exc_return:#010x} is not an EXC_RETURN to a thread")));
     }
     let floats = exc_return & 0x10 == 0;
     stack.need(if floats { 204 } else { 68 })?;
@@ -190,7 +190,7 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     }
     let xpsr = registers.get("xpsr").unwrap_or_default();
     if !is_thread(xpsr) {
-        return Err(stack.no_frame(format!("{xpsr:#010x} is no xPSR of a thread: Thumb state, no exception")));
+        return Err(stack.no_frame(format!("{xpsr:#010x} is not an xPSR of a thread: Thumb state, no exception")));
     }
     let empty = words(EMPTY).flatten().all(|name| registers.get(name) == Some(0));
     let pc = registers.pc().unwrap_or_default();

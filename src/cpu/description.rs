@@ -4,7 +4,6 @@ use super::{Architecture, Group, Kind, Register};
 
 impl Architecture {
     /// The description of these registers; those of a group that GDB has no feature for are left out.
-    #[must_use]
     pub fn target_xml(self, registers: &[Register]) -> String {
         let model = self.model();
         let mut xml = String::from("<?xml version=\"1.0\"?>\n<!DOCTYPE target SYSTEM \"gdb-target.dtd\">\n");
@@ -20,7 +19,6 @@ impl Architecture {
     }
 
     /// The general registers in XML, for the note that GDB itself writes into a core; `None` where GDB needs none.
-    #[must_use]
     pub fn description(self) -> Option<Vec<u8>> {
         // Only here a core's machine leaves open which registers there are.
         (self == Self::CortexM).then(|| {

@@ -45,20 +45,17 @@ impl Architecture {
     }
 
     /// Debug information's number of a register, by the name in [`Architecture::registers`] or another usual one.
-    #[must_use]
     pub fn dwarf_number(self, name: &str) -> Option<u16> {
         let wanted = self.index(name)?;
         self.dwarf_registers().find(|(_, name)| self.index(name) == Some(wanted)).map(|(number, _)| number)
     }
 
     /// The number of the register that a call leaves its return address in; `None` where it is on the stack.
-    #[must_use]
     pub fn link_register(self) -> Option<u16> {
         self.dwarf_number("lr")
     }
 
     /// True for a register, by debug information's number, that a function gives back to its caller as it was.
-    #[must_use]
     pub fn is_kept(self, number: u16) -> bool {
         let name = self.dwarf_registers().find(|(n, _)| *n == number).map(|(_, name)| name);
         name.is_some_and(|name| words(self.numbers().kept).flatten().any(|kept| kept == name))

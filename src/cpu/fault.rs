@@ -62,7 +62,6 @@ pub struct FaultBit {
 
 impl Fault {
     /// Whether it is going on, as a sentence without a full stop.
-    #[must_use]
     pub fn state(&self) -> String {
         match (self.current, self.name) {
             (Some(true), Some(name)) => format!("{name}: its handler runs"),
@@ -76,7 +75,6 @@ impl Fault {
     }
 
     /// In one line: `HardFault: its handler runs; PRECISERR, FORCED; address 0xe0200000 (bfar)`.
-    #[must_use]
     pub fn line(&self) -> String {
         let names: Vec<&str> = self.bits.iter().map(|bit| bit.name.as_str()).collect();
         let bits = if names.is_empty() { "nothing is recorded".to_owned() } else { names.join(", ") };
@@ -91,7 +89,6 @@ impl Fault {
 
 impl Registers {
     /// What the fault registers say; `None` where none is known, or none records a fault.
-    #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         match self.architecture() {
             Architecture::CortexM => cortex_m::fault(self),
@@ -104,7 +101,6 @@ impl Registers {
 
     /// The registers that show a fault and that a stub has to be asked for by name, where they could be of a fault that goes
     /// on. None for a Cortex-M, which maps them into memory.
-    #[must_use]
     pub fn fault_names(&self) -> &'static [&'static str] {
         match self.architecture() {
             Architecture::Arm if arm::may_be_in_fault(self) => &arm::NAMES,
@@ -115,7 +111,6 @@ impl Registers {
     }
 
     /// The name under which a stub has a register that each exception level has of its own: `ESR_EL1` for `esr`.
-    #[must_use]
     pub fn banked_name(&self, name: &str) -> Option<String> {
         (self.architecture() == Architecture::Aarch64).then(|| aarch64::banked_name(self, name)).flatten()
     }

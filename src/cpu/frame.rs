@@ -33,7 +33,6 @@ pub enum SavedKind {
 
 impl SavedKind {
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Switched => "switched out",
@@ -83,13 +82,11 @@ pub struct Frames {
 
 impl Frames {
     /// With nothing known but the processor.
-    #[must_use]
     pub const fn new(architecture: Architecture, endian: Endian) -> Self {
         Self { architecture, endian, floats: None, baseline: false }
     }
 
     /// As the program says that it was built; `None` for processors that are not known here.
-    #[must_use]
     pub fn of(elf: &Elf) -> Option<Self> {
         let architecture = Architecture::of(elf)?;
         let floats = match architecture {
@@ -109,7 +106,7 @@ impl Frames {
         let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, offset: 0, bytes, code };
         let mut saved = self.saved(&mut stack)?;
         if let Some(pc) = saved.registers.pc().filter(|pc| code.holds(*pc) == Some(false)) {
-            let doubt = format!("its pc {pc:#x} is in no code of the program");
+            let doubt = format!("its pc {pc:#x} is not in the code of the program");
             saved.remark = Some(saved.remark.map_or_else(|| doubt.clone(), |remark| format!("{remark}; {doubt}")));
         }
         Ok(saved)
@@ -213,13 +210,13 @@ impl Stack<'_> {
         }
         let plain = self.peek(width, behind)?;
         let with = self.peek(width, size + behind).unwrap_or_default();
-        let taken = |what: &str| Some(format!("taken to hold {what} registers: so its return address is code"));
+        let taken = |what: &str| Some(format!("assumed to hold {what} registers: then its return address is code"));
         let why = match (self.code.holds(plain), self.code.holds(with)) {
             (Some(true), Some(false)) => return Ok((0, taken("no floating-point"))),
             (Some(false), Some(true)) => return Ok((size, taken("floating-point"))),
             (None, _) => "nor where code is",
-            (Some(true), _) => "and its return address would be code either way",
-            (Some(false), _) => "and its return address would be no code either way",
+            (Some(true), _) => "and its return address would be in code either way",
+            (Some(false), _) => "and its return address would not be in code either way",
         };
         Err(self
             .no_frame(format!("whether it holds floating-point registers is not known, {why} ({plain:#x}, {with:#x})")))

@@ -24,7 +24,6 @@ pub enum Effect {
 
 impl Effect {
     /// Of the instruction at the program counter; `None` for any other. `code`: its bytes.
-    #[must_use]
     pub fn of(registers: &Registers, code: &[u8]) -> Option<Self> {
         if registers.architecture() != Architecture::CortexM {
             return None;
@@ -36,7 +35,6 @@ impl Effect {
     }
 
     /// The address that it reads or writes.
-    #[must_use]
     pub const fn address(self) -> Option<Addr> {
         match self {
             Self::Read(at, _) | Self::Write(at, _) => Some(at),
@@ -45,7 +43,6 @@ impl Effect {
     }
 
     /// In words.
-    #[must_use]
     pub fn words(self) -> String {
         match self {
             Self::Read(at, size) => format!("a read of {size} bytes at {at:#x}"),
@@ -192,7 +189,6 @@ pub struct Loop {
 
 /// The loop without an exit that the CPU is in; `None` where the code is not known or may leave it. `from`: the first address
 /// of `code`, which has at most [`LOOP`] bytes in front of the program counter; an instruction begins there.
-#[must_use]
 pub fn endless_loop(architecture: Architecture, pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
     match architecture {
         Architecture::CortexM => thumb_loop(pc & !1, from, code),

@@ -1,6 +1,6 @@
 //! What a CPU was doing when it stopped, by its status register.
 
-use super::{Architecture, Registers, arm};
+use super::{Architecture, Origin, Registers, arm};
 
 /// Thread or exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,14 @@ pub(super) const THUMB: u64 = 1 << 24;
 const LAST: u64 = 495;
 
 impl Level {
-    /// By the status register of a Cortex-M.
-    fn of_xpsr(word: u64) -> Self {
+    /// By the status register of a Cortex-M. `pushed`: an exception of one pushed it.
+    fn of_xpsr(word: u64, pushed: bool) -> Self {
         let number = word & NUMBER;
         let thumb = word & THUMB != 0;
         match u32::try_from(number) {
-            // QEMU writes a CPSR into the cores of its Cortex-M; a core cannot say that a register is not known, and has 0.
-            _ if !thumb && (arm::is_cpsr(word) || number == 0) => Self::Unknown,
+            // QEMU writes a CPSR into the cores of its Cortex-M; a core cannot say that a register is not known, and has 0. What
+            // an exception pushed is no CPSR: without Thumb state a call of a wrong address was its fault.
+            _ if !thumb && (!pushed && arm::is_cpsr(word) || number == 0) => Self::Unknown,
             _ if number > LAST => Self::Unknown,
             Ok(0) => Self::Thread,
             Ok(number) => Self::Exception(number),
@@ -54,13 +55,12 @@ impl Level {
 
 impl Registers {
     /// What this CPU was doing.
-    #[must_use]
     pub fn level(&self) -> Level {
         match self.architecture() {
-            Architecture::CortexM => match self.get("xpsr") {
-                Some(xpsr) => Level::of_xpsr(xpsr),
+            Architecture::CortexM => match self.value("xpsr") {
+                Some((xpsr, origin)) => Level::of_xpsr(xpsr, origin == Origin::Frame),
                 // VECTACTIVE is the number that xpsr has.
-                None => self.get("icsr").map_or(Level::Unknown, |icsr| Level::of_xpsr(icsr & NUMBER | THUMB)),
+                None => self.get("icsr").map_or(Level::Unknown, |icsr| Level::of_xpsr(icsr & NUMBER | THUMB, false)),
             },
             Architecture::Arm => self.get("cpsr").map_or(Level::Unknown, Level::of_cpsr),
             _ => Level::Unknown,
@@ -70,7 +70,6 @@ impl Registers {
 
 /// Which ARM a status word is of: an xPSR, or a CPSR in ARM state. `None` for a CPSR in Thumb state, which QEMU also
 /// writes for a Cortex-M, and for what is neither.
-#[must_use]
 pub fn profile(status: u64) -> Option<Architecture> {
     /// `cpsr`: Thumb state.
     const STATE: u64 = 1 << 5;
@@ -103,6 +102,18 @@ mod tests {
         assert_eq!(level(0x8100_0000), Level::Thread);
         // A fault in a handler without its Thumb bit is one still; a word that is not known is written as 0.
         assert_eq!((level(3), level(0)), (Level::Exception(3), Level::Unknown));
+    }
+
+    /// Of interrupt 10, whose handler had called address 0, the thread below it was said to have done that: 0x1a is a mode of
+    /// other ARMs.
+    #[test]
+    fn what_an_exception_pushed_was_taken_for_a_cpsr() {
+        for (xpsr, number) in [(0x1A, 26), (0x10, 16), (0x6000_001F, 31), (0x0100_001A, 26)] {
+            let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
+            assert!(registers.set("xpsr", xpsr));
+            assert_eq!(registers.level(), Level::Exception(number), "{xpsr:#x}");
+        }
+        assert_eq!(level(0x1A), Level::Unknown, "a core may hold a CPSR");
     }
 
     #[test]

@@ -67,7 +67,6 @@ impl Architecture {
     /// What a program was built for; `None` for processors whose registers are not known here.
     ///
     /// A core says ARM without a profile: ask the program where there is one.
-    #[must_use]
     pub fn of(elf: &Elf) -> Option<Self> {
         Some(match (elf.machine(), elf.width()) {
             (Machine::ARM, _) if elf.is_m_profile() => Self::CortexM,
@@ -83,7 +82,6 @@ impl Architecture {
 
     /// Bits of the floating-point registers that a program's calls use, by its `e_flags`: 0 for none, doubles where the
     /// flags are not known. `None` where that does not depend on how the program was built.
-    #[must_use]
     pub fn float_bits(self, flags: Option<u32>) -> Option<u16> {
         match self {
             Self::Riscv32 | Self::Riscv64 => Some(flags.map_or(64, riscv::float_bits)),
@@ -92,44 +90,37 @@ impl Architecture {
     }
 
     /// The one of this name, or another usual one; for a dump without an ELF.
-    #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|a| a.model().names.iter().any(|name| name.eq_ignore_ascii_case(text)))
     }
 
     /// The number of its instruction set in an ELF file.
-    #[must_use]
     pub const fn machine(self) -> Machine {
         self.model().machine
     }
 
     /// Its usual name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.model().name
     }
 
     /// Width of an address and of a general register.
-    #[must_use]
     pub const fn width(self) -> Width {
         self.model().width
     }
 
     /// The target triple that LLDB expects.
-    #[must_use]
     pub const fn triple(self) -> &'static str {
         self.model().triple
     }
 
     /// Its registers: those with a number of GDB's first, in the order of a `g` packet.
-    #[must_use]
     pub fn registers(self) -> &'static [Register] {
         static TABLES: LazyLock<[Vec<Register>; 7]> = LazyLock::new(|| Architecture::ALL.map(|a| a.model().expand()));
         TABLES.get(self as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The ranges of memory into which the processor maps registers: none of those that reading changes.
-    #[must_use]
     pub fn mapped(self) -> &'static [(Addr, usize)] {
         static RUNS: LazyLock<[Vec<(Addr, usize)>; 7]> =
             LazyLock::new(|| Architecture::ALL.map(|a| table::runs(a.registers())));
@@ -137,7 +128,6 @@ impl Architecture {
     }
 
     /// The names of the system and fault registers that neither a `g` packet nor a core's notes have a place for.
-    #[must_use]
     pub fn system_registers(self) -> Vec<&'static str> {
         let in_note = |name: &str| table::words(self.model().note).flatten().any(|n| n == name);
         let system = self.registers().iter().filter(|r| matches!(r.group, Group::System | Group::Fault));

@@ -14,7 +14,6 @@ const fn head(width: Width) -> (usize, usize) {
 
 /// The registers of one thread of a system, from its `NT_PRSTATUS` note and the `NT_386_TLS` note behind that; `None`
 /// where the first is too short.
-#[must_use]
 pub fn from_notes(
     architecture: Architecture,
     endian: Endian,
@@ -35,7 +34,6 @@ pub fn from_notes(
 }
 
 /// The `NT_386_TLS` note that goes behind a thread's `NT_PRSTATUS`, where there is one.
-#[must_use]
 pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
     (registers.architecture() == Architecture::X86).then(|| x86::segment_note(registers, endian)).flatten()
 }
@@ -45,7 +43,6 @@ pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
 /// A big-endian ARM target (BE8) has its data big-endian, but QEMU sends its registers little-endian and GDB copies
 /// them into cores as they came: the order in which the status register makes sense is taken. For a Cortex-M QEMU
 /// writes the status word of the other profiles: that is no xPSR, which is unknown then.
-#[must_use]
 pub(super) fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[u8]) -> Option<(u32, Registers)> {
     let (width, order) = (architecture.width(), words(architecture.model().note));
     let (pid, start) = head(width);
@@ -68,7 +65,6 @@ pub(super) fn from_prstatus(architecture: Architecture, endian: Endian, desc: &[
 }
 
 /// The description of an `NT_PRSTATUS` note. It has no way to say that a register is not known: such a one is 0.
-#[must_use]
 pub fn to_prstatus(registers: &Registers, endian: Endian, lwp: u32, signal: u16) -> Vec<u8> {
     let (width, order) = (registers.architecture().width(), words(registers.architecture().model().note));
     let (pid, start) = head(width);

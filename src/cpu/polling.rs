@@ -41,7 +41,6 @@ enum Step {
 
 /// The polling loop that the CPU is in; `None` where the code is not known or does something else. `from`: the first address of
 /// `code`, where an instruction begins. `read`: a word of the code's memory.
-#[must_use]
 pub fn polling(
     registers: &Registers,
     from: Addr,

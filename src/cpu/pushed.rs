@@ -32,7 +32,6 @@ pub struct Pushed {
 
 impl Pushed {
     /// From the bytes at the stack pointer; `None` where they are too few.
-    #[must_use]
     pub fn of(bytes: &[u8], endian: Endian) -> Option<Self> {
         let word = |at| endian.u32(bytes, at).map(u64::from);
         let first = [word(0)?, word(4)?, word(8)?, word(12)?, word(16)?];
@@ -45,38 +44,38 @@ impl Pushed {
     }
 
     /// True for the registers of a thread: Thumb state, no exception.
-    #[must_use]
     pub const fn is_of_thread(&self) -> bool {
         self.xpsr & (EXCEPTION | ZERO | THUMB) == THUMB && self.pc & 1 == 0
     }
 
     /// True for those of a thread that has called an address without the Thumb bit.
-    #[must_use]
     pub const fn has_lost_thumb(&self) -> bool {
         self.xpsr & (EXCEPTION | ZERO | THUMB) == 0 && self.pc & 1 == 0
     }
 
     /// True for those of another exception.
-    #[must_use]
     pub const fn is_of_exception(&self) -> bool {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == THUMB && self.pc & 1 == 0
     }
 
-    /// True where r0 to r3 and r12 are those of a CPU: its handler has not changed them.
+    /// True for those of another exception that has called an address without the Thumb bit.
     #[must_use]
+    pub const fn is_of_handler_without_thumb(&self) -> bool {
+        self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == 0 && self.pc & 1 == 0
+    }
+
+    /// True where r0 to r3 and r12 are those of a CPU: its handler has not changed them.
     pub fn are_in(&self, cpu: &Registers) -> bool {
         NAMES.into_iter().zip(self.first).all(|(name, value)| cpu.get(name) == Some(value))
     }
 
     /// How many different values other than 0 these registers have.
-    #[must_use]
     pub fn distinct(&self) -> usize {
         self.first.iter().filter(|value| **value != 0).collect::<BTreeSet<_>>().len()
     }
 
     /// The registers of what was interrupted, with `kept`: those that a call keeps, as far as they are known. `above`: the
     /// address behind the frame; where that is not known, the stack pointer is not either.
-    #[must_use]
     pub fn registers(&self, kept: &Registers, above: Option<Addr>) -> Registers {
         let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
         for (name, value) in NAMES.into_iter().zip(self.first) {
@@ -97,13 +96,11 @@ impl Pushed {
 }
 
 /// True for the exceptions that a fault leads to: HardFault, MemManage, BusFault, UsageFault, SecureFault.
-#[must_use]
 pub const fn is_fault(exception: u32) -> bool {
     matches!(exception, 3..=7)
 }
 
 /// True for those of them that a call of an address without the Thumb bit leads to.
-#[must_use]
 pub const fn is_fault_of_state(exception: u32) -> bool {
     matches!(exception, 3 | 6)
 }

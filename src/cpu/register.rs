@@ -34,50 +34,43 @@ pub struct Registers {
 
 impl Registers {
     /// All unknown; values that are set are [`Origin::Given`].
-    #[must_use]
     pub fn new(architecture: Architecture) -> Self {
         Self::of(architecture, Origin::Given)
     }
 
     /// All unknown; values that are set are from `origin`.
-    #[must_use]
     pub fn of(architecture: Architecture, origin: Origin) -> Self {
         Self { architecture, origin, values: vec![None; architecture.registers().len()], lwp: None, tls: None }
     }
 
     /// The processor.
-    #[must_use]
     pub const fn architecture(&self) -> Architecture {
         self.architecture
     }
 
     /// These are the registers of a thread of an operating system: its number, and where its thread-local storage
     /// begins where that is known beside the registers.
-    pub fn belong_to(&mut self, lwp: u32, tls: Option<Addr>) {
+    pub(super) fn belong_to(&mut self, lwp: u32, tls: Option<Addr>) {
         (self.lwp, self.tls) = (Some(lwp), tls);
     }
 
     /// The number of the operating system's thread whose registers these are.
-    #[must_use]
     pub const fn lwp(&self) -> Option<u32> {
         self.lwp
     }
 
     /// Where the thread-local storage of an operating system's thread begins: on Linux for x86 its `pthread_t`.
-    #[must_use]
     pub fn thread_pointer(&self) -> Option<Addr> {
         let register = (self.architecture == Architecture::X86_64).then(|| self.get("fs_base")).flatten();
         register.or(self.tls).filter(|at| *at != 0)
     }
 
     /// The value of a register by GDB's name or another usual one (`r13`, `x1`, `s0`, `pc`).
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.value(name).map(|(value, _)| value)
     }
 
     /// The value of a register, and where it is from.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<(u64, Origin)> {
         self.values.get(self.architecture.index(name)?).copied().flatten()
     }
@@ -114,7 +107,6 @@ impl Registers {
     }
 
     /// Those of an ARM, where it turns out to be a Cortex-M: what is no xPSR is not taken for one.
-    #[must_use]
     pub fn as_cortex_m(&self) -> Self {
         let mut registers = Self::of(Architecture::CortexM, self.origin);
         for (register, (value, origin)) in self.known().filter(|(register, _)| register.group == Group::General) {
@@ -129,13 +121,12 @@ impl Registers {
     }
 
     /// Every register that is known, in the order of [`Architecture::registers`], with its value and where that is from.
-    pub fn known(&self) -> impl Iterator<Item = (&'static Register, (u64, Origin))> + '_ {
+    pub(super) fn known(&self) -> impl Iterator<Item = (&'static Register, (u64, Origin))> + '_ {
         let all = self.architecture.registers().iter().zip(&self.values);
         all.filter_map(|(register, value)| Some((register, (*value)?)))
     }
 
     /// A register as `g` and `p` packets have it; a byte that is not known is `None`.
-    #[must_use]
     pub fn encode(&self, register: &Register, endian: Endian) -> Vec<Option<u8>> {
         let Some(value) = self.get(register.name).filter(|_| register.bits <= 64) else {
             return vec![None; register.bytes()];
@@ -185,7 +176,6 @@ impl Registers {
     }
 
     /// The registers beyond the general ones without which it is not known where the running thread is.
-    #[must_use]
     pub fn needed(&self) -> &'static [&'static str] {
         match self.architecture {
             Architecture::CortexM => cortex_m::needed(self),
@@ -201,31 +191,26 @@ impl Registers {
     }
 
     /// True where no register is known.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.values.iter().all(Option::is_none)
     }
 
     /// True where a general register or a stack pointer is known.
-    #[must_use]
     pub fn is_placed(&self) -> bool {
         self.known().any(|(r, _)| r.group == Group::General || matches!(r.name, "psp" | "msp"))
     }
 
     /// The program counter.
-    #[must_use]
     pub fn pc(&self) -> Option<Addr> {
         self.get("pc")
     }
 
     /// The stack pointer.
-    #[must_use]
     pub fn sp(&self) -> Option<Addr> {
         self.get("sp")
     }
 
     /// The link register; `None` too where the architecture has none.
-    #[must_use]
     pub fn lr(&self) -> Option<Addr> {
         self.get("lr")
     }

@@ -101,7 +101,7 @@ pub(super) fn saved(
         stack.take(width, "ra", &mut registers)?;
         if floats.is_none() {
             floats = Some(stack.next(width)? & FS != 0);
-            remark = Some("whether it holds floating-point registers is taken from mstatus".to_owned());
+            remark = Some("mstatus decides whether it holds floating-point registers".to_owned());
         }
         (registers.lr().unwrap_or_default(), 16, 29)
     } else {

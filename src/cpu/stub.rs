@@ -8,7 +8,6 @@ use crate::abi::Endian;
 /// The order is that of the general registers. A stub without a target description sends ARM's old layout (eight FPA
 /// registers of 12 bytes and their status before the CPSR), which its length shows. Registers of a big-endian ARM
 /// target may be little-endian (QEMU, BE8): the order in which the status register makes sense is taken.
-#[must_use]
 pub fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>]) -> Registers {
     let arm = matches!(architecture, Architecture::Arm | Architecture::CortexM);
     let old = arm && bytes.len() >= arm::OLD_G;
@@ -35,7 +34,6 @@ pub fn from_stub(architecture: Architecture, endian: Endian, bytes: &[Option<u8>
 }
 
 /// The registers of another thread in the form of this `g` reply of the CPU, with what is not known left open.
-#[must_use]
 pub fn to_stub(registers: &Registers, endian: Endian, cpu: &[Option<u8>]) -> Vec<Option<u8>> {
     let architecture = registers.architecture();
     let arm = matches!(architecture, Architecture::Arm | Architecture::CortexM);

@@ -66,7 +66,6 @@ impl Register {
     }
 
     /// GDB's number, where it has one.
-    #[must_use]
     pub const fn number(&self) -> Option<u16> {
         match self.place {
             Place::Number(number) => Some(number),
@@ -75,7 +74,6 @@ impl Register {
     }
 
     /// Number of bytes in a `g` packet.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         (self.bits >> 3) as usize
     }

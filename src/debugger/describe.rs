@@ -1,13 +1,16 @@
 //! Memory and threads in XML and JSON, as debuggers read them.
 
+use serde::Serialize;
+
 use super::ThreadList;
 use crate::mem::Region;
 
 /// The most regions of memory that are listed; of more none is, and a debugger finds out by reading.
 const MAX_REGIONS: usize = 4096;
+/// What a thread stopped by.
+const SIGTRAP: u8 = 5;
 
 /// The memory map; empty where the source does not know what it has.
-#[must_use]
 pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
     let Some(regions) = regions.filter(|r| r.len() <= MAX_REGIONS) else { return String::new() };
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<memory-map>\n");
@@ -20,7 +23,6 @@ pub fn memory_map_xml(regions: Option<&[Region]>) -> String {
 }
 
 /// `qXfer:threads:read`. `process`: what precedes the number of a thread (`p1.`), or nothing.
-#[must_use]
 pub fn threads_xml(list: &ThreadList, process: &str) -> String {
     let mut xml = String::from("<?xml version=\"1.0\"?>\n<threads>\n");
     for thread in list.threads() {
@@ -35,7 +37,6 @@ pub fn threads_xml(list: &ThreadList, process: &str) -> String {
 }
 
 /// The part of a document that `OFFSET,LENGTH` of a `qXfer` packet asks for, at most `most` bytes of it.
-#[must_use]
 pub fn piece(document: &str, window: &str, most: usize) -> Vec<u8> {
     let number = |text: &str| usize::from_str_radix(text, 16).ok();
     let Some((offset, len)) = window.split_once(',').and_then(|(o, l)| number(o).zip(number(l))) else {
@@ -46,47 +47,29 @@ pub fn piece(document: &str, window: &str, most: usize) -> Vec<u8> {
     [if part.len() < rest.len() { b"m" } else { b"l" }, part].concat()
 }
 
+/// A thread in LLDB's list.
+#[derive(Serialize)]
+struct ThreadInfo<'a> {
+    tid: usize,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<u8>,
+}
+
 /// `jThreadsInfo`, LLDB's list of threads: the first is the one that stopped.
-#[must_use]
 pub fn threads_json(list: &ThreadList) -> String {
-    let mut json = String::from("[");
-    for (index, thread) in list.threads().iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        let name =
-            if thread.name.is_empty() { String::new() } else { format!(",\"name\":\"{}\"", quote(&thread.name)) };
-        let reason = if index == 0 { ",\"reason\":\"signal\",\"signal\":5" } else { "" };
-        json.push_str(&format!("{comma}{{\"tid\":{}{name}{reason}}}", thread.id));
-    }
-    json.push(']');
-    json
+    let threads = list.threads().iter().enumerate().map(|(index, thread)| {
+        let (reason, signal) = if index == 0 { (Some("signal"), Some(SIGTRAP)) } else { (None, None) };
+        ThreadInfo { tid: thread.id, name: &thread.name, reason, signal }
+    });
+    // Numbers and text do not fail.
+    serde_json::to_string(&threads.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// Text inside XML.
+/// Text inside XML. Control characters are spelled out in it already ([`ListedThread`](super::ListedThread)).
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            c if c.is_control() => out.push('?'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Text inside a JSON string.
-fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push('?'),
-            c => out.push(c),
-        }
-    }
-    out
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&apos;")
 }

@@ -3,7 +3,7 @@
 use super::Thread;
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Level, Origin, Registers};
-use crate::kernel::{Kernel, Stacks, State, Stop, Thread as KernelThread};
+use crate::kernel::{Kernel, Stacks, State, Stop, Thread as KernelThread, cpu_of};
 
 /// How far below its stack a thread that overflowed it is still taken to be on it, in bytes.
 pub(super) const OVERFLOW: u64 = 256;
@@ -25,7 +25,6 @@ pub struct Stopped {
 
 impl Stopped {
     /// From the registers of the CPUs and the kernel's threads. `endian` is the byte order where neither gives one.
-    #[must_use]
     pub fn new(stop: Stop, kernel: Option<&Kernel>, endian: Option<Endian>) -> Self {
         let Stop { frames, mut cpus, .. } = stop;
         let mut architecture = frames.map(|f| f.architecture);
@@ -45,17 +44,13 @@ impl Stopped {
         order.sort_by_key(|t| t.core.unwrap_or(usize::MAX));
         let mut threads: Vec<Thread> = order.into_iter().map(|thread| shown(thread, kernel, &cpus)).collect();
         let handler = crashes(&mut threads, kernel);
-        let name = |address: Addr| label(kernel, address).unwrap_or_else(|| format!("{address:#x}"));
+        let name = |address| kernel.label_of(address);
         let without_thread = match kernel.cpus.as_slice() {
             [cpu] => cpu.without_thread(&name),
             _ => None,
         };
         Self { architecture, endian, threads: with_cpus(threads, cpus, handler, without_thread) }
     }
-}
-
-pub(super) fn label(kernel: &Kernel, thread: Addr) -> Option<String> {
-    kernel.thread(thread).map(KernelThread::label)
 }
 
 /// One thread. That which runs has the registers of its CPU, in whatever exception that is: the debugger unwinds through
@@ -74,16 +69,6 @@ pub(super) fn shown(thread: &KernelThread, kernel: &Kernel, cpus: &[Registers]) 
     let registers = cpu.cloned().or_else(saved);
     let extra = remarks(thread, kernel, cpu, registers.is_some());
     Thread { id: thread.address, cpu: place, name: thread.name.clone().unwrap_or_default(), extra, registers }
-}
-
-/// The place of the CPU that runs a core's threads among those that stopped.
-pub(super) const fn cpu_of(core: usize, cores: usize, cpus: usize) -> Option<usize> {
-    match cores {
-        // Beside a kernel of one core there may be other CPUs.
-        1 if cpus > 0 => Some(0),
-        _ if cores == cpus && core < cpus => Some(core),
-        _ => None,
-    }
 }
 
 /// Where it is certain what a fault interrupted, a debugger begins there: the thread has the registers that it had before the
@@ -162,10 +147,9 @@ fn doing(thread: &KernelThread, kernel: &Kernel) -> String {
         return "running".to_owned();
     }
     let Some(wait) = &thread.waits else { return kernel.doing(thread) };
-    let name = wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address));
-    let mut text = format!("suspended on {} {name}", wait.kind.name());
+    let mut text = format!("suspended on {} {}", wait.kind.name(), wait.label());
     if let Some(by) = wait.owner.filter(|o| *o != 0) {
-        text.push_str(&format!(" owned by {}", label(kernel, by).unwrap_or_else(|| format!("{by:#x}"))));
+        text.push_str(&format!(" owned by {}", kernel.label_of(by)));
     }
     if !wait.more.is_empty() {
         text.push_str(&format!(", {}", wait.more));

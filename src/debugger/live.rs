@@ -2,15 +2,14 @@
 //! whatever exception that is.
 
 use super::Thread;
-use super::from_kernel::{OVERFLOW, cpu_of, label, shown};
+use super::from_kernel::{OVERFLOW, shown};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level, Registers};
-use crate::kernel::{Kernel, Thread as KernelThread};
+use crate::kernel::{Kernel, Thread as KernelThread, cpu_of};
 use crate::mem::Region;
 
 /// The thread that a core's CPU runs, or whose exception it handles. `None` where no thread runs, and where the CPU is in
 /// thread mode on a stack that is not the thread's: the kernel's word alone is not enough.
-#[must_use]
 pub fn runs_on(kernel: &Kernel, core: usize, cpu: &Registers) -> Option<Addr> {
     let thread = kernel.thread(*kernel.current.get(core)?).filter(|_| !kernel.is_initializing())?;
     // Ports for Cortex-M do not count interrupts.
@@ -41,7 +40,6 @@ fn without_stack(kernel: &Kernel, core: usize, cpu: Option<&Registers>) -> Strin
 
 /// The kernel's threads, those that run first, and the CPUs that run none of them. `cpus`: the registers of each, in the
 /// order of the stub.
-#[must_use]
 pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
     let cores = kernel.current.len();
     let place = |core| cpu_of(core, cores, cpus.len());
@@ -61,7 +59,7 @@ pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
         .collect();
     let taken: Vec<usize> = threads.iter().filter_map(|thread| thread.cpu).collect();
     let free = (0..cpus.len()).filter(|index| !taken.contains(index));
-    let name = |address: Addr| label(kernel, address).unwrap_or_else(|| format!("{address:#x}"));
+    let name = |address| kernel.label_of(address);
     let others: Vec<Thread> = free
         .map(|index| {
             let core = (0..cores).find(|core| place(*core) == Some(index));
@@ -80,7 +78,6 @@ pub fn while_it_stops(kernel: &Kernel, cpus: &[Registers]) -> Vec<Thread> {
 }
 
 /// The CPUs alone, where there is no kernel to be read: `why`, in words.
-#[must_use]
 pub fn without_kernel(cpus: &[Registers], why: &str) -> Vec<Thread> {
     (0..cpus.len()).map(|index| cpu(index, cpus, why.to_owned())).collect()
 }

@@ -46,9 +46,13 @@ pub struct ListedThread {
 
 impl ListedThread {
     /// Its registers, as far as they are known.
-    #[must_use]
     pub const fn registers(&self) -> Option<&Registers> {
         self.registers.as_ref()
+    }
+
+    /// What it is called and what it does, in one line.
+    pub fn described(&self) -> String {
+        if self.name.is_empty() { self.extra.clone() } else { format!("{}: {}", self.name, self.extra) }
     }
 
     fn has_pc(&self) -> bool {
@@ -61,7 +65,7 @@ impl ListedThread {
 }
 
 /// The remark on a thread that is given a program counter.
-const NO_PC: &str = "its position is not known: pc 0 is given, as GDB attaches to nothing without one";
+const NO_PC: &str = "its position is not known: pc 0 is reported, because GDB cannot attach without one";
 
 /// All that debuggers ask about threads.
 #[derive(Debug, Clone)]
@@ -77,7 +81,6 @@ pub struct ThreadList {
 
 impl ThreadList {
     /// The list has at least one thread: without any a debugger takes the target for gone.
-    #[must_use]
     pub fn new(architecture: Option<Architecture>, endian: Endian, threads: Vec<Thread>) -> Self {
         let mut threads = numbered(threads, architecture);
         if threads.is_empty() {
@@ -104,7 +107,6 @@ impl ThreadList {
     }
 
     /// The same with another number for what a CPU runs.
-    #[must_use]
     pub fn renumbered(&self, cpu: usize, id: usize) -> Self {
         let mut list = self.clone();
         list.threads.iter_mut().filter(|thread| thread.cpu == Some(cpu)).for_each(|thread| thread.id = id);
@@ -112,13 +114,11 @@ impl ThreadList {
     }
 
     /// The processor; `None` where it is not known.
-    #[must_use]
     pub const fn architecture(&self) -> Option<Architecture> {
         self.architecture
     }
 
     /// The processor's byte order.
-    #[must_use]
     pub const fn endian(&self) -> Endian {
         self.endian
     }
@@ -134,19 +134,16 @@ impl ThreadList {
     }
 
     /// The threads, that which stopped first.
-    #[must_use]
     pub fn threads(&self) -> &[ListedThread] {
         &self.threads
     }
 
     /// The thread of this number.
-    #[must_use]
     pub fn thread(&self, id: usize) -> Option<&ListedThread> {
         self.threads.iter().find(|s| s.id == id)
     }
 
     /// The thread that was last asked about.
-    #[must_use]
     pub fn selected(&self) -> usize {
         self.selected.get()
     }
@@ -165,7 +162,6 @@ impl ThreadList {
 
     /// The thread that stopped, to a debugger: the first whose program counter is known, without which GDB does not
     /// attach.
-    #[must_use]
     pub fn stopped(&self) -> usize {
         let first = self.threads.iter().find(|s| s.has_pc()).or_else(|| self.threads.first());
         first.map_or(1, |s| s.id)
@@ -173,7 +169,6 @@ impl ThreadList {
 
     /// The described register of this number, of the selected thread, as a `p` packet has it; `None` where it is not
     /// described, or a byte of it is not known.
-    #[must_use]
     pub fn register(&self, number: u16) -> Option<Vec<u8>> {
         let register = self.described.iter().find(|r| r.number() == Some(number))?;
         self.bytes(self.thread(self.selected())?, register).into_iter().collect()
@@ -185,7 +180,6 @@ impl ThreadList {
     }
 
     /// All described registers of a thread, as a `g` packet has them.
-    #[must_use]
     pub fn all_bytes(&self, thread: &ListedThread) -> Vec<Option<u8>> {
         if self.described.is_empty() {
             // One register of four bytes, unavailable: an empty answer would read as "not supported".
@@ -195,7 +189,6 @@ impl ThreadList {
     }
 
     /// The target description; empty where the processor is not known.
-    #[must_use]
     pub fn target_xml(&self) -> String {
         self.architecture.map_or_else(String::new, |a| a.target_xml(&self.described))
     }

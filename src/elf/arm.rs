@@ -17,7 +17,6 @@ const TAG_COMPATIBILITY: u64 = 32;
 
 impl Elf {
     /// True for a program whose attributes name ARM's M profile (Cortex-M); false where they name none.
-    #[must_use]
     pub fn is_m_profile(&self) -> bool {
         let mut m = false;
         self.arm_attributes(|tag, value| match tag {
@@ -30,7 +29,6 @@ impl Elf {
     }
 
     /// True for a program whose attributes name ARM's A or R profile; false where they name none.
-    #[must_use]
     pub fn is_a_or_r_profile(&self) -> bool {
         let mut other = false;
         self.arm_attributes(|tag, value| {
@@ -40,7 +38,6 @@ impl Elf {
     }
 
     /// True for a program whose attributes name the small instruction set of the M profile: ARMv6-M, ARMv8-M baseline.
-    #[must_use]
     pub fn is_arm_baseline(&self) -> bool {
         let mut baseline = false;
         self.arm_attributes(|tag, value| baseline |= tag == TAG_CPU_ARCH && matches!(value, 11 | 12 | 16));

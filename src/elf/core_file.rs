@@ -29,7 +29,6 @@ pub const MAX_PIECES: usize = 0xFF00;
 impl CoreFile {
     /// Everything before the memory; `pieces` are the addresses and lengths of what follows, in their
     /// order, without gaps in the file. `None` where there are too many of them, or one is outside of the addresses.
-    #[must_use]
     pub fn head(&self, pieces: &[(Addr, u64)]) -> Option<Vec<u8>> {
         if pieces.len() > MAX_PIECES {
             return None;

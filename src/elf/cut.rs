@@ -7,7 +7,6 @@ use crate::abi::Addr;
 
 impl Elf {
     /// What is missing at the end of a file that is cut short; `None` where all is there that its tables name.
-    #[must_use]
     pub fn cut_short(&self) -> Option<String> {
         if let Some(lost) = self.damage().first() {
             return Some(lost.clone());

@@ -21,8 +21,7 @@ pub struct Note<'a> {
 
 impl Note<'_> {
     /// True for `NT_GNU_BUILD_ID`.
-    #[must_use]
-    pub fn is_build_id(&self) -> bool {
+    pub(super) fn is_build_id(&self) -> bool {
         self.name == b"GNU" && self.kind == goblin::elf::note::NT_GNU_BUILD_ID
     }
 }
@@ -57,7 +56,6 @@ pub struct Notes<'a> {
 impl<'a> Notes<'a> {
     /// Over the bytes of one note segment or section. `align` is the segment's own: anything but 8 means 4.
     /// `lost` is how many bytes of the segment the file does not have.
-    #[must_use]
     pub const fn new(bytes: &'a [u8], endian: Endian, align: u64, lost: u64) -> Self {
         let align = if align == 8 { 8 } else { 4 };
         Self { bytes, endian, align, at: Some(0), lost }

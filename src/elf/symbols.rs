@@ -145,20 +145,17 @@ impl Elf {
     }
 
     /// True where no `.symtab` is left: `strip` was here, or the file is cut short.
-    #[must_use]
     pub fn is_stripped(&self) -> bool {
         !self.sections().any(|s| s.kind == SHT_SYMTAB && s.size > 0)
     }
 
     /// The symbol of exactly this name. Remembered: asking again costs nothing.
-    #[must_use]
     pub fn symbol(&self, name: &str) -> Option<ElfSymbol> {
         self.lookup_many(&[name]).pop().flatten()
     }
 
     /// The symbols of these names, in their order, in one pass over the tables. What was asked before is not
     /// searched again.
-    #[must_use]
     pub fn lookup_many(&self, names: &[&str]) -> Vec<Option<ElfSymbol>> {
         let mut known = self.cache.names.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fresh: Vec<&str> = names.iter().copied().filter(|n| !known.contains_key(*n)).collect();
@@ -193,7 +190,6 @@ impl Elf {
     }
 
     /// Every defined symbol whose name begins so, in the order of the tables; at most 4096.
-    #[must_use]
     pub fn symbols_with_prefix(&self, prefix: &str) -> Vec<ElfSymbol> {
         let mut found: Vec<ElfSymbol> = Vec::new();
         for table in self.tables() {
@@ -242,7 +238,6 @@ impl Elf {
 
     /// The function or variable that covers `address` (as linked: take the load offset off first). One of size
     /// 0 reaches to the next symbol or the end of its section. The innermost wins. The first call builds an index.
-    #[must_use]
     pub fn covering(&self, address: Addr) -> Option<ElfSymbol> {
         let places = self.cache.places.get_or_init(|| self.index());
         let upto = places.partition_point(|p| p.start <= address);
@@ -253,7 +248,6 @@ impl Elf {
 
     /// The functions and variables that share a byte with the `len` bytes at `address` (as linked), at most 16
     /// of each table. One of size 0 counts at its first byte, and up to the next symbol as in [`Elf::covering`].
-    #[must_use]
     pub fn sharing(&self, address: Addr, len: u64) -> Vec<ElfSymbol> {
         let sections = self.section_ends();
         let end = address.saturating_add(len);
@@ -273,7 +267,6 @@ impl Elf {
 
     /// The functions and variables that begin at these addresses, in their order: those that [`Elf::covering`] names, in
     /// one pass over the tables and without its index. One without a size reaches to the end of its section.
-    #[must_use]
     pub fn starting_at(&self, addresses: &[Addr]) -> Vec<Option<ElfSymbol>> {
         let sections = self.section_ends();
         let filter = Bits::of(addresses);

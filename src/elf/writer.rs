@@ -15,7 +15,7 @@ pub struct Sym {
 pub const LOCAL_OBJECT: u8 = 0x01;
 pub const GLOBAL_OBJECT: u8 = 0x11;
 pub const GLOBAL_FUNC: u8 = 0x12;
-pub const LOCAL_FUNC: u8 = 0x02;
+pub(super) const LOCAL_FUNC: u8 = 0x02;
 pub const WEAK_OBJECT: u8 = 0x21;
 
 pub fn sym(name: &'static str, value: u64, size: u64, info: u8, shndx: u16) -> Sym {
@@ -89,7 +89,7 @@ impl Writer {
         }
     }
 
-    pub fn put(&self, out: &mut Vec<u8>, n: u64, len: usize) {
+    fn put(&self, out: &mut Vec<u8>, n: u64, len: usize) {
         let b = n.to_le_bytes();
         if self.big { out.extend(b[..len].iter().rev()) } else { out.extend(&b[..len]) }
     }

@@ -1,6 +1,7 @@
 //! What is at an address, in words, as it explains why an access failed.
 
 use crate::abi::{Addr, Region, Width};
+use crate::cpu::Architecture;
 use crate::kernel::Kernel;
 use crate::sym::Symbols;
 
@@ -10,6 +11,9 @@ const NULL: Addr = 0x1000;
 const NEAR: Addr = 0x1000;
 /// So near behind the end of memory something ran over it.
 const BEHIND: Addr = 1 << 20;
+
+/// The last region of a Cortex-M's memory map: beyond the registers of the core.
+const VENDOR: Addr = 0xE010_0000;
 
 /// Words that memory holds where nothing was written yet, or not any more, and what they are. 0xEF is the fill of ThreadX's
 /// stacks; the marks are those of its byte pools (`tx_byte_pool.h`) and of NetX's packets (`nx_packet.h`).
@@ -28,6 +32,7 @@ pub(super) fn what(
     symbols: &dyn Symbols,
     kernel: Option<&Kernel>,
     regions: Option<&[Region]>,
+    architecture: Architecture,
 ) -> Option<String> {
     let word = kernel.map_or(Width::W4, |kernel| kernel.layout.shape.pointer);
     if at < NULL {
@@ -52,7 +57,7 @@ pub(super) fn what(
     if let Some(symbol) = symbols.function(at) {
         return Some(format!("code of {}", symbol.name));
     }
-    outside(at, regions, word)
+    outside(at, regions, architecture)
 }
 
 /// True near a word of 32 bits that memory holds where nothing was written.
@@ -69,16 +74,17 @@ fn pattern(at: Addr, word: Width) -> Option<&'static str> {
     PATTERNS.iter().find(|(of, _)| near(*of)).map(|(_, said)| *said)
 }
 
-/// Where the source has no memory.
-fn outside(at: Addr, regions: Option<&[Region]>, word: Width) -> Option<String> {
-    let regions = regions?;
-    if regions.iter().any(|region| region.contains(at)) {
+/// Where there is no memory: in the memory map of the processor, or in the source, where that says what it has.
+fn outside(at: Addr, regions: Option<&[Region]>, architecture: Architecture) -> Option<String> {
+    let known = regions.unwrap_or_default();
+    if known.iter().any(|region| region.contains(at)) {
         return None;
     }
+    if architecture == Architecture::CortexM && at >= VENDOR {
+        return Some("an address at which a chip has no memory".to_owned());
+    }
+    let regions = regions?;
     let last = regions.iter().filter_map(|region| region.last()).filter(|last| *last < at).max();
     let behind = last.and_then(|last| at.checked_sub(last)).filter(|behind| *behind < BEHIND);
-    if let Some(behind) = behind {
-        return Some(format!("{behind} bytes behind the end of the memory that this source has"));
-    }
-    (word == Width::W4 && at >= 0xE010_0000).then(|| "an address at which a chip has no memory".to_owned())
+    behind.map(|behind| format!("{behind} bytes behind the end of the memory that this source has"))
 }

@@ -49,8 +49,9 @@ impl Cpus {
         let region = |start: Addr, len: u64| Region { start: start & !1, len: len.max(2) };
         let stack_handlers = own.into_iter().chain(notify).map(|symbol| region(symbol.address, symbol.size)).collect();
         let mut names = BTreeMap::new();
-        for at in all.iter().flat_map(addresses) {
-            let said = address::what(at, symbols, kernel, regions.as_deref());
+        for (cpu, at) in all.iter().flat_map(|cpu| addresses(cpu).into_iter().map(move |at| (cpu, at))) {
+            let architecture = cpu.registers.architecture();
+            let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);

@@ -1,5 +1,7 @@
 //! Who waits for whom.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Case;
 use super::events::Giver;
 use super::state::{Task, Tasks, Wait};
@@ -95,25 +97,27 @@ impl Graph {
         found.split_off(of.len().min(found.len()))
     }
 
-    /// The wait of a thread, also for what one thread alone can give.
-    fn known(&self, thread: Addr) -> Option<&Edge> {
-        self.wait(thread).or_else(|| self.inferred.iter().find(|edge| edge.waiter == thread))
-    }
-
     /// Circles of waits of several threads, each once.
     pub fn circles(&self) -> Vec<Vec<Edge>> {
+        // The wait of each thread, also for what one thread alone can give.
+        let mut known: BTreeMap<Addr, &Edge> = BTreeMap::new();
+        let all = || self.edges.iter().chain(&self.inferred);
+        for edge in all() {
+            known.entry(edge.waiter).or_insert(edge);
+        }
         let mut circles: Vec<Vec<Edge>> = Vec::new();
-        for start in self.edges.iter().chain(&self.inferred) {
-            let mut path = vec![*start];
-            while let Some(next) = path.last().and_then(|edge| self.known(edge.holder)) {
+        for start in all() {
+            let (mut path, mut met) = (vec![*start], BTreeSet::new());
+            // The circle is counted at its lowest address.
+            let next = |edge: &Edge| known.get(&edge.holder).copied().filter(|next| next.waiter >= start.waiter);
+            while let Some(next) = path.last().and_then(next) {
                 if next.waiter == start.waiter {
-                    // The circle is counted at its lowest address.
-                    if path.len() > 1 && path.iter().all(|edge| edge.waiter >= start.waiter) {
+                    if path.len() > 1 {
                         circles.push(path);
                     }
                     break;
                 }
-                if path.iter().any(|edge| edge.waiter == next.waiter) {
+                if !met.insert(next.waiter) {
                     break;
                 }
                 path.push(*next);

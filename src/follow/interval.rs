@@ -71,19 +71,16 @@ impl Interval {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
     /// True where there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
     /// Ticks of the first and of the last.
-    #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((self.events.first()?.ticks, self.events.last()?.ticks))
     }

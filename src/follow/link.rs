@@ -87,8 +87,8 @@ fn stays_halted(name: &str, client: &mut Client) -> Error {
     };
     Error::failed(
         Code::TargetHalted,
-        format!("{name}: {why}: it is not set running"),
-        "--leave running lets it run; `last` and `list` show what the trace holds now",
+        format!("{name}: {why}: it is not resumed"),
+        "--leave running resumes it; `last` and `list` show what the trace holds now",
     )
 }
 

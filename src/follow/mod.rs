@@ -91,7 +91,6 @@ impl Gap {
     }
 
     /// The issue that reports it.
-    #[must_use]
     pub fn issue(&self) -> Issue {
         let Self { lost, restarted, seq } = *self;
         let issue = if restarted {
@@ -228,25 +227,21 @@ impl Follower {
     }
 
     /// The place that it has reached, to go on from in another run.
-    #[must_use]
     pub fn save(&self) -> Saved {
         Saved::of(self.cursor.as_ref(), &self.numbers)
     }
 
     /// What ids mean.
-    #[must_use]
     pub const fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
     /// Names and addresses, and the source.
-    #[must_use]
     pub const fn target(&self) -> &Target<'static> {
         &self.target
     }
 
     /// How long the target was halted by us, without a halt that has not ended.
-    #[must_use]
     pub const fn halts(&self) -> &Halts {
         &self.halts
     }
@@ -374,7 +369,7 @@ impl Follower {
         if trace.issues.iter().any(|issue| issue.code == Code::HeaderMended) {
             return Err(Error::not_found(
                 Code::TraceChanged,
-                "the trace header was written over",
+                "the trace header was overwritten",
                 "`list` shows what is left of the trace; the target needs a reset",
             ));
         }
@@ -464,7 +459,6 @@ impl Follower {
 }
 
 /// True once Ctrl-C was pressed.
-#[must_use]
 pub fn interrupted() -> bool {
     INTERRUPT.load(Ordering::Relaxed)
 }

@@ -19,7 +19,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// The newest events of the first read: the first that is shown is number 0, at 0 ticks.
-    pub fn first(&mut self, trace: Trace, events: Vec<Event>, shown: usize) -> Update {
+    pub(super) fn first(&mut self, trace: Trace, events: Vec<Event>, shown: usize) -> Update {
         let mut events = events;
         let newest = events.last().copied();
         let skip = events.len().saturating_sub(shown);
@@ -73,7 +73,7 @@ impl Numbers {
     }
 
     /// Events of so many slots were returned.
-    pub fn advance(&mut self, update: &Update, slots: u64) {
+    pub(super) fn advance(&mut self, update: &Update, slots: u64) {
         self.seq = self.seq.saturating_add(slots);
         if let Some(last) = update.events.last() {
             self.last = Some((last.ticks, last.stamp));
@@ -81,7 +81,7 @@ impl Numbers {
     }
 
     /// Events that have their numbers already were returned.
-    pub fn emit(&mut self, update: &Update) {
+    pub(super) fn emit(&mut self, update: &Update) {
         if let Some(last) = update.events.last() {
             self.seq = last.seq.saturating_add(1);
             self.last = Some((last.ticks, last.stamp));
@@ -89,7 +89,7 @@ impl Numbers {
     }
 
     /// How many are lost, by a clock that counts events.
-    pub fn exactly(&self, lost: Lost, clock: &Clock, first: Option<&Event>) -> Lost {
+    pub(super) fn exactly(&self, lost: Lost, clock: &Clock, first: Option<&Event>) -> Lost {
         let stamps = self.last.and_then(|(_, stamp)| stamp).zip(first.and_then(|e| e.stamp));
         let count = stamps.map(|(before, now)| clock.step(before, now).saturating_sub(1));
         match count.filter(|count| *count >= lost.count) {

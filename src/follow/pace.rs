@@ -18,21 +18,19 @@ pub struct Pace {
 
 impl Pace {
     /// For a ring of so many slots.
-    #[must_use]
     pub const fn new(capacity: u64) -> Self {
         Self { capacity, pause: FIRST }
     }
 
     /// How long to wait now.
-    #[must_use]
-    pub const fn pause(&self) -> Duration {
+    pub(super) const fn pause(&self) -> Duration {
         self.pause
     }
 
     /// A read has found so many new slots: the pause is halved where more than a quarter of the ring was new, doubled where less than
     /// a sixteenth was.
     #[allow(clippy::arithmetic_side_effects, reason = "at most twice LONGEST")]
-    pub fn saw(&mut self, slots: u64, lost: bool) {
+    pub(super) fn saw(&mut self, slots: u64, lost: bool) {
         if lost {
             self.pause = SHORTEST;
         } else if slots > self.capacity / 4 {

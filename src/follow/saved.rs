@@ -1,6 +1,7 @@
 //! A place in a trace as text, for a debugger to keep from one stop to the next.
 
 use super::number::Numbers;
+use crate::bytes::hex;
 use crate::format::Follow;
 
 /// The place in the trace: the next slot, the bytes of the one before it, and the numbers of the next event.
@@ -27,7 +28,6 @@ impl Saved {
     }
 
     /// Parses what [`Saved`] was written as.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         const MAX_DIGITS: usize = 1024;
         let mut parts = text.split(':');
@@ -44,11 +44,7 @@ impl Saved {
 
 impl std::fmt::Display for Saved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:", self.slot)?;
-        for byte in &self.before {
-            write!(f, "{byte:02x}")?;
-        }
-        write!(f, ":{}:", self.seq)?;
+        write!(f, "{}:{}:{}:", self.slot, hex(&self.before), self.seq)?;
         self.ticks.map_or(Ok(()), |ticks| write!(f, "{ticks}"))?;
         f.write_str(":")?;
         self.stamp.map_or(Ok(()), |stamp| write!(f, "{stamp}"))

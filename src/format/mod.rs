@@ -311,6 +311,6 @@ pub struct DecodeOptions {
     pub hz: Option<f64>,
     /// Release of the target's system, where its numbers changed between releases: 64 is 6.4.
     pub release: Option<u16>,
-    /// The run before the last start, as far as this one has not written over it (`--previous`).
+    /// The run before the last start, as far as this one has not overwritten it (`--previous`).
     pub previous: bool,
 }

@@ -3,7 +3,7 @@
 use crate::trace::ContextId;
 
 /// The context of an event whose inserter is not known.
-pub const NOBODY: ContextId = ContextId(u32::MAX);
+pub const NO_CONTEXT: ContextId = ContextId(u32::MAX);
 /// Interrupts that interrupt each other on one processor; more are a mistake.
 const MAX_DEPTH: usize = 64;
 

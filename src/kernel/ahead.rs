@@ -59,7 +59,7 @@ struct Ahead {
 }
 
 /// Reads ahead what [`super::Kernel::read`] and [`super::Kernel::place`] are going to ask for, as far as it can be known.
-pub fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
+pub(super) fn read_ahead(memory: &mut dyn Memory, about: &About<'_>) {
     let Some((endian, pointer)) = about.endian.zip(about.pointer) else { return };
     let certain = Layout::declared(about.symbols, endian, pointer).map(|layout| vec![layout]);
     let layouts = certain.unwrap_or_else(|| Layout::measured(Some(endian), Some(pointer)));
@@ -106,28 +106,23 @@ fn merged(tasks: &[Task]) -> Vec<(Addr, usize)> {
     all.into_iter().filter_map(read).collect()
 }
 
-const fn bytes(width: Width) -> u64 {
-    width.bytes() as u64
-}
-
 impl Ahead {
     /// The kernel's variables, and the control blocks that the trace's registry names.
     fn begin(&mut self, about: &About<'_>, pointer: Width) {
         let lookup = |name: &str| about.symbols.lookup(name);
-        let lists = Kind::ALL.into_iter().map(|kind| (Some(kind), kind.globals()));
-        let threads = (None, ["_tx_thread_created_ptr", "_tx_thread_created_count"]);
-        for (kind, [head, count]) in lists.chain([threads]) {
-            self.push(lookup(head).map(|s| s.address), bytes(pointer), What::Pointer(kind));
-            self.push(lookup(count).map(|s| s.address), 4, What::Value);
+        let lists = Kind::ALL.into_iter().map(|kind| (Some(kind), kind.created()));
+        for (kind, list) in lists.chain([(None, "_tx_thread_created".to_owned())]) {
+            self.push(lookup(&format!("{list}_ptr")).map(|s| s.address), pointer.size(), What::Pointer(kind));
+            self.push(lookup(&format!("{list}_count")).map(|s| s.address), 4, What::Value);
         }
         for name in ["_tx_thread_current_ptr", "_tx_thread_execute_ptr"] {
             let Some(symbol) = lookup(name) else { continue };
             for at in super::globals::each_core(&symbol, pointer) {
-                self.push(Some(at), bytes(pointer), What::Pointer(None));
+                self.push(Some(at), pointer.size(), What::Pointer(None));
             }
         }
         for name in ["_tx_thread_system_state", "_txm_module_manager_loaded_list_ptr"] {
-            self.push(lookup(name).map(|s| s.address), bytes(pointer), What::Value);
+            self.push(lookup(name).map(|s| s.address), pointer.size(), What::Value);
         }
         // This one is no pointer.
         self.block(lookup("_tx_timer_thread").map(|s| s.address), None);

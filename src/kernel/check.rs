@@ -32,7 +32,6 @@ pub struct Overwritten {
 
 impl Overwritten {
     /// The word that such a block begins with.
-    #[must_use]
     pub const fn id(&self) -> u64 {
         match self.kind {
             Some(kind) => kind.id(),
@@ -61,7 +60,7 @@ impl Kernel {
         self.check_cores(symbols);
         self.check_stacks();
         let list = symbols.lookup("_tx_thread_priority_list").map(|s| s.size);
-        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.bytes() as u64));
+        let own = list.and_then(|size| size.checked_div(self.layout.shape.pointer.size()));
         self.check_priorities(own.filter(|n| (FEWEST..=MOST).contains(n)));
         let threads = self.threads.iter().filter_map(|thread| self.stack_end(thread));
         let found: Vec<Issue> = threads.chain(self.objects.iter().filter_map(|o| self.members(o))).collect();
@@ -71,7 +70,7 @@ impl Kernel {
     /// A thread that runs on two cores.
     fn check_cores(&mut self, symbols: &dyn Symbols) {
         const CURRENT: &str = "_tx_thread_current_ptr";
-        let step = self.layout.shape.pointer.bytes() as u64;
+        let step = self.layout.shape.pointer.size();
         let mut seen = HashSet::new();
         for (core, thread) in (0u64..).zip(&self.current).filter(|(_, thread)| **thread != 0) {
             if seen.insert(*thread) {
@@ -141,7 +140,7 @@ impl Kernel {
         // An ELF of another build has the members of all threads elsewhere.
         let or = if all.len() >= self.threads.len() { ", or the ELF is that of another build" } else { "" };
         let message = format!(
-            "thread {}: a priority or threshold of {value} in its control block: {has}; it was written over{or}",
+            "thread {}: a priority or threshold of {value} in its control block: {has}; it was overwritten{or}",
             thread.label()
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address));
@@ -195,8 +194,8 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     let mut issues = Vec::new();
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
-        if walk.rescued > 0 {
-            message.push_str(&format!("; {} behind the break were found backwards", walk.rescued));
+        if walk.recovered > 0 {
+            message.push_str(&format!("; {} after the break were found backwards", walk.recovered));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -214,11 +213,11 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
-    if walk.crooked > 0 {
+    if walk.bad_back_links > 0 {
         let mut message =
-            format!("the list of {of}: {} pointers back do not lead to where the list came from", walk.crooked);
-        if walk.rescued > 0 && walk.broken.is_none() {
-            message.push_str(&format!("; {} that it skips were found backwards", walk.rescued));
+            format!("the list of {of}: {} pointers back do not point to the entry before", walk.bad_back_links);
+        if walk.recovered > 0 && walk.broken.is_none() {
+            message.push_str(&format!("; {} that it skips were found backwards", walk.recovered));
         }
         issues.push(Issue::new(Code::KernelDamaged, message));
     }

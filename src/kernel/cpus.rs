@@ -31,7 +31,6 @@ pub enum Under {
 
 impl Under {
     /// As one word.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Initialization => "initialization",
@@ -60,13 +59,11 @@ pub enum Above {
 
 impl Above {
     /// True for an exception of a Cortex-M that a fault leads to.
-    #[must_use]
     pub const fn is_fault(&self) -> bool {
         matches!(self, Self::Exception(number, _) if is_fault(*number))
     }
 
     /// In words, for a sentence; `None` where nothing is known to have interrupted it.
-    #[must_use]
     pub fn words(&self) -> Option<String> {
         Some(match self {
             Self::Nothing | Self::Unknown => return None,
@@ -103,7 +100,6 @@ pub struct Cpu {
 
 impl Cpu {
     /// As one word.
-    #[must_use]
     pub const fn state(&self) -> &'static str {
         match self.above {
             Above::Nothing => self.under.name(),
@@ -114,8 +110,7 @@ impl Cpu {
     }
 
     /// True where an exception is known to have interrupted it.
-    #[must_use]
-    pub const fn is_interrupted(&self) -> bool {
+    pub(super) const fn is_interrupted(&self) -> bool {
         !matches!(self.above, Above::Nothing | Above::Unknown)
     }
 
@@ -126,7 +121,6 @@ impl Cpu {
     }
 
     /// What a CPU does that runs no thread, in a sentence; `None` for one that runs a thread.
-    #[must_use]
     pub fn without_thread(&self, name: &dyn Fn(Addr) -> String) -> Option<String> {
         let above = self.above.words();
         let what = match (self.under, above) {

@@ -42,31 +42,27 @@ impl Entries {
     }
 
     /// True where each is the first byte of a function.
-    #[must_use]
     pub const fn holds(&self) -> bool {
         self.same == self.compared
     }
 
-    /// True for the ELF of another build: a control block that was written over is one, not most of them.
-    #[must_use]
+    /// True for the ELF of another build: a control block that was overwritten is one, not most of them.
     pub const fn is_another(&self) -> bool {
         self.same * 2 <= self.compared
     }
 
     /// In words: `14 of 14 thread entries begin a function`.
-    #[must_use]
     pub fn describe(&self) -> String {
         format!("{} of {} thread entries begin a function", self.same, self.compared)
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let first = self.first.as_ref()?;
         let why = if self.is_another() {
             "this ELF is of another build; names and lines from it are wrong"
         } else {
-            "this ELF is of another build, or control blocks were written over; names and lines from it may be wrong"
+            "this ELF is of another build, or control blocks were overwritten; names and lines from it may be wrong"
         };
         let message = format!("{} (the first that does not is {first}): {why}", self.describe());
         Some(Issue::new(Code::ElfMismatch, message))

@@ -17,7 +17,6 @@ const MAX_STACK: u64 = 64 << 20;
 
 impl Kernel {
     /// Control blocks and stacks, each with what it is.
-    #[must_use]
     pub fn regions(&self) -> Vec<(&'static str, Region)> {
         let thread = self.layout.thread.len;
         let threads = self.threads.iter().map(|t| Region { start: t.address, len: thread });
@@ -29,7 +28,6 @@ impl Kernel {
     }
 
     /// The main stack of each CPU that is on it, in parts: where it ends is not known.
-    #[must_use]
     pub fn main_stacks(&self) -> Vec<Region> {
         if !self.may_be_interrupted() {
             return Vec::new();
@@ -41,7 +39,6 @@ impl Kernel {
     }
 
     /// Where the names of objects are.
-    #[must_use]
     pub fn name_regions(&self) -> Vec<Region> {
         let threads = self.threads.iter().filter_map(|t| t.name_at);
         let names = threads.chain(self.objects.iter().filter_map(|o| o.name_at));
@@ -51,7 +48,6 @@ impl Kernel {
     }
 
     /// Addresses of code that threads, timers and CPUs have: some carry the Thumb bit.
-    #[must_use]
     pub fn code(&self) -> Vec<Addr> {
         let threads = self.threads.iter().flat_map(|thread| {
             let lr = thread.position.registers.as_ref().and_then(Registers::lr);

@@ -95,7 +95,6 @@ fn bits(fault: &Fault) -> Vec<Vec<Cell>> {
 }
 
 /// The faults of these CPUs, each in one line.
-#[must_use]
 pub fn fault_lines(cpus: &[Registers]) -> Vec<String> {
     cpus.iter().filter_map(Registers::fault).map(|fault| fault.line()).collect()
 }

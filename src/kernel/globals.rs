@@ -9,8 +9,8 @@ use crate::sym::{Symbol, Symbols};
 const CORES: u64 = 64;
 
 /// The addresses of an array that has a word for each core.
-pub fn each_core(symbol: &Symbol, width: Width) -> impl Iterator<Item = Addr> + use<> {
-    let (start, step) = (symbol.address, width.bytes() as u64);
+pub(super) fn each_core(symbol: &Symbol, width: Width) -> impl Iterator<Item = Addr> + use<> {
+    let (start, step) = (symbol.address, width.size());
     let cores = symbol.size.checked_div(step).unwrap_or(1).clamp(1, CORES);
     (0..cores).map_while(move |core| start.checked_add(core.checked_mul(step)?))
 }
@@ -22,7 +22,6 @@ pub struct Globals<'a> {
 
 impl<'a> Globals<'a> {
     /// Over the names of a program.
-    #[must_use]
     pub const fn new(symbols: &'a dyn Symbols) -> Self {
         Self { symbols }
     }
@@ -38,7 +37,12 @@ impl<'a> Globals<'a> {
     ///
     /// # Errors
     /// A sentence where the head has no name or cannot be read.
-    pub fn list(&self, memory: &mut dyn Memory, shape: Shape, stem: &str) -> Result<(Addr, Option<u64>), String> {
+    pub(super) fn list(
+        &self,
+        memory: &mut dyn Memory,
+        shape: Shape,
+        stem: &str,
+    ) -> Result<(Addr, Option<u64>), String> {
         let name = format!("{stem}_ptr");
         let symbol = self.symbols.lookup(&name).ok_or_else(|| format!("no symbol {name}"))?;
         let width = shape.pointer;
@@ -48,7 +52,7 @@ impl<'a> Globals<'a> {
     }
 
     /// A pointer for each core.
-    pub fn each_core(&self, memory: &mut dyn Memory, shape: Shape, name: &str, width: Width) -> Vec<u64> {
+    pub(super) fn each_core(&self, memory: &mut dyn Memory, shape: Shape, name: &str, width: Width) -> Vec<u64> {
         let Some(symbol) = self.symbols.lookup(name) else { return Vec::new() };
         let one = |at| shape.endian.word(width, &memory.read_bytes(at, width.bytes()).ok()?, 0);
         each_core(&symbol, width).map_while(one).collect()

@@ -12,7 +12,7 @@ use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level, Origin, Pushed, Registers, is_fault, is_fault_of_state};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, main_stack_at};
+use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, leads_to_handler, main_stack_at};
 
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,6 @@ pub enum FoundBy {
 
 impl FoundBy {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ProcessStack => "psp",
@@ -54,7 +53,6 @@ pub struct Interruption {
 
 impl Interruption {
     /// The number of the exception that was interrupted; `None` for a thread.
-    #[must_use]
     pub fn in_exception(&self) -> Option<u32> {
         match self.registers.level() {
             Level::Exception(number) => Some(number),
@@ -88,13 +86,11 @@ pub struct Interrupted {
 
 impl Interrupted {
     /// True where the exception is a fault.
-    #[must_use]
     pub fn is_crash(&self) -> bool {
         self.exception.is_some_and(is_fault)
     }
 
     /// The place, where it is certain.
-    #[must_use]
     pub fn certain(&self) -> Option<&Interruption> {
         self.places.first().filter(|_| self.is_certain)
     }
@@ -117,7 +113,6 @@ const BASIC: u64 = 32;
 
 impl Kernel {
     /// True where a CPU is in an exception, or that is not known.
-    #[must_use]
     pub fn may_be_interrupted(&self) -> bool {
         let may = |above: &Above| matches!(above, Above::Exception(..) | Above::Unknown);
         self.processor == Some(Architecture::CortexM) && self.cpus.iter().any(|cpu| may(&cpu.above))
@@ -218,7 +213,7 @@ impl Look<'_> {
             });
             return Some(found);
         }
-        match self.registers.get("psp") {
+        match self.registers.get("psp").filter(|_| !leads_to_handler(self.registers)) {
             Some(psp) => self.at_process_stack(psp, memory),
             None => self.by_search(None, memory),
         }
@@ -265,8 +260,8 @@ impl Look<'_> {
         found.is_certain = self.number.is_some() && (to_base || on_main.as_ref().is_some_and(Vec::is_empty));
         if !found.is_certain {
             let why = match self.number {
-                None => "that an exception came is inferred from the bytes at psp",
-                Some(_) => "whether the exception came upon the thread, or upon another exception, is not known",
+                None => "that there was an exception is inferred from the bytes at psp",
+                Some(_) => "whether the exception interrupted the thread or another exception is not known",
             };
             found.remarks.push(why.to_owned());
             let nested = on_main.unwrap_or_default().into_iter();
@@ -281,7 +276,7 @@ impl Look<'_> {
     fn by_search(&self, exit: Option<&Exit>, memory: &mut dyn Memory) -> Option<Interrupted> {
         let number = exit.map_or(self.number, |exit| exit.exception.or(self.number));
         let mut found = self.none(number);
-        let is_on_main = exit.is_some_and(|exit| !exit.is_on_process_stack());
+        let is_on_main = exit.map_or_else(|| leads_to_handler(self.registers), |exit| !exit.is_on_process_stack());
         if let Some(place) = self.kept(exit, memory).filter(|_| number.is_some() && !is_on_main) {
             found.places.push(place);
             let why = "PSP is not known (--reg psp=N): the frame is the one that has r0 to r3 and r12 of the CPU";
@@ -289,7 +284,7 @@ impl Look<'_> {
             return Some(found);
         }
         let kept = exit.map_or_else(|| Registers::new(Architecture::CortexM), |exit| exit.registers.clone());
-        for stack in &self.stacks {
+        for stack in self.stacks.iter().filter(|_| !is_on_main) {
             let search = Search {
                 on: *stack,
                 stacks: &self.stacks,
@@ -315,17 +310,20 @@ impl Look<'_> {
             found.places.splice(0..0, nested);
         }
         if found.places.is_empty() {
-            return number.is_some_and(is_fault).then(|| {
-                found.remarks.push("PSP is not known (--reg psp=N), and no frame on the stack fits".to_owned());
-                found
-            });
+            let why = if is_on_main {
+                "lr leads back to another exception, and no frame on the main stack fits"
+            } else {
+                "PSP is not known (--reg psp=N), and no frame on the stack fits"
+            };
+            found.remarks.push(why.to_owned());
+            return number.is_some_and(is_fault).then_some(found);
         }
         found.remarks.push(
             match number {
                 Some(_) => {
                     "PSP is not known (--reg psp=N): a candidate may be left over from an exception that is over"
                 }
-                None => "it is not known whether an exception came; if one did, it may have pushed its registers here",
+                None => "whether there was an exception is not known; if there was one, it may have pushed its registers here",
             }
             .to_owned(),
         );
@@ -378,8 +376,14 @@ impl Look<'_> {
         let bytes = up_to(usize::try_from(main.len).unwrap_or(MAIN).min(MAIN), start, memory)?;
         let frames = (start..).step_by(8).zip((0..bytes.len()).step_by(8)).filter_map(|(at, offset)| {
             let pushed = Pushed::of(bytes.get(offset..)?, self.unwinder.endian)?;
-            let in_code = self.unwinder.code.holds(pushed.pc) != Some(false);
-            (pushed.is_of_exception() && in_code).then_some((at, pushed))
+            let in_code = |at: Addr| self.unwinder.code.holds(at) != Some(false);
+            // Only where nothing else can have been: what a handler pushes may hold small numbers.
+            let called_wrong = pushed.is_of_handler_without_thumb()
+                && self.has_lost_thumb()
+                && leads_to_handler(self.registers)
+                && pushed.lr & 1 == 1
+                && in_code(pushed.lr & !1);
+            (pushed.is_of_exception() && in_code(pushed.pc) || called_wrong).then_some((at, pushed))
         });
         Some(frames.take(MAX_ON_MAIN).collect())
     }

@@ -36,8 +36,8 @@ use Type::{Int, Pointer, Port, Word};
 impl Type {
     const fn size(self, shape: Shape) -> u64 {
         match self {
-            Pointer => width(shape.pointer),
-            Word => width(shape.word),
+            Pointer => shape.pointer.size(),
+            Word => shape.word.size(),
             Int => 4,
             Port(bytes) => bytes,
         }
@@ -47,21 +47,14 @@ impl Type {
         match self {
             // A port's single `ULONG` needs no more than itself.
             Port(4) | Int => 4,
-            Port(_) | Pointer => width(shape.pointer),
-            Word => width(shape.word),
+            Port(_) | Pointer => shape.pointer.size(),
+            Word => shape.word.size(),
         }
     }
 }
 
 /// Members one behind the other, each with its name; a port's bytes have none.
 pub(super) type Members = Vec<(&'static str, Type)>;
-
-const fn width(w: Width) -> u64 {
-    match w {
-        Width::W4 => 4,
-        Width::W8 => 8,
-    }
-}
 
 /// A timer within something: its members, under `prefix`.
 const TIMER: [&str; 8] = [
@@ -163,106 +156,58 @@ impl Kind {
     pub const ALL: [Self; 7] =
         [Self::Mutex, Self::Queue, Self::Semaphore, Self::EventFlags, Self::BlockPool, Self::BytePool, Self::Timer];
 
-    /// Its name, as in the registry of a trace.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    const fn facts(self) -> Facts {
         match self {
-            Self::Mutex => "mutex",
-            Self::Queue => "queue",
-            Self::Semaphore => "semaphore",
-            Self::EventFlags => "event flags",
-            Self::BlockPool => "block pool",
-            Self::BytePool => "byte pool",
-            Self::Timer => "timer",
+            Self::Mutex => Facts::new("mutex", "mutexes", "tx_mutex", 0x4D55_5445, 13),
+            Self::Queue => Facts::new("queue", "queues", "tx_queue", 0x5155_4555, 5),
+            Self::Semaphore => Facts::new("semaphore", "semaphores", "tx_semaphore", 0x5345_4D41, 6),
+            Self::EventFlags => Facts::new("event flags", "event_flags", "tx_event_flags_group", 0x4456_444E, 7),
+            Self::BlockPool => Facts::new("block pool", "block_pools", "tx_block_pool", 0x424C_4F43, 8),
+            Self::BytePool => Facts::new("byte pool", "byte_pools", "tx_byte_pool", 0x4259_5445, 9),
+            // No thread waits for one.
+            Self::Timer => Facts::new("timer", "timers", "tx_timer", 0x4154_494D, u32::MAX),
         }
+    }
+
+    /// Its name, as in the registry of a trace.
+    pub const fn name(self) -> &'static str {
+        self.facts().name
     }
 
     /// The report that lists them.
-    #[must_use]
-    pub const fn report(self) -> &'static str {
-        match self {
-            Self::Mutex => "mutexes",
-            Self::Queue => "queues",
-            Self::Semaphore => "semaphores",
-            Self::EventFlags => "event_flags",
-            Self::BlockPool => "block_pools",
-            Self::BytePool => "byte_pools",
-            Self::Timer => "timers",
-        }
+    pub(super) const fn report(self) -> &'static str {
+        self.facts().report
     }
 
     /// The word that its control block begins with.
-    #[must_use]
     pub const fn id(self) -> u64 {
-        match self {
-            Self::Mutex => 0x4D55_5445,
-            Self::Queue => 0x5155_4555,
-            Self::Semaphore => 0x5345_4D41,
-            Self::EventFlags => 0x4456_444E,
-            Self::BlockPool => 0x424C_4F43,
-            Self::BytePool => 0x4259_5445,
-            Self::Timer => 0x4154_494D,
-        }
+        self.facts().id
     }
 
     /// The kind whose control blocks begin with this word.
-    #[must_use]
     pub fn of_id(id: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.id() == id)
     }
 
     /// What a waiting thread's state says it waits for.
-    #[must_use]
-    pub const fn of_state(state: u32) -> Option<Self> {
-        Some(match state {
-            5 => Self::Queue,
-            6 => Self::Semaphore,
-            7 => Self::EventFlags,
-            8 => Self::BlockPool,
-            9 => Self::BytePool,
-            13 => Self::Mutex,
-            _ => return None,
-        })
+    pub fn of_state(state: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.facts().state == state)
     }
 
-    /// What the names of its members begin with.
-    const fn stem(self) -> &'static str {
-        match self {
-            Self::Mutex => "tx_mutex",
-            Self::Queue => "tx_queue",
-            Self::Semaphore => "tx_semaphore",
-            Self::EventFlags => "tx_event_flags_group",
-            Self::BlockPool => "tx_block_pool",
-            Self::BytePool => "tx_byte_pool",
-            Self::Timer => "tx_timer",
-        }
+    /// What the names of the variables of the created list begin with: `_ptr` is its head, `_count` its length.
+    pub fn created(self) -> String {
+        // The variables of `tx_event_flags_group` are called `_tx_event_flags_...`.
+        format!("_{}_created", self.facts().stem.trim_end_matches("_group"))
     }
 
-    /// The variables that hold the head of the created list and its length.
-    #[must_use]
-    pub const fn globals(self) -> [&'static str; 2] {
-        match self {
-            Self::Mutex => ["_tx_mutex_created_ptr", "_tx_mutex_created_count"],
-            Self::Queue => ["_tx_queue_created_ptr", "_tx_queue_created_count"],
-            Self::Semaphore => ["_tx_semaphore_created_ptr", "_tx_semaphore_created_count"],
-            Self::EventFlags => ["_tx_event_flags_created_ptr", "_tx_event_flags_created_count"],
-            Self::BlockPool => ["_tx_block_pool_created_ptr", "_tx_block_pool_created_count"],
-            Self::BytePool => ["_tx_byte_pool_created_ptr", "_tx_byte_pool_created_count"],
-            Self::Timer => ["_tx_timer_created_ptr", "_tx_timer_created_count"],
-        }
+    /// The variable that holds the head of the created list.
+    pub fn head(self) -> String {
+        format!("{}_ptr", self.created())
     }
 
     /// The C type.
-    const fn type_name(self) -> &'static str {
-        match self {
-            Self::Mutex => "TX_MUTEX_STRUCT",
-            Self::Queue => "TX_QUEUE_STRUCT",
-            Self::Semaphore => "TX_SEMAPHORE_STRUCT",
-            Self::EventFlags => "TX_EVENT_FLAGS_GROUP_STRUCT",
-            Self::BlockPool => "TX_BLOCK_POOL_STRUCT",
-            Self::BytePool => "TX_BYTE_POOL_STRUCT",
-            Self::Timer => "TX_TIMER_STRUCT",
-        }
+    fn type_name(self) -> String {
+        format!("{}_STRUCT", self.facts().stem.to_ascii_uppercase())
     }
 
     /// Members up to and with the links of the created list, and of a mutex those behind it; without the stem.
@@ -314,6 +259,23 @@ impl Kind {
     }
 }
 
+/// What distinguishes a kind.
+struct Facts {
+    name: &'static str,
+    report: &'static str,
+    /// What the names of its type and of its members begin with.
+    stem: &'static str,
+    id: u64,
+    /// The state of a thread that waits for one.
+    state: u32,
+}
+
+impl Facts {
+    const fn new(name: &'static str, report: &'static str, stem: &'static str, id: u64, state: u32) -> Self {
+        Self { name, report, stem, id, state }
+    }
+}
+
 /// One member of a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
@@ -325,7 +287,7 @@ pub struct Member {
 impl Member {
     /// The address behind its last byte, from the start of the struct.
     fn end(self) -> Option<u64> {
-        self.offset.checked_add(width(self.size))
+        self.offset.checked_add(self.size.size())
     }
 
     /// The same member; `None` where debug information puts it past the end of the address space.
@@ -369,13 +331,11 @@ impl Struct {
     }
 
     /// Where a member begins.
-    #[must_use]
     pub fn offset(&self, name: &str) -> Option<u64> {
         self.member(name).map(|m| m.offset)
     }
 
     /// The value of a member in the bytes of a control block.
-    #[must_use]
     pub fn get(&self, bytes: &[u8], endian: Endian, name: &str) -> Option<u64> {
         let member = self.member(name)?;
         endian.word(member.size, bytes, usize::try_from(member.offset).ok()?)
@@ -405,7 +365,6 @@ pub struct Layout {
 
 impl Layout {
     /// As the debug information of the program declares it; `None` where that lacks members that are needed.
-    #[must_use]
     pub fn declared(symbols: &dyn Symbols, endian: Endian, pointer: Width) -> Option<Self> {
         const THREAD: &str = "TX_THREAD_STRUCT";
         // The second member follows a ULONG.
@@ -433,10 +392,10 @@ impl Layout {
         }
         let objects = Kind::ALL.into_iter().map(|kind| {
             let of = kind.type_name();
-            let timer_at = symbols.member_offset(of, "tx_timer_internal");
+            let timer_at = symbols.member_offset(&of, "tx_timer_internal");
             let declared = collect(kind.members(PLAIN), &|name| match timer_at {
                 Some(at) if TIMER.contains(&name) => inner(at, name),
-                _ => symbols.member_offset(of, &format!("{}_{name}", kind.stem())),
+                _ => symbols.member_offset(&of, &format!("{}_{name}", kind.facts().stem)),
             });
             // A kind that the program's debug information leaves out is laid out as C does.
             if declared.members.is_empty() { lay_out(&kind.members(PLAIN), shape) } else { declared }
@@ -446,7 +405,6 @@ impl Layout {
     }
 
     /// Every layout that was measured, for these byte orders and widths (`None`: any).
-    #[must_use]
     pub fn measured(endian: Option<Endian>, pointer: Option<Width>) -> Vec<Self> {
         let orders = [Endian::Little, Endian::Big].into_iter().filter(|e| endian.is_none_or(|want| want == *e));
         let ports = PORTS.into_iter().chain([LINUX_WIDE]);
@@ -469,22 +427,20 @@ impl Layout {
     }
 
     /// The members of an object's control block.
-    #[must_use]
     pub fn object(&self, kind: Kind) -> Option<&Struct> {
         let index = Kind::ALL.into_iter().position(|k| k == kind)?;
         self.objects.get(index)
     }
 
     /// Forgets the members behind a thread's created list: they are somewhere else.
-    pub fn drop_tail(&mut self) {
+    pub(super) fn drop_tail(&mut self) {
         if let Some(tail) = self.tail {
             self.thread.without(tail);
         }
     }
 
     /// True where the members up to the created list are as in `other`.
-    #[must_use]
-    pub fn same_head(&self, other: &Self) -> bool {
+    pub(super) fn same_head(&self, other: &Self) -> bool {
         let head = |l: &Self| {
             let tail = l.tail.unwrap_or(u64::MAX);
             l.thread.members.iter().filter(|m| m.offset < tail).copied().collect::<Vec<_>>()
@@ -493,19 +449,16 @@ impl Layout {
     }
 
     /// The bytes of a control block up to and with the links of the created list.
-    #[must_use]
     pub fn head_len(&self) -> u64 {
         self.tail.unwrap_or(self.thread.len)
     }
 
     /// True where it was found by the lists, without debug information.
-    #[must_use]
     pub const fn is_inferred(&self) -> bool {
         self.tail.is_some()
     }
 
     /// Every member that is known, as debug information has it: type, member, offset.
-    #[must_use]
     pub fn members(&self) -> Vec<(String, String, u64)> {
         const TIMER_TYPE: &str = "TX_TIMER_INTERNAL_STRUCT";
         let mut all = Vec::new();
@@ -526,7 +479,7 @@ impl Layout {
         };
         add("TX_THREAD_STRUCT", "", &self.thread.members, "tx_thread_timer");
         for (kind, of) in Kind::ALL.into_iter().zip(&self.objects) {
-            add(kind.type_name(), &format!("{}_", kind.stem()), &of.members, "tx_timer_internal");
+            add(&kind.type_name(), &format!("{}_", kind.facts().stem), &of.members, "tx_timer_internal");
         }
         all.sort();
         all.dedup();
@@ -534,7 +487,6 @@ impl Layout {
     }
 
     /// An address in the target's width, at `offset` from another.
-    #[must_use]
     pub fn address(&self, base: Addr, offset: u64) -> Addr {
         self.shape.pointer.moved(base, offset)
     }
@@ -562,7 +514,7 @@ mod tests {
         assert_eq!(all.len(), MEASURED.len());
         for (name, want) in MEASURED {
             let layout = all.iter().find(|l| l.how == format!("the layout of the ports for {name}")).unwrap();
-            let size = layout.thread.len.next_multiple_of(width(layout.shape.pointer));
+            let size = layout.thread.len.next_multiple_of(layout.shape.pointer.size());
             let names = [
                 "run_count",
                 "stack_ptr",

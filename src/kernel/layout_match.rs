@@ -34,7 +34,7 @@ impl LayoutMatch {
 
     /// How many threads are linked as they should be.
     fn reach(&self) -> usize {
-        self.walk.nodes.len().saturating_sub(self.walk.crooked)
+        self.walk.nodes.len().saturating_sub(self.walk.bad_back_links)
     }
 }
 
@@ -115,7 +115,7 @@ impl Sources<'_> {
         let walk = list(layout).walk_from(memory, &others, &[]);
         let Some(first) = walk.nodes.first() else { return Ok(None) };
         let message = format!(
-            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were written over, the ELF is of another build, or the threads are left over from before the last start",
+            "{HEAD} and its count are 0, yet there is a thread at {:#x}: the list was followed from there; these variables were overwritten, the ELF is of another build, or the threads are left over from before the last start",
             first.address
         );
         let issue = Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address));
@@ -175,7 +175,7 @@ impl Candidates {
 }
 
 /// Finds the layout and reads the threads.
-pub fn find(
+pub(super) fn find(
     memory: &mut dyn Memory,
     sources: &Sources<'_>,
     endian: Option<Endian>,
@@ -203,12 +203,12 @@ pub fn find(
     }
     let mut found = choose(memory, best)?;
     let message = format!(
-        "no debug information gives the offsets of members of control blocks: {} is taken, {}",
+        "no debug information gives the offsets of members of control blocks: {} is used: {}",
         found.layout.how,
         if found.walk.broken.is_none() {
-            "under which the list of threads closes on itself"
+            "with it the list of threads leads back to its start"
         } else {
-            "under which most of the list of threads can be read"
+            "with it most of the list of threads can be read"
         }
     );
     found.issues.insert(0, Issue::new(Code::KernelLayout, message));
@@ -221,10 +221,10 @@ fn attempt(found: &LayoutMatch) -> String {
     let order = layout.shape.endian.name();
     let why = match (&walk.broken, count) {
         (Some(broken), _) => broken.sentence("threads"),
-        (None, Some(count)) if !walk.closes(Some(*count)) && walk.crooked == 0 => {
+        (None, Some(count)) if !walk.closes(Some(*count)) && walk.bad_back_links == 0 => {
             format!("the list has {} threads, the kernel counts {count}", walk.nodes.len())
         }
-        _ => format!("{} pointers back lead elsewhere", walk.crooked),
+        _ => format!("{} pointers back point elsewhere", walk.bad_back_links),
     };
     format!("{} ({order}-endian): {why}", layout.how)
 }

@@ -28,36 +28,32 @@ impl Kernel {
             members: ["id", "created_next", "created_previous"],
             len: [of.len, of.len],
         };
-        let [variable, _] = kind.globals();
         let plural = format!("{} objects", kind.name());
-        let symbol = about.symbols.lookup(variable);
+        let symbol = about.symbols.lookup(&kind.head());
         let named = self.of_kind(memory, about, kind);
         let (walk, count) = match &symbol {
             // An application without such objects has no such list.
             None => (list.walk_from(memory, &named, &roots::of(sources.searched, Some(kind))), None),
-            Some(symbol) => {
-                let stem = variable.strip_suffix("_ptr").unwrap_or(variable);
-                match sources.globals.list(memory, self.layout.shape, stem) {
-                    Ok((0, count)) if !named.is_empty() => {
-                        let walk = list.walk_from(memory, &named, &[]);
-                        self.issues.push(self.head_is_zero(symbol, count, kind, &named, &walk));
-                        (walk, None)
-                    }
-                    Ok((head, count)) => {
-                        let mut walk = list.walk(memory, head);
-                        let more = list.add_left_out(memory, &mut walk, &named);
-                        if more > 0 {
-                            self.issues.push(left_out(symbol, &plural, more));
-                        }
-                        (walk, count)
-                    }
-                    Err(why) => {
-                        let message = format!("the list of {plural} cannot be read: {why}");
-                        self.issues.push(Issue::new(Code::KernelUnreadable, message));
-                        return false;
-                    }
+            Some(symbol) => match sources.globals.list(memory, self.layout.shape, &kind.created()) {
+                Ok((0, count)) if !named.is_empty() => {
+                    let walk = list.walk_from(memory, &named, &[]);
+                    self.issues.push(self.head_is_zero(symbol, count, kind, &named, &walk));
+                    (walk, None)
                 }
-            }
+                Ok((head, count)) => {
+                    let mut walk = list.walk(memory, head);
+                    let more = list.add_left_out(memory, &mut walk, &named);
+                    if more > 0 {
+                        self.issues.push(left_out(symbol, &plural, more));
+                    }
+                    (walk, count)
+                }
+                Err(why) => {
+                    let message = format!("the list of {plural} cannot be read: {why}");
+                    self.issues.push(Issue::new(Code::KernelUnreadable, message));
+                    return false;
+                }
+            },
         };
         self.issues.extend(of_walk(&walk, &plural, count));
         self.overwritten.extend(overwritten(&walk, Some(kind), about.names));
@@ -85,7 +81,7 @@ impl Kernel {
             None => format!("the trace's registry names the {} at {at:#x}", kind.name()),
         };
         let message = format!(
-            "{} is 0{}, yet {why}: the variable was written over, the ELF is of another build, or it is left over from before the last start; {} were found from there",
+            "{} is 0{}, yet {why}: the variable was overwritten, the ELF is of another build, or it is left over from before the last start; {} were found from there",
             symbol.name,
             count.map_or(String::new(), |n| format!(" (the kernel counts {n})")),
             walk.nodes.len()

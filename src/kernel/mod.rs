@@ -113,7 +113,7 @@ pub struct Kernel {
 }
 
 /// What `_tx_thread_system_state` holds before the scheduler starts.
-pub const INITIALIZING: u64 = 0xF0F0_F0F0;
+const INITIALIZING: u64 = 0xF0F0_F0F0;
 
 impl Kernel {
     /// Reads the kernel's objects.
@@ -179,14 +179,17 @@ impl Kernel {
     }
 
     /// The thread at this address.
-    #[must_use]
     pub fn thread(&self, address: Addr) -> Option<&Thread> {
         self.threads.iter().find(|t| t.address == address)
     }
 
+    /// The name of the thread at an address; the address where it has none.
+    pub fn label_of(&self, address: Addr) -> String {
+        self.thread(address).map_or_else(|| format!("{address:#x}"), Thread::label)
+    }
+
     /// The registers from which a thread is unwound: those of its CPU, in whatever exception that is, else those that it
     /// saved.
-    #[must_use]
     pub fn registers_of(&self, thread: &Thread) -> Option<Registers> {
         let core = thread.core.filter(|_| thread.pthread.is_none());
         let cpu = core.and_then(|core| self.registers_of_core(core));
@@ -202,23 +205,27 @@ impl Kernel {
 
     /// The registers of a core's CPU.
     fn registers_of_core(&self, core: usize) -> Option<&Registers> {
-        match (self.cpus.len(), self.registers.as_slice()) {
-            (1, [first, ..]) => Some(first),
-            (cores, registers) if registers.len() == cores => registers.get(core),
-            _ => None,
-        }
+        self.registers.get(cpu_of(core, self.cpus.len(), self.registers.len())?)
     }
 
     /// The object at this address.
-    #[must_use]
     pub fn object(&self, address: Addr) -> Option<&Object> {
         self.objects.iter().find(|o| o.address == address)
     }
 
     /// True before the scheduler has started.
-    #[must_use]
     pub fn is_initializing(&self) -> bool {
         self.system_state.first().is_some_and(|s| *s & 0xFFFF_FFFF >= INITIALIZING)
+    }
+}
+
+/// Which of the CPUs is a core of the kernel; `None` where that is not known.
+pub const fn cpu_of(core: usize, cores: usize, cpus: usize) -> Option<usize> {
+    match cores {
+        // Beside a kernel of one core there may be other CPUs.
+        1 if cpus > 0 => Some(0),
+        _ if cores == cpus && core < cpus => Some(core),
+        _ => None,
     }
 }
 
@@ -229,7 +236,6 @@ fn has_id(memory: &mut dyn Memory, layout: &Layout, address: Addr, kind: Kind) -
 }
 
 /// The option that gives the address of the list of threads without an ELF.
-#[must_use]
 pub fn head_option() -> String {
     format!("--symbol {}=ADDR from the linker's map", HEAD)
 }
@@ -258,7 +264,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         ),
         Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
-            "the list of threads cannot be read: it closes on itself under no layout that is known",
+            "the list of threads cannot be read: no known layout leads back to its start",
             if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {
@@ -268,7 +274,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         .tried(tried),
         Mismatch::Several(names) => Error::failed(
             Code::KernelLayout,
-            format!("{} fit this memory: which is right is not guessed", names.join(" and ")),
+            format!("{} match this memory: which is right is not known", names.join(" and ")),
             ELF,
         ),
     }

@@ -85,20 +85,17 @@ impl Object {
     }
 
     /// The value of a member, by its name without the stem.
-    #[must_use]
     pub fn get(&self, member: &str) -> Option<u64> {
         self.members.iter().find(|(name, _)| *name == member).map(|(_, value)| *value)
     }
 
     /// The thread that owns a mutex; `None` where none does.
-    #[must_use]
     pub fn owner(&self) -> Option<Addr> {
         let owner = self.get("owner").filter(|o| *o != 0 && self.kind == Kind::Mutex)?;
         self.get("ownership_count").is_none_or(|n| n > 0).then_some(owner)
     }
 
     /// Its name, or its address.
-    #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
     }
@@ -120,13 +117,12 @@ impl Object {
     }
 
     /// Its state in words: `owned by low_task`, `2 of 4 messages`.
-    #[must_use]
-    pub fn state(&self, thread: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub fn state(&self, label: &dyn Fn(Addr) -> String) -> String {
         let get = |name| self.get(name);
         let text = match self.kind {
             Kind::Mutex => match self.owner() {
                 Some(owner) => {
-                    let owner = thread(owner).unwrap_or_else(|| format!("{owner:#x}"));
+                    let owner = label(owner);
                     match get("ownership_count") {
                         Some(n) if n > 1 => Some(format!("owned by {owner}, {n} times")),
                         _ => Some(format!("owned by {owner}")),
@@ -145,21 +141,18 @@ impl Object {
     }
 
     /// Whether a timer runs.
-    #[must_use]
-    pub fn active(&self) -> Option<bool> {
+    pub(super) fn active(&self) -> Option<bool> {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 
     /// True for what a thread holds or waits for, and for what is full, used up, or near it.
-    #[must_use]
     pub fn matters(&self) -> bool {
         self.owner().is_some() || !self.waiting.is_empty() || self.is_short()
     }
 
     /// True where the next call may have to wait, or soon will: a queue that is at least half full, a semaphore at 0, a
     /// pool of which a quarter or less is free.
-    #[must_use]
-    pub fn is_short(&self) -> bool {
+    fn is_short(&self) -> bool {
         let quarter_free = |free: u64, all: u64| free <= all / 4;
         match self.kind {
             Kind::Queue => {

@@ -31,22 +31,19 @@ pub struct Pointers {
 }
 
 impl Pointers {
-    /// True where some lead to a thread: others may have been written over.
-    #[must_use]
+    /// True where some lead to a thread: others may have been overwritten.
     pub const fn holds(self) -> bool {
         self.good > 0 || self.compared < FEWEST
     }
 
-    /// In words: `3 of 3 pointers of the kernel lead to a thread`.
-    #[must_use]
+    /// In words: `3 of 3 pointers of the kernel point to a thread`.
     pub fn describe(self) -> String {
-        format!("{} of {} pointers of the kernel lead to a thread", self.good, self.compared)
+        format!("{} of {} pointers of the kernel point to a thread", self.good, self.compared)
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
-        const WHY: &str = "this ELF is of another build, or the kernel's variables were written over; names and lines from it may be wrong";
+        const WHY: &str = "this ELF is of another build, or the kernel's variables were overwritten; names and lines from it may be wrong";
         (!self.holds()).then(|| Issue::new(Code::ElfMismatch, format!("{}: {WHY}", self.describe())))
     }
 }

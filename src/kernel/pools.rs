@@ -7,7 +7,7 @@
 
 use super::layout::{Kind, Shape};
 use super::object::Object;
-use crate::abi::{Addr, Width};
+use crate::abi::Addr;
 
 /// The most blocks of a pool that are followed.
 const MAX_BLOCKS: usize = 1 << 16;
@@ -65,7 +65,6 @@ impl PoolBlocks {
     }
 
     /// The bytes of the largest piece that a byte pool can give: it joins free blocks that are neighbours.
-    #[must_use]
     pub fn largest(&self) -> u64 {
         let (mut largest, mut end, mut joined) = (0, None, 0u64);
         for block in self.all.iter().filter(|block| block.is_free) {
@@ -76,19 +75,6 @@ impl PoolBlocks {
             largest = joined.max(largest);
         }
         largest
-    }
-
-    /// The block that begins at an address or holds it.
-    #[must_use]
-    pub fn holding(&self, at: Addr) -> Option<&PoolBlock> {
-        self.all.iter().find(|block| at.checked_sub(block.start).is_some_and(|into| into < block.len.max(1)))
-    }
-}
-
-const fn bytes(width: Width) -> u64 {
-    match width {
-        Width::W4 => 4,
-        Width::W8 => 8,
     }
 }
 
@@ -103,7 +89,7 @@ struct Bytes {
 impl Bytes {
     fn of(pool: &Object, shape: Shape) -> Option<Self> {
         let (start, size) = (pool.get("start")?, pool.get("size")?);
-        let word = bytes(shape.pointer);
+        let word = shape.pointer.size();
         let is_sound = start != 0 && start.is_multiple_of(4) && size >= word.checked_mul(4)?;
         let end = start.checked_add(size)?;
         is_sound.then_some(Self { pool: pool.address, start, end, word })
@@ -153,7 +139,7 @@ impl Bytes {
         None
     }
 
-    /// Where no block begins at `at`, either what was there was written over, or the link that leads there: then the block
+    /// Where no block begins at `at`, either what was there was overwritten, or the link that leads there: then the block
     /// that is left out is behind that link.
     fn damage(
         &self,
@@ -186,7 +172,7 @@ impl Bytes {
 fn blocks(pool: &Object, shape: Shape, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<PoolBlocks> {
     let (start, size) = (pool.get("start")?, pool.get("size")?);
     let (total, len) = (pool.get("total")?, pool.get("block_size")?);
-    let word = bytes(shape.pointer);
+    let word = shape.pointer.size();
     let step = len.checked_add(word).filter(|_| start != 0 && len > 0)?;
     let all = total.checked_mul(step).filter(|all| *all <= size)?;
     start.checked_add(size)?;

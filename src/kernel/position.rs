@@ -95,7 +95,7 @@ impl Kernel {
         stop.cpus.iter_mut().for_each(|cpu| *cpu = cpu.as_cortex_m());
         self.issues.push(Issue::new(
             Code::CpuInferred,
-            "the threads' stacks hold what a Cortex-M saves: the processor is taken for one",
+            "the threads' stacks hold what a Cortex-M saves: the processor is assumed to be one",
         ));
     }
 
@@ -211,7 +211,7 @@ fn run(
     let Some(cpu) = on_its_stack.or(only).filter(placed) else {
         thread.position.how = match stop.frames {
             Some(_) => "it runs, and its registers are not in this source (--reg pc=N --reg sp=N)",
-            None => "it runs; the registers of its processor are not known here",
+            None => "it runs; the registers of its processor are not supported",
         }
         .to_owned();
         return;

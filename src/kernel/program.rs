@@ -92,13 +92,11 @@ pub struct Agreement {
 impl Agreement {
     /// True where the ELF is of the program in memory. One renamed thread is a change of source; most names wrong is
     /// another layout.
-    #[must_use]
     pub const fn holds(self) -> bool {
         self.same > self.compared / 2
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
         (!self.holds()).then(|| {
             Issue::new(
@@ -224,7 +222,7 @@ impl Blocks {
         let begins = |bytes: &Bytes| endian.word(pointer, bytes, 0) == Some(THREAD_ID);
         let blocks = threads.iter().zip(read).filter_map(|(o, r)| Some((o.name.clone(), r.ok()?)));
         let mut found = Self { endian, pointer, all: blocks.filter(|(_, bytes)| begins(bytes)).collect() };
-        // Of a block that was written over nothing is the program's.
+        // Of a block that was overwritten nothing is the program's.
         if found.all.iter().any(|(_, block)| found.has_whole_stack(block)) {
             let all = std::mem::take(&mut found.all);
             found.all = all.into_iter().filter(|(_, block)| found.has_whole_stack(block)).collect();

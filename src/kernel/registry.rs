@@ -5,7 +5,6 @@ use crate::abi::{Addr, Width};
 use crate::trace::{Object, Trace};
 
 /// The registry's name of an object. It may hold but the lower half of an address.
-#[must_use]
 pub fn registered(trace: &Trace, address: Addr) -> Option<String> {
     let object = trace.objects.at(address & trace.about.word.max()).filter(|o| !o.deleted && !o.name.is_empty())?;
     Some(object.name.clone())
@@ -13,7 +12,6 @@ pub fn registered(trace: &Trace, address: Addr) -> Option<String> {
 
 /// The control blocks that it names. Where it holds but the lower halves of addresses, the upper is taken to be that of
 /// the trace: a reader of a control block there checks the word that it begins with.
-#[must_use]
 pub fn registered_blocks(trace: &Trace) -> Vec<Root> {
     let upper = if trace.about.word == Width::W4 { trace.about.base.unwrap_or(0) & !Width::W4.max() } else { 0 };
     let root = |o: &Object| {

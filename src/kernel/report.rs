@@ -32,7 +32,6 @@ const fn wide(kernel: &Kernel) -> usize {
 }
 
 /// Threads first; then the other objects: in one report, or kind by kind.
-#[must_use]
 pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     match detail {
         Detail::Summary { width, all } => {
@@ -67,29 +66,22 @@ fn address(at: Option<Addr>) -> Cell {
 }
 
 impl Kernel {
-    fn name_of(&self, thread: Addr) -> Option<String> {
-        self.thread(thread).map(Thread::label)
-    }
-
     fn named(&self, at: Addr) -> Cell {
         let name = self.thread(at).map(|t| t.name.clone()).or_else(|| self.object(at).map(|o| o.name.clone()));
         Cell::Named(at, name.flatten())
     }
 
     /// What a thread does, in words: `mutex bus_mutex (low_task)`.
-    #[must_use]
     pub fn doing(&self, thread: &Thread) -> String {
-        thread.doing(&|owner| self.name_of(owner))
+        thread.doing(&|owner| self.label_of(owner))
     }
 
     /// The state of an object, in words: `owned by low_task`, `2 of 4 messages`.
-    #[must_use]
     pub fn state(&self, object: &Object) -> String {
-        object.state(&|thread| self.name_of(thread))
+        object.state(&|thread| self.label_of(thread))
     }
 
     /// One line about a thread: `mutex bus_mutex (low_task), priority 4`.
-    #[must_use]
     pub fn line(&self, thread: &Thread) -> String {
         let mut line = self.doing(thread);
         if let Some(priority) = thread.priority {
@@ -109,7 +101,7 @@ impl Kernel {
 
     /// The threads that wait for an object.
     fn waiting(&self, object: &Object) -> String {
-        let waiting = object.waiting.iter().map(|t| self.name_of(*t).unwrap_or_else(|| format!("{t:#x}")));
+        let waiting = object.waiting.iter().map(|t| self.label_of(*t));
         waiting.collect::<Vec<_>>().join(", ")
     }
 
@@ -243,7 +235,7 @@ fn stack(thread: &Thread) -> String {
 
 /// What CPUs do that run no thread, where none of them runs one.
 fn without_threads(kernel: &Kernel) -> Vec<String> {
-    let name = |thread: Addr| kernel.name_of(thread).unwrap_or_else(|| format!("{thread:#x}"));
+    let name = |thread| kernel.label_of(thread);
     let all: Option<Vec<String>> = kernel.cpus.iter().map(|cpu| cpu.without_thread(&name)).collect();
     let Some(all) = all else { return Vec::new() };
     match all.as_slice() {

@@ -40,8 +40,8 @@ fn begins(word: u32) -> Option<Option<Kind>> {
 }
 
 /// Every aligned word in memory that a control block begins with. Constants of the kernel's code are among them: only
-/// a list that closes on itself shows which are objects. Empty where the source does not list its memory.
-pub fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
+/// a list that leads back to its start shows which are objects. Empty where the source does not list its memory.
+pub(super) fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
     let (mut found, mut room) = (Vec::new(), HashMap::new());
     let mut left = LIMIT;
     for region in memory.searchable().unwrap_or_default() {
@@ -132,7 +132,7 @@ impl Kernel {
         self.of_lists = others.len();
         self.issues.splice(0..0, others);
         let Some(severity) = broken.iter().map(|issue| issue.severity).max() else { return };
-        let message = "the ELF is of another build, and does not show where the kernel's lists are: objects are those that the trace's registry or a waiting thread names, and there may be more";
+        let message = "the ELF does not match this memory, and does not show where the kernel's lists are: objects are those that the trace's registry or a waiting thread names, and there may be more";
         let issue = Issue::new(Code::KernelDamaged, message).severity(severity);
         self.issues.insert(self.of_lists, issue.times(broken.len() as u64));
     }
@@ -143,7 +143,7 @@ impl Kernel {
             return;
         }
         let why = if self.other_build {
-            "the ELF is of another build, and does not show which thread runs"
+            "the ELF does not match this memory, and does not show which thread runs"
         } else {
             "no symbol _tx_thread_current_ptr, or it cannot be read"
         };
@@ -160,7 +160,7 @@ impl Kernel {
                 thread.core = Some(0);
                 thread.set_pointer(None);
                 self.current = vec![thread.address];
-                format!("{why}: {} is taken for the running thread: the CPU is on its stack", thread.label())
+                format!("{why}: {} is assumed to be the running thread: the CPU is on its stack", thread.label())
             }
             None => {
                 let ready = |t: &&super::Thread| t.state == Some(super::State::READY) && t.run_count != Some(0);

@@ -42,7 +42,6 @@ impl Kernel {
 
 impl Thread {
     /// True where the members that name its stack agree with each other.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.stack.region().and_then(Region::last) == self.stack_end && self.stack_end.is_some()
     }

@@ -4,11 +4,11 @@ use crate::abi::Addr;
 use crate::mem::{Memory, Region};
 
 /// The byte that the kernel fills a stack with before its thread runs.
-pub const FILL: u8 = 0xEF;
+pub(super) const FILL: u8 = 0xEF;
 /// The size of the largest stack that is measured.
-pub const MAX: u64 = 16 << 20;
+pub(super) const MAX: u64 = 16 << 20;
 /// Bytes that are read first; each further step reads twice as many.
-pub const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
 /// What is known of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,6 @@ pub enum High {
 
 impl High {
     /// Bytes, where they are known; a full stack has used all of them.
-    #[must_use]
     pub const fn bytes(self, size: Option<u64>) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -51,31 +50,28 @@ impl High {
 
 impl Stack {
     /// Where it is.
-    #[must_use]
     pub fn region(&self) -> Option<Region> {
         Some(Region { start: self.start?, len: self.size? })
     }
 
     /// The address above it.
-    #[must_use]
     pub fn end(&self) -> Option<Addr> {
         self.start?.checked_add(self.size?)
     }
 
     /// True where an address is in it, or just above it: an empty stack.
-    #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
         self.region().is_some_and(|stack| stack.contains(address)) || self.end() == Some(address)
     }
 
     /// Takes `pointer` for the stack pointer.
-    pub fn set_pointer(&mut self, pointer: Option<Addr>) {
+    pub(super) fn set_pointer(&mut self, pointer: Option<Addr>) {
         self.pointer = pointer;
         self.used = pointer.filter(|p| self.holds(*p)).and_then(|p| self.end()?.checked_sub(p));
     }
 
     /// Looks for the lowest byte that is no fill.
-    pub fn measure(&mut self, memory: &mut dyn Memory) {
+    pub(super) fn measure(&mut self, memory: &mut dyn Memory) {
         let Some(stack) = self.region().filter(|stack| (1..=MAX).contains(&stack.len)) else { return };
         let (mut filled, mut step) = (0, STEP);
         while let Some(rest) = stack.len.checked_sub(filled).filter(|rest| *rest > 0) {

@@ -20,7 +20,6 @@ impl State {
     pub const READY: Self = Self(0);
 
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {
             0 => "ready",
@@ -59,6 +58,11 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// Its name; the address where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
+    }
+
     pub(super) fn of(thread: &Thread, kind: Kind, address: Addr, object: Option<&Object>) -> Self {
         let more = match (kind, object) {
             (Kind::EventFlags, _) => match (thread.suspend_info, thread.suspend_option) {
@@ -103,7 +107,6 @@ pub struct CalledFrom {
 
 impl CalledFrom {
     /// `control_step (app.c:133)`. Hostile text.
-    #[must_use]
     pub fn label(&self) -> String {
         let file = self.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
         match (file, self.line) {
@@ -251,14 +254,12 @@ impl Block<'_> {
 
 impl Thread {
     /// The event flags that it waits for, or waited for last.
-    #[must_use]
     pub fn wanted(&self) -> Option<Wanted> {
         let (flags, option) = (self.suspend_info?, self.suspend_option?);
         Some(Wanted { flags, all: option & 2 != 0 })
     }
 
     /// The bytes that it asks a byte pool for, where it waits for them.
-    #[must_use]
     pub fn asks_bytes(&self) -> Option<u64> {
         let is_so = self.state.and_then(|state| Kind::of_state(state.0)) == Some(Kind::BytePool);
         self.suspend_info.filter(|_| is_so)
@@ -293,7 +294,7 @@ impl Thread {
             stack,
             kernel_stack,
             stacks,
-            // A value other than 0 and 1 was written over.
+            // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
             waits: None,
@@ -341,13 +342,11 @@ impl Thread {
     }
 
     /// True where an address is in one of its stacks.
-    #[must_use]
     pub fn holds(&self, address: Addr) -> bool {
         self.stack.holds(address) || self.kernel_stack.is_some_and(|stack| stack.holds(address))
     }
 
     /// True where the stack that its control block names ends where its start and its size put it.
-    #[must_use]
     pub fn has_whole_stack(&self) -> bool {
         let last = self.named.and_then(|(start, size)| start.checked_add(size.checked_sub(1)?));
         last.is_some() && last == self.stack_end
@@ -362,13 +361,11 @@ impl Thread {
     }
 
     /// Its name, or its address.
-    #[must_use]
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))
     }
 
     /// The number of the operating system's thread that it is.
-    #[must_use]
     pub fn lwp(&self) -> Option<u32> {
         self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
@@ -385,14 +382,12 @@ impl Thread {
     }
 
     /// The priority that it has from who waits for it: `None` where it runs at its own.
-    #[must_use]
     pub fn inherits(&self) -> Option<u32> {
         let (now, own) = (self.priority?, self.own_priority?);
         (now != own).then_some(now)
     }
 
     /// What kind of state it is in.
-    #[must_use]
     pub fn state_kind(&self) -> StateKind {
         match self.state {
             Some(State::READY) if self.core.is_some() => StateKind::Running,
@@ -405,22 +400,16 @@ impl Thread {
     }
 
     /// What it does, in words: `mutex bus_mutex of low_task`.
-    #[must_use]
-    pub fn doing(&self, owner: &dyn Fn(Addr) -> Option<String>) -> String {
+    pub(super) fn doing(&self, label: &dyn Fn(Addr) -> String) -> String {
         let Some(state) = self.state else { return "unknown".to_owned() };
         if self.core.is_some() && state == State::READY {
             return "runs".to_owned();
         }
         let mut text = match &self.waits {
             Some(wait) => {
-                let mut text = format!(
-                    "{} {}",
-                    wait.kind.name(),
-                    wait.name.clone().unwrap_or_else(|| format!("{:#x}", wait.address))
-                );
-                if wait.owner.is_some_and(|o| o != 0) {
-                    let name = wait.owner.map(|o| owner(o).unwrap_or_else(|| format!("{o:#x}")));
-                    text.push_str(&format!(" ({})", name.unwrap_or_default()));
+                let mut text = format!("{} {}", wait.kind.name(), wait.label());
+                if let Some(owner) = wait.owner.filter(|owner| *owner != 0) {
+                    text.push_str(&format!(" ({})", label(owner)));
                 }
                 if !wait.more.is_empty() {
                     text.push_str(&format!(", {}", wait.more));

@@ -10,9 +10,9 @@ use crate::bytes::Bytes;
 use crate::mem::Memory;
 
 /// The most objects of one list.
-pub const MAX: usize = 4096;
+pub(super) const MAX: usize = 4096;
 
-/// The most entries that are read in search of a list that closes on itself.
+/// The most entries that are read in search of a list that leads back to its start.
 const MAX_VISITS: usize = 4 * MAX;
 
 /// What a list is made of.
@@ -55,19 +55,18 @@ pub enum Broken {
 
 impl Broken {
     /// In words; `list` is what it is a list of.
-    #[must_use]
     pub fn sentence(&self, list: &str) -> String {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
         match self {
             Self::Wild(at, to) => {
-                format!("the list of {list} is broken: {} leads to {to:#x}, which is not in this memory", from(at))
+                format!("the list of {list} is broken: {} points to {to:#x}, which is not in this memory", from(at))
             }
             Self::Stranger(at, to, word) => format!(
-                "the list of {list} is broken: {} leads to {to:#x}, where {word:#x} is found instead of the id of such an object",
+                "the list of {list} is broken: {} points to {to:#x}, where {word:#x} is found instead of the id of such an object",
                 from(at)
             ),
             Self::Loops(at, to) => {
-                format!("the list of {list} is broken: {} leads back to {to:#x}, which is not its head", from(at))
+                format!("the list of {list} is broken: {} points back to {to:#x}, which is not its head", from(at))
             }
             Self::Long => format!("the list of {list} does not end within {MAX}"),
             Self::Failed(why) => format!("the list of {list}: {why}"),
@@ -81,32 +80,31 @@ pub struct Walk {
     /// In the order of the list; those behind a break, which were found backwards, last.
     pub nodes: Vec<Node>,
     /// How many of them were found only backwards.
-    pub rescued: usize,
+    pub recovered: usize,
     /// How many were found only from other pointers to entries.
     pub led: usize,
-    /// Why it is not whole; `None` for a list that closes on itself.
+    /// Why it is not whole; `None` for a list that leads back to its start.
     pub broken: Option<Broken>,
     /// Pointers back that do not lead to where the pointers forth came from.
-    pub crooked: usize,
+    pub bad_back_links: usize,
 }
 
 impl Walk {
     /// Closed on itself, in both directions, with the given length where one is known.
-    #[must_use]
-    pub fn closes(&self, count: Option<u64>) -> bool {
-        self.broken.is_none() && self.crooked == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
+    pub(super) fn closes(&self, count: Option<u64>) -> bool {
+        self.broken.is_none() && self.bad_back_links == 0 && count.is_none_or(|c| c == self.nodes.len() as u64)
     }
 }
 
 impl List<'_> {
     /// Follows the list from `head`; 0 is an empty one.
-    pub fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
+    pub(super) fn walk(&self, memory: &mut dyn Memory, head: Addr) -> Walk {
         if head == 0 { Walk::default() } else { self.walk_by(memory, head, &[]) }
     }
 
     /// Follows a list that is not empty. What a break keeps apart is looked for from `others` too: addresses at which
     /// there should be entries.
-    pub fn walk_by(&self, memory: &mut dyn Memory, head: Addr, others: &[Addr]) -> Walk {
+    pub(super) fn walk_by(&self, memory: &mut dyn Memory, head: Addr, others: &[Addr]) -> Walk {
         let mut walk = Walk::default();
         let [_, next, previous] = self.members;
         let mut seen = HashSet::new();
@@ -114,15 +112,15 @@ impl List<'_> {
         let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
         let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
         let pairs = walk.nodes.len().saturating_sub(usize::from(walk.broken.is_some()));
-        walk.crooked = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
+        walk.bad_back_links = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
         // A pointer that leads too far closes the list as well: those that it skips are found backwards.
-        if (walk.broken.is_some() || walk.crooked > 0)
+        if (walk.broken.is_some() || walk.bad_back_links > 0)
             && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
         {
             // What follows the break can still be reached from the other side.
             let mut others = Vec::new();
             let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
-            walk.rescued = others.len();
+            walk.recovered = others.len();
             others.reverse();
             walk.nodes.append(&mut others);
         }
@@ -140,7 +138,7 @@ impl List<'_> {
     }
 
     /// Follows a list whose head is not known, from entries of it. `named`: addresses at which there should be entries;
-    /// `searched`: words that look like entries, which count only where a list closes on itself.
+    /// `searched`: words that look like entries, which count only where a list leads back to its start.
     pub fn walk_from(&self, memory: &mut dyn Memory, named: &[Addr], searched: &[Addr]) -> Walk {
         let (mut seen, mut visits) = (HashSet::new(), 0usize);
         let mut best = Walk::default();
@@ -165,7 +163,7 @@ impl List<'_> {
 
     /// Adds entries that something names, and what hangs together with them, where the list leaves them out. Gives their
     /// number.
-    pub fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
+    pub(super) fn add_left_out(&self, memory: &mut dyn Memory, walk: &mut Walk, named: &[Addr]) -> usize {
         let mut seen: HashSet<Addr> = walk.nodes.iter().map(|n| n.address).collect();
         let mut added = 0;
         for start in named {

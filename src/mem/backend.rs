@@ -3,7 +3,6 @@
 //! [`openocd`] is OpenOCD's Tcl port, [`qmp`] QEMU's machine protocol. Both are lines of text, one question and one
 //! answer at a time.
 
-mod json;
 pub mod openocd;
 pub mod qmp;
 

@@ -9,7 +9,7 @@ use crate::abi::{Addr, last_address};
 use crate::bytes::Bytes;
 
 /// How many bytes are held by default.
-pub const DEFAULT_LIMIT: usize = 64 << 20;
+const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// A memory with a cache. What it holds was read at different moments: [`Cache::forget`] when the target has run.
 pub struct Cache<M> {
@@ -29,7 +29,7 @@ impl<M: Memory> Cache<M> {
     }
 
     /// Remembers up to `limit` bytes of `inner`; the oldest are given up first.
-    pub const fn with_limit(inner: M, limit: usize) -> Self {
+    const fn with_limit(inner: M, limit: usize) -> Self {
         Self { inner, held: BTreeMap::new(), order: VecDeque::new(), size: 0, limit }
     }
 

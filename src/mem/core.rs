@@ -114,19 +114,16 @@ impl Core {
     }
 
     /// The core as an ELF file.
-    #[must_use]
     pub const fn elf(&self) -> &Elf {
         &self.elf
     }
 
     /// Bytes of memory that the core says it holds and the file, cut short, does not.
-    #[must_use]
     pub const fn missing_bytes(&self) -> u64 {
         self.missing
     }
 
     /// What is imperfect about this core, one sentence each.
-    #[must_use]
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -152,7 +149,6 @@ impl Core {
     }
 
     /// The kernel's auxiliary vector, raw.
-    #[must_use]
     pub fn auxv_bytes(&self) -> Option<&[u8]> {
         self.notes(NT_AUXV).next()
     }
@@ -169,13 +165,11 @@ impl Core {
     }
 
     /// Entry point of the program as it was loaded (`AT_ENTRY`).
-    #[must_use]
     pub fn entry(&self) -> Option<Addr> {
         self.auxv().find(|(kind, _)| *kind == AT_ENTRY).map(|(_, value)| value)
     }
 
     /// The files that were mapped (`NT_FILE`): count, page size, then three words for each, then their names.
-    #[must_use]
     pub fn mapped_files(&self) -> Vec<MappedFile> {
         self.notes(NT_FILE).next().and_then(|desc| self.parse_files(desc)).unwrap_or_default()
     }
@@ -200,7 +194,6 @@ impl Core {
 
     /// Whether `elf` can be the program of this core at all; else a sentence that names both. Flags are not
     /// compared: GDB writes 0.
-    #[must_use]
     pub fn disagreement(&self, elf: &Elf) -> Option<String> {
         if self.elf.same_target(elf) {
             return None;
@@ -225,7 +218,6 @@ impl Core {
     /// In this order: a program linked to fixed addresses has none; the entry point as loaded less the entry
     /// point as linked; the program headers as loaded less as linked; the file whose mapped first page holds
     /// the ELF's build id. An offset that is no multiple of a page is a sign of another build, and not taken.
-    #[must_use]
     pub fn load_offset(&mut self, elf: &Elf) -> Option<(u64, &'static str)> {
         if elf.kind() != ElfKind::Dyn {
             return Some((0, "the ELF is linked to fixed addresses"));
@@ -289,7 +281,6 @@ impl Memory for Core {
 
 /// The parts of a program that memory cannot have changed: its read-only segments, at the load offset. The
 /// initial values of `.data` are not memory and are left out, and so is what has no bytes in the file.
-#[must_use]
 pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
     let readonly = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W == 0);
     let blocks = readonly.filter_map(|p| {

@@ -40,20 +40,17 @@ pub enum End {
 }
 
 /// True where bytes begin as gzip does.
-#[must_use]
 pub fn is_gzip(bytes: &[u8]) -> bool {
     // The third byte is the method: DEFLATE is the only one there is.
     bytes.starts_with(&[0x1F, 0x8B, 8])
 }
 
 /// The most bytes that a file of this many is unpacked to: 16 times its size, at least 256 MiB and at most 1 GiB.
-#[must_use]
 pub fn bound_of(packed: usize) -> usize {
     packed.saturating_mul(DENSITY).clamp(MIN_BOUND, MAX_BOUND)
 }
 
 /// Unpacks `packed`, all its members one behind the other, to at most `bound` bytes.
-#[must_use]
 pub fn unpack(packed: &[u8], bound: usize) -> Unpacked {
     let mut bytes = Vec::new();
     // The file gives its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.

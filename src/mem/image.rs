@@ -14,7 +14,6 @@ use crate::bytes::Bytes;
 
 /// An address, count or size: hexadecimal behind `0x`, else decimal; `_` may separate digits, and a `+` may precede them.
 /// `None` where it is something else, or does not fit into 64 bits.
-#[must_use]
 pub fn parse_number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
@@ -73,7 +72,6 @@ pub enum ImageError {
 
 impl Image {
     /// An image at an address.
-    #[must_use]
     pub fn placed(name: impl Into<String>, bytes: impl Into<Bytes>, addr: Addr) -> Self {
         Self { name: name.into(), bytes: bytes.into(), addr, data: None }
     }

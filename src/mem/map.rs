@@ -82,14 +82,12 @@ impl FileMap {
     }
 
     /// The name it was opened by.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where a sparse file holds bytes, as offset and length, sorted; all else reads as zeros that were never written.
     /// One range over all where the file is not sparse or the file system does not say.
-    #[must_use]
     pub fn data_ranges(&self) -> &[(u64, u64)] {
         &self.data
     }

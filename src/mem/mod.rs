@@ -196,7 +196,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             ReadErrorKind::Unmapped => write!(f, "no memory at {:#x} ({} bytes)", self.addr, self.len),
-            ReadErrorKind::TooLong => write!(f, "a read of {} bytes at {:#x} is beyond reason", self.len, self.addr),
+            ReadErrorKind::TooLong => write!(f, "a read of {} bytes at {:#x} is too large", self.len, self.addr),
             ReadErrorKind::Refused(why) => {
                 write!(f, "no memory at {:#x} ({} bytes): the stub says `{why}`", self.addr, self.len)
             }

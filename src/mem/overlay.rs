@@ -22,7 +22,6 @@ pub struct Overlay<'a> {
 
 impl<'a> Overlay<'a> {
     /// No memory at all.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -14,7 +14,6 @@ pub struct Remote {
 
 impl Remote {
     /// Reads through `client`.
-    #[must_use]
     pub const fn new(client: Client) -> Self {
         Self { client }
     }
@@ -25,7 +24,6 @@ impl Remote {
     }
 
     /// The client, to leave the target by.
-    #[must_use]
     pub fn into_client(self) -> Client {
         self.client
     }

@@ -36,7 +36,6 @@ pub struct Block {
 
 impl Block {
     /// A block of which every byte is there.
-    #[must_use]
     pub fn whole(start: Addr, data: Bytes) -> Self {
         let len = data.len() as u64;
         Self { start, memory: len, claimed: len, data, offset: 0, written: None }
@@ -74,15 +73,13 @@ pub struct Segments {
 
 impl Segments {
     /// Arranges blocks, in the order of their file. Bytes past the end of the address space are dropped.
-    #[must_use]
     pub fn new(blocks: Vec<Block>) -> Self {
         let spans = arrange(&blocks);
         Self { blocks, spans }
     }
 
     /// Bytes that more than one block holds; which one is read see above.
-    #[must_use]
-    pub fn overlapping(&self) -> u64 {
+    pub(super) fn overlapping(&self) -> u64 {
         let all: u64 = self.blocks.iter().map(Block::len).sum();
         let mapped: u64 = self.mapped().iter().map(|r| r.len).sum();
         // Every byte that is mapped is in a block.
@@ -90,29 +87,26 @@ impl Segments {
     }
 
     /// What can be read: sorted, neighbours joined.
-    #[must_use]
-    pub fn mapped(&self) -> Vec<Region> {
+    pub(super) fn mapped(&self) -> Vec<Region> {
         join(self.spans.iter().map(|s| (s.start, s.last)))
     }
 
     /// All blocks are of one file, which holds bytes only here (offset and length, sorted).
     #[must_use]
-    pub fn with_data(mut self, data: &[(u64, u64)]) -> Self {
+    pub(super) fn with_data(mut self, data: &[(u64, u64)]) -> Self {
         let data: Arc<[(u64, u64)]> = data.into();
         self.blocks.iter_mut().for_each(|block| block.written = Some(Arc::clone(&data)));
         self
     }
 
     /// What can be read and was written: no holes of files.
-    #[must_use]
     pub fn written(&self) -> Vec<Region> {
         join(self.spans.iter().flat_map(|span| self.without_holes(*span)))
     }
 
     /// The same, but each byte of a file only at the lowest of its addresses: a small file can name the same bytes as
     /// gigabytes of memory.
-    #[must_use]
-    pub fn searchable(&self) -> Vec<Region> {
+    pub(super) fn searchable(&self) -> Vec<Region> {
         let mut seen = Seen::default();
         let once = self.spans.iter().flat_map(|span| {
             let bytes = self.place(*span);

@@ -25,7 +25,6 @@ pub fn write_issues(out: &mut dyn Write, issues: &[Issue], styles: &Styles, widt
 }
 
 /// Issues in the order in which people read them: what causes others first, then the worst.
-#[must_use]
 pub fn by_weight(issues: &[Issue]) -> Vec<&Issue> {
     let mut all: Vec<&Issue> = issues.iter().collect();
     all.sort_by_key(|issue| (!issue.is_cause(), std::cmp::Reverse(issue.severity)));
@@ -34,7 +33,6 @@ pub fn by_weight(issues: &[Issue]) -> Vec<&Issue> {
 
 /// `error: no such thing` in lines of at most `width` columns: the text, escaped, is broken between words, and its further
 /// lines begin below its first word. A word that is wider has a line of its own.
-#[must_use]
 pub fn sentence((head, style): (&str, Style), text: &str, styles: &Styles, width: usize) -> String {
     let indent = head.len().saturating_add(": ".len());
     let lines = wrap(&escape(text), width.saturating_sub(indent).max(1));
@@ -43,7 +41,6 @@ pub fn sentence((head, style): (&str, Style), text: &str, styles: &Styles, width
 }
 
 /// An issue in a sentence, with how often and where. Hostile: escape before printing.
-#[must_use]
 pub fn issue_text(issue: &Issue) -> String {
     format!("{}{}", issue.message, aside(issue))
 }

@@ -42,7 +42,6 @@ impl ExtraColumn {
     pub const ALL: [Self; 4] = [Self::Time, Self::Stamp, Self::Priority, Self::Threshold];
 
     /// Its name in `--columns`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Time => "time",

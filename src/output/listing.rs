@@ -196,7 +196,6 @@ fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
 }
 
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.
-#[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> Report {
     let columns = [
         Column::new("id", Kind::Count),

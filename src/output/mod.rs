@@ -54,22 +54,20 @@ use crate::report::Report;
 use crate::trace::{Event, Issue, Trace};
 
 /// Names that the trace itself does not know: an ELF's, for one. Implemented by the caller.
+#[allow(unused_variables, reason = "these do nothing unless they are implemented")]
 pub trait Resolve {
     /// The name of the variable that covers this address, as C writes its address: `&queue`, `&queues+0x48`.
     fn object(&self, address: Addr) -> Option<String> {
-        let _ = address;
         None
     }
 
     /// The name of the function that covers this address, with the offset into it.
     fn code(&self, address: Addr) -> Option<String> {
-        let _ = address;
         None
     }
 
     /// The name of the exception of this number, where the processor numbers them.
     fn exception(&self, number: u32) -> Option<String> {
-        let _ = number;
         None
     }
 }
@@ -118,6 +116,7 @@ fn buffered<W: Write>(out: W) -> BufWriter<W> {
 }
 
 /// Takes events one by one.
+#[allow(unused_variables, reason = "these do nothing unless they are implemented")]
 pub trait EventSink {
     /// What comes before the first event. `window` describes what will come, where that is known.
     ///
@@ -126,9 +125,7 @@ pub trait EventSink {
     fn begin(&mut self, view: &View<'_>, window: &Window) -> io::Result<()>;
 
     /// The outcome of the call of the event that comes next. Formats of data alone ignore it.
-    fn outcome(&mut self, outcome: Outcome) {
-        let _ = outcome;
-    }
+    fn outcome(&mut self, outcome: Outcome) {}
 
     /// One event.
     ///
@@ -144,7 +141,6 @@ pub trait EventSink {
     /// # Errors
     /// Where the writer fails.
     fn issue(&mut self, view: &View<'_>, issue: &Issue) -> io::Result<()> {
-        let _ = (view, issue);
         Ok(())
     }
 
@@ -162,13 +158,13 @@ pub trait EventSink {
 }
 
 /// Takes reports one by one.
+#[allow(unused_variables, reason = "these do nothing unless they are implemented")]
 pub trait ReportWriter {
     /// What comes before the first report: JSON says what the trace is.
     ///
     /// # Errors
     /// Where the writer fails.
     fn begin(&mut self, view: &View<'_>) -> io::Result<()> {
-        let _ = view;
         Ok(())
     }
 
@@ -178,7 +174,6 @@ pub trait ReportWriter {
     /// # Errors
     /// Where the writer fails.
     fn objects(&mut self, view: &View<'_>, states: &[InMemory]) -> io::Result<bool> {
-        let _ = (view, states);
         Ok(false)
     }
 
@@ -187,7 +182,6 @@ pub trait ReportWriter {
     /// # Errors
     /// Where the writer fails.
     fn heading(&mut self, title: &str) -> io::Result<()> {
-        let _ = title;
         Ok(())
     }
 
@@ -196,7 +190,6 @@ pub trait ReportWriter {
     /// # Errors
     /// Where the writer fails.
     fn notes(&mut self, notes: &[String]) -> io::Result<()> {
-        let _ = notes;
         Ok(())
     }
 
@@ -205,14 +198,11 @@ pub trait ReportWriter {
     /// # Errors
     /// Where the writer fails.
     fn part(&mut self, part: &Part<'_>) -> io::Result<()> {
-        let _ = part;
         Ok(())
     }
 
     /// Addresses are this wide from here on. Formats for people print them as they are.
-    fn addresses(&mut self, word: Width) {
-        let _ = word;
-    }
+    fn addresses(&mut self, word: Width) {}
 
     /// One report.
     ///
@@ -313,43 +303,36 @@ impl Format {
     ];
 
     /// The format of this name.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == text)
     }
 
     /// Its name in `--format`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
     /// What it is, in a few words.
-    #[must_use]
     pub const fn help(self) -> &'static str {
         self.0.help
     }
 
     /// Who reads it.
-    #[must_use]
     pub const fn reader(self) -> Reader {
         self.0.reader
     }
 
     /// True where it has events, not only reports.
-    #[must_use]
     pub const fn has_events(self) -> bool {
         self.0.events.is_some()
     }
 
     /// True where a monitor line may ask for it.
-    #[must_use]
     pub const fn is_for_monitor(self) -> bool {
         self.0.monitor
     }
 
     /// True where the output has its issues and errors in it; otherwise they are printed beside it.
-    #[must_use]
     pub const fn has_issues(self) -> bool {
         self.0.error.is_some()
     }
@@ -371,14 +354,12 @@ impl Default for Format {
 }
 
 /// A sink for events in this format; `None` for a format of reports.
-#[must_use]
 pub fn event_sink<'w>(format: Format, out: impl Write + 'w, options: &TableOptions) -> Option<Box<dyn EventSink + 'w>> {
     format.0.events.map(|new| new(Box::new(out), options))
 }
 
 /// A writer of reports in this format. `word` gives addresses their width, `names` turns code addresses into
 /// functions.
-#[must_use]
 pub fn report_writer<'w>(
     format: Format,
     out: impl Write + 'w,

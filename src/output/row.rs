@@ -168,7 +168,6 @@ fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<
 
 impl Rows {
     /// Nothing joined yet.
-    #[must_use]
     pub(super) fn new() -> Self {
         Self::default()
     }

@@ -26,14 +26,12 @@ impl Scale {
     }
 
     /// The unit for ticks of a trace's clock, as [`Scale::choose`].
-    #[must_use]
     pub(super) fn of(clock: &Clock, most: u64, digits: u32) -> Self {
         if clock.counts == Counts::Events(1) { Self::EVENTS } else { Self::choose(clock.hz, most, digits) }
     }
 
     /// The unit for a column whose largest number is `most` ticks: the coarsest in which three decimals still distinguish
     /// one tick from the next, and a coarser one where that would take more than `digits` digits before the point.
-    #[must_use]
     pub(super) fn choose(hz: Option<f64>, most: u64, digits: u32) -> Self {
         const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)];
         let Some(hz) = hz.filter(|hz| hz.is_finite() && *hz > 0.0) else { return Self::TICKS };
@@ -50,7 +48,6 @@ impl Scale {
     }
 
     /// Ticks in this unit.
-    #[must_use]
     pub(super) fn text(&self, ticks: i64) -> String {
         let mut out = String::new();
         self.add(&mut out, ticks);

@@ -41,21 +41,18 @@ const OFF: &str = "\x1b[0m";
 
 impl Styles {
     /// Colours, or none. Without the command line's feature always none.
-    #[must_use]
     pub fn new(colour: bool) -> Self {
         if colour { Self { on: sequences() } } else { Self::default() }
     }
 
     /// True where colours are on.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         !self.on.is_empty()
     }
 
     /// What to write before and after text of this style; both empty without colour.
-    #[must_use]
     #[inline]
-    pub fn around(&self, style: Style) -> (&str, &str) {
+    pub(super) fn around(&self, style: Style) -> (&str, &str) {
         if style == Style::Plain || self.on.is_empty() {
             return ("", "");
         }
@@ -63,7 +60,6 @@ impl Styles {
     }
 
     /// The text with its colour.
-    #[must_use]
     pub fn text(&self, style: Style, text: &str) -> String {
         let (start, end) = self.around(style);
         [start, text, end].concat()
@@ -71,8 +67,7 @@ impl Styles {
 }
 
 /// The style of an event's name: by what the event does, never by its id.
-#[must_use]
-pub fn style_of(def: Option<&EventDef>) -> Style {
+pub(super) fn style_of(def: Option<&EventDef>) -> Style {
     let Some(def) = def else { return Style::Mark };
     if def.effects.has(Effect::Block) {
         Style::Block
@@ -90,7 +85,6 @@ pub fn style_of(def: Option<&EventDef>) -> Style {
 }
 
 /// The style of a thread's state. One that is suspended stays so until another thread acts: it is not what blocks it.
-#[must_use]
 pub(super) const fn style_of_state(state: StateKind) -> Style {
     match state {
         StateKind::Running => Style::Running,

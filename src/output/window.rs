@@ -70,7 +70,6 @@ fn each(list: &[bool]) -> impl Iterator<Item = u32> {
 
 impl Window {
     /// The extent of these events.
-    #[must_use]
     pub fn of(events: impl Iterator<Item = Event>) -> Self {
         let mut all = Self::default();
         events.for_each(|e| all.add(&e));
@@ -118,7 +117,7 @@ impl Window {
     }
 
     /// Numbers of the definitions.
-    pub fn defs(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn defs(&self) -> impl Iterator<Item = u32> {
         each(&self.defs)
     }
 }

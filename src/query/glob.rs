@@ -2,7 +2,6 @@
 //! stands where a table has cut a name, and the name is copied from there.
 
 /// True where the text holds a character that makes it a pattern.
-#[must_use]
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '~', '?', '['])
 }
@@ -24,7 +23,6 @@ enum Part {
 
 impl Glob {
     /// A pattern; `fold` makes it ignore the case of ASCII letters. A `[` that is never closed matches itself.
-    #[must_use]
     pub fn new(pattern: &str, fold: bool) -> Self {
         let low = |c: char| if fold { c.to_ascii_lowercase() } else { c };
         let mut parts = Vec::new();
@@ -49,8 +47,7 @@ impl Glob {
 
     /// True where the whole text fits. One star is remembered at a time, so the time is bounded by the product of
     /// the lengths whatever the pattern.
-    #[must_use]
-    pub fn fits(&self, text: &str) -> bool {
+    pub(super) fn fits(&self, text: &str) -> bool {
         let text: Vec<char> =
             if self.fold { text.chars().map(|c| c.to_ascii_lowercase()).collect() } else { text.chars().collect() };
         let (mut p, mut t) = (0usize, 0usize);

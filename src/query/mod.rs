@@ -18,17 +18,15 @@ use crate::error::Error;
 use crate::trace::{Context, ContextKind, DefId, Event, Trace};
 
 /// How far `--around` reaches to both sides by default.
-pub const REACH: u64 = 10;
+const REACH: u64 = 10;
 
 /// The error for a filter that cannot be meant.
-#[must_use]
 pub fn wrong_filter(message: impl Into<String>) -> Error {
     Error::usage(Code::Filter, message)
 }
 
 /// The error for a filter that names what is not in this trace.
-#[must_use]
-pub fn not_in_trace(message: impl Into<String>) -> Error {
+fn not_in_trace(message: impl Into<String>) -> Error {
     Error::not_found(Code::NothingMatches, message, "")
 }
 
@@ -92,7 +90,6 @@ pub struct Filters {
 
 impl Key {
     /// The option that is typed.
-    #[must_use]
     pub const fn option(self) -> &'static str {
         match self {
             Self::Thread => "--thread",
@@ -147,7 +144,6 @@ impl Filters {
     }
 
     /// True where every event passes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self { reach: self.reach, ..Self::default() }
     }
@@ -194,7 +190,6 @@ fn terms(text: &str) -> Result<Terms, Error> {
 }
 
 /// What a context without a name of its own is called; `None` for a thread, which is called by its address.
-#[must_use]
 pub const fn context_word(kind: ContextKind) -> Option<&'static str> {
     match kind {
         ContextKind::Thread => None,
@@ -292,13 +287,11 @@ impl<'a> Query<'a> {
     }
 
     /// What the user should know: terms that met nothing beside others that did.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// True where every event passes, so that nothing need be counted.
-    #[must_use]
     pub const fn keeps_all(&self) -> bool {
         self.defs.is_none()
             && self.contexts.is_none()
@@ -311,7 +304,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where the event passes every filter.
-    #[must_use]
     #[inline]
     pub fn keeps(&self, event: &Event) -> bool {
         self.is_in_range(event)
@@ -325,7 +317,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where neither this event nor any later one can pass, so that a walk can end.
-    #[must_use]
     pub fn is_past(&self, event: &Event) -> bool {
         matches!(self.to, Some(Bound::Seq(last)) if event.seq > last)
             || self.around.as_ref().is_some_and(|all| all.iter().all(|(_, last)| event.seq > *last))
@@ -333,7 +324,6 @@ impl<'a> Query<'a> {
 
     /// True where the event is in the range of `--from`, `--to` and `--around`.
     #[inline]
-    #[must_use]
     pub fn is_in_range(&self, event: &Event) -> bool {
         let after = match self.from {
             None => true,
@@ -395,8 +385,7 @@ fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, E
 }
 
 /// What a context is called in this trace.
-#[must_use]
-pub fn context_name(context: &Context) -> String {
+fn context_name(context: &Context) -> String {
     match (&context.name, context_word(context.kind)) {
         (Some(name), _) if !name.is_empty() => name.clone(),
         (_, Some(word)) => word.to_owned(),

@@ -96,7 +96,6 @@ impl Position {
     }
 
     /// True where no trace has an event from this place to the other.
-    #[must_use]
     pub fn is_after(self, other: Self) -> bool {
         match (self, other) {
             (Self::Seq(a), Self::Seq(b)) => a > b,
@@ -160,7 +159,6 @@ impl Amount {
     }
 
     /// Where the newest so much begins; `None` for a number of events.
-    #[must_use]
     pub const fn start(self) -> Option<Position> {
         match self {
             Self::Events(_) => None,

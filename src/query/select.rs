@@ -64,7 +64,7 @@ impl Ranges {
         Self(terms.iter().filter_map(|t| number_range(&t.text).map(|(a, b)| (t.exclude, a, b))).collect())
     }
 
-    pub fn keeps(&self, n: u64) -> bool {
+    pub(super) fn keeps(&self, n: u64) -> bool {
         passes(self.0.iter().map(|(exclude, a, b)| (*exclude, (*a..=*b).contains(&n))))
     }
 }
@@ -107,17 +107,17 @@ pub(super) struct Ids {
 
 impl Ids {
     /// True where some event may fail to pass.
-    pub fn narrows(&self) -> bool {
+    pub(super) fn narrows(&self) -> bool {
         !self.events.is_empty() || !self.classes.is_empty()
     }
 
     /// For the definition of this number.
-    pub fn keeps_def(&self, number: DefId, def: &EventDef) -> bool {
+    pub(super) fn keeps_def(&self, number: DefId, def: &EventDef) -> bool {
         self.keeps(def.id, Some(number))
     }
 
     /// For ids that the catalogue does not define.
-    pub fn keeps_unknown(&self, id: u32) -> bool {
+    pub(super) fn keeps_unknown(&self, id: u32) -> bool {
         self.keeps(id, None)
     }
 
@@ -180,9 +180,8 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
             all.push(What::User);
         }
         if found.is_empty() && all.len() == 1 {
-            return Err(
-                wrong_filter(format!("no event in the catalogue fits '{text}'")).hint("`tx-trace events` lists them")
-            );
+            return Err(wrong_filter(format!("no event in the catalogue matches '{text}'"))
+                .hint("`tx-trace events` lists them"));
         }
         return Ok(all);
     }
@@ -250,7 +249,7 @@ impl Named {
         Self { text: text.to_owned(), glob: is_pattern(text).then(|| Glob::new(text, false)) }
     }
 
-    pub fn fits(&self, name: &str) -> bool {
+    pub(super) fn fits(&self, name: &str) -> bool {
         name == self.text || self.glob.as_ref().is_some_and(|g| g.fits(name))
     }
 }
@@ -382,22 +381,22 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub fn narrows(&self) -> bool {
+    pub(super) fn narrows(&self) -> bool {
         self.asked
     }
 
     #[inline]
-    pub fn includes(&self, address: Addr) -> bool {
+    pub(super) fn includes(&self, address: Addr) -> bool {
         self.include.binary_search(&address).is_ok()
     }
 
     #[inline]
-    pub fn excludes(&self, address: Addr) -> bool {
+    pub(super) fn excludes(&self, address: Addr) -> bool {
         self.exclude.binary_search(&address).is_ok()
     }
 
     #[inline]
-    pub fn typed(&self, address: Addr) -> bool {
+    pub(super) fn typed(&self, address: Addr) -> bool {
         self.typed.contains(&address)
     }
 }

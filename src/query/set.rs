@@ -30,7 +30,6 @@ impl EventSet {
     }
 
     /// True where the event is one of these.
-    #[must_use]
     #[inline]
     pub fn has(&self, event: &Event) -> bool {
         event.def.and_then(|d| self.defs.has(d.0)).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
@@ -80,7 +79,6 @@ impl EventField {
     }
 
     /// The value in an event; `None` where it has none that can be relied on.
-    #[must_use]
     pub fn value(&self, event: &Event, words: &[u64], endian: Endian) -> Option<u64> {
         let (word, takes) = match event.def {
             Some(def) => (*self.defs.get(usize::try_from(def.0).ok()?)?)?,

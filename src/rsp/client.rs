@@ -181,7 +181,6 @@ impl Client {
 
     /// A client of a link that a debugger and a stub use: they have agreed on `features` (the stub's answer to
     /// `qSupported`) and on acknowledgements, and no new handshake is made. The target is left to them.
-    #[must_use]
     pub fn shared(transport: Box<dyn Transport>, name: &str, options: Options, features: &[u8], acks: bool) -> Self {
         let mut link = Link::new(transport, name.to_owned(), options.timeout, options.interrupt, "is it a stub?");
         let features = Features::parse(features);
@@ -369,10 +368,15 @@ impl Client {
             Err(Failure::Fatal(error)) => Err(self.link.fail_with(error)),
             // Unless it was halted all the time, and it was our question that was lost.
             Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
-            Err(_) => {
+            Err(failure) => {
                 // `D` would be a byte too many for it.
                 self.left = true;
-                Err(self.link.fail(RspErrorKind::Runs { timeout: self.link.timeout }))
+                let refusal = failure.stray().filter(|stray| reply::is_error(stray));
+                Err(self.link.fail(match refusal {
+                    // A target that runs is silent.
+                    Some(stray) => RspErrorKind::Refusal { packet: "?".to_owned(), reply: excerpt(stray) },
+                    None => RspErrorKind::Runs { timeout: self.link.timeout },
+                }))
             }
         }
     }
@@ -390,38 +394,32 @@ impl Client {
     }
 
     /// True where it is known that the target ran until we came.
-    #[must_use]
     pub const fn found_running(&self) -> bool {
         self.found_running
     }
 
     /// What broke the link for good, if anything did.
-    #[must_use]
     pub const fn broken(&self) -> Option<&RspError> {
         self.link.broken()
     }
 
     /// What the stub said it can do.
-    #[must_use]
-    pub fn features(&self) -> &Features {
+    fn features(&self) -> &Features {
         static NONE: std::sync::LazyLock<Features> = std::sync::LazyLock::new(Features::default);
         self.link.features.as_ref().unwrap_or(&NONE)
     }
 
     /// What went over the link so far.
-    #[must_use]
     pub const fn stats(&self) -> &Stats {
         &self.link.stats
     }
 
     /// The most bytes of memory that one request asks for.
-    #[must_use]
     pub const fn max_chunk(&self) -> usize {
         self.max_chunk
     }
 
     /// The endpoint, as messages name it.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.link.name
     }

@@ -51,7 +51,7 @@ pub enum Endpoint {
 
 /// Text that is no endpoint, and what would be one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no endpoint: {why}")]
+#[error("`{text}` is not an endpoint: {why}")]
 pub struct EndpointError {
     /// What was typed.
     pub text: String,
@@ -150,7 +150,7 @@ fn serial(text: &str) -> Result<Endpoint, String> {
         None => (text, DEFAULT_BAUD),
         Some((path, baud)) => match baud.parse() {
             Ok(baud) if baud > 0 => (path, baud),
-            _ => return Err(format!("`{baud}` is no baud rate; the form is {path}@115200")),
+            _ => return Err(format!("`{baud}` is not a baud rate; the form is {path}@115200")),
         },
     };
     Ok(Endpoint::Serial { path: PathBuf::from(path), baud })
@@ -170,14 +170,14 @@ fn host_port(text: &str) -> Result<(String, u16), String> {
         Some(None) => return Err("the bracket is never closed; the form is [::1]:3333".into()),
         None => match text.rsplit_once(':') {
             Some((host, _)) if host.contains(':') => {
-                return Err("an IPv6 address goes into brackets: [::1]:3333".into());
+                return Err("an IPv6 address needs brackets: [::1]:3333".into());
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
         },
     };
     if host.contains(['[', ']']) {
-        return Err(format!("`{host}` is no host: brackets go around an IPv6 address, [::1]:3333"));
+        return Err(format!("`{host}` is not a host: brackets go around an IPv6 address, [::1]:3333"));
     }
     let Some(port) = port else {
         return Err(format!("the port is missing; the form is {host}:3333"));
@@ -187,7 +187,7 @@ fn host_port(text: &str) -> Result<(String, u16), String> {
             let host = if host.is_empty() { "localhost" } else { host };
             Ok((host.to_owned(), number))
         }
-        _ => Err(format!("`{port}` is no port (1 to 65535)")),
+        _ => Err(format!("`{port}` is not a port (1 to 65535)")),
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
             ("[::1", "bracket"),
             ("[::1]", "port"),
             // Found by fuzzing: it was taken, and shown as what is none.
-            ("[[U[A]:4", "no host"),
-            ("a]:4", "no host"),
+            ("[[U[A]:4", "not a host"),
+            ("a]:4", "not a host"),
             ("host:0", "1 to 65535"),
             ("host:99999", "1 to 65535"),
             ("host:gdb", "`gdb`"),
@@ -269,7 +269,7 @@ mod tests {
             ("unix:", "path"),
             ("/dev/ttyS0@fast", "`fast`"),
             ("COM3@", "COM3@115200"),
-            ("COM3:3333x", "is no port"),
+            ("COM3:3333x", "is not a port"),
             ("tcp:localhost:3333", "`localhost:3333`"),
             ("openocd:", "openocd:localhost:6666"),
             ("openocd:3333", "GDB port, type `:3333`"),

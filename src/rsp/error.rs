@@ -110,7 +110,7 @@ pub enum RspErrorKind {
         tries: u32,
     },
     /// An answer that cannot be one to this question.
-    #[error("`{reply}` is no answer to `{packet}`")]
+    #[error("`{reply}` is not an answer to `{packet}`")]
     BadReply {
         /// The request.
         packet: String,
@@ -126,7 +126,7 @@ pub enum RspErrorKind {
         packet: String,
     },
     /// Bytes that are not the protocol at all.
-    #[error("what answers does not speak the GDB remote protocol (it sent `{sent}`); {}", other_port(.sent))]
+    #[error("the other end does not speak the GDB remote protocol (it sent `{sent}`); {}", other_port(.sent))]
     NotAStub {
         /// The start of what came, escaped.
         sent: String,
@@ -155,7 +155,7 @@ pub enum RspErrorKind {
         reply: String,
     },
     /// The debugger answers, and does not reach its target.
-    #[error("OpenOCD does not reach its target (it says `{why}`): {hint}")]
+    #[error("OpenOCD cannot reach its target (it says `{why}`): {hint}")]
     TargetLost {
         /// The debugger's own words.
         why: String,
@@ -192,8 +192,8 @@ pub enum RspErrorKind {
     },
     /// OpenOCD would let a target run that is to stay halted.
     #[error(
-        "not opened: OpenOCD's {event} event lets the target run for every GDB client (`{line}`), and it is \
-         to stay halted; {instead} reads memory without that, --leave running allows it"
+        "not opened: OpenOCD's {event} event resumes the target for every GDB client (`{line}`), and it must \
+         stay halted; {instead} reads memory without that, --leave running allows it"
     )]
     WouldResume {
         /// The event.
@@ -219,7 +219,6 @@ fn other_port(sent: &str) -> &'static str {
 
 impl RspError {
     /// The stable code of this error.
-    #[must_use]
     pub const fn code(&self) -> Code {
         self.kind.code()
     }
@@ -227,7 +226,6 @@ impl RspError {
 
 impl RspErrorKind {
     /// The same at an endpoint.
-    #[must_use]
     pub fn at(self, endpoint: impl Into<String>) -> RspError {
         RspError { endpoint: endpoint.into(), kind: self }
     }

@@ -10,6 +10,7 @@ pub mod error;
 pub(crate) mod openocd;
 pub mod packet;
 pub mod tcl;
+pub mod thread_id;
 pub mod transport;
 
 pub use client::{After, Before, Client, Leave, LeaveOutcome, Options, Stop};

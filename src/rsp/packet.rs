@@ -14,9 +14,11 @@ use nom::character::streaming::one_of;
 use nom::combinator::{map, recognize, value};
 use nom::{IResult, Parser};
 
+use crate::bytes::hex;
+
 /// The most raw bytes one packet may have before its end is seen. The largest packet size that a known stub
 /// announces is 128 KiB (lldb-server).
-pub const MAX_RAW: usize = 4 << 20;
+const MAX_RAW: usize = 4 << 20;
 
 /// The most bytes that a body may grow to once its run lengths are undone.
 pub const MAX_BODY: usize = 4 << 20;
@@ -150,13 +152,11 @@ impl RawBody<'_> {
 }
 
 /// The sum of `raw` modulo 256.
-#[must_use]
 pub fn checksum(raw: &[u8]) -> u8 {
     raw.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))
 }
 
 /// Frames `body`: `$`, the body with `#`, `$`, `}` and `*` escaped, `#` and the checksum.
-#[must_use]
 pub fn encode(body: &[u8]) -> Vec<u8> {
     let mut frame = vec![b'$'];
     for &byte in body {
@@ -174,14 +174,11 @@ pub fn encode(body: &[u8]) -> Vec<u8> {
 }
 
 /// Lower-case hex, two digits a byte.
-#[must_use]
 pub fn to_hex(bytes: &[u8]) -> Vec<u8> {
-    let digit = |n: u8| char::from_digit(u32::from(n), 16).map_or(b'0', |c| c as u8);
-    bytes.iter().flat_map(|&b| [digit(b >> 4), digit(b & 0xF)]).collect()
+    hex(bytes).into_bytes()
 }
 
 /// Bytes of hex digits in either case; `None` for an odd number of digits or for anything else between them.
-#[must_use]
 pub fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
     if !digits.len().is_multiple_of(2) {
@@ -226,13 +223,11 @@ impl Decoder {
     }
 
     /// The bytes of the token that was returned last, as they came, until the next [`Decoder::push`].
-    #[must_use]
     pub fn raw(&self) -> &[u8] {
         self.buffer.get(self.last.clone()).unwrap_or_default()
     }
 
     /// Bytes that came and are no complete token yet.
-    #[must_use]
     pub fn pending(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }

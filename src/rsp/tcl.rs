@@ -11,7 +11,7 @@ use super::error::{RspError, RspErrorKind, excerpt};
 use super::transport::{self, Transport, deadline_in};
 
 /// Where OpenOCD listens for Tcl unless `tcl_port` says otherwise.
-pub const TCL_PORT: u16 = 6666;
+const TCL_PORT: u16 = 6666;
 /// Ends every command and every answer.
 pub(crate) const END: u8 = 0x1a;
 /// The most time that one question may take: without an answer we go on without it.
@@ -36,7 +36,6 @@ pub enum CoreState {
 
 impl CoreState {
     /// Understands the answer to `curstate`.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "running" => Self::Running,
@@ -65,8 +64,7 @@ pub struct Look {
 
 impl TclPort {
     /// The Tcl port beside a GDB port. Nothing is opened yet. `None` for an endpoint that is not TCP.
-    #[must_use]
-    pub fn beside(endpoint: &Endpoint, timeout: Duration) -> Option<Self> {
+    pub(super) fn beside(endpoint: &Endpoint, timeout: Duration) -> Option<Self> {
         match endpoint {
             Endpoint::Tcp { host, port } if *port != TCL_PORT => {
                 Some(Self { host: host.clone(), gdb_port: *port, timeout: timeout.min(MAX_WAIT) })
@@ -76,15 +74,13 @@ impl TclPort {
     }
 
     /// The endpoint that reads memory through this port, as users type it.
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::OpenOcd { host: self.host.clone(), port: TCL_PORT }
     }
 
     /// Asks for the target that OpenOCD serves at the GDB port. `None` where nothing answers, or where another program
     /// serves that GDB port.
-    #[must_use]
-    pub fn look(&self) -> Option<Look> {
+    pub(super) fn look(&self) -> Option<Look> {
         let mut transport = transport::open(&self.endpoint(), self.timeout).ok()?;
         let answer = ask(transport.as_mut(), question(self.gdb_port).as_bytes(), deadline_in(self.timeout))?;
         Look::parse(&String::from_utf8_lossy(&answer))
@@ -131,14 +127,12 @@ impl Look {
     }
 
     /// The event that resets the target, and its line, where there is one.
-    #[must_use]
-    pub fn resets(&self) -> Option<(&str, &str)> {
+    fn resets(&self) -> Option<(&str, &str)> {
         self.find(is_reset)
     }
 
     /// The event that lets the target run, and its line, where there is one.
-    #[must_use]
-    pub fn resumes(&self) -> Option<(&str, &str)> {
+    fn resumes(&self) -> Option<(&str, &str)> {
         self.find(|command| words(command).any(|word| word == "resume"))
     }
 

@@ -70,7 +70,7 @@ pub fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Transport>
         Endpoint::Unix(path) | Endpoint::QmpUnix(path) => match local_socket(path, timeout) {
             // The system calls that a connection refused.
             Err(_) if path.metadata().is_ok_and(|file| sys::kind_of_file(file.file_type()) != "socket") => {
-                let why = "it is no socket; a core or a dump goes in as a FILE".to_owned();
+                let why = "it is not a socket; give a core or a dump as a FILE".to_owned();
                 Err(RspErrorKind::CannotOpen { why }.at(name))
             }
             opened => Ok(Box::new(opened.map_err(cannot)?)),

@@ -1,32 +1,7 @@
 //! Packets about threads, checked before gdbstub sees them: it ends the session over some that are well formed.
 
 use crate::debugger::ThreadList;
-
-/// Which thread a packet is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// `-1`
-    All,
-    /// `0`
-    Any,
-    /// This one, which need not exist.
-    One(usize),
-}
-
-impl Which {
-    /// `TID`, or `pPID.TID` of clients that know several processes.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let tid = match text.strip_prefix('p') {
-            Some(both) => both.split_once('.').map_or("-1", |(_, tid)| tid),
-            None => text,
-        };
-        if tid == "-1" {
-            return Some(Self::All);
-        }
-        let id = usize::from_str_radix(tid, 16).ok().filter(|_| !tid.starts_with('+'))?;
-        Some(if id == 0 { Self::Any } else { Self::One(id) })
-    }
-}
+use crate::rsp::thread_id::Which;
 
 /// One action of `vCont`.
 struct Action {

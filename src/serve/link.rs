@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use gdbstub::conn::{Connection, ConnectionExt};
 
-use super::action::{self, Which};
+use super::action;
 use super::wire::Wire;
 use crate::abi::Endian;
+use crate::bytes::hex;
 use crate::debugger::{ThreadList, piece, threads_json, threads_xml};
 use crate::mem::Region;
 use crate::output::escape;
 use crate::rsp::packet::{checksum, encode, to_hex};
+use crate::rsp::thread_id::Which;
 
 /// The largest packet from a client, and half of the largest reply to `m`.
 pub(super) const PACKET: usize = 0x4000;
@@ -338,10 +340,6 @@ impl<'a> Link<'a> {
         let size = next.unwrap_or(u64::MAX).abs_diff(at);
         format!("start:{at:x};size:{size:x};")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&to_hex(bytes)).into_owned()
 }
 
 /// The end of the time that a client may take for one packet.

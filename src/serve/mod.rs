@@ -109,7 +109,7 @@ impl<'a> PostMortem<'a> {
             }
             // An invalid packet ends only the session of its client. gdbstub's own message is for authors of servers.
             Ok(Err(_)) | Err(_) => {
-                let why = format!("it sent a packet that means nothing: {}", packet.borrow());
+                let why = format!("it sent a packet that is not valid: {}", packet.borrow());
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
         }

@@ -29,7 +29,7 @@ use gdbstub::target::{Target, TargetError, TargetResult};
 
 use super::link::Link;
 use super::monitor::{self, Answer};
-use crate::debugger::ThreadList;
+use crate::debugger::{ListedThread, ThreadList};
 use crate::mem::Memory;
 use crate::rsp::packet::{encode, to_hex};
 
@@ -221,10 +221,7 @@ impl HwBreakpoint for DeadTarget<'_> {
 
 impl ThreadExtraInfo for DeadTarget<'_> {
     fn thread_extra_info(&self, id: Tid, buf: &mut [u8]) -> Result<usize, io::Error> {
-        let text = self.threads.thread(id.get()).map_or_else(String::new, |t| match t.name.as_str() {
-            "" => t.extra.clone(),
-            name => format!("{name}: {}", t.extra),
-        });
+        let text = self.threads.thread(id.get()).map_or_else(String::new, ListedThread::described);
         Ok(copy(text.as_bytes(), 0, usize::MAX, buf))
     }
 }

@@ -34,7 +34,6 @@ pub struct Function {
 
 impl Function {
     /// True where it is not certain that it is on the stack.
-    #[must_use]
     pub fn is_inferred(&self) -> bool {
         self.origin == Origin::Found
     }
@@ -60,13 +59,11 @@ pub struct Functions {
 
 impl Target<'_> {
     /// True where the program says how its functions are unwound.
-    #[must_use]
     pub fn has_unwind_information(&self) -> bool {
         self.info.program.as_ref().is_some_and(|program| program.dwarf().has_cfi())
     }
 
     /// Why callers of functions and source lines are not known, in words; `None` where the program says them.
-    #[must_use]
     pub fn without_lines(&self) -> Option<String> {
         match &self.info.program {
             Some(program) => program.dwarf().unavailable(),
@@ -109,7 +106,6 @@ impl Target<'_> {
     }
 
     /// The functions and source lines of each backtrace. Reads nothing of the target.
-    #[must_use]
     pub fn functions(&self, kernel: &Kernel, unwound: &Unwound) -> Functions {
         let program = self.info.program.as_ref();
         let linked = |at: Addr| program.map_or(at, |p| p.elf().width().moved_back(at, p.load_offset()));

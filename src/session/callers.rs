@@ -67,7 +67,7 @@ pub(super) struct KernelCode {
 impl KernelCode {
     /// The kernel's units are those that define its variables, and those in which threads wait: a thread that waits was
     /// switched away from in the kernel. A unit with the entry of one of the application's threads is none of them.
-    pub fn find(
+    pub(super) fn find(
         kernel: &Kernel,
         symbols: &dyn Symbols,
         lines: &Lines<'_>,
@@ -99,7 +99,7 @@ impl KernelCode {
 
     /// The application's function that called the kernel or the C library, or that was stopped itself. `None` where it is not
     /// known for certain.
-    pub fn called_from(&self, thread: &Thread, places: &[Place<'_>]) -> Option<Function> {
+    pub(super) fn called_from(&self, thread: &Thread, places: &[Place<'_>]) -> Option<Function> {
         if thread.position.never_ran || thread.position.registers.is_none() {
             return None;
         }

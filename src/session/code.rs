@@ -35,7 +35,7 @@ pub enum Compared {
 
 impl Compared {
     /// What was found, where it was compared.
-    pub const fn found(self) -> Option<CodeMatch> {
+    pub(super) const fn found(self) -> Option<CodeMatch> {
         match self {
             Self::Not => None,
             Self::Was(found) => found,
@@ -55,31 +55,26 @@ const MIN_LEN: usize = 32;
 
 impl CodeMatch {
     /// True where nothing differs.
-    #[must_use]
     pub fn holds(self) -> bool {
         self.first.is_none() && self.build_id != Some(false)
     }
 
     /// True for the ELF of another build: its build id is another, or, where none is known, most of the code.
-    #[must_use]
     pub fn is_another(self) -> bool {
         self.build_id.map_or(self.same < self.compared.div_ceil(2), |same| !same)
     }
 
     /// True where code differs, and no build id shows that the ELF is that of the program all the same.
-    #[must_use]
-    pub fn may_be_another(self) -> bool {
+    pub(super) fn may_be_another(self) -> bool {
         !self.holds() && self.build_id != Some(true)
     }
 
     /// True where thread names and entries can still show another build.
-    #[must_use]
-    pub fn leaves_open(self) -> bool {
+    pub(super) fn leaves_open(self) -> bool {
         self.build_id.is_none() && !self.is_another()
     }
 
     /// In words: `8 of 8 samples of code agree`.
-    #[must_use]
     pub fn describe(self) -> String {
         let samples = format!("{} of {} samples of code agree", self.same, self.compared);
         match (self.build_id, self.compared) {
@@ -92,7 +87,6 @@ impl CodeMatch {
     }
 
     /// The issue of a mismatch.
-    #[must_use]
     pub fn issue(self) -> Option<Issue> {
         if self.holds() {
             return None;

@@ -16,7 +16,7 @@ use crate::sym::dwarf::{Dwarf, EnumNames};
 use crate::trace::{Issue, Severity, Trace};
 
 /// The file beside an ELF that is read without being named.
-pub const BESIDE: &str = "tx-trace-events.tsv";
+const BESIDE: &str = "tx-trace-events.tsv";
 /// The largest file of events.
 const LARGEST: u64 = 16 << 20;
 /// How many of several are named.
@@ -93,7 +93,7 @@ impl EventNames {
     }
 
     /// Takes the events in a core's notes, which is hostile text: what is no table is ignored.
-    pub fn of_core(&mut self, table: &str) {
+    pub(super) fn of_core(&mut self, table: &str) {
         const NAME: &str = "the core's own note";
         if table.is_empty() {
             return;
@@ -109,18 +109,16 @@ impl EventNames {
     }
 
     /// Names that are asked for, as in `--event`: patterns too. An enumeration that has them is preferred.
-    pub fn ask(&mut self, names: Vec<String>) {
+    pub(super) fn ask(&mut self, names: Vec<String>) {
         self.asked = names;
     }
 
     /// How the application's events got their names, one sentence for each source.
-    #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
     }
 
     /// What was noticed.
-    #[must_use]
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
@@ -140,7 +138,7 @@ impl EventNames {
         }
         for file in &self.files {
             let sentence = put(file, catalogue).map_err(|why| {
-                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: take the line out")
+                Error::failed(Code::EventsFile, why, "a kernel's own ids keep their names: remove the line")
             })?;
             self.sources.push(sentence);
         }
@@ -152,7 +150,7 @@ impl EventNames {
     ///
     /// # Errors
     /// [`Error`] where an enumeration was chosen that is not there.
-    pub fn add_of_elf(
+    pub(super) fn add_of_elf(
         &mut self,
         elf: Option<&Arc<Elf>>,
         trace: &Trace,
@@ -177,7 +175,6 @@ impl EventNames {
     }
 
     /// Every event of the application that the catalogue has, with the enumerations of the files.
-    #[must_use]
     pub fn collect(&self, catalogue: &Catalogue) -> UserEvents {
         let mut all = UserEvents::default();
         let defs = catalogue.iter().filter(|d| d.product == crate::catalogue::Product::User);
@@ -358,7 +355,7 @@ fn ids(n: usize) -> String {
 }
 
 fn passed_over(why: String) -> Issue {
-    Issue::new(Code::EventsFile, format!("{why}: the file is passed over"))
+    Issue::new(Code::EventsFile, format!("{why}: the file is ignored"))
 }
 
 fn no_enum(name: &str, found: &FromElf) -> Error {

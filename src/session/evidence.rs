@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::wanted::{Wanted, WhatWasRead};
 use super::{Target, stub};
 use crate::abi::{Addr, Endian, Width};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, hex};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::cpu::{self, Registers};
@@ -17,7 +17,6 @@ use crate::kernel::{self, Interrupted, Interruption, Kernel, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
 use crate::rsp::client::MapKind;
-use crate::rsp::packet::to_hex;
 use crate::sym::{Symbol, Symbols, evidence_notes};
 use crate::trace::{Issue, Trace};
 
@@ -274,7 +273,7 @@ impl Target<'_> {
                     wanted.add("RAM", [region]);
                 } else {
                     issues.push(left_out(format!(
-                        "the stub calls {} RAM, which is beyond belief: it is not in the core (--range ADDR..ADDR puts parts of it in)",
+                        "the stub says that {} is RAM, which is not plausible: it is not in the core (--range ADDR..ADDR adds parts of it)",
                         region
                     )));
                 }
@@ -419,8 +418,4 @@ fn system_registers(cpu: &Registers) -> String {
 
 fn left_out(message: String) -> Issue {
     Issue::new(Code::CoreLeftOut, message)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&to_hex(bytes)).into_owned()
 }

@@ -79,7 +79,7 @@ fn address_hint(file: &Path, address: &str) -> String {
     let file = file.display();
     match parse_number(address) {
         Some(_) => format!("the address of a dump follows an @: {file}@{address}"),
-        None => format!("the address of a dump is a number behind an @: {file}@0x20000000"),
+        None => format!("the address of a dump is a number after an @: {file}@0x20000000"),
     }
 }
 
@@ -87,7 +87,7 @@ fn address_hint(file: &Path, address: &str) -> String {
 fn filter_hint(path: &Path) -> String {
     let is_name = |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ' '));
     path.to_str().filter(is_name).map_or_else(String::new, |name| {
-        format!("a word is the name of a file; to choose a thread: --thread {name}, or threads --bt={name}")
+        format!("an argument is the name of a file; to choose a thread: --thread {name}, or threads --bt={name}")
     })
 }
 
@@ -136,7 +136,7 @@ fn unpack_layer(bound: usize, name: String, bytes: &Bytes, issues: &mut Vec<Issu
     let len = unpacked.bytes.len();
     let trouble = match unpacked.end {
         End::Whole => None,
-        End::Trailing(n) => Some((Code::GzipTrailing, format!("{n} bytes behind its end are not gzip: not used"))),
+        End::Trailing(n) => Some((Code::GzipTrailing, format!("{n} bytes after its end are not gzip: not used"))),
         End::TooLarge => Some((
             Code::GzipTooLarge,
             format!("it holds more than {len} bytes, and no more are unpacked: gunzip -k makes a file of any size"),
@@ -197,7 +197,7 @@ impl Piece {
     }
 
     /// What of it is searched for a trace, and whether that is all.
-    pub fn haystack(&self) -> (Haystack<'_>, bool) {
+    pub(super) fn haystack(&self) -> (Haystack<'_>, bool) {
         Haystack::new(&self.bytes).with_data(self.data.as_deref()).bounded(LIMIT)
     }
 }
@@ -240,7 +240,7 @@ fn put(
         issues.push(
             Issue::new(
                 Code::DumpMoved,
-                format!("{name} begins at {first:#x} by itself; it was moved to {address:#x}, as you said"),
+                format!("{name} begins at {first:#x} by itself; it was moved to {address:#x}, as given"),
             )
             .at(Place::address(address)),
         );
@@ -280,7 +280,7 @@ fn report(name: &str, dump: &Dump, issues: &mut Vec<Issue>) {
     }
     if dump.words.is_some_and(|w| w.known == OrderKnown::Assumed) {
         let message = format!(
-            "{name} holds words, and their byte order is not known: little-endian is taken (--elf FILE gives it)"
+            "{name} holds words, and their byte order is not known: little-endian is assumed (--elf FILE gives it)"
         );
         issues.push(Issue::new(Code::DumpByteOrder, message));
     }

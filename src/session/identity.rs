@@ -1,7 +1,7 @@
 //! Whether ELF and memory match, and which kernel runs.
 
-use super::Target;
 use super::code::{self, CodeMatch, Compared};
+use super::{LoadOffset, Target};
 use crate::abi::{Addr, Width};
 use crate::catalogue::Names;
 use crate::code::Code;
@@ -28,6 +28,8 @@ pub struct Identity {
     pub code: Option<CodeMatch>,
     /// What shows by itself that the ELF is of another program, in words.
     pub another: Option<String>,
+    /// Where the ELF was taken to be.
+    pub load: LoadOffset,
 }
 
 impl Identity {
@@ -52,7 +54,6 @@ impl Identity {
     }
 
     /// True where something shows that the ELF is of another build: then its addresses are those of other variables.
-    #[must_use]
     pub fn is_another(&self) -> bool {
         self.code.is_some_and(CodeMatch::is_another)
             || self.is_open() && self.another.is_some()
@@ -61,7 +62,6 @@ impl Identity {
     }
 
     /// The issue of a mismatch, with all that shows it: what is certain before what is not.
-    #[must_use]
     pub fn issue(&self) -> Option<Issue> {
         let other = self.another.as_ref().filter(|_| self.is_open());
         let other = other.map(|why| Issue::new(Code::ElfMismatch, format!("{why}: {OTHER_BUILD}")));
@@ -79,7 +79,7 @@ impl Identity {
         if let (false, Some((own, conclusion))) = (evidence.is_empty(), first.message.rsplit_once(": ")) {
             first.message = format!("{own}, {}: {conclusion}", evidence.join(", "));
         }
-        Some(first)
+        Some(self.load.doubt(first))
     }
 }
 
@@ -101,7 +101,7 @@ impl Target<'_> {
     pub(super) fn by_files(&mut self, trace: &Trace) -> Identity {
         let code = self.info.code.found();
         if self.is_live() {
-            Identity { code, ..Identity::default() }
+            Identity { code, load: self.load_offset(), ..Identity::default() }
         } else {
             Identity { code, ..self.by_memory(trace) }
         }
@@ -113,7 +113,7 @@ impl Target<'_> {
         let is_placed = self.info.elf().is_some_and(|elf| self.info.load_offset().known(elf).is_some());
         let is_other_profile = self.info.elf().is_some_and(|elf| self.info.core.is_other_profile(elf));
         let Some(program) = self.info.kernel_program().filter(|_| is_placed) else {
-            return Identity { agreement, ..Identity::default() };
+            return Identity { agreement, load: self.load_offset(), ..Identity::default() };
         };
         let memory = self.memory.memory();
         let pointers = program.pointers(memory, trace);
@@ -129,9 +129,9 @@ impl Target<'_> {
             None
         } else {
             let threads = program.foreign_threads(memory, trace);
-            threads.map(|n| format!("the control blocks of {n} threads lead to nothing in this ELF"))
+            threads.map(|n| format!("the control blocks of {n} threads point to nothing in this ELF"))
         };
-        Identity { agreement, pointers, another, ..Identity::default() }
+        Identity { agreement, pointers, another, load: self.load_offset(), ..Identity::default() }
     }
 
     /// How much of the code in memory is the ELF's. Costs reads of a live target, and none of files.
@@ -153,7 +153,7 @@ impl Target<'_> {
             return None;
         }
         if let Some(issue) = code.filter(|c| c.is_another()).and_then(CodeMatch::issue) {
-            return Some(issue.message);
+            return Some(self.load_offset().doubt(issue).message);
         }
         let loaded = self.load(Extent::Nothing, Names::default(), &DecodeOptions::default()).ok()?;
         // Code that differs in part may have been changed in memory.
@@ -191,7 +191,6 @@ impl Target<'_> {
     }
 
     /// An error with its likely cause in front: where memory and ELF do not match, addresses from it lead anywhere.
-    #[must_use]
     pub fn with_cause(&mut self, error: Error) -> Error {
         let by_address = matches!(
             error.code,
@@ -212,7 +211,9 @@ impl Target<'_> {
 
     /// The same as [`Target::mismatch`], and code that differs in part: beside an address that leads nowhere it is enough.
     fn likely_mismatch(&mut self) -> Option<String> {
-        let partly = |code: CodeMatch| code.issue().filter(|_| code.may_be_another()).map(|issue| issue.message);
+        let load = self.load_offset();
+        let partly =
+            |code: CodeMatch| code.issue().filter(|_| code.may_be_another()).map(|issue| load.doubt(issue).message);
         self.mismatch().or_else(|| self.code_match().and_then(partly))
     }
 

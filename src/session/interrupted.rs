@@ -115,7 +115,6 @@ impl Target<'_> {
     }
 
     /// File and line at an address: `pump.c:12`; `None` where the program's lines are not known. Hostile text.
-    #[must_use]
     pub fn line_at(&self, pc: Addr) -> Option<String> {
         let function = self.function_at(pc);
         let file = function.file?;

@@ -26,7 +26,7 @@ impl Target<'_> {
     /// [`Error`] where it cannot be reached.
     pub fn reconnect(&mut self) -> Result<(), Error> {
         let Some(link) = self.link.clone() else {
-            return Err(Error::failed(Code::Usage, "this source is no live target", ""));
+            return Err(Error::failed(Code::Usage, "this source is not a live target", ""));
         };
         // Most stubs serve one client at a time: the old link goes first.
         self.memory = Source::Files(Box::new(Segments::default()));
@@ -36,18 +36,16 @@ impl Target<'_> {
     }
 
     /// True where memory is read while the target runs.
-    #[must_use]
     pub fn is_running(&mut self) -> bool {
         self.memory.memory().changes()
     }
 
     /// The note on a target that was read while it ran.
-    #[must_use]
     pub fn read_while_running(&mut self) -> Option<Issue> {
         self.is_running().then(|| {
             Issue::new(
                 Code::ReadWhileRunning,
-                "the target ran while it was read: what was read at different moments may not fit together",
+                "the target ran while it was read: what was read at different moments may not match",
             )
         })
     }

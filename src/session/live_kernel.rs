@@ -16,7 +16,6 @@ const NEEDED: [&str; 2] = ["_tx_thread_created_ptr", "_tx_thread_current_ptr"];
 
 impl TargetInfo {
     /// The first symbol of the kernel that is needed for its threads, and that the program lacks.
-    #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
         NEEDED.into_iter().find(|name| self.symbols.lookup(name).is_none())
     }
@@ -29,27 +28,23 @@ impl TargetInfo {
     }
 
     /// The program's names.
-    #[must_use]
     pub fn names(&self) -> &dyn Symbols {
         &self.symbols
     }
 
     /// Where the program begins.
-    #[must_use]
     pub fn entry(&self) -> Option<Addr> {
         let elf = self.elf()?;
         Some(elf.width().moved(elf.entry(), self.load_offset().value)).filter(|_| elf.entry() != 0)
     }
 
     /// How threads save their registers, and where code is; `None` where the processor is not known.
-    #[must_use]
     pub fn frames(&self) -> Option<(Frames, CodeRanges)> {
         let elf = self.elf()?;
         Some((Frames::of(elf)?, CodeRanges::of(elf, self.load_offset().value)))
     }
 
     /// The memory that the program's sections name, as they were loaded.
-    #[must_use]
     pub fn sections(&self) -> Vec<Region> {
         let Some(elf) = self.elf() else { return Vec::new() };
         let alloc = elf.sections().filter(|s| s.flags & SHF_ALLOC != 0);

@@ -22,7 +22,7 @@ pub(super) fn ask(elf: Option<&Elf>, remote: Option<&mut Remote>, issues: &mut V
 pub(super) fn unknown() -> Issue {
     Issue::new(
         Code::LoadOffsetUnknown,
-        "the ELF is position-independent and its load address is not known: 0 is taken (--load-offset N)",
+        "the ELF is position-independent and its load address is not known: 0 is assumed (--load-offset N)",
     )
 }
 

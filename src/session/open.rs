@@ -14,7 +14,7 @@ use super::stop::CoreNotes;
 use super::target::{Buffer, Source};
 use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
 use crate::abi::{Addr, Width};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, hex};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::{Elf, ElfKind};
@@ -125,7 +125,7 @@ impl Files {
                         true => files.stdin()?,
                         false => file::open(path, &mut files.issues)?,
                     };
-                    files.images.push(Piece::of(file, *address));
+                    files.add_image(path, file, *address)?;
                 }
             }
             SourceSpec::Traces(traces) => {
@@ -146,6 +146,23 @@ impl Files {
             _ => {}
         }
         Ok(files)
+    }
+
+    /// Adds a dump. A core is none: its bytes do not lie in memory as they do in the file.
+    fn add_image(&mut self, path: &Path, file: File, address: Option<Addr>) -> Result<(), Error> {
+        let elf = file.bytes.starts_with(b"\x7fELF").then(|| Elf::open(file.bytes.clone()).ok()).flatten();
+        if elf.is_some_and(|elf| elf.kind() == ElfKind::Core) {
+            return Err(Error::failed(
+                Code::Image,
+                format!("{} is an ELF core, not a dump of memory: it says itself where its bytes belong", file.name),
+                match path.as_os_str() == "-" {
+                    true => "give it as a file, without an address: --core FILE".to_owned(),
+                    false => format!("give it as a core, without an address: --core {}", path.display()),
+                },
+            ));
+        }
+        self.images.push(Piece::of(file, address));
+        Ok(())
     }
 
     /// What is piped into us. It can be read once.
@@ -173,7 +190,7 @@ impl Files {
                 return Err(Error::failed(
                     Code::NotATrace,
                     format!("{name} does not begin with a trace header; one is at offset {:#x}", found.offset),
-                    "a dump of memory goes in with --image",
+                    "give a dump of memory by --image",
                 ));
             }
             // A header that contradicts itself is decoded as far as possible, with its issues.
@@ -183,7 +200,7 @@ impl Files {
                     return Err(Error::not_found(
                         Code::NotATrace,
                         format!("{name} does not begin with a trace header, and holds none"),
-                        "a trace buffer begins with TXTB; a dump of memory goes in with --image FILE@ADDR",
+                        "a trace buffer begins with TXTB; give a dump of memory by --image FILE@ADDR",
                     ));
                 }
                 0
@@ -203,8 +220,8 @@ impl Files {
         if !path.exists()
             && let Some((file, address)) = image_with_address(path)
         {
-            self.images.push(Piece::of(file::open(&file, &mut self.issues)?, Some(address)));
-            return Ok(());
+            let opened = file::open(&file, &mut self.issues)?;
+            return self.add_image(&file, opened, Some(address));
         }
         let File { name, bytes, data } = file::open(path, &mut self.issues)?;
         if bytes.starts_with(b"\x7fELF") {
@@ -314,7 +331,7 @@ impl TargetInfo {
             scan: inputs.scan,
             registers: inputs.registers,
             events,
-            load: inputs.load_offset.map(|value| LoadOffset { value, how: "--load-offset" }),
+            load: inputs.load_offset.map(LoadOffset::typed),
             ..Self::default()
         };
         if let Some((path, elf)) = elf {
@@ -340,7 +357,8 @@ impl TargetInfo {
     fn finish(&mut self) -> Result<(), Error> {
         self.check_registers()?;
         self.collect_symbols();
-        self.issues.splice(0..0, self.code.found().and_then(CodeMatch::issue));
+        let of_code = self.code.found().and_then(CodeMatch::issue);
+        self.issues.splice(0..0, of_code.map(|issue| self.load_offset().doubt(issue)));
         if let Some(notes) = &self.notes {
             self.issues.extend(self.elf().and_then(|elf| other_program(notes, elf)));
             self.events.of_core(notes.events());
@@ -367,7 +385,7 @@ impl CoreFile {
             Error::failed(
                 Code::NotACore,
                 format!("{}: {e}", path.display()),
-                "a raw dump goes in with --image FILE@ADDR, a program with --elf",
+                "give a raw dump by --image FILE@ADDR, a program by --elf",
             )
         })?;
         Ok(Self { path: path.to_owned(), name, core: core.with_data(data) })
@@ -403,7 +421,7 @@ impl CoreFile {
             return Err(Error::failed(
                 Code::CoreMismatch,
                 format!("{} and {} do not match: {sentence}", self.path.display(), info.elf_path.display()),
-                "take the core of the target, and the ELF that ran on it",
+                "give the core of the target, and the ELF that ran on it",
             ));
         }
         let moves = elf.kind() == ElfKind::Dyn;
@@ -527,7 +545,6 @@ fn is_elsewhere(notes: &EvidenceNotes, elf: &Elf, load_offset: u64) -> bool {
 
 /// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
 fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<(String, String)> {
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let (was, is) = match (notes.fact("build id"), elf.build_id()) {
         (Some(was), Some(is)) => (was, hex(&is)),
         _ => (notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),

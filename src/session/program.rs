@@ -12,8 +12,10 @@ use crate::trace::Issue;
 /// What is wrong with an ELF whose variables are not those of this memory.
 const OTHER: &str = "this ELF is of another build";
 
+/// What follows from it, or from a wrong load offset.
+const NO_MATCH: &str = "the ELF does not match this memory";
+
 /// What to say of a program's file that ends before what its tables name.
-#[must_use]
 pub fn cut_short(path: &Path, elf: &Elf) -> Option<Issue> {
     let lost = elf.cut_short()?;
     Some(Issue::new(Code::ElfTruncated, format!("{}: {lost}; copy it again", path.display())))
@@ -28,7 +30,7 @@ pub(super) fn is_by_zero(error: &Error) -> bool {
 pub(super) fn doubt(identity: &Identity, mut error: Error) -> Error {
     let why = match identity.code {
         _ if !is_by_zero(&error) => return error,
-        _ if identity.is_another() => OTHER.to_owned(),
+        _ if identity.is_another() => format!("{}{OTHER}", identity.load.or_wrong()),
         Some(code) if code.may_be_another() => {
             format!("{OTHER}, or some of its code was changed in memory ({})", code.describe())
         }
@@ -76,7 +78,7 @@ impl Identity {
         let by_variable = |code| matches!(code, Code::LeftOver | Code::FoundBySearch);
         for issue in issues.iter_mut().filter(|issue| by_variable(issue.code)) {
             issue.code = Code::FoundBySearch;
-            issue.message = format!("{OTHER}, and does not show where the trace is: this one was found by a search");
+            issue.message = format!("{NO_MATCH}, and does not show where the trace is: this one was found by a search");
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> 
     let registers = || possible.iter().flat_map(|a| a.registers());
     let who = match possible {
         [only] => only.name(),
-        _ => "a processor that is known here",
+        _ => "a supported processor",
     };
     if possible.iter().any(|a| Registers::new(*a).set(name, 0)) {
         let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {who}");
@@ -54,7 +54,7 @@ pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> 
     };
     let why = match possible {
         [_] => format!("{who} has no such register"),
-        _ => "no processor that is known here has such a register".to_owned(),
+        _ => "no supported processor has such a register".to_owned(),
     };
     Error::usage(Code::Usage, format!("--reg {name}={value:#x}: {why}")).hint(hint)
 }

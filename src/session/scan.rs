@@ -15,7 +15,7 @@ const OVERLAP: u64 = 256;
 /// The most traces that a search reports.
 const MAX_HITS: usize = 64;
 /// The most bytes that a search looks at, not counting the holes of sparse files.
-pub const LIMIT: u64 = 4 << 30;
+pub(super) const LIMIT: u64 = 4 << 30;
 
 /// A trace that a search found, at its address.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct Hit {
     pub found: Found,
 }
 
-pub fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
+pub(super) fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
     let mut first: Option<Error> = None;
     if !session.info.scan || session.info.hints.header.is_some() {
         for format in by_content(session) {
@@ -42,7 +42,7 @@ pub fn find(session: &mut Target<'_>) -> Result<(&'static dyn Format, Box<dyn Lo
     let mut error = first.unwrap_or_else(|| Error::not_found(Code::NoTrace, "no trace was found", ""));
     if program::is_by_zero(&error) {
         // Only here a live target's code is worth its reads.
-        let identity = Identity { code: session.code_match(), ..Identity::default() };
+        let identity = Identity { code: session.code_match(), load: session.load_offset(), ..Identity::default() };
         error = program::doubt(&identity, error);
     }
     if session.is_live() && !session.info.scan {
@@ -68,31 +68,13 @@ fn by_content(session: &mut Target<'_>) -> Vec<&'static dyn Format> {
 const HEADS: [usize; 9] = [256, 192, 128, 96, 64, 52, 48, 44, 32];
 
 /// Searches the memory after all else failed with `error`.
-pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
-    let Searched { hits, bytes, whole } = search(session)?;
-    let Some(best) = choose(&hits) else {
-        error.tried.push(match bytes {
-            Some(bytes) if !whole => {
-                error.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
-                format!("searching the first {bytes} bytes of memory for a trace header: none")
-            }
-            Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
-            None => "searching: this source does not list its memory".to_owned(),
-        });
-        if session.info.scan && whole && error.code == Code::NoTrace {
-            error.message = "no trace header is in this memory".to_owned();
-            error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
-        }
-        if error.code == Code::NoTraceSymbol && whole && bytes.is_some() {
-            // It was searched already.
-            error.hint = match session.info.elf() {
-                None => "give the program's ELF as well (last app.elf app.core), and check that the dump covers the RAM with the trace buffer",
-                Some(_) => "give the unstripped ELF of the program that ran, and check that the dump covers the RAM with the trace buffer",
-            }
-            .to_owned();
-        }
-        return Err(of_cut(session, error));
-    };
+pub(super) fn instead(
+    session: &mut Target<'_>,
+    error: Error,
+) -> Result<(&'static dyn Format, Box<dyn Located>), Error> {
+    let searched = search(session)?;
+    let Some(best) = choose(&searched.hits) else { return Err(none_found(session, &searched, error)) };
+    let Searched { hits, whole, .. } = searched;
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
     let elsewhere = (!best.found.claims(best.address)).then(|| {
@@ -117,6 +99,10 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
             Issue::new(Code::FoundBySearch, format!("{}; {how}{}", error.message, elsewhere.unwrap_or_default()))
                 .at(Place::address(best.address)),
         );
+    } else if let Some(elsewhere) = elsewhere {
+        session
+            .issues
+            .push(Issue::new(Code::FoundBySearch, format!("{how}{elsewhere}")).at(Place::address(best.address)));
     }
     let others: Vec<String> =
         hits.iter().filter(|h| h.address != best.address).map(|h| format!("{:#x}", h.address)).collect();
@@ -137,6 +123,32 @@ pub fn instead(session: &mut Target<'_>, mut error: Error) -> Result<(&'static d
         by_symbols: false,
     };
     Ok((best.format, best.format.at(location)))
+}
+
+/// The error of a search that found no header.
+fn none_found(session: &Target<'_>, searched: &Searched, mut error: Error) -> Error {
+    let Searched { bytes, whole, .. } = *searched;
+    error.tried.push(match bytes {
+        Some(bytes) if !whole => {
+            error.hint = format!("more than {} GiB are not searched: {WHERE}", LIMIT >> 30);
+            format!("searching the first {bytes} bytes of memory for a trace header: none")
+        }
+        Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
+        None => "searching: this source does not list its memory".to_owned(),
+    });
+    if session.info.scan && whole && error.code == Code::NoTrace {
+        error.message = "no trace header is in this memory".to_owned();
+        error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();
+    }
+    if error.code == Code::NoTraceSymbol && whole && bytes.is_some() {
+        // It was searched already.
+        let elf = match session.info.elf() {
+            None => "the program's ELF as well (last app.elf app.core)",
+            Some(_) => "the unstripped ELF of the program that ran",
+        };
+        error.hint = format!("give {elf}, and check that the dump covers the RAM with the trace buffer");
+    }
+    of_cut(session, error)
 }
 
 /// An error with what was lost on the way here in front: the trace may have been there.
@@ -174,7 +186,7 @@ pub struct Searched {
 }
 
 /// Every trace in the memory.
-pub fn search(session: &mut Target<'_>) -> Result<Searched, Error> {
+pub(super) fn search(session: &mut Target<'_>) -> Result<Searched, Error> {
     let only = session.info.only;
     let memory = session.memory.memory();
     let Some(regions) = memory.searchable() else {

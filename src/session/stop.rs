@@ -79,7 +79,7 @@ impl CoreNotes {
     }
 
     /// True where the core is of a Cortex-M, and the program was built for a processor that is none.
-    pub fn is_other_profile(&self, elf: &Elf) -> bool {
+    pub(super) fn is_other_profile(&self, elf: &Elf) -> bool {
         self.is_m_profile() && elf.is_a_or_r_profile()
     }
 
@@ -94,7 +94,7 @@ impl CoreNotes {
     }
 
     /// The instruction set that the core names.
-    pub const fn machine(&self) -> Option<Machine> {
+    pub(super) const fn machine(&self) -> Option<Machine> {
         self.machine
     }
 
@@ -119,7 +119,6 @@ impl Target<'_> {
     }
 
     /// The program's `e_flags`, which name the variant of its processor; `None` where it is not known.
-    #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.info.elf().map(|elf| elf.flags()).or(self.info.core.flags)
     }
@@ -146,34 +145,15 @@ impl Target<'_> {
         *stop = self.stop(&mut issues)?;
         self.read_fault_registers(stop)?;
         let before = stop.frames.map(|f| f.architecture);
-        let mut identity =
-            Identity { code: self.code_match(), ..trace.map_or_else(Identity::default, |t| self.by_files(t)) };
-        let said = identity.issue().is_some();
-        let about = About {
-            symbols: &self.info.symbols,
-            endian: self.info.hints.endian,
-            pointer: self.info.hints.pointer,
-            names: &|address| {
-                trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.info.symbols, address))
-            },
-            registered: &trace.map(registered_blocks).unwrap_or_default(),
-            stacks: true,
+        let mut identity = Identity {
+            code: self.code_match(),
+            load: self.load_offset(),
+            ..trace.map_or_else(Identity::default, |t| self.by_files(t))
         };
-        let elf = self.info.elf();
-        let blame = |none| program::blame(elf, &identity, none);
-        let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, &self.info, trace);
-        let selected = self.selected_thread();
-        let of_selected = |thread: &&Thread| selected.is_some_and(|id| is_number_of(id, thread.address));
-        if let Some(thread) = kernel.threads.iter().find(of_selected)
-            && !kernel.current.is_empty()
-            && !kernel.current.contains(&thread.address)
-        {
-            let message = format!(
-                "the stub gives the registers of thread {}, which does not run: those of the CPU are not known",
-                thread.label()
-            );
-            issues.push(Issue::new(Code::CpuInferred, message));
+        let said = identity.issue().is_some();
+        let mut kernel = self.read_kernel(&mut identity, trace, true)?;
+        if let Some(issue) = self.registers_of_another(&kernel) {
+            issues.push(issue);
             stop.cpus.clear();
         }
         // What else shows another build is an issue of the trace or of the source.
@@ -203,24 +183,43 @@ impl Target<'_> {
         Ok(kernel)
     }
 
+    /// The issue of a stub that gives the registers of a thread which does not run in place of the CPU's.
+    fn registers_of_another(&mut self, kernel: &Kernel) -> Option<Issue> {
+        let selected = self.selected_thread()?;
+        let thread = kernel.threads.iter().find(|thread| is_number_of(selected, thread.address))?;
+        let is_another = !kernel.current.is_empty() && !kernel.current.contains(&thread.address);
+        let message = format!(
+            "the stub gives the registers of thread {}, which does not run: those of the CPU are not known",
+            thread.label()
+        );
+        is_another.then(|| Issue::new(Code::CpuInferred, message))
+    }
+
     /// The kernel's objects alone: not where threads were stopped, nor how much of their stacks was used.
     ///
     /// # Errors
     /// As [`Target::kernel`].
     pub fn objects(&mut self, trace: &Trace) -> Result<Kernel, Error> {
         let mut identity = self.by_files(trace);
+        self.read_kernel(&mut identity, Some(trace), false)
+    }
+
+    /// Reads the kernel and compares it with the ELF; `stacks` also measures how much of each stack was used.
+    fn read_kernel(&mut self, identity: &mut Identity, trace: Option<&Trace>, stacks: bool) -> Result<Kernel, Error> {
         let about = About {
             symbols: &self.info.symbols,
             endian: self.info.hints.endian,
             pointer: self.info.hints.pointer,
-            names: &|address| registered(trace, address).or_else(|| variable(&self.info.symbols, address)),
-            registered: &registered_blocks(trace),
-            stacks: false,
+            names: &|address| {
+                trace.and_then(|t| registered(t, address)).or_else(|| variable(&self.info.symbols, address))
+            },
+            registered: &trace.map(registered_blocks).unwrap_or_default(),
+            stacks,
         };
         let elf = self.info.elf();
-        let blame = |none| program::blame(elf, &identity, none);
-        let mut kernel = Kernel::read(self.memory.memory(), &about).map_err(blame)?;
-        judge(&mut kernel, &mut identity, &self.info, Some(trace));
+        let read = Kernel::read(self.memory.memory(), &about);
+        let mut kernel = read.map_err(|none| program::blame(elf, identity, none))?;
+        judge(&mut kernel, identity, &self.info, trace);
         Ok(kernel)
     }
 

@@ -80,6 +80,9 @@ pub(super) struct Buffer {
     pub base: Addr,
 }
 
+/// The option that gives it.
+const TYPED: &str = "--load-offset";
+
 /// What was added to the addresses of the ELF, and how that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoadOffset {
@@ -93,6 +96,27 @@ impl LoadOffset {
     /// Its value; `None` where the program moves and nothing says where it was loaded.
     pub(super) fn known(self, elf: &Elf) -> Option<u64> {
         (elf.kind() != ElfKind::Dyn || !self.how.is_empty()).then_some(self.value)
+    }
+
+    /// As it was typed.
+    pub(super) const fn typed(value: u64) -> Self {
+        Self { value, how: TYPED }
+    }
+
+    /// What else is as likely where an ELF does not match the memory: that a wrong offset was typed. Put before the
+    /// conclusion in `EVIDENCE: CONCLUSION`.
+    pub(super) fn doubt(self, mut issue: Issue) -> Issue {
+        if let Some((evidence, conclusion)) = issue.message.rsplit_once(": ") {
+            issue.message = format!("{evidence}: {}{conclusion}", self.or_wrong());
+        }
+        issue
+    }
+
+    /// The words for that, empty where none was typed.
+    #[must_use]
+    pub fn or_wrong(self) -> String {
+        let is_typed = self.how == TYPED && self.value != 0;
+        if is_typed { format!("{TYPED} {:#x} is wrong, or ", self.value) } else { String::new() }
     }
 }
 

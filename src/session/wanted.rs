@@ -44,7 +44,7 @@ impl Wanted {
     }
 
     /// Ranges that go in where they can be read.
-    pub fn add_if_there(&mut self, regions: impl IntoIterator<Item = Region>) {
+    pub(super) fn add_if_there(&mut self, regions: impl IntoIterator<Item = Region>) {
         self.put(None, regions);
     }
 

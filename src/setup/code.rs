@@ -256,14 +256,14 @@ fn left_out(program: &Program) -> String {
         text.push_str(&format!("       0x{mask:08X} {name}\n"));
     }
     text.push_str(
-        "   The first three bits stay 0: without these classes the kernel writes over a\n   word of the oldest event. */\n\
+        "   The first three bits stay 0: without these classes the kernel overwrites a\n   word of the oldest event. */\n\
          #define TRACE_LEFT_OUT 0x00000000UL\n\n",
     );
     text
 }
 
 const KEPT: &str = "\
-/* Not cleared by the startup code. In the linker script, behind .bss:
+/* Not cleared by the startup code. In the linker script, after .bss:
        .noinit (NOLOAD) : { *(.noinit*) } > RAM
    A boot loader must leave this RAM alone too. After power-on its contents are random. */
 #define TRACE_NOINIT __attribute__ ((section (\".noinit\"), aligned (64)))
@@ -274,7 +274,7 @@ ULONG trace_before_reset[TRACE_WORDS] TRACE_NOINIT;
 ";
 
 const COPY: &str = "\
-/* tx_trace_enable() writes over the trace of the run before. */
+/* tx_trace_enable() overwrites the trace of the run before. */
 static void copy_before_reset (void)
 {
     ULONG i;

@@ -83,7 +83,6 @@ impl Wanted {
 
 impl Program {
     /// Of an ELF whose file has this name; `None` where it has no symbol of ThreadX.
-    #[must_use]
     pub fn of(name: &str, elf: &Elf) -> Option<Self> {
         let has = |symbol: &str| elf.symbol(symbol).is_some();
         let has_any = |prefix: &str| !elf.symbols_with_prefix(prefix).is_empty();
@@ -110,13 +109,11 @@ impl Program {
     }
 
     /// How far it is.
-    #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
     /// What is to be added to it: C code, or a text where nothing is.
-    #[must_use]
     pub fn text(&self, wanted: &Wanted) -> String {
         if self.state == State::There && !wanted.all { self.nothing_to_add() } else { code::write(self, wanted) }
     }
@@ -139,7 +136,7 @@ impl Program {
              read it      tx-trace last 50 --elf {name} --remote :3333\n  \
              interrupts   {isr}\n  \
              your events  {user}\n  \
-             the code     tx-trace setup --all {name} prints it all the same\n"
+             the code     tx-trace setup --all {name} prints it anyway\n"
         )
     }
 }

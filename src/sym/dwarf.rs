@@ -69,7 +69,6 @@ struct Known {
 
 impl Dwarf {
     /// Over the debug sections of `elf`.
-    #[must_use]
     pub fn new(elf: Arc<Elf>) -> Self {
         Self {
             elf,
@@ -81,7 +80,6 @@ impl Dwarf {
     }
 
     /// Why no types can be read, in words; `None` where they can.
-    #[must_use]
     pub fn unavailable(&self) -> Option<String> {
         if self.timed_out.load(Ordering::Relaxed) {
             return Some("the ELF's debug information takes too long to read: it is damaged".to_owned());
@@ -124,7 +122,6 @@ impl Dwarf {
     }
 
     /// The layout of a type: the name of a typedef, a struct, a union or a basic type.
-    #[must_use]
     pub fn layout(&self, type_name: &str) -> Option<Arc<TypeLayout>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.types.get(type_name) {
@@ -143,20 +140,17 @@ impl Dwarf {
     }
 
     /// Offset of a member in bytes.
-    #[must_use]
     pub fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         let layout = self.layout(type_name)?;
         layout.members.iter().find(|(name, _)| name == member).map(|(_, offset)| *offset)
     }
 
     /// Size of a type in bytes.
-    #[must_use]
     pub fn type_size(&self, type_name: &str) -> Option<u64> {
         self.layout(type_name)?.size
     }
 
     /// The rules by which callers are found. Reads the headers of all of their entries.
-    #[must_use]
     pub fn cfi(&self) -> Cfi<'_> {
         let bytes = |name| {
             let section = self.elf.section(name).filter(|s| s.flags & SHF_COMPRESSED == 0);
@@ -166,7 +160,6 @@ impl Dwarf {
     }
 
     /// True where there are such rules. An empty `.eh_frame` is a word of zeros.
-    #[must_use]
     pub fn has_cfi(&self) -> bool {
         let size = |name| self.elf.section(name).map_or(0, |section| section.size);
         size(".debug_frame") > 0 || size(".eh_frame") > 8

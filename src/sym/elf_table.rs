@@ -21,7 +21,6 @@ pub struct ElfSymbols {
 
 impl ElfSymbols {
     /// Over `elf`, loaded `load_offset` above where it was linked (0 unless it is position-independent; wraps).
-    #[must_use]
     pub fn new(elf: Arc<Elf>, load_offset: u64) -> Self {
         let dwarf = Arc::new(Dwarf::new(Arc::clone(&elf)));
         Self { elf, load_offset, dwarf, exceptions: Arc::default(), tables: &[] }
@@ -36,25 +35,21 @@ impl ElfSymbols {
     }
 
     /// The same program at another place; what was read of it is shared.
-    #[must_use]
     pub fn at(&self, load_offset: u64) -> Self {
         Self { load_offset, ..self.clone() }
     }
 
     /// The program.
-    #[must_use]
     pub fn elf(&self) -> &Arc<Elf> {
         &self.elf
     }
 
     /// How far above the addresses it is linked to it was loaded.
-    #[must_use]
     pub const fn load_offset(&self) -> u64 {
         self.load_offset
     }
 
     /// Its debug information.
-    #[must_use]
     pub fn dwarf(&self) -> &Dwarf {
         &self.dwarf
     }

@@ -42,7 +42,6 @@ pub struct EvidenceNotes {
 
 impl EvidenceNotes {
     /// The notes of a core; `None` where it has none of ours.
-    #[must_use]
     pub fn of(core: &Elf) -> Option<Self> {
         let mut notes = Self::default();
         let mut any = false;
@@ -93,19 +92,16 @@ impl EvidenceNotes {
     }
 
     /// A fact by its key.
-    #[must_use]
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
     /// The application's events, as the table that `--events` reads; empty where there are none. Hostile text.
-    #[must_use]
     pub fn events(&self) -> &str {
         &self.events
     }
 
     /// Every symbol by address, with whether it is a function.
-    #[must_use]
     pub fn all(&self) -> &[(Symbol, bool)] {
         &self.symbols
     }
@@ -141,14 +137,12 @@ impl Symbols for EvidenceNotes {
 }
 
 /// The text of a note of facts. Ends of lines in values become spaces.
-#[must_use]
 pub fn facts(list: &[(&str, String)]) -> Vec<u8> {
     let line = |(key, value): &(&str, String)| format!("{key}: {}\n", value.replace(['\n', '\r'], " "));
     list.iter().map(line).collect::<String>().into_bytes()
 }
 
 /// The text of a note of symbols: each with whether it is a function.
-#[must_use]
 pub fn symbols(list: &[(Symbol, bool)]) -> Vec<u8> {
     let line = |(s, function): &(Symbol, bool)| {
         let kind = if *function { "F" } else { "V" };
@@ -158,7 +152,6 @@ pub fn symbols(list: &[(Symbol, bool)]) -> Vec<u8> {
 }
 
 /// The text of a note of events: whole lines of a table, as many as are read back.
-#[must_use]
 pub fn events(table: &str) -> Vec<u8> {
     let mut end = 0usize;
     for line in table.split_inclusive('\n').take(MAX_LINES) {
@@ -172,7 +165,6 @@ pub fn events(table: &str) -> Vec<u8> {
 }
 
 /// The text of a note of members and exceptions.
-#[must_use]
 pub fn members(members: &[(String, String, u64)], exceptions: &[(u32, String)]) -> Vec<u8> {
     let mut text: String = members.iter().map(|(of, name, offset)| format!("{of} {name} {offset}\n")).collect();
     text.extend(exceptions.iter().map(|(n, name)| format!("exception {n} {}\n", name.replace(['\n', '\r'], " "))));

@@ -35,13 +35,11 @@ pub struct Exceptions {
 impl Exceptions {
     /// Of `elf`; `None` where it is not known to be for the M profile. `tables`: names of the vector table beside the
     /// usual ones.
-    #[must_use]
     pub fn of(elf: &Elf, tables: &[&str]) -> Option<Self> {
         elf.is_m_profile().then(|| Self { handlers: table(elf, tables).map_or_else(Vec::new, |t| handlers(elf, &t)) })
     }
 
     /// The name of the exception of this number; `None` for a number that the architecture reserves.
-    #[must_use]
     pub fn name(&self, number: u32) -> Option<String> {
         let number_in_table = usize::try_from(number).ok().filter(|n| *n < END)?;
         let Some(irq) = number_in_table.checked_sub(FIRST) else { return Self::own(number).map(str::to_owned) };
@@ -49,7 +47,6 @@ impl Exceptions {
     }
 
     /// The architecture's name of the exception of this number.
-    #[must_use]
     pub const fn own(number: u32) -> Option<&'static str> {
         Some(match number {
             2 => "NMI",

@@ -13,7 +13,6 @@ pub struct Layers {
 
 impl Layers {
     /// No names at all.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -27,31 +27,28 @@ pub struct Symbol {
 }
 
 /// Looks names and addresses up. `None` means not found.
+#[allow(unused_variables, reason = "these do nothing unless they are implemented")]
 pub trait Symbols {
     /// The symbol of exactly this name, local or global.
     fn lookup(&self, name: &str) -> Option<Symbol>;
 
     /// The variable that covers `address`: never a function, nor what is between variables.
     fn variable(&self, address: Addr) -> Option<Symbol> {
-        let _ = address;
         None
     }
 
     /// The function that covers `address`: never a variable.
     fn function(&self, address: Addr) -> Option<Symbol> {
-        let _ = address;
         None
     }
 
     /// The name of the exception of this number, where the program is for a processor that numbers them.
     fn exception(&self, number: u32) -> Option<String> {
-        let _ = number;
         None
     }
 
     /// Offset of a member in a struct type, where debug information says.
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
-        let _ = (type_name, member);
         None
     }
 }

@@ -11,7 +11,6 @@ pub struct Pairs {
 
 impl Pairs {
     /// Of several addresses of one name the first counts.
-    #[must_use]
     pub const fn new(pairs: Vec<(String, Addr)>) -> Self {
         Self { pairs }
     }

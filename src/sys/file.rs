@@ -47,7 +47,6 @@ const MAX_RANGES: usize = 65_536;
 /// GDB's core of a bare-metal target can be 275 GB long and 1 MB on disk. Its holes read as zeros, and what was never written
 /// need not be searched.
 #[cfg(target_os = "linux")]
-#[must_use]
 pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
     use rustix::fs::{SeekFrom, seek};
     use rustix::io::Errno;
@@ -78,7 +77,6 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
 
 /// One range over all: where a sparse file holds bytes is asked on Linux alone.
 #[cfg(not(target_os = "linux"))]
-#[must_use]
 pub fn data_ranges(_: &File, meta: &Metadata) -> Vec<(u64, u64)> {
     vec![(0, meta.len())]
 }

@@ -3,13 +3,11 @@
 use terminal_size::{Height, Width, terminal_size_of};
 
 /// Its width in columns; `None` where standard output is no terminal, or its width is not known.
-#[must_use]
 pub fn columns() -> Option<usize> {
     width(terminal_size_of(std::io::stdout()))
 }
 
 /// The same of standard error.
-#[must_use]
 pub fn columns_of_stderr() -> Option<usize> {
     width(terminal_size_of(std::io::stderr()))
 }

@@ -54,7 +54,7 @@ impl Levels {
         }
     }
 
-    pub fn counters(&self) -> &[Counter] {
+    pub(super) fn counters(&self) -> &[Counter] {
         &self.counters
     }
 
@@ -93,7 +93,7 @@ impl Levels {
     }
 
     /// First pass: which counters there are.
-    pub fn learn(&mut self, event: &Event, system: &System<'_>) {
+    pub(super) fn learn(&mut self, event: &Event, system: &System<'_>) {
         let words = system.trace.words(event);
         if let Some((thread, _, size)) = Self::stack(event, words, system) {
             let counter = Counter { address: thread, measure: Measure::Stack, capacity: Some(size), def: event.def };
@@ -117,7 +117,7 @@ impl Levels {
     }
 
     /// After the first pass: what has a capacity is shown as filled.
-    pub fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         for counter in self.counters.iter_mut().filter(|c| c.measure == Measure::Free && c.capacity.is_some()) {
             counter.measure = Measure::Filled;
         }

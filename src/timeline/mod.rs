@@ -8,8 +8,8 @@
 //! Times are ticks of the trace, as in [`Event::ticks`]. A slice is handed on when it is over, so slices of one track come
 //! in order and do not overlap, but a long slice of one track comes after short ones of others.
 
-mod believed;
 mod levels;
+mod plausible;
 mod player;
 mod tracks;
 
@@ -18,6 +18,7 @@ use std::io;
 use crate::abi::Addr;
 pub use crate::analysis::tracker::{Ending, WaitOption};
 use crate::catalogue::Catalogue;
+use crate::explain::Code;
 use crate::trace::{Counts, DefId, Event, Trace};
 pub use tracks::Plan;
 
@@ -35,7 +36,6 @@ pub struct FlowId(pub u64);
 
 impl TrackId {
     /// Its place in a vector by track.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -43,7 +43,6 @@ impl TrackId {
 
 impl CounterId {
     /// Its place in a vector by counter.
-    #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -202,7 +201,7 @@ pub struct Level {
 pub enum Doubt {
     /// Events are missing.
     Lost,
-    /// The clock of the event behind it is not believed, or goes back.
+    /// The clock of the event behind it is not plausible, or goes back.
     Clock,
 }
 
@@ -252,13 +251,15 @@ pub struct Mark {
     pub seq: Option<u64>,
     /// The event with which it ends.
     pub to_seq: Option<u64>,
+    /// The finding of `explain` that it belongs to, by its place among all of them: the marks of one finding have the same.
+    pub finding: Option<usize>,
 }
 
 /// A finding of `explain` to be marked: what a picture needs of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
     /// Its code.
-    pub code: &'static str,
+    pub code: Code,
     /// Its claim. Hostile: escape before printing.
     pub claim: String,
     /// The events that it rests on; none marks the newest event.
@@ -290,20 +291,12 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     /// A track.
-    #[must_use]
     pub fn track(&self, id: TrackId) -> Option<&Track> {
         self.tracks.get(id.index())
     }
 
-    /// A counter.
-    #[must_use]
-    pub fn counter(&self, id: CounterId) -> Option<&Counter> {
-        self.counters.get(id.index())
-    }
-
     /// Ticks in a second, where the clock of the trace counts time and its rate is known. Without it a writer writes
     /// ticks, and says so.
-    #[must_use]
     pub fn hz(&self) -> Option<f64> {
         let clock = &self.trace.clock;
         clock.hz.filter(|hz| *hz > 0.0 && matches!(clock.counts, Counts::Time | Counts::AwakeTime))

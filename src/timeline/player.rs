@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::believed::Believed;
+use super::plausible::PlausibleTimes;
 use super::tracks::{Plan, of_context};
 use super::{Doubt, FlowId, Gap, Instant, Level, Scene, Sink, Slice, State, TrackId, Waiting, Woken};
 use crate::analysis::tracker::{Call, Change, Consumer, Span, Step, System, ThreadNo, ThreadState, Wait, Who};
@@ -60,7 +60,7 @@ pub(super) struct Player<'p, 's> {
     last: i64,
     /// True where events are missing before the next one.
     is_behind_gap: bool,
-    believed: Believed<'p>,
+    plausible: PlausibleTimes<'p>,
     /// Ticks up to which gaps of each kind are shown: they do not overlap.
     gapped: [i64; 2],
     /// Levels since the last gap.
@@ -87,7 +87,7 @@ impl<'p, 's> Player<'p, 's> {
             end: i64::MIN,
             last: i64::MIN,
             is_behind_gap: false,
-            believed: Believed::new(scene.trace),
+            plausible: PlausibleTimes::new(scene.trace),
             gapped: [i64::MIN; 2],
             levelled: vec![false; scene.counters.len()],
             flows: 0,
@@ -98,12 +98,12 @@ impl<'p, 's> Player<'p, 's> {
     }
 
     /// True where the writer has failed.
-    pub const fn is_done(&self) -> bool {
+    pub(super) const fn is_done(&self) -> bool {
         self.written.is_err()
     }
 
     /// Ends what is open: it goes on.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<()> {
         self.begun.clear();
         self.cut(self.end);
         self.written
@@ -353,13 +353,13 @@ impl<'p, 's> Player<'p, 's> {
         self.query.keeps_all() || self.query.keeps(event)
     }
 
-    /// Events are missing before this one, or its time is not believed.
+    /// Events are missing before this one, or its time is not plausible.
     fn gaps(&mut self, event: &Event) {
         if std::mem::take(&mut self.is_behind_gap) && self.last != i64::MIN {
             self.put_gap(Doubt::Lost, (self.last.min(event.ticks), event.ticks), event.seq);
         }
         let before = self.core(event.core).and_then(|core| core.last.replace(event.ticks));
-        let doubted = self.believed.doubted(event);
+        let doubted = self.plausible.doubted(event);
         if let Some(before) = before.filter(|before| *before > event.ticks).or(doubted) {
             self.put_gap(Doubt::Clock, (before.min(event.ticks), before.max(event.ticks)), event.seq);
         }

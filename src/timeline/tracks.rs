@@ -12,6 +12,7 @@ use crate::analysis::tracker::{Consumer, Step, System, Tracker, Wants, Who};
 use crate::analysis::{Circle, Inverted, Made, Name, ReportRequest};
 use crate::catalogue::Catalogue;
 use crate::error::Error;
+use crate::explain::Code;
 use crate::query::{Filters, Query};
 use crate::trace::{ContextKind, Event, Interner, Trace};
 
@@ -161,7 +162,8 @@ impl<'a> Plan<'a> {
         };
         // What is inverted is so whichever events are shown.
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut scan)?;
+        let request = ReportRequest::of(Name::Inversions);
+        let (made, (spans, circles)) = Made::beside(trace, catalogue, &all, &request, &mut scan)?;
         let Scan { cores, mut levels, window, events, kept, mut found, .. } = scan;
         levels.settle();
         found.sort_unstable();
@@ -181,11 +183,11 @@ impl<'a> Plan<'a> {
         };
         plan.lay_out(&cores, made.system());
         let end = plan.window.1;
-        let (spans, circles) = made.marks();
         let inverted = spans.iter().filter_map(|span| plan.inverted(span, end));
         plan.marks = inverted.chain(circles.iter().map(|circle| plan.circle(circle, end))).collect();
-        for one in noted {
-            plan.note(one, &found);
+        for (place, one) in noted.iter().enumerate() {
+            plan.claim(place, one);
+            plan.note(place, one, &found);
         }
         let (from, to) = plan.window;
         plan.marks.retain(|mark| mark.to >= from && mark.from <= to);
@@ -248,7 +250,6 @@ impl<'a> Plan<'a> {
     }
 
     /// The track of a thread.
-    #[must_use]
     pub fn thread(&self, address: Addr) -> Option<TrackId> {
         self.by_thread.get(usize::try_from(self.threads.find(address)?).ok()?).copied()
     }
@@ -276,6 +277,7 @@ impl<'a> Plan<'a> {
             to: one.to.map_or(end, |(to, _)| to),
             seq: Some(seq),
             to_seq: one.to.map(|(_, seq)| seq),
+            finding: None,
         })
     }
 
@@ -288,20 +290,46 @@ impl<'a> Plan<'a> {
             to: circle.to.map_or(end, |(ticks, _)| ticks),
             seq: Some(circle.from.1),
             to_seq: circle.to.map(|(_, seq)| seq),
+            finding: None,
+        }
+    }
+
+    /// What the events showed already is the same thing as a finding: the inversion of a thread that it is about, a circle
+    /// of its threads.
+    fn claim(&mut self, place: usize, one: &Noted) {
+        let threads: BTreeSet<TrackId> = one.threads.iter().filter_map(|address| self.thread(*address)).collect();
+        for mark in self.marks.iter_mut().filter(|mark| mark.finding.is_none()) {
+            let is_same = match &mark.what {
+                Pointed::Inversion { .. } => {
+                    let has = |seq| one.events.contains(&seq);
+                    one.code == Code::PriorityInversion
+                        && mark.track.is_some_and(|track| threads.contains(&track))
+                        && mark.seq.is_some_and(has)
+                }
+                Pointed::Circle(links) => {
+                    let all: BTreeSet<TrackId> = links.iter().map(|(waiter, _)| *waiter).collect();
+                    one.code == Code::Deadlock && mark.to_seq.is_none() && all == threads
+                }
+                Pointed::Finding(..) => false,
+            };
+            if is_same {
+                mark.finding = Some(place);
+            }
         }
     }
 
     /// Marks a finding: at each of its events, else at the newest event on each of its threads.
-    fn note(&mut self, one: &Noted, ticks: &[(u64, i64)]) {
-        let what = || Pointed::Finding(one.code, one.claim.clone());
+    fn note(&mut self, place: usize, one: &Noted, ticks: &[(u64, i64)]) {
+        let what = || Pointed::Finding(one.code.name(), one.claim.clone());
         let track = one.threads.first().and_then(|address| self.thread(*address));
-        let at = |track, from, seq| Mark { what: what(), track, from, to: from, seq, to_seq: None };
+        let at =
+            |track, from, seq| Mark { what: what(), track, from, to: from, seq, to_seq: None, finding: Some(place) };
         // Evidence may name one event several times.
         let events: BTreeSet<u64> = one.events.iter().copied().collect();
         let mut marks: Vec<Mark> = Vec::new();
         for seq in events {
-            if let Ok(place) = ticks.binary_search_by_key(&seq, |(seq, _)| *seq)
-                && let Some((_, ticks)) = ticks.get(place)
+            if let Ok(at_event) = ticks.binary_search_by_key(&seq, |(seq, _)| *seq)
+                && let Some((_, ticks)) = ticks.get(at_event)
             {
                 marks.push(at(track, *ticks, Some(seq)));
             }
@@ -313,7 +341,6 @@ impl<'a> Plan<'a> {
     }
 
     /// What is known before the second pass.
-    #[must_use]
     pub fn scene(&self) -> Scene<'_> {
         Scene {
             trace: self.trace,

@@ -65,7 +65,7 @@ pub struct About {
     pub capacity: u64,
     /// Number of slots of the buffer that the kernel wrote, read or not.
     pub held: u64,
-    /// Slots among these that were read and hold none: something cleared them, or wrote over them.
+    /// Slots among these that were read and hold none: something cleared them, or overwrote them.
     pub empty: u64,
     /// True once the ring has overwritten its first event.
     pub wrapped: bool,

@@ -32,6 +32,13 @@ pub(super) const fn is_exc_return(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 2 == 0
 }
 
+/// True for the registers of an exception that came upon another: no thread did what led to it. A value of this kind comes into
+/// lr only as an exception begins.
+pub fn leads_to_handler(registers: &Registers) -> bool {
+    let is_m_profile = registers.architecture() == Architecture::CortexM;
+    is_m_profile && registers.lr().is_some_and(|lr| is_exc_return(lr) && lr & (TO_THREAD | PROCESS_STACK) == 0)
+}
+
 /// The most bytes of the main stack that are read: nothing says where it ends.
 const MAIN: u64 = 64 << 10;
 /// Where memory is, by the address map of the architecture (Armv7-M, B3.1): code, SRAM and external RAM. All else is of

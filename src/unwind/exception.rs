@@ -27,13 +27,11 @@ const NO_FLOATS: u64 = 1 << 4;
 
 impl Exit {
     /// True where what it pushed is on the process stack: it came upon a thread.
-    #[must_use]
     pub const fn is_on_process_stack(&self) -> bool {
         self.exc_return & PROCESS_STACK != 0
     }
 
     /// True where the frame has room for floating-point registers.
-    #[must_use]
     pub const fn has_floats(&self) -> bool {
         self.exc_return & NO_FLOATS == 0
     }

@@ -7,7 +7,7 @@ mod cortex_m;
 mod exception;
 mod found;
 
-pub use cortex_m::main_stack_at;
+pub use cortex_m::{leads_to_handler, main_stack_at};
 pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;
@@ -35,7 +35,6 @@ pub enum Origin {
 
 impl Origin {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Registers => "registers",
@@ -46,7 +45,6 @@ impl Origin {
     }
 
     /// What a reader has to know of such a frame; empty where that is nothing.
-    #[must_use]
     pub const fn remark(self) -> &'static str {
         match self {
             Self::Registers | Self::Cfi => "",
@@ -69,7 +67,6 @@ pub struct Frame {
 
 impl Frame {
     /// An address in the function: that of the call, where `pc` is a return address behind it.
-    #[must_use]
     pub const fn address(&self) -> Addr {
         if self.is_next { self.pc } else { self.pc.saturating_sub(1) }
     }
@@ -156,7 +153,6 @@ pub struct Backtrace {
 
 impl Backtrace {
     /// True where no frame is missing and none is inferred.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.end, End::Entry | End::Outermost) && self.frames.iter().all(|f| f.origin != Origin::Found)
     }

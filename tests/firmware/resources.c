@@ -139,7 +139,7 @@ static VOID radio_entry(ULONG unused)
         if (FAILURE == USE_AFTER_RELEASE && _tx_timer_system_clock >= END - 2) {
             ULONG *small;
             mk_byte_allocate(&heap, (VOID **)&small, 2 * sizeof(ULONG), TX_NO_WAIT);
-            /* What was one block is two now, and the head of the second is written over. */
+            /* What was one block is two now, and the head of the second is overwritten. */
             pack(frame, 6);
             mk_thread_sleep(1000);
         }

@@ -1,16 +1,5 @@
 //! Damaged traces: bytes are changed at random. The decoder never panics, and what was not touched comes out as it was.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::collections::HashMap;
 
 use crate::support::decode::{Door, Seen, open, seen};

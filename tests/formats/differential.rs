@@ -14,17 +14,6 @@
 //!
 //! Without Python, or where the package cannot be installed, the test says so and passes.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support;
 
 use std::path::{Path, PathBuf};

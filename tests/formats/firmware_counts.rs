@@ -1,16 +1,5 @@
 //! What the firmware counted for itself, against what is decoded of its trace: every event id, on every capture.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

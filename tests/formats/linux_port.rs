@@ -2,14 +2,6 @@
 //! cores here are built byte by byte; where things are is stated here as numbers.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use crate::support::kernel::{Builder, LAYOUTS, Layout};
 use crate::support::machine::{Scratch, tx_trace};

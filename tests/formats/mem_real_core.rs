@@ -1,6 +1,5 @@
 //! A core as GDB writes it of a running position-independent program. Without GDB: said loudly, and skipped.
 #![cfg(target_os = "linux")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,13 +1,5 @@
 //! Programs as compilers make them: both kinds of symbols, link-time optimisation, strip, debug information.
 //! A compiler that is absent is said loudly, and its part skipped.
-#![allow(
-    missing_docs,
-    clippy::arithmetic_side_effects,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test: it says what it expects by failing"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

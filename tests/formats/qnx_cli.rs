@@ -2,15 +2,6 @@
 //! last moments of a board with two processors, whose ring has wrapped.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,15 +1,5 @@
 //! Rings of a real QNX kernel, where their folder is there: every event, through the program's own JSON.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
-
 use crate::support;
 
 use std::path::{Path, PathBuf};

@@ -1,15 +1,5 @@
 //! Rings that are built here: wraps, combine events over borders, gaps, damage, both byte orders, every shape.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
-
 use crate::support::flat::Flat;
 use crate::support::qnx::{BUFFER, Expected, Kernel, Shape, syspage, text};
 use proptest::prelude::*;

@@ -1,17 +1,6 @@
 //! Any trace that a kernel can leave is read back as it happened: both widths, both byte orders, any size of names,
 //! any number of slots, wrapped at any of them or not, by every door, in whole or only its newest events.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::decode::{Door, open, seen, threadx};
 use crate::support::generate::{Story, plain_clock, reloading_clock, story};

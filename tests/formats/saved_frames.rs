@@ -1,6 +1,5 @@
 //! The frames that real switches left on real stacks: every thread of the firmware goes on in the function in which it
 //! was switched out.
-#![allow(missing_docs, clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,15 +1,6 @@
 //! Damage that was believed without a word: each is said now, and what it did not touch is as it was.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use crate::support::qnx;
 use crate::support::uia;

@@ -1,15 +1,5 @@
 //! What stamps tell of the clock that made them, on traces from builders with known truth.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
 use tx_trace::abi::{Endian, Width};

@@ -1,16 +1,6 @@
 //! Captures that contradict themselves. Each sound capture of a builder, with its own account of the time, is damaged in
 //! one place; what is shown of the slots that were not touched must be right, or an issue must say that it may not be.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support;
 
 use std::collections::HashMap;
@@ -323,7 +313,7 @@ fn pointers_that_differ_are_decided_by_the_stamps() {
     let right = sound.buffer.current;
     for other in [0, right - 2, right + 1, 200, 255] {
         let moved = Buffer { current: other, ..sound.buffer.clone() };
-        // The kernel's own was written over, or the header's.
+        // The kernel's own was overwritten, or the header's.
         for (header, kernel) in [(&sound.buffer, &moved), (&moved, &sound.buffer)] {
             if kernel.current == header.current + 1 {
                 continue;

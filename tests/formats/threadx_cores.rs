@@ -1,16 +1,6 @@
 //! Core numbers in the top byte of every id, as SMP kernels store them, told from ids that are damaged, unknown, or an
 //! application's own.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::dice::Dice;
 use crate::support::threadx::{BASE, codes, decode, events, issue, thread};

@@ -1,15 +1,5 @@
 //! The header of a ThreadX trace: damaged, searched for without symbols, and found by hints or by a symbol alone.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::flat::Flat;
 use crate::support::threadx::*;
@@ -120,7 +110,7 @@ fn memory_behind_a_ring_whose_end_is_lost_was_shown_as_events() {
         {
             let b = Buffer { wide, big, mask, objects: two_threads(), ..Buffer::new(BASE) };
             let mut b = b.record(64, &steady(count, 5000, step));
-            // A slot that was written over is no end.
+            // A slot that was overwritten is no end.
             if count == 100 {
                 b.slots[50] = Entry::UNUSED;
             }
@@ -166,7 +156,7 @@ fn a_damaged_time_mask_is_the_nearest_that_ports_have() {
         let t = decode_bytes(&b, bytes, &[], Extent::All, &DecodeOptions::default()).unwrap();
         assert_eq!(stamps(&t), right, "{damaged:#x}");
         let message = &issue(&t, "header-mended").message;
-        assert!(message.contains(&format!("(taken: {} bits)", mask.count_ones())), "{message}");
+        assert!(message.contains(&format!("(used: {} bits)", mask.count_ones())), "{message}");
     }
 }
 

@@ -1,11 +1,4 @@
 //! `docs/formats/threadx.md`: its tables are read, and give what the fixtures hold, in both widths and byte orders.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::path::Path;
 

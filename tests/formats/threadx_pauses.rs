@@ -1,15 +1,6 @@
 //! Sound captures whose pauses are about as long as the clock's range: their stamps fall back anywhere, and no issue may
 //! say that they were damaged.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
 use std::collections::BTreeMap;

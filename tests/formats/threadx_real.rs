@@ -1,5 +1,4 @@
 //! Traces of real kernels, where their folder is there: every event against what is known of it.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use crate::support;
 use crate::support::flat::Flat;

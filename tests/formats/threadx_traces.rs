@@ -1,15 +1,5 @@
 //! Traces that a kernel can leave behind, from builders that state the layout for themselves: cores, clocks, rings cut
-//! off at any moment, slots that were written over.
-
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+//! off at any moment, slots that were overwritten.
 
 use crate::support::builder::{Buffer, Entry};
 use crate::support::threadx::*;
@@ -132,7 +122,7 @@ fn current_pointer_at_the_end_misplaced_unaligned_or_nowhere() {
     assert_eq!((stamps(&t), codes(&t)), (stamps(&decode(&exact)), vec![]));
 }
 
-/// On a clock that has not run far, a pointer that was written over changed the order, and nobody said so.
+/// On a clock that has not run far, a pointer that was overwritten changed the order, and nobody said so.
 #[test]
 fn a_pointer_within_young_events_was_taken_at_its_word() {
     let young = Buffer { objects: two_threads(), ..Buffer::new(BASE) }.record(64, &steady(100, 5000, 1000));

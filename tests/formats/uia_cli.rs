@@ -2,17 +2,7 @@
 //! the builder in `support/uia.rs`; `UPDATE_GOLDEN=1 cargo test --test formats uia_cli` writes them and the goldens anew.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::precedence
-)]
+#![allow(clippy::precedence)]
 
 use crate::support::machine;
 

@@ -1,16 +1,6 @@
 //! The loggers of TI UIA from memory that a model of them left: every wrap, every type of record, what is damaged.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::precedence
-)]
+#![allow(clippy::precedence)]
 
 mod damage;
 mod hostile;

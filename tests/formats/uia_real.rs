@@ -1,17 +1,7 @@
 //! What TI's loggers left in memory, where the folder of real traces is there: every event through the program's JSON.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::precedence
-)]
+#![allow(clippy::precedence)]
 
 use crate::support;
 

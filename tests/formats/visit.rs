@@ -1,11 +1,4 @@
 //! `Trace::visit` shows the events of `Trace::events`, in their order, and ends with its reader.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::ops::ControlFlow;
 

@@ -3,17 +3,7 @@
 //! The files are made to be expensive, not to be sound. The bound is 10 s and 512 MB for an input below 16 MB.
 
 #![cfg(all(feature = "cli", target_os = "linux"))]
-#![allow(
-    missing_docs,
-    unsafe_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::zombie_processes,
-    reason = "tests, and what a child took can be asked in no other way"
-)]
+#![allow(clippy::zombie_processes, unsafe_code, reason = "tests, and what a child took can be asked in no other way")]
 
 use std::io::Write as _;
 use std::path::Path;

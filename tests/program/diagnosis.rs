@@ -1,14 +1,6 @@
 //! Messages name the cause that was found, and no other.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -171,8 +163,8 @@ fn a_refused_write_is_not_told_as_half_done() {
     let serve = format!("|{} serve --stdio cm3.elf cm3.core", env!("CARGO_BIN_EXE_tx-trace"));
     let out = run_with("control pause --yes --timeout 20 --elf cm3.elf --remote", &[&serve]);
     let said = talk(&out);
-    assert!(said.contains("nothing is written") && said.contains("a dump that is served cannot be written"), "{said}");
-    assert!(!said.contains("could not be put back") && out.status.code() == Some(2), "{said}");
+    assert!(said.contains("nothing is written") && said.contains("a dump behind `serve` cannot be written"), "{said}");
+    assert!(!said.contains("could not be restored") && out.status.code() == Some(2), "{said}");
 }
 
 #[test]
@@ -204,7 +196,7 @@ fn a_server_of_something_else_that_closes_is_quoted() {
 #[test]
 fn a_file_that_is_no_socket_is_told() {
     let said = talk(&run("info --elf cm3.elf --remote unix:cm3.core"));
-    assert!(said.contains("unix:cm3.core: cannot open it: it is no socket"), "{said}");
+    assert!(said.contains("unix:cm3.core: cannot open it: it is not a socket"), "{said}");
 }
 
 #[test]

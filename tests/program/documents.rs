@@ -1,15 +1,6 @@
 //! Completions and manual pages, tried by the shells and `man` themselves; and what `--version` says.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::process::Command;
 

@@ -1,16 +1,6 @@
 //! Dumps of every kind that people have, at every door: text, compressed files, cores of QEMU, memory with several
 //! traces in it; and `dump`, which writes the trace back. Real tools where they are installed.
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 
@@ -129,7 +119,7 @@ fn text_and_compressed_files_read_as_the_raw_image() {
     let info = out(&tx_trace(&["info", "--format", "json", &elf, &mdw]));
     assert!(info.contains("mdw.log (hex dump, little-endian words)"), "{info}");
     let said = err(&tx_trace(&["last", "1", &mdw]));
-    assert!(said.contains("their byte order is not known: little-endian is taken (--elf FILE gives it)"), "{said}");
+    assert!(said.contains("their byte order is not known: little-endian is assumed (--elf FILE gives it)"), "{said}");
     assert!(!err(&tx_trace(&["last", "1", &mdw, &elf])).contains("byte order"));
 }
 
@@ -220,7 +210,7 @@ fn a_dump_that_tells_its_addresses_is_moved_only_when_told() {
     let elf = text(fixture("cm3.elf"));
     let got = tx_trace(&["info", "--elf", &elf, "--image", &format!("{path}@0x30000000")]);
     let said = String::from_utf8(got.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("begins at 0x20000000 by itself; it was moved to 0x30000000, as you said"), "{said}");
+    assert!(said.contains("begins at 0x20000000 by itself; it was moved to 0x30000000, as given"), "{said}");
     let got = tx_trace(&["last", "1", "--elf", &elf, "--image", &format!("{path}@{RAM:#x}")]);
     assert_eq!(err(&got), "");
 }
@@ -402,14 +392,14 @@ fn dump_refuses_what_it_cannot_do_honestly() {
         };
         for source in [vec![text(&input)], vec!["--trace".into(), text(&input)]] {
             let source: Vec<&str> = source.iter().map(String::as_str).collect();
-            refused(&name, &source, "which is read; give another name");
+            refused(&name, &source, "which is an input; give another name");
         }
     }
     let image = format!("{}@{RAM:#x}", text(&input));
-    refused(&input, &[&image], "which is read");
+    refused(&input, &[&image], "which is an input");
     fs::copy(fixture("cm3.elf"), scratch.path("elf.trx")).unwrap();
     let elf = text(scratch.path("elf.trx"));
-    refused(Path::new(&elf), &["--elf", &elf, "--core", &text(fixture("cm3.core"))], "which is read");
+    refused(Path::new(&elf), &["--elf", &elf, "--core", &text(fixture("cm3.core"))], "which is an input");
     assert_eq!(fs::read(&input).unwrap(), fs::read(&trx).unwrap(), "untouched");
     refused(&scratch.path("no/such.trx"), &[&trx], "does not exist");
     // An older dump of that name is replaced, whole.

@@ -1,17 +1,6 @@
 //! Whether ELF and memory match: what can be compared, and what cannot.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
 
 use std::path::{Path, PathBuf};
 
@@ -106,7 +95,7 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     // Its symbols are left: they show where functions begin.
     assert_eq!(
         belonging(&info),
-        "match: 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread"
+        "match: 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel point to a thread"
     );
     // Its segments' bytes are no code and no names: threads are named by the registry.
     let threads = json("threads", &elf, &ram);
@@ -118,14 +107,14 @@ fn an_elf_of_debug_information_alone_was_of_another_build() {
     let info = json("info", &elf, &["--core", core.to_str().unwrap()]);
     assert_eq!(
         belonging(&info),
-        "match: 10 of 10 thread entries begin a function, the build id is the same, 3 of 3 pointers of the kernel lead to a thread"
+        "match: 10 of 10 thread entries begin a function, the build id is the same, 3 of 3 pointers of the kernel point to a thread"
     );
     // Of another build it is not called the same.
     let other = fixture("cm3-never.elf");
     let info = json("info", &other, &ram);
     assert_eq!(
         belonging(&info),
-        "mismatch: 0 of 10 thread names agree, 1 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread: this ELF is of another build"
+        "mismatch: 0 of 10 thread names agree, 1 of 10 thread entries begin a function, 3 of 3 pointers of the kernel point to a thread: this ELF is of another build"
     );
 }
 
@@ -151,7 +140,7 @@ fn an_elf_of_another_build_with_the_same_names_was_accepted() {
     let info = json("info", &other, &["--image", &image]);
     assert_eq!(
         (mismatches(&info).len(), belonging(&info)),
-        (0, "match: 10 of 10 thread names agree, 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread".into())
+        (0, "match: 10 of 10 thread names agree, 10 of 10 thread entries begin a function, 3 of 3 pointers of the kernel point to a thread".into())
     );
     // Each program with its own memory.
     for (elf, core) in
@@ -195,7 +184,7 @@ fn thread_entries_within_functions_were_a_match() {
     let (image, core) = (ram(), fixture("cm3.core"));
     let source = ["--image", image.as_str()];
     let info = json("info", &later, &source);
-    let text = "mismatch: 10 of 10 thread names agree, 0 of 10 thread entries begin a function, 3 of 3 pointers of the kernel lead to a thread: this ELF is of another build";
+    let text = "mismatch: 10 of 10 thread names agree, 0 of 10 thread entries begin a function, 3 of 3 pointers of the kernel point to a thread: this ELF is of another build";
     assert_eq!((belonging(&info).as_str(), mismatches(&info).len()), (text, 1));
     let threads = json("threads", &later, &source);
     let said = mismatches(&threads);
@@ -204,7 +193,7 @@ fn thread_entries_within_functions_were_a_match() {
     // Its variables are where this ELF does not say.
     let rows = |lines: &[Value]| lines.iter().filter(|l| l["report"] == "threads").cloned().collect::<Vec<_>>();
     assert!(rows(&threads).iter().all(|l| l["running"].is_null()), "{threads:?}");
-    // One that differs may be a control block that was written over.
+    // One that differs may be a control block that was overwritten.
     let one = put(&files, "one.elf", moved(own, |name, _, at| if name == "watchdog_entry" { at - 8 } else { at }));
     let threads = json("threads", &one, &source);
     let said = mismatches(&threads);
@@ -262,7 +251,7 @@ fn under_another_build_the_trace_was_left_over_and_the_kernel_idle() {
         let issue = |code: &str| lines.iter().find(|l| l["type"] == "issue" && l["code"] == code).cloned();
         assert_eq!(issue("left-over"), None, "{command}");
         let found = issue("found-by-search").unwrap();
-        assert!(found["message"].as_str().unwrap().starts_with("this ELF is of another build"), "{found}");
+        assert!(found["message"].as_str().unwrap().starts_with("the ELF does not match this memory"), "{found}");
         assert!(found["where"]["address"].is_string(), "{found}");
     }
     let lines = json("threads", &other, &source);
@@ -417,9 +406,9 @@ fn a_foreign_elf_of_the_same_machine_was_not_compared() {
     let core = fixture("cm3.core");
     for (elf, source, shown) in [
         ("smp.elf", ["--core", core.to_str().unwrap()], "the core is of a Cortex-M, the ELF for another ARM"),
-        ("smp.elf", ["--image", &image], "the control blocks of 10 threads lead to nothing in this ELF"),
-        ("uia-stop.elf", ["--image", &image], "the control blocks of 10 threads lead to nothing in this ELF"),
-        ("cm3.elf", ["--core", fixture("smp.core").to_str().unwrap()], "the control blocks of 10 threads lead"),
+        ("smp.elf", ["--image", &image], "the control blocks of 10 threads point to nothing in this ELF"),
+        ("uia-stop.elf", ["--image", &image], "the control blocks of 10 threads point to nothing in this ELF"),
+        ("cm3.elf", ["--core", fixture("smp.core").to_str().unwrap()], "the control blocks of 10 threads point"),
         ("cm3-stream.elf", ["--core", core.to_str().unwrap()], "1 of 8 samples of code agree"),
     ] {
         for command in ["last", "list", "info", "report"] {

@@ -1,15 +1,7 @@
 //! The table of events: what a terminal gets, and what a pipe and a file get.
 
 #![cfg(all(feature = "cli", target_os = "linux"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    clippy::arithmetic_side_effects
-)]
+#![allow(clippy::string_slice)]
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};

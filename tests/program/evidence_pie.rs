@@ -2,15 +2,6 @@
 //! shows `??` for everything.
 
 #![cfg(all(feature = "cli", target_os = "linux", target_arch = "x86_64"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::process::{Command, Stdio};
 

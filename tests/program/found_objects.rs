@@ -1,14 +1,5 @@
 //! Threads and objects that no variable of the kernel leads to: the trace's registry, threads that wait, and a search of
 //! memory for the words that control blocks begin with.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use crate::support::kernel::{Builder, LAYOUTS, Layout, Thread};
 use tx_trace::abi::Addr;
@@ -69,7 +60,7 @@ fn every_layout(test: impl Fn(&str, Builder)) {
     }
 }
 
-/// The head and the count of the queues were written over, and the thread that waits for one was shown as if there were
+/// The head and the count of the queues were overwritten, and the thread that waits for one was shown as if there were
 /// none.
 #[test]
 fn a_list_of_queues_that_is_0_was_believed_while_a_thread_waits_for_one() {

@@ -2,16 +2,6 @@
 //! `UPDATE_GOLDEN=1 cargo test --test program golden_cli` writes them anew; read the difference before it is committed.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! What programs read: events and reports as JSON and CSV, of one capture of each system, compared with goldens.
 
 #![cfg(feature = "cli")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -1,16 +1,6 @@
 //! The page of `export --to html` in a real browser: what it shows, how it is used, and that it does nothing else.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::process::Command;
 

@@ -1,15 +1,6 @@
 //! Files that are read: cut short, of another target, compressed, sparse, or too many of them.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::Write as _;
 use std::process::Command;
@@ -145,4 +136,55 @@ fn the_holes_of_a_sparse_core_were_searched() {
     let out = tx_trace(&["last", "1", path.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("tx_thread_identify"), "{}", text(&out.stdout));
+}
+
+/// A core given as a dump was read as raw memory, and `explain` said nothing of it.
+#[test]
+fn a_core_given_as_a_dump_was_read_as_raw_memory() {
+    let core = fixture("cm3.core").display().to_string();
+    let at = format!("{core}@0x20000000");
+    for words in [&["explain", "--image", &at][..], &["last", &at], &["info", "--image", &core]] {
+        let out = tx_trace(words);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("is an ELF core, not a dump of memory") && said.contains("--core "), "{words:?}: {said}");
+    }
+}
+
+/// A wrong `--load-offset` was blamed on the ELF: "this ELF is of another build".
+#[test]
+fn a_wrong_load_offset_was_an_elf_of_another_build() {
+    let (elf, core) = (fixture("cm3.elf").display().to_string(), fixture("cm3.core").display().to_string());
+    let ram = fixture("cm3.ram.bin").display().to_string();
+    for command in ["last", "explain", "threads", "info", "report"] {
+        for source in [&core, &ram] {
+            let out = tx_trace(&[command, "--load-offset", "0x100", &elf, source]);
+            let said = text(&out.stdout) + &text(&out.stderr);
+            assert!(
+                said.contains("--load-offset 0x100 is wrong, or this ELF is of another build"),
+                "{command}: {said}"
+            );
+            let sure = said.lines().filter(|line| line.contains("another build") && !line.contains("--load-offset"));
+            assert_eq!(sure.collect::<Vec<_>>(), Vec::<&str>::new(), "{command}");
+        }
+        let right = tx_trace(&[command, "--load-offset", "0", &elf, &core]);
+        assert!(!(text(&right.stdout) + &text(&right.stderr)).contains("build;"), "{command}");
+    }
+}
+
+/// Only `info` said that the trace of a dump without an ELF claims another address than the dump was given.
+#[test]
+fn a_dump_at_a_wrong_address_was_only_said_by_info() {
+    let ram = fixture("cm3.ram.bin").display().to_string();
+    let (wrong, right) = (format!("{ram}@0x30000000"), format!("{ram}@0x20000000"));
+    for command in ["last", "explain", "report", "timeline", "info"] {
+        let out = tx_trace(&[command, &wrong]);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{command}: {said}");
+        let lines = said.lines().filter(|line| line.contains("the address of the dump is wrong, or this is a copy"));
+        assert_eq!(lines.count(), usize::from(command != "report"), "{command}: {said}");
+        assert!((text(&out.stdout) + &said).contains("its own header says that it is at 0x200"), "{command}: {said}");
+        let out = tx_trace(&[command, &right]);
+        assert!(!(text(&out.stdout) + &text(&out.stderr)).contains("this is a copy"), "{command}");
+    }
 }

@@ -1,14 +1,6 @@
 //! The interrupt in which an event was inserted, as it is shown.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine::{fixture, tx_trace};
 

@@ -1,15 +1,6 @@
 //! Each code that no other test provokes, provoked through the program: the JSON line, the exit code, the sentence.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::machine;
 
@@ -137,10 +128,10 @@ fn what_was_typed() {
         (format!("last --width 3 {s}"), "usage", "--width 3: not a number of columns from 20 to 10000"),
         (format!("last --qnx-version x {s}"), "usage", "--qnx-version x: not a release of QNX: 6.4"),
         (format!("last --nonsense {s}"), "usage", "last has no option --nonsense"),
-        (format!("info --previous {s}"), "usage", "--previous goes with last, list and show"),
+        (format!("info --previous {s}"), "usage", "--previous is an option of last, list and show"),
         (format!("last --core cm3.core --trace {}", "cm3.trx"), "usage", "--core and --trace name different sources"),
         (format!("last cm3.trx {s}"), "usage", "a core and a trace buffer are different sources"),
-        ("last --remote nonsense".to_owned(), "bad-endpoint", "`nonsense` is no endpoint"),
+        ("last --remote nonsense".to_owned(), "bad-endpoint", "`nonsense` is not an endpoint"),
         (format!("last --header 0xgg {s}"), "number", "--header 0xgg: not a number: 4096 or 0x20000000"),
         (format!("last --symbol nonsense {s}"), "symbol", "not NAME=ADDR, such as _tx_trace_header_ptr=0x20001000"),
         (format!("show 99999999999999999999999 {s}"), "position", "99999999999999999999999"),
@@ -225,7 +216,7 @@ fn gzip_that_is_damaged() {
     let damaged = files.put("damaged.gz", wrong);
     issue(&format!("last --trace {damaged}"), "lost", "gzip-damaged", "it is damaged");
     let trailing = files.put("trailing.gz", [whole, b"and more".to_vec()].concat());
-    issue(&format!("last --trace {trailing}"), "note", "gzip-trailing", "8 bytes behind its end are not gzip");
+    issue(&format!("last --trace {trailing}"), "note", "gzip-trailing", "8 bytes after its end are not gzip");
 }
 
 fn ihex(kind: u8, offset: u16, data: &[u8]) -> String {
@@ -253,11 +244,11 @@ fn text_dumps_that_are_damaged() {
     issue(&format!("last {}", hex("line.hex", &damaged)), "lost", "dump-damaged", "1 line that no record");
     issue(&format!("last {}", hex("cut.hex", &records)), "note", "dump-cut", "it has no end record");
     let after = [&records[..], std::slice::from_ref(&end), &records[last..]].concat();
-    issue(&format!("last {}", hex("after.hex", &after)), "note", "dump-after-end", "behind the end record");
+    issue(&format!("last {}", hex("after.hex", &after)), "note", "dump-after-end", "after the end record");
     let twice = [&records[..], &[ihex(0, 0x60, &[1, 2, 3, 4]), end.clone()]].concat();
     issue(&format!("last {}", hex("twice.hex", &twice)), "inferred", "dump-overlap", "given twice, and differently");
     let whole = hex("whole.hex", &[&records[..], std::slice::from_ref(&end)].concat());
-    issue(&format!("last {whole}@0x30000000"), "note", "dump-moved", "it was moved to 0x30000000, as you said");
+    issue(&format!("last {whole}@0x30000000"), "note", "dump-moved", "it was moved to 0x30000000, as given");
     let empty = [":020000042000DB\n".to_owned(), end].concat();
     let empty = files.put("empty.hex", empty);
     error(&format!("last {empty}"), 2, "dump-empty", "nothing in it can be used");
@@ -335,7 +326,7 @@ fn holes_in_a_threadx_trace() {
     issue(&format!("{at} {head} {rest}"), "lost", "registry-unreadable", "2 registry entries cannot be read");
     let (before, after) = (piece("before.bin", 0, slot), piece("after.bin", slot + 32, bytes.len()));
     let hole = format!("list --header {RAM:#x} {before} {after}");
-    issue(&hole, "inferred", "wrap-unknown", "the ring is taken to have wrapped");
+    issue(&hole, "inferred", "wrap-unknown", "it is assumed that the ring has wrapped");
     issue(&hole, "lost", "ring-unreadable", "1 of 32 event slots cannot be read");
     // Neither a pointer nor an event.
     let mut headless = bytes[..ring].to_vec();
@@ -374,7 +365,7 @@ fn snapshots_and_wide_targets() {
     let line = format!("list --format-in uia --header {RAM:#x} --image {ram}@{RAM:#x}");
     issue(&line, "lost", "snapshot-incomplete", "1 snapshot holds less data than stated");
     let wide = format!("list --format-in uia --elf host.elf --image uia-min.ram.bin@{RAM:#x} --header {RAM:#x}");
-    issue(&wide, "inferred", "layout-inferred", "arguments are taken to be of eight bytes");
+    issue(&wide, "inferred", "layout-inferred", "arguments are assumed to have eight bytes");
 }
 
 #[test]
@@ -392,7 +383,7 @@ fn rings_with_parts_missing() {
     let mut strange = timeless.clone();
     strange.raw(0, 0, 9, 900, 2000, 1, 1);
     let strange = files.put("strange.bin", strange.bytes());
-    issue(&format!("list {strange}"), "note", "unknown-event", "are in no table of this release");
+    issue(&format!("list {strange}"), "note", "unknown-event", "are not in the table of this release");
     let mut broken = timeless;
     broken.raw(0, 0, 4 | 1 << 12, 24, 2000, 1, 1);
     let broken = files.put("broken.bin", broken.bytes());
@@ -505,7 +496,7 @@ fn links_that_take_nothing() {
         assert!(line >= 0 && libc::tcflow(line, libc::TCOOFF) == 0);
         (OwnedFd::from_raw_fd(host), OwnedFd::from_raw_fd(line), name.into_string().unwrap())
     };
-    error(&format!("last --timeout 0.3 --remote {path}"), 2, "link-failed", "it took no bytes within 300ms");
+    error(&format!("last --timeout 0.3 --remote {path}"), 2, "link-failed", "it accepted no bytes within 300ms");
 }
 
 // Output.
@@ -555,7 +546,7 @@ fn a_kernel_by_its_symbols_alone() {
         ["_tx_thread_created_ptr", "_tx_thread_created_count", "_tx_thread_current_ptr", "_tx_mutex_created_ptr"];
     let symbols: Vec<String> = names.iter().map(|n| format!("--symbol {n}={:#x}", symbol(&elf, n))).collect();
     let line = format!("threads {} --image cm3.ram.bin@0x20000000", symbols.join(" "));
-    issue(&line, "inferred", "cpu-inferred", "the processor is taken for one");
+    issue(&line, "inferred", "cpu-inferred", "the processor is assumed to be one");
     issue(&line, "inferred", "kernel-layout", "the layout of the ports for Cortex-M");
     issue(&format!("{line} --reg rip=1"), "note", "reg-unused", "no such register of Cortex-M");
     issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");

@@ -2,7 +2,6 @@
 //! json_page` writes it anew.
 
 #![cfg(feature = "cli")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use std::fmt::Write as _;
 use std::path::Path;

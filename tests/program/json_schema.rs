@@ -2,7 +2,6 @@
 //! every capture, and of the real traces where their folder is there.
 
 #![cfg(feature = "cli")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,15 +1,6 @@
 //! Names: of objects, of interrupts, of code; from the registry, from the ELF, and from neither. By the binary.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 #[path = "../../src/elf/writer.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the writer of the unit tests: a part of it")]

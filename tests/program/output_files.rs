@@ -1,6 +1,5 @@
 //! What `-o FILE` does to a file that is there, and what it leaves behind when it fails or is ended.
 #![cfg(all(feature = "cli", unix))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -229,11 +228,11 @@ fn output_over_the_input_destroyed_it() {
         {
             let out = tx_trace(&[words, &[trace, "-o", output][..]].concat());
             assert_eq!(out.status.code(), Some(2), "{words:?}");
-            assert!(text(&out.stderr).contains("which is read"), "{}", text(&out.stderr));
+            assert!(text(&out.stderr).contains("which is an input"), "{}", text(&out.stderr));
             assert!(std::fs::read(trace).unwrap() == whole, "{words:?}");
         }
     }
-    // Nor is a file of names written over, or a link that leads to somewhere else replaced.
+    // Nor is a file of names overwritten, or a link that leads to somewhere else replaced.
     let names = scratch.path("names.tsv");
     std::fs::write(&names, "id\tname\n4096\tboot\n").unwrap();
     let names = names.to_str().unwrap();

@@ -2,15 +2,6 @@
 //! other tools (CI jobs, settings of editors) is of their form.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 mod ci;
 mod commands;

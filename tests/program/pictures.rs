@@ -2,16 +2,6 @@
 //! trace processor answers SQL on them (`TX_TRACE_TEST_PERFETTO`, which `scripts/test` sets).
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -456,4 +446,26 @@ fn progress_is_for_a_terminal() {
     command.args(["export", "-o", &file, &fixture("cm3.trx")]);
     let said = Terminal::start(command).wait("tx-trace: wrote ");
     assert_eq!(said, "tx-trace: wrote ");
+}
+
+/// One finding was listed once for each of its events, a deadlock once by the trace and once by `explain`, and the first
+/// finding of `explain` was number 2.
+#[test]
+fn one_finding_was_listed_twice() {
+    let said = |line: &str| -> Vec<String> {
+        let text = stdout(&format!("timeline --width 500 {line}"));
+        let numbers = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+        numbers.map(str::to_owned).collect()
+    };
+    let deadlock = said("failure.elf failure-deadlock.core.gz");
+    let circles = deadlock.iter().filter(|line| line.contains("deadlock: ")).count();
+    assert!(circles == 1 && deadlock[0].starts_with("1 deadlock: "), "{deadlock:#?}");
+    assert!(deadlock[0].contains("and it goes on"), "{deadlock:#?}");
+    let inversion = said("failure.elf failure-inversion.core.gz");
+    assert!(inversion[0].starts_with("1 priority-inversion: "), "{inversion:#?}");
+    let other = said("failure.elf cm3.core");
+    assert_eq!(other.iter().filter(|line| line.contains("starvation: ")).count(), 1, "{other:#?}");
+    let fault = said("cm3.elf cm3.core");
+    assert!(fault[0].starts_with("1 bus-fault: ") && fault[1].starts_with("2 priority-inversion: "), "{fault:#?}");
+    assert_eq!(fault.len(), 2, "{fault:#?}");
 }

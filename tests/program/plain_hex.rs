@@ -1,14 +1,5 @@
 //! Dumps of digits and nothing else, as `xxd -p` prints them: recognized by their form, read as raw images are.
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::fmt::Write as _;
 

@@ -3,15 +3,6 @@
 //! exit code where it is not 0. `UPDATE_GOLDEN=1 cargo test --test program readme` writes what comes into them.
 
 #![cfg(all(feature = "cli", feature = "serve", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -267,6 +258,6 @@ fn the_demo_writes_the_files_of_the_readme() {
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join("ram.bin"), "mine").unwrap();
     let (_, code, err) = run(&format!("tx-trace demo --export '{}'", own.display()), &scratch, None);
-    assert!(code == 2 && err.contains("ram.bin is there already, and is another file"), "{err}");
+    assert!(code == 2 && err.contains("ram.bin exists, and is a different file"), "{err}");
     assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
 }

@@ -1,15 +1,6 @@
 //! What must not happen to files, to pipes and to a target, whatever goes wrong.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -64,7 +55,7 @@ fn an_input_is_never_written_by_whatever_name() {
         for line in PRINTS.iter().copied().chain(["dump"]) {
             let out = command(line).arg(&trace).arg("-o").arg(output).output().unwrap();
             assert_eq!(out.status.code(), Some(2), "{line} -o {}: {}", output.display(), said(&out));
-            assert!(said(&out).contains("which is read"), "{line}: {}", said(&out));
+            assert!(said(&out).contains("which is an input"), "{line}: {}", said(&out));
         }
         assert!(std::fs::read(&trace).unwrap() == whole, "{}", output.display());
     }

@@ -1,15 +1,6 @@
 //! `setup`: the code that it prints is compiled, by the compilers of each processor, and run on the host.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

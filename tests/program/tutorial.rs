@@ -1,7 +1,6 @@
 //! docs/tutorial.md: its C compiles for a Cortex-M, and what its commands print is shown.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use std::path::Path;
 use std::process::Command;

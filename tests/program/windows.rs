@@ -1,7 +1,6 @@
 //! The program for Windows, run by wine: it prints what the program for Linux prints.
 
 #![cfg(all(feature = "cli", unix))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

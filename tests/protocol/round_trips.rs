@@ -1,6 +1,5 @@
 //! How often `last 50` waits for a stub, from the connection to the last byte: counted between the two of them.
 #![cfg(all(unix, feature = "cli", feature = "serve"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;

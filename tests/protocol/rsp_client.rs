@@ -1,14 +1,5 @@
 //! The client against stubs of every temper.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 mod interrupted;
 
 use crate::support::wait;

@@ -3,16 +3,6 @@
 //! changed and fits its checksum all the same is for no client to see, and none is sent here.
 
 #![cfg(all(feature = "cli", feature = "serve"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

@@ -1,15 +1,6 @@
 //! The client over every kind of link: local socket, child, serial line (a pseudo terminal), stdin and stdout.
 
-#![allow(
-    missing_docs,
-    unsafe_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -108,6 +99,25 @@ fn an_echo_is_no_answer() {
     let endpoint = Endpoint::parse("|cat").unwrap();
     let error = Client::connect(&endpoint, Options { timeout: Duration::from_millis(200), ..Options::default() });
     assert_eq!(error.err().unwrap().code().name(), "bad-reply");
+}
+
+/// "the target runs and did not stop within 2s", of a stub that answers everything with an error.
+#[test]
+fn a_stub_that_answers_errors_was_a_target_that_runs() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    let server = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        // One answer to whatever comes together.
+        while let Ok(1..) = stream.read(&mut [0; 4096]) {
+            drop(stream.write_all(b"+$E.no target#f7"));
+        }
+    });
+    let options = Options { timeout: Duration::from_millis(200), ..Options::default() };
+    let error = Client::connect(&endpoint, options).err().unwrap();
+    assert_eq!(error.code().name(), "error-reply", "{error}");
+    assert!(error.to_string().contains("the stub refused `?` with E.no target"), "{error}");
+    server.join().unwrap();
 }
 
 /// pyOCD leaves Nagle's algorithm on: each batch of answers took 42 ms, the time of a delayed acknowledgement.

@@ -1,16 +1,6 @@
 //! Many small reads, one after the other, over a line that sends packets twice: each answer goes to its own request. On a
 //! good line that costs nothing.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,16 +1,5 @@
 //! The client against stubs of the real world: gdbserver and QEMU. Skipped, loudly, where they are not installed.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The columns that reports declare are those of the JSON Schema, also where a report has no rows.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
 
 use serde_json::Value;
 use tx_trace::analysis::{Name, ReportRequest, reports};

@@ -1,13 +1,6 @@
 //! `explain` over waits in a circle that goes over a full queue, from a trace made by hand: who reads the queue is known by
 //! the events alone.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use serde_json::Value;
 

@@ -2,16 +2,6 @@
 //! finding, with function, line and thread, as far as the source shows them. A healthy target has nothing above a hint
 //! wherever it is halted.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::collections::HashMap;
 use std::process::Command;

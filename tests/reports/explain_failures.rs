@@ -1,15 +1,6 @@
 //! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`): the cause is its first
 //! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::io::Read as _;
 use std::path::Path;

@@ -2,7 +2,6 @@
 //! `../shared/traces` where they are. What is planted in a capture, or described where it is from, is no false claim.
 //! `UPDATE_GOLDEN=1 cargo test --test reports explain_rates` writes the table into docs/explain.md.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

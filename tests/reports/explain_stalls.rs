@@ -1,13 +1,6 @@
 //! `explain` over CPUs that do not go on, and interrupts that do not come (`tests/firmware/stalls.c`): what is planted is the first
 //! finding of an evidence core. What only looks like it has nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use serde_json::Value;
 

@@ -1,15 +1,5 @@
 //! Events that are missing in the middle of a trace: what was known before them is not known behind them.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -21,6 +11,7 @@ use crate::support::uia::{Ev, Lap, Ram, Texts};
 use tx_trace::analysis::tracker::{Consumer, Step, System, ThreadState, Tracker, Wants, Who};
 use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{Catalogue, Names};
+use tx_trace::explain::Events;
 use tx_trace::follow::{Interval, Update};
 use tx_trace::format::{ALL, DecodeOptions, Extent, Hints};
 use tx_trace::query::{Filters, Query};
@@ -129,7 +120,7 @@ fn a_wait_was_carried_over_lost_events_of_threadx() {
     let cleared = without(&sleeps(), 3..6);
     assert_eq!(cleared.0.gaps, [6]);
     no_wait_is_carried_over(&cleared);
-    // Slots that were written over, and hold no event.
+    // Slots that were overwritten, and hold no event.
     let mut buffer = buffer(&sleeps());
     for slot in &mut buffer.slots[3..6] {
         (slot.id, slot.priority) = (0xEEEE_EEEE, 0xEEEE_EEEE);
@@ -249,6 +240,24 @@ fn many_gaps_and_many_threads_take_no_longer_than_their_events() {
     let began = Instant::now();
     report(&loaded, Name::Blocked);
     report(&loaded, Name::Profile);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+/// Each gap cost as much as there are objects.
+#[test]
+fn explain_looked_at_all_objects_at_each_gap() {
+    const PUT: u64 = 69;
+    let puts = (0..80_000).map(|n| {
+        let object = 0x2100_0000 + 0x40 * (n % 4096);
+        Entry::thread(ALPHA, 4, PUT, n * 10, [object, 7, 3, 1])
+    });
+    let mut buffer = buffer(&puts.collect::<Vec<_>>());
+    buffer.slots.iter_mut().skip(8192).step_by(2).for_each(|slot| *slot = Entry::UNUSED);
+    let (trace, catalogue) = threadx_of(&buffer);
+    assert!(trace.gaps.len() > 35_000);
+    let began = Instant::now();
+    let events = Events::of(&trace, &catalogue).unwrap();
+    assert_eq!(events.objects().count(), 4096);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 

@@ -1,4 +1,15 @@
 //! Reports and output, on traces whose truth is known.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests say what they expect by failing"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,15 +2,6 @@
 //! The reason is beside each table, and what cannot be known is not shown as known.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};
@@ -78,7 +69,7 @@ fn a_clock_that_stands_still_gave_shares_of_0_and_a_culprit_nobody_named() {
     for (name, of) in TIMED {
         let report = report(&t, name, of);
         assert!(!report.rows.is_empty(), "{of}");
-        assert!(report.notes[0].contains("stands still"), "{of}: {:?}", report.notes);
+        assert!(report.notes[0].contains("does not advance"), "{of}: {:?}", report.notes);
         assert!(report.notes.iter().all(|n| !n.contains("0 ticks")), "{of}: {:?}", report.notes);
         let ticks = report.rows.iter().flatten().filter(|c| matches!(c, Cell::Ticks(_)));
         assert_eq!(ticks.count(), 0, "{of} shows ticks");
@@ -123,7 +114,7 @@ fn a_time_is_no_count_and_has_no_such_note() {
     }
 }
 
-/// One damaged stamp, a slot without an event, or a slot written over, and the rest still counts events.
+/// One damaged stamp, a slot without an event, or a slot overwritten, and the rest still counts events.
 #[test]
 fn one_odd_step_made_a_count_of_events_a_time() {
     let mut list = steady(100, 1000, 1);

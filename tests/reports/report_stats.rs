@@ -1,16 +1,6 @@
 //! `stats`, `services` and `stack`: on traces whose truth is known, on what the firmware counted for itself, on a
 //! catalogue that is nobody's, and as people see them.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 mod firmware;
 mod foreign;
 mod parts;

@@ -1,28 +1,19 @@
 //! `inversions` and `blocked`: traces made by hand whose truth is known, the fixture firmware's planted inversion, and a
 //! real kernel's.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 mod blocked;
 mod chains;
 mod cores;
 mod foreign;
 mod kernels;
+mod open;
 
 use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};
 use crate::support::flat::Flat;
 use crate::support::threadx::variables;
 use tx_trace::abi::{Endian, Width};
-use tx_trace::analysis::{Made, Name, ReportRequest, reports};
+use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
 use tx_trace::format::threadx::{Place, ThreadX};
 use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located, Location};
@@ -257,39 +248,6 @@ fn an_inversion_that_goes_on_is_open() {
     assert!(notes(&r).contains("filters keep"), "{}", notes(&r));
     let b = report_with(&made, Name::Blocked, &filters);
     assert_eq!(row(&b, 0, "thread object open since"), "high m1 5000 5");
-}
-
-#[test]
-fn inversions_that_go_on_come_first_where_some_have_no_room() {
-    let begins = |from: u64| {
-        [
-            get(L, from + 100, M1, FOREVER, 0),
-            Entry::isr(LOW, 3, from + 200, [0, 15, 0, 0]),
-            Entry::isr(LOW, 1, from + 210, [HIGH, 4, 0, HIGH]),
-            Entry::isr(LOW, 4, from + 220, [0, 15, 0, 0]),
-            get(H, from + 300, M1, FOREVER, LOW),
-            suspend(H, from + 310, MUTEX_SUSP, LOW),
-        ]
-    };
-    let ends = |from: u64| {
-        [
-            put(L, from + 700, M1),
-            resume(L, from + 710, HIGH, MUTEX_SUSP, HIGH),
-            put(H, from + 720, M1),
-            suspend(H, from + 730, 4, LOW),
-        ]
-    };
-    let mut list: Vec<Entry> =
-        [0, 1000, 2000].into_iter().flat_map(|from| [&begins(from)[..], &ends(from)].concat()).collect();
-    list.extend(begins(3000));
-    let (trace, catalogue) = trace_of(&list);
-    let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
-    let mut made = Made::of(&trace, &catalogue, &query, &ReportRequest::of(Name::Inversions)).unwrap();
-    // Who looks at them as stretches of time takes nothing from the report.
-    let (stretches, _) = made.marks();
-    assert_eq!(stretches.iter().filter(|one| one.to.is_none()).count(), 1);
-    let r = made.report(Name::Inversions, 2).remove(0);
-    assert_eq!((cell(&r, 0, "ended"), cell(&r, 1, "ended"), r.more), ("open".to_owned(), "released".to_owned(), 2));
 }
 
 #[test]

@@ -1,19 +1,10 @@
 //! The timeline: its slices cover what the reports count, and lost events leave a gap.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use tx_trace::explain::Code;
 use tx_trace::query::{Filters, Key, Position, Query};
 use tx_trace::timeline::{
     Doubt, Gap, Instant, Level, Mark, Noted, Plan, Pointed, Scene, Sink, Slice, State, TrackId, TrackKind,
@@ -187,7 +178,7 @@ fn waits_and_flows_are_those_of_the_report() {
 fn inversions_and_circles_are_marked_and_findings_at_their_events() {
     let loaded = load(&["failure.elf", "failure-inversion.core.gz"]);
     let rows = loaded.report(ReportName::Inversions).unwrap().remove(0).rows.len();
-    let noted = [Noted { code: "priority-inversion", claim: "x".to_owned(), events: vec![3, 7], threads: vec![] }];
+    let noted = [Noted { code: Code::PriorityInversion, claim: "x".to_owned(), events: vec![3, 7], threads: vec![] }];
     play(&loaded, &Filters::default(), &noted, |scene, _| {
         let count = |is: fn(&Mark) -> bool| scene.marks.iter().filter(|m| is(m)).count();
         assert_eq!(count(|m| matches!(m.what, Pointed::Inversion { .. })), rows);

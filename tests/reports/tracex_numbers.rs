@@ -1,14 +1,5 @@
 //! TraceX's own numbers: against what TraceX's library printed for real traces, and on hand-made traces for each rule by
 //! which it differs from the truth.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 mod command;
 mod inversions;

@@ -1,15 +1,5 @@
 //! The tracker as others consume it: a picture of who had which core.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

@@ -1,5 +1,4 @@
 //! Children of a test, and connections to those that are stubs.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Chance that is the same on every machine.
 
-#![allow(dead_code, clippy::arithmetic_side_effects)]
+#![allow(dead_code)]
 
 /// Xorshift, from a seed.
 #[derive(Clone, Debug)]

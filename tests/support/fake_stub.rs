@@ -1,7 +1,5 @@
 //! A stub in a thread, whose behaviours are switches. It frames packets by itself and knows nothing of the crate.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

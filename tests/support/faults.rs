@@ -1,8 +1,6 @@
 //! A proxy between a client and a stub that does what bad lines and bad stubs do. It frames packets by itself and
 //! knows nothing of the crate; what it does comes from a seed.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -252,7 +252,7 @@ fn object(pool: Vec<u64>, name_size: u16) -> impl Strategy<Value = Registered> {
 /// Any trace that a kernel can leave, of one core.
 ///
 /// Kernels check no ids. But an id that means nothing, from a thread that is not registered, looks like memory that
-/// was written over, and is left out: where ids are odd, all threads that insert events are registered.
+/// was overwritten, and is left out: where ids are odd, all threads that insert events are registered.
 pub fn story(most_slots: usize, odd_ids: bool, clock: BoxedStrategy<Source>) -> impl Strategy<Value = Story> {
     (any::<bool>(), any::<bool>(), any::<bool>(), 1..=64u16, 1..=most_slots)
         .prop_flat_map(move |(wide, big, old, name_size, capacity)| {

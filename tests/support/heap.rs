@@ -1,6 +1,6 @@
 //! An allocator that counts what a thread holds, and the processor's time that a thread took.
 
-#![allow(dead_code, unsafe_code, clippy::arithmetic_side_effects)]
+#![allow(dead_code, unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

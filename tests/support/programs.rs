@@ -1,6 +1,4 @@
 //! What tests need of the machine that they run on: programs, and ports for them to listen on.
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
-#![allow(clippy::arithmetic_side_effects, reason = "tests")]
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};

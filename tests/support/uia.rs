@@ -144,7 +144,7 @@ impl Lap {
         }
     }
 
-    /// The numbers in `written` of the newest events, back to the first that something was written over since: what a
+    /// The numbers in `written` of the newest events, back to the first that something was overwritten since: what a
     /// perfect reader shows.
     pub fn kept(&self) -> Vec<usize> {
         let mut kept = Vec::new();

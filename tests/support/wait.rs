@@ -1,5 +1,4 @@
 //! Waiting for an event, with a deadline: tests never wait for a time.
-#![allow(clippy::panic, reason = "tests")]
 
 use std::time::{Duration, Instant};
 

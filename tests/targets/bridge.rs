@@ -1,16 +1,6 @@
 //! The bridge: byte for byte between two sockets, and between real debuggers and real stubs. Skipped, loudly, where a
 //! tool is not installed.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 mod cpus;
 mod debuggers;

@@ -1,16 +1,6 @@
 //! Crashes that were planted in the fixture firmware (`tests/firmware/crashes.c`): what is shown as the place of the crash is
 //! where the firmware says that it failed, or no place is shown as certain.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::collections::HashMap;
 use std::process::Command;

@@ -1,16 +1,6 @@
 //! The scripted sessions of `scripts/examples`, each run unchanged, on the firmware in QEMU: what they print,
 //! what they leave and how they end. Skipped, loudly, where a tool is not installed.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use crate::support::tools;
 

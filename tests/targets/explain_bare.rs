@@ -1,7 +1,6 @@
 //! Real faults of processors that are no Cortex-M, in QEMU, without any kernel (`tests/firmware/bare_*.c`): `explain` says what
 //! failed by the fault registers of the architecture.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::process::Command;
 

@@ -1,6 +1,5 @@
 //! A healthy target is halted at random moments: `explain` claims nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,13 +1,5 @@
 //! Fault registers of live targets: read where that changes nothing, kept in an evidence core, never invented.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

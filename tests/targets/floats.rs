@@ -1,14 +1,6 @@
 //! A real Cortex-M4F (QEMU) whose threads use the floating-point unit: each frame has room for its registers, and the processor
 //! stores them late, if at all.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
 
 use std::path::Path;
 use std::process::Command;

@@ -2,16 +2,6 @@
 //! known of each event tells whether one is torn, doubled or lost. OpenOCD's part is in openocd/follow.rs.
 
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests say what they expect by failing"
-)]
 
 pub mod stream;
 

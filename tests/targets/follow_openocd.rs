@@ -2,18 +2,7 @@
 //! chip says it wrote. Skipped, loudly, where OpenOCD is not installed.
 
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_precision_loss,
-    reason = "tests say what they expect by failing"
-)]
+#![allow(clippy::cast_precision_loss, reason = "tests say what they expect by failing")]
 
 use crate::support::machine;
 

@@ -2,16 +2,6 @@
 //! wrote.
 
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests say what they expect by failing"
-)]
 
 use std::process::Output;
 
@@ -57,7 +47,7 @@ fn follow(events: impl Fn(usize) -> u32 + Send + 'static) -> (Told, Output) {
     (check(&output, false), output)
 }
 
-/// Behind a loss the oldest events were read, which were written over meanwhile: nothing was shown, look after look, and
+/// Behind a loss the oldest events were read, which were overwritten meanwhile: nothing was shown, look after look, and
 /// `--until` never fired.
 #[test]
 fn a_ring_that_was_always_overrun_showed_nothing() {

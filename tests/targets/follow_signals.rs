@@ -2,16 +2,6 @@
 //! signals may be lost, whoever let them run before and however we leave.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests say what they expect by failing"
-)]
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,6 @@
 //! `info` on a live target reads a part of the ring, and says so: the target is halted while it is read.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

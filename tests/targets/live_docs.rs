@@ -1,16 +1,6 @@
 //! What docs/bridge.md and docs/control.md show is run, on QEMU: `(gdb)` lines in one GDB a block, `$` lines in a shell.
 //! Lines that are shown must come (`...` stands for any text), and `# exit N` tells an exit code that is not 0.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,15 @@
 //! Targets that run, real servers and real debuggers: what is read of them, what is shown, and how they are left.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests say what they expect by failing"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,6 +21,7 @@ mod crashes;
 mod examples;
 mod explain_bare;
 mod explain_halts;
+mod explain_live;
 mod fault_registers;
 mod floats;
 mod follow;

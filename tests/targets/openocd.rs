@@ -1,16 +1,6 @@
 //! The real OpenOCD on a simulated Cortex-M3: what the commands show, and what they leave of the target, which is asked
 //! itself. Skipped, loudly, where OpenOCD is not installed.
 #![cfg(all(unix, feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
 
 mod bridge;
 mod control;

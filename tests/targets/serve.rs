@@ -1,25 +1,14 @@
 //! `serve`: a post-mortem image as a debugger sees it. Real GDB and LLDB, the protocol itself, and clients that mean no
 //! good.
 #![cfg(all(unix, feature = "serve", feature = "cli"))]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::zombie_processes,
-    reason = "tests"
-)]
+#![allow(clippy::zombie_processes, reason = "tests")]
 
 mod backtraces;
 mod backtraces_built;
 mod backtraces_linux;
 mod debuggers;
 mod hostile;
-mod image;
+pub mod image;
 mod protocol;
 mod riscv;
 

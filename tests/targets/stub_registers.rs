@@ -2,14 +2,6 @@
 //! something. The stub here is a Cortex-M3 with the fixture's RAM, and keeps what it was asked.
 
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests"
-)]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

@@ -3,7 +3,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
-use crate::analysis::tracker::{System, Who};
+use crate::analysis::tracker::{System, Who, place};
 
 /// Ticks of a thread or context at one priority.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub(super) struct Share {
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     sums: Vec<Sum>,
-    /// By thread: the number of its last sum plus one; before the threads those of everybody else.
+    /// By [`Who::place`]: the number of the last sum plus one.
     last: Vec<u32>,
     log: Vec<Entry>,
     moment: u64,
@@ -47,17 +47,6 @@ pub(super) struct Ran {
 /// So many entries are read again at the most for one answer; then the questions are answered, and asked anew.
 const MAX_LOG: usize = 1 << 15;
 
-/// The place of a thread or context in [`Ran::last`].
-fn place(who: Who) -> usize {
-    match who {
-        Who::Isr => 0,
-        Who::Idle => 1,
-        Who::Init => 2,
-        Who::Unknown => 3,
-        Who::Thread(no) => no.index().saturating_add(4),
-    }
-}
-
 impl Ran {
     /// Somebody ran, with the priority that it has now.
     pub fn add(&mut self, who: Who, ticks: i64, system: &System<'_>) {
@@ -65,11 +54,7 @@ impl Ran {
             Who::Thread(no) => system.thread(no).and_then(|t| t.priority),
             _ => None,
         };
-        let place = place(who);
-        if place >= self.last.len() {
-            self.last.resize(place + 1, 0);
-        }
-        let Some(last) = self.last.get_mut(place) else { return };
+        let Some(last) = place(&mut self.last, who.place()) else { return };
         let at = |n: u32| usize::try_from(n).ok().and_then(|n| n.checked_sub(1));
         if at(*last).and_then(|n| self.sums.get(n)).is_none_or(|s| s.priority != priority) {
             // With a priority that comes back a second sum of the same begins: who adds up takes both.
@@ -113,7 +98,7 @@ impl Ran {
     pub fn clear(&mut self) {
         self.log.clear();
         for sum in self.sums.drain(..) {
-            if let Some(last) = self.last.get_mut(place(sum.who)) {
+            if let Some(last) = self.last.get_mut(sum.who.place()) {
                 *last = 0;
             }
         }

@@ -178,7 +178,7 @@ impl Spans {
         for span in &self.all {
             if span.valueless > 0 {
                 notes.push(format!(
-                    "--span {}: {} left out: no value of the field there could be relied on",
+                    "--span {}: {} left out: the value of the field there is not reliable",
                     span.text,
                     many(span.valueless, "event is", "events are")
                 ));

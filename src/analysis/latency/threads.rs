@@ -4,7 +4,7 @@
 
 use super::timing::{Timing, notes, ticks, timing_columns};
 use crate::analysis::scope::{Scope, interrupted_time};
-use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState};
+use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState, place};
 use crate::analysis::{many, thread_cell};
 use crate::report::{Column, Kind, Report};
 use crate::trace::Event;
@@ -25,11 +25,7 @@ pub(super) struct Threads {
 
 impl Threads {
     fn at(&mut self, no: ThreadNo) -> Option<&mut One> {
-        let index = no.index();
-        if index >= self.all.len() {
-            self.all.resize(index.checked_add(1)?, One::default());
-        }
-        self.all.get_mut(index)
+        place(&mut self.all, no.index())
     }
 
     pub fn change(&mut self, event: &Event, change: &Change) {

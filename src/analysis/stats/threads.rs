@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::can::Can;
 use super::{BLIND, Interrupts, bump, number_cell};
 use crate::analysis::scope::Scope;
-use crate::analysis::tracker::{System, ThreadNo, Who};
+use crate::analysis::tracker::{System, ThreadNo, Who, place};
 use crate::analysis::{many, thread_cell, who_cell};
 use crate::report::{Cell, Column, Kind, Report};
 
@@ -74,20 +74,14 @@ pub struct Threads {
 impl Threads {
     /// The row of a thread.
     pub fn row(&mut self, no: ThreadNo) -> &mut Row {
-        if no.index() >= self.rows.len() && no.index() < usize::MAX {
-            self.rows.resize(no.index() + 1, Row::default());
-        }
-        self.rows.get_mut(no.index()).unwrap_or(&mut self.spare)
+        place(&mut self.rows, no.index()).unwrap_or(&mut self.spare)
     }
 
     /// Somebody resumed a thread, or suspended it.
     pub fn did(&mut self, thread: ThreadNo, resumed: bool, by: Who, interrupt: Option<u64>) {
         let interrupt = interrupt.filter(|_| by == Who::Isr);
-        let index = thread.index();
-        if index >= self.last.len() {
-            self.last.resize(index + 1, [0; 2]);
-        }
-        let Some(last) = self.last.get_mut(index).and_then(|both| both.get_mut(usize::from(resumed))) else { return };
+        let both = place(&mut self.last, thread.index());
+        let Some(last) = both.and_then(|both| both.get_mut(usize::from(resumed))) else { return };
         let again = usize::try_from(*last).ok().and_then(|n| self.counts.get_mut(n.checked_sub(1)?));
         match again.filter(|count| (count.by, count.interrupt) == (by, interrupt)) {
             Some(count) => bump(&mut count.n),
@@ -98,14 +92,14 @@ impl Threads {
                     bump(&mut self.left_out);
                     return;
                 }
-                let place = *self.did.entry(deed).or_insert(next);
-                if place == next {
+                let at = *self.did.entry(deed).or_insert(next);
+                if at == next {
                     self.counts.push(Count { by, interrupt, n: 0 });
                 }
-                if let Some(count) = self.counts.get_mut(place) {
+                if let Some(count) = self.counts.get_mut(at) {
                     bump(&mut count.n);
                 }
-                *last = u32::try_from(place + 1).unwrap_or(0);
+                *last = u32::try_from(at + 1).unwrap_or(0);
             }
         }
     }

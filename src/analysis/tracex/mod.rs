@@ -160,7 +160,7 @@ fn readable(trace: &Trace) -> Result<(), Error> {
 pub fn reports(trace: &Trace, catalogue: &Catalogue, query: &Query<'_>, names: &[Name]) -> Result<Vec<Report>, Error> {
     if let [Name::Blocked | Name::Latency] = names {
         return Err(wrong_filter("TraceX has no such report").hint(
-            "--tracex goes with stats, profile, services, stack, inversions and report; leave it out for blocked and latency",
+            "--tracex is an option of stats, profile, services, stack, inversions and report; leave it out for blocked and latency",
         ));
     }
     readable(trace)?;

@@ -42,7 +42,8 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
     let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
     if raw::has_gap(trace) {
         notes.push(
-            "TraceX expects events right behind the registry: of this trace it reads none, or nonsense".to_owned(),
+            "TraceX expects the events directly after the registry: it reads none of this trace, or wrong ones"
+                .to_owned(),
         );
     } else if numbers.unread_events > 0 {
         notes.push(format!("TraceX stops at the first unused slot and does not read {} events", numbers.unread_events));
@@ -52,7 +53,7 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
         notes.push(differs("slots that were being written are left out"));
     }
     if has(Code::SlotOverwritten) {
-        notes.push(differs("slots that were written over are left out"));
+        notes.push(differs("slots that were overwritten are left out"));
     }
     if has(Code::CurrentMisplaced) {
         notes.push(differs("events were put in order, against the current pointer"));
@@ -61,7 +62,10 @@ fn cautions(trace: &Trace, numbers: &Numbers) -> Vec<String> {
         notes.push("several buffers were joined: TraceX gives numbers for each alone".to_owned());
     }
     if trace.about.cores > 1 {
-        notes.push("TraceX takes all cores for one: threads side by side are context switches to it".to_owned());
+        notes.push(
+            "TraceX treats all cores as one: it counts threads that run at the same time as context switches"
+                .to_owned(),
+        );
     }
     // By its ceiling of events, which its own size of a buffer gives.
     if trace.about.capacity > 4_194_303 {

@@ -4,12 +4,15 @@
 
 mod change;
 mod cores;
+mod place;
 mod waits;
 
 pub use change::{
     Call, Calls, Change, Ending, Frame, Lock, ObjectNo, Span, Step, Thread, ThreadNo, ThreadState, Wait, WaitOption,
     Who,
 };
+
+pub use place::place;
 
 use self::cores::Core;
 use crate::abi::Addr;
@@ -239,10 +242,7 @@ impl<'a> System<'a> {
 
     /// The same, to change them.
     fn calls_mut(&mut self, no: ThreadNo) -> Option<&mut Calls> {
-        if no.index() >= self.calls.len() {
-            self.calls.resize(self.threads.len().max(no.index().saturating_add(1)), Calls::default());
-        }
-        self.calls.get_mut(no.index())
+        place(&mut self.calls, no.index())
     }
 
     /// The number of the thread at an address, where an event named it.

@@ -44,7 +44,7 @@ impl Allowed {
     }
 
     /// Adds a stack that a sound control block names.
-    pub fn add_stack(&mut self, stack: Region) {
+    pub(super) fn add_stack(&mut self, stack: Region) {
         if stack.len <= LARGEST_STACK {
             self.add(stack);
         }

@@ -1,7 +1,6 @@
 //! The kernel's threads as the debugger's, on a stub that knows only CPUs.
 
 mod guard;
-mod ids;
 mod look;
 mod reader;
 mod resume;
@@ -41,7 +40,6 @@ pub struct Threads {
 impl Threads {
     /// The threads of this program. `ranges`: memory that may be read beside the program's sections, the stub's map and the
     /// threads' stacks.
-    #[must_use]
     pub const fn new(mode: Mode, info: TargetInfo, ranges: Vec<Region>) -> Self {
         Self { mode, info, ranges }
     }
@@ -58,7 +56,7 @@ impl Threads {
             return Err(format!("no symbol {name}: give the ELF of a program with ThreadX (--elf)"));
         }
         match self.info.frames().map(|(frames, _)| frames.architecture) {
-            None => Err("the registers of the program's processor are not known here".to_owned()),
+            None => Err("the registers of the program's processor are not supported".to_owned()),
             Some(Architecture::X86 | Architecture::X86_64) => {
                 Err("threads of ThreadX's Linux port are threads of the system, which the stub shows".to_owned())
             }
@@ -83,24 +81,24 @@ pub(super) struct Session {
 
 impl Session {
     /// False once every packet passes.
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.translator.is_on()
     }
 
     /// A debugger's packet, while the stub owes no answer.
-    pub fn request(&mut self, body: &[u8], remote: &mut Remote) -> Todo {
+    pub(super) fn request(&mut self, body: &[u8], remote: &mut Remote) -> Todo {
         let mut look = Reader { program: &mut self.program, seen: &mut self.seen, remote };
         self.translator.request(body, &mut look)
     }
 
     /// The stub's answer, as the debugger gets it.
-    pub fn reply(&mut self, to: Answered, body: &[u8], remote: &mut Remote) -> Vec<Vec<u8>> {
+    pub(super) fn reply(&mut self, to: Answered, body: &[u8], remote: &mut Remote) -> Vec<Vec<u8>> {
         let mut look = Reader { program: &mut self.program, seen: &mut self.seen, remote };
         self.translator.reply(to, body, &mut look)
     }
 
     /// Lines for the bridge's terminal.
-    pub fn take_lines(&mut self) -> Vec<String> {
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
         self.translator.take_lines()
     }
 }

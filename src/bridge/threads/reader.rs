@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::guard::{Allowed, Guarded};
-use super::ids;
 use super::look::{Begun, Forget, Listing, Look, Stopped};
 use crate::abi::Addr;
 use crate::cpu::{self, CodeRanges, Frames, Registers};
@@ -14,6 +13,7 @@ use crate::mem::cache::Cache;
 use crate::mem::remote::Remote;
 use crate::mem::{Memory as _, Region};
 use crate::rsp::client::{Described, MapRegion};
+use crate::rsp::thread_id;
 use crate::session::TargetInfo;
 
 /// A number that is larger is no CPU's: it is a process, or the address of a control block.
@@ -77,7 +77,7 @@ impl Look for Reader<'_> {
     fn begin(&mut self) -> Begun {
         // The link's errors come back with the next packet of the debugger.
         let listed = self.remote.client_mut().thread_ids().unwrap_or_default();
-        let number = |id: &String| ids::plain(id).unwrap_or(0);
+        let number = |id: &String| thread_id::plain(id).unwrap_or(0);
         // Before all else: threads may be shown in place of those of the stub.
         if self.seen.allowed.is_none() {
             self.program.info = self.program.info.clone().at_stub(self.remote);

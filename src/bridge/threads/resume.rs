@@ -1,6 +1,6 @@
 //! `vCont` about the kernel's threads, as the stub gets it about its CPUs.
 
-use super::ids::Which;
+use crate::rsp::thread_id::Which;
 
 /// What becomes of a `vCont`.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<'a> Action<'a> {
 
 /// Translates the actions behind `vCont;`. `cpu_of`: the CPU that runs a thread. `cpus`: the stub's numbers for them, empty
 /// where it has none. `offered`: the kinds that the stub takes, where that is known.
-pub fn translate(
+pub(super) fn translate(
     actions: &str,
     cpu_of: &mut dyn FnMut(usize) -> Option<usize>,
     cpus: &[String],

@@ -35,13 +35,13 @@ impl<'a> StopReply<'a> {
     }
 
     /// True where it may be the end of a step.
-    pub fn is_step(&self) -> bool {
+    pub(super) fn is_step(&self) -> bool {
         let is_reason = |pair: &&str| pair.split_once(':').is_some_and(|(key, _)| REASONS.contains(&key));
         self.signal == "05" && !self.others.iter().any(is_reason)
     }
 
     /// The same about another thread.
-    pub fn with_thread(&self, id: &str) -> String {
+    pub(super) fn with_thread(&self, id: &str) -> String {
         let others: String = self.others.iter().map(|pair| format!("{pair};")).collect();
         format!("T{}thread:{id};{others}", self.signal)
     }

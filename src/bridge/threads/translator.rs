@@ -6,12 +6,13 @@ mod replies;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::ids::{self, Which};
 use super::look::{Begun, Forget, Listing, Look};
 use super::resume::{self, Resume};
+use crate::bytes;
 use crate::cpu::{Architecture, Group};
 use crate::debugger::{ListedThread, piece, threads_json, threads_xml};
 use crate::rsp::packet::to_hex;
+use crate::rsp::thread_id::{self, Which};
 
 /// Numbers of threads in one packet: it stays below the smallest packet size that a stub announces.
 const IDS: usize = 40;
@@ -124,12 +125,12 @@ impl Translator {
     }
 
     /// False once every packet passes.
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.state != State::Off
     }
 
     /// Lines for a terminal that were not taken yet.
-    pub fn take_lines(&mut self) -> Vec<String> {
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 
@@ -158,13 +159,17 @@ impl Translator {
     fn begin(&mut self, look: &mut dyn Look) {
         match look.begin() {
             Begun::Cpus(cpus) => {
-                if let Some(process) = cpus.first().map(|id| ids::process(id)).filter(|process| !process.is_empty()) {
+                if let Some(process) =
+                    cpus.first().map(|id| thread_id::process(id)).filter(|process| !process.is_empty())
+                {
                     process.clone_into(&mut self.process);
                 }
                 self.state = State::On(cpus);
             }
             Begun::Threads if self.forced => self.state = State::On(Vec::new()),
-            Begun::Threads => self.turn_off("the stub shows threads itself (--threads on: show them all the same)"),
+            Begun::Threads => {
+                self.turn_off("the stub shows threads itself (--threads on: show ThreadX's threads as well)")
+            }
         }
     }
 
@@ -176,7 +181,7 @@ impl Translator {
     }
 
     /// A debugger's packet, while the stub owes no answer.
-    pub fn request(&mut self, body: &[u8], look: &mut dyn Look) -> Todo {
+    pub(super) fn request(&mut self, body: &[u8], look: &mut dyn Look) -> Todo {
         if !self.is_on() {
             return Todo::Pass;
         }
@@ -293,7 +298,7 @@ impl Translator {
         if !self.started(look) {
             return Todo::Pass;
         }
-        let id = text.get(1..).and_then(ids::plain);
+        let id = text.get(1..).and_then(thread_id::plain);
         let is_there = id.is_some_and(|id| self.cpu_of(id, look).is_ok());
         answer(if is_there { b"OK" } else { NO_THREAD })
     }
@@ -420,7 +425,7 @@ impl Translator {
                 self.refuse_step(id, if alone { STEPS_ALONE } else { STEPS }, look)
             }
             Resume::NotUnderstood => {
-                self.turn_off("the debugger asks for an action of vCont that is not known here");
+                self.turn_off("the debugger asks for an action of vCont that is not supported");
                 Todo::Pass
             }
         }
@@ -479,12 +484,12 @@ impl Translator {
         }
         if let Some(id) = text.strip_prefix("qThreadExtraInfo,") {
             let list = self.listing(look);
-            let thread = ids::plain(id).and_then(|id| list.threads.thread(id));
-            return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| to_hex(described(thread).as_bytes()));
+            let thread = thread_id::plain(id).and_then(|id| list.threads.thread(id));
+            return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| to_hex(thread.described().as_bytes()));
         }
         if let Some(id) = text.strip_prefix("qThreadStopInfo") {
             let list = self.listing(look);
-            let thread = ids::plain(id).and_then(|id| list.threads.thread(id));
+            let thread = thread_id::plain(id).and_then(|id| list.threads.thread(id));
             return thread.map_or_else(|| NO_THREAD.to_vec(), |thread| self.stop_info(thread));
         }
         match text {
@@ -504,7 +509,7 @@ impl Translator {
 
     fn stop_info(&self, thread: &ListedThread) -> Vec<u8> {
         let signal = if self.reported.is_some_and(|(id, _)| id == thread.id) { 5 } else { 0 };
-        let name = String::from_utf8_lossy(&to_hex(thread.name.as_bytes())).into_owned();
+        let name = bytes::hex(thread.name.as_bytes());
         format!("T{signal:02x}thread:{}{:x};hexname:{name};", self.process, thread.id).into_bytes()
     }
 
@@ -556,14 +561,6 @@ fn hex(bytes: &[Option<u8>]) -> Vec<u8> {
 /// A packet with a line for the debugger's console.
 fn console(line: &str) -> Vec<u8> {
     [b"O", to_hex(format!("tx-trace: {line}\n").as_bytes()).as_slice()].concat()
-}
-
-/// A thread in one line.
-fn described(thread: &ListedThread) -> String {
-    match thread.name.as_str() {
-        "" => thread.extra.clone(),
-        name => format!("{name}: {}", thread.extra),
-    }
 }
 
 /// The register that has this number by GDB's own count, for a stub that describes none.

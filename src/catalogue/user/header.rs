@@ -147,9 +147,9 @@ pub(super) fn parse(text: &str, ids: &RangeInclusive<u32>) -> Result<Parsed, Wro
                 let defined = directive.trim_start().strip_prefix("define").and_then(object_macro);
                 if let Some((name, body)) = defined.filter(|(_, body)| !body.is_empty()) {
                     if let Some(why) = bad_name(name) {
-                        note(line.at, format!("{name}: {why}: passed over"));
+                        note(line.at, format!("{name}: {why}: ignored"));
                     } else if !macros.define(name, body) {
-                        note(line.at, format!("{name} is defined a second time, as something else: passed over"));
+                        note(line.at, format!("{name} is defined a second time, as something else: ignored"));
                     } else if names.len() < MOST {
                         names.push((line.at, name));
                     }
@@ -224,7 +224,7 @@ fn enumerators<'t>(
                         note(
                             at,
                             format!(
-                                "{name} has a value that this file does not define: it and those behind it are left out"
+                                "{name} has a value that this file does not define: it and those after it are left out"
                             ),
                         );
                     }

@@ -35,16 +35,16 @@ fn a_table_has_names_arguments_words_and_sentences() {
 fn what_is_wrong_in_a_table_is_reported_with_its_line() {
     for (text, line, says) in [
         ("4096 BOOT\n", 1, "tabs separate"),
-        ("4096\tBOOT\nx\tA\n", 2, "no id"),
+        ("4096\tBOOT\nx\tA\n", 2, "not an id"),
         ("4096\tBOOT\n4096\tAGAIN\n", 2, "in line 1"),
         ("4096\t\n", 1, "needs a name"),
         ("4096\t17\n", 1, "begins with a letter"),
-        ("4096\tA\tx:colour\n", 1, "no kind"),
-        ("4096\tA\tx y\n", 1, "name of an argument"),
-        ("4096\tA\tx:dec:gone\n", 1, "gives words for 'gone'"),
+        ("4096\tA\tx:colour\n", 1, "not a kind"),
+        ("4096\tA\tx y\n", 1, "not a name of an argument"),
+        ("4096\tA\tx:dec:gone\n", 1, "line of this file defines 'gone'"),
         ("4096\tA\ta\tb\tc\td\tlabel\tmore\n", 1, "more than"),
         ("4096\tA\tx\t\t\t\t{y} is not there\n", 1, "'{y}'"),
-        ("4096\tA\nenum\te\tone\tword\n", 2, "no number"),
+        ("4096\tA\nenum\te\tone\tword\n", 2, "not a number"),
         ("4096\tA\nenum\te\t1\tword\nbits\te\t2\tw\n", 3, "enum and bits"),
     ] {
         let wrong = parse(text, &IDS).unwrap_err();
@@ -87,7 +87,7 @@ fn trxc_as_the_manual_shows_it() {
 #[test]
 fn what_is_wrong_in_a_trxc() {
     assert!(wrong("//x\nStart\nEnd\n").contains("names no event"));
-    assert!(wrong("Start\nx,NAME\nEnd\n").starts_with("2: 'x' is no event number"));
+    assert!(wrong("Start\nx,NAME\nEnd\n").starts_with("2: 'x' is not an event number"));
     assert!(wrong("Start\n4096\nEnd\n").contains("1 parts"));
     assert!(wrong("Start\n4096,A\n4096,B\nEnd\n").starts_with("3: "));
     assert_eq!(parse("Start\n4096,A\n", &IDS).unwrap().notes.len(), 1);

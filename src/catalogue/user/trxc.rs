@@ -56,7 +56,7 @@ fn event(line: &str, at: usize) -> Result<UserEvent, Wrong> {
     let cells = cells(line);
     let cell = |n: usize| cells.get(n).copied().unwrap_or("");
     let id = number(cell(0)).and_then(|n| u32::try_from(n).ok());
-    let id = id.ok_or_else(|| Wrong::at(at, format!("'{}' is no event number", cell(0))))?;
+    let id = id.ok_or_else(|| Wrong::at(at, format!("'{}' is not an event number", cell(0))))?;
     if cells.len() < 2 || cells.len() > 9 {
         let all = "number, name, abbreviation, (r,g,b), (r,g,b), label1, label2, label3, label4";
         return Err(Wrong::at(at, format!("{} parts where there are nine: {all}", cells.len())));

@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Wrong> {
 fn row<'a>(id: &str, name: &str, rest: &[&'a str], at: usize) -> Result<Row<'a>, Wrong> {
     let id = number(id)
         .and_then(|n| u32::try_from(n).ok())
-        .ok_or_else(|| Wrong::at(at, format!("'{id}' is no id: a number, decimal or behind 0x")))?;
+        .ok_or_else(|| Wrong::at(at, format!("'{id}' is not an id: a number, decimal or after 0x")))?;
     if let Some(why) = bad_name(name) {
         return Err(Wrong::at(at, why));
     }
@@ -99,7 +99,7 @@ fn resolve(row: Row<'_>, enumerations: &[Arc<Enumeration>]) -> Result<UserEvent,
             .iter()
             .find(|e| e.name == name)
             .cloned()
-            .ok_or_else(|| Wrong::at(at, format!("no 'enum' or 'bits' line of this file gives words for '{name}'")))
+            .ok_or_else(|| Wrong::at(at, format!("no 'enum' or 'bits' line of this file defines '{name}'")))
     };
     for field in fields {
         let field = field.map(|f| Ok(FieldDef::new(f.name, f.kind, f.words.map(words).transpose()?)));
@@ -109,25 +109,25 @@ fn resolve(row: Row<'_>, enumerations: &[Arc<Enumeration>]) -> Result<UserEvent,
         event.fields.pop();
     }
     if let Some(name) = Template::parse(&event.template).as_ref().and_then(|t| t.unknown(&event.fields)) {
-        return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is no argument of this event")));
+        return Err(Wrong::at(at, format!("the label names '{{{name}}}', which is not an argument of this event")));
     }
     Ok(event)
 }
 
 fn word(bits: bool, cells: &[&str], at: usize, list: &mut Vec<Enumeration>) -> Result<(), Wrong> {
     let [name, value, word] = cells else {
-        return Err(Wrong::at(at, "a line of words is: enum (or bits), its name, a value, its word"));
+        return Err(Wrong::at(at, "a line with the name of a value is: enum (or bits), its set, a value, the name"));
     };
-    let value = number(value).ok_or_else(|| Wrong::at(at, format!("'{value}' is no number")))?;
+    let value = number(value).ok_or_else(|| Wrong::at(at, format!("'{value}' is not a number")))?;
     if name.is_empty() || name.contains(':') || word.is_empty() || word.chars().any(char::is_control) {
-        return Err(Wrong::at(at, "a name and a word are needed"));
+        return Err(Wrong::at(at, "a set and a name are needed"));
     }
     let (value, word) = (value, (*word).to_owned());
     match list.iter_mut().find(|e| e.name == *name) {
         None => list.push(Enumeration { name: (*name).to_owned(), words: vec![(value, word)], bits }),
         Some(own) if own.bits != bits => return Err(Wrong::at(at, format!("'{name}' is called enum and bits"))),
         Some(own) if own.words.len() >= MOST => {
-            return Err(Wrong::at(at, format!("more than {MOST} words of '{name}'")));
+            return Err(Wrong::at(at, format!("more than {MOST} names in '{name}'")));
         }
         Some(own) => own.words.push((value, word)),
     }
@@ -142,7 +142,7 @@ fn field(cell: &str, at: usize) -> Result<Option<Field<'_>>, Wrong> {
     let mut parts = cell.splitn(3, ':');
     let name = parts.next().unwrap_or("");
     if name.is_empty() || name.chars().any(|c| c.is_control() || c.is_whitespace() || "=!<>,{}".contains(c)) {
-        return Err(Wrong::at(at, format!("'{name}' is no name of an argument: letters, digits and _")));
+        return Err(Wrong::at(at, format!("'{name}' is not a name of an argument: letters, digits and _")));
     }
     let kind = match parts.next().filter(|k| !k.is_empty()) {
         None => kind_of(name),
@@ -150,7 +150,7 @@ fn field(cell: &str, at: usize) -> Result<Option<Field<'_>>, Wrong> {
             Wrong::at(
                 at,
                 format!(
-                    "'{text}' is no kind: dec, hex, ptr, thread_ptr, stack_ptr, addr, ticks, state, flags, ip, size"
+                    "'{text}' is not a kind: dec, hex, ptr, thread_ptr, stack_ptr, addr, ticks, state, flags, ip, size"
                 ),
             )
         })?,
@@ -166,7 +166,7 @@ fn cell(text: &str) -> String {
 pub(super) fn write(user: &UserEvents) -> String {
     let mut out = String::from(
         "# Events of the application, for tx-trace. Cells are separated by tabs.\n\
-         # i1..i4: name[:kind[:words]]; label: a sentence with {i1} or {name} in it; words: enum (or bits), name, value, word\n",
+         # i1..i4: name[:kind[:set]]; label: a sentence with {i1} or {name} in it; names of values: enum (or bits), set, value, name\n",
     );
     out.push_str(HEAD);
     out.push('\n');

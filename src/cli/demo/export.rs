@@ -40,7 +40,7 @@ impl Task for Export {
         let other = |(name, bytes): &&(&str, Vec<u8>)| fs::read(dir.join(name)).is_ok_and(|old| old != *bytes);
         if let Some((name, _)) = files.iter().find(other) {
             let path = dir.join(name);
-            let message = format!("{} is there already, and is another file", path.display());
+            let message = format!("{} exists, and is a different file", path.display());
             return Err(Error::failed(Code::Demo, message, "give a new directory"));
         }
         for (name, bytes) in &files {

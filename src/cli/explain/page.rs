@@ -52,7 +52,7 @@ pub fn table(explanation: &Explanation) -> Report {
 
 /// The answer for people: the headline, what makes all of it doubtful, what it rests on, further findings in a line each.
 /// `all`: every finding in full, and what was checked.
-pub fn document(
+pub(super) fn document(
     explanation: &Explanation,
     doubt: Option<&str>,
     all: bool,

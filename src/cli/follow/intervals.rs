@@ -75,7 +75,7 @@ impl Intervals {
     }
 
     /// Something is missing before the events that come next.
-    pub fn gap(&mut self, gap: &Gap) {
+    pub(super) fn gap(&mut self, gap: &Gap) {
         self.interval.gap(gap.seq);
         let missed = self.missed();
         missed.events = missed.events.saturating_add(gap.lost.count);
@@ -88,7 +88,7 @@ impl Intervals {
     }
 
     /// How long this interval goes on.
-    pub fn left(&self) -> Duration {
+    pub(super) fn left(&self) -> Duration {
         remaining(self.end)
     }
 
@@ -99,7 +99,7 @@ impl Intervals {
 
     /// Prints the interval and begins the next one. Where one or more ends have passed meanwhile, there is one row for
     /// all of that time.
-    pub fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Buffer) -> Result<(), Error> {
+    pub(super) fn print(&mut self, filters: &Filters, view: &View<'_>, out: &Buffer) -> Result<(), Error> {
         while self.left().is_zero() {
             self.end = self.end.checked_add(self.every).unwrap_or_else(|| deadline_in(self.every));
         }
@@ -173,7 +173,7 @@ impl Intervals {
     }
 
     /// The last line.
-    pub fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Buffer) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, view: &View<'_>, issues: &[Issue], out: &Buffer) -> Result<(), Error> {
         let word = view.trace.about.word;
         let mut writer = output::report_writer(self.format, out.clone(), &self.options, word, view.names);
         if self.format.has_issues() && !self.begun {

@@ -57,13 +57,13 @@ fn is_link(error: &Error) -> bool {
     !error.is_not_found() && !matches!(error.code, Code::Unreadable | Code::HeaderOutsideMemory | Code::HeaderDamaged)
 }
 
-pub(super) struct Looker<'t> {
+pub(super) struct Poller<'t> {
     task: &'t Follow,
     deadline: Deadline,
     diagnostics: &'t Diagnostics,
 }
 
-impl<'t> Looker<'t> {
+impl<'t> Poller<'t> {
     /// The time of `--for` begins now.
     pub(super) fn new(task: &'t Follow, diagnostics: &'t Diagnostics) -> Self {
         Self { task, deadline: Deadline::new(task.limit), diagnostics }

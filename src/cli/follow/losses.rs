@@ -14,7 +14,7 @@ pub struct Losses {
     overwritten: Option<Gap>,
     /// The trace was enabled again.
     restarted: Option<Gap>,
-    /// Slots that were written over, all in one.
+    /// Slots that were overwritten, all in one.
     slots: Option<Issue>,
     pause: Duration,
     reported: Option<Instant>,
@@ -27,13 +27,13 @@ impl Losses {
     }
 
     /// Something is missing.
-    pub fn gap(&mut self, gap: &Gap) {
+    pub(super) fn gap(&mut self, gap: &Gap) {
         let before = if gap.restarted { &mut self.restarted } else { &mut self.overwritten };
         *before = Some(before.map_or(*gap, |first| first.and(gap)));
     }
 
-    /// Slots were written over while they were read.
-    pub fn slots(&mut self, issue: &Issue) {
+    /// Slots were overwritten while they were read.
+    pub(super) fn slots(&mut self, issue: &Issue) {
         match &mut self.slots {
             Some(first) => first.count = first.count.saturating_add(issue.count),
             None => self.slots = Some(issue.clone()),
@@ -41,13 +41,13 @@ impl Losses {
     }
 
     /// What is to be reported now; nothing where a report was made a short while ago.
-    pub fn due(&mut self, now: Instant) -> Vec<Issue> {
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Issue> {
         let waits = self.reported.is_some_and(|before| now.saturating_duration_since(before) < self.pause);
         if waits { Vec::new() } else { self.take(now) }
     }
 
     /// All that is not reported yet.
-    pub fn take(&mut self, now: Instant) -> Vec<Issue> {
+    pub(super) fn take(&mut self, now: Instant) -> Vec<Issue> {
         let gaps = [self.restarted.take(), self.overwritten.take()];
         let issues = gaps.iter().flatten().map(Gap::issue).chain(self.slots.take());
         let issues: Vec<Issue> = issues.collect();

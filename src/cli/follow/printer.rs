@@ -145,7 +145,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Prints what a look found; true where the event that ends it was among it.
-    pub fn print(&mut self, follower: &Follower, mut batch: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
+    pub(super) fn print(&mut self, follower: &Follower, mut batch: Update, sink: &mut Sink<'_>) -> Result<bool, Error> {
         let task = self.task;
         let names = SymbolNames::new(follower.target(), &batch.trace);
         let view = view(follower, &batch.trace, &names);
@@ -226,7 +226,7 @@ impl<'t> Printer<'t> {
         Ok(())
     }
 
-    /// Slots that were written over while they were read.
+    /// Slots that were overwritten while they were read.
     fn overwritten(&mut self, view: &View<'_>) -> Result<(), Error> {
         for issue in view.trace.issues.iter().filter(|i| i.code == Code::SlotOverwritten) {
             self.lost = true;
@@ -253,12 +253,12 @@ impl<'t> Printer<'t> {
     }
 
     /// How long until [`Printer::tick`] has to be called; `None` where nothing waits for the time.
-    pub fn next_tick(&self) -> Option<Duration> {
+    pub(super) fn next_tick(&self) -> Option<Duration> {
         self.intervals.as_ref().map(Intervals::left)
     }
 
     /// Time has passed: an interval may have ended, and losses may be due.
-    pub fn tick(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub(super) fn tick(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         self.report_losses(sink, false)?;
         if let (Some(intervals), Some(trace)) = (&mut self.intervals, &self.last)
             && intervals.left().is_zero()
@@ -277,7 +277,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Writes what waited for the target to run.
-    pub fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub(super) fn write_out(&self, sink: &mut Sink<'_>) -> Result<(), Error> {
         let bytes = self.bytes.0.take();
         if !bytes.is_empty() {
             sink.write_all(&bytes)?;
@@ -287,7 +287,7 @@ impl<'t> Printer<'t> {
     }
 
     /// What comes after the last event; the target has been left.
-    pub fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, follower: &Follower, sink: &mut Sink<'_>) -> Result<(), Error> {
         self.report_losses(sink, true)?;
         let Some(trace) = &self.last else { return Ok(()) };
         let names = SymbolNames::new(follower.target(), trace);
@@ -305,7 +305,7 @@ impl<'t> Printer<'t> {
     }
 
     /// True where something was lost, for `--strict`.
-    pub fn has_lost(&self) -> bool {
+    pub(super) fn has_lost(&self) -> bool {
         self.lost || self.issues.iter().any(|i| i.severity == Severity::Lost)
     }
 }

@@ -10,7 +10,7 @@ const RECORD: usize = 6;
 const HEADING: usize = 16;
 
 /// A page of docs/ as wide as the terminal.
-pub fn markdown(text: &str) -> String {
+pub(super) fn markdown(text: &str) -> String {
     render(text, Page::new())
 }
 

@@ -212,7 +212,7 @@ pub fn example(name: &str) -> Option<&'static str> {
 
 /// The options of a command in this group, as they are typed.
 #[cfg(test)]
-pub fn options_under(command: &str, heading: &str) -> Vec<String> {
+pub(super) fn options_under(command: &str, heading: &str) -> Vec<String> {
     let row = crate::cli::commands::row(command).unwrap();
     let command = row.command();
     row.shown(&command)

@@ -52,7 +52,7 @@ impl Export {
         Self::augment_args(command).mut_arg("to", |arg| {
             arg.action(ArgAction::Append)
                 .value_name("FORMAT|POSITION")
-                .help("perfetto, chrome, html, trx: the format, where the file's ending does not say it. Or up to this event, with it")
+                .help("perfetto, chrome, html, trx: the format, where the file's ending does not say it. Or up to and including this event")
         })
     }
 }

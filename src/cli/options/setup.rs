@@ -13,7 +13,7 @@ pub struct Setup {
     /// The linked program
     #[arg(value_name = "ELF")]
     pub word: Option<PathBuf>,
-    /// The linked program: the same as the word ELF
+    /// The linked program: the same as the argument ELF
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
     /// How far back a full buffer reaches: 500ms, 2s

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::bytes::hex;
 use crate::cli::{info, inputs_kept};
 use crate::session::{Inputs, Target};
 use crate::trace::Trace;
@@ -25,7 +26,7 @@ pub fn read(target: &mut Target<'_>, trace: &Trace) -> Vec<(&'static str, String
         let file = target.elf_file().and_then(Path::file_name);
         let name = file.map(|name| format!("{}, ", name.display())).unwrap_or_default();
         facts.push(("ELF", format!("{name}{}", elf.describe())));
-        let id = elf.build_id().map(|id| id.iter().map(|b| format!("{b:02x}")).collect());
+        let id = elf.build_id().map(|id| hex(&id));
         facts.push(("build id", id.unwrap_or_else(|| "none".to_owned())));
     }
     facts.extend(target.kernel_version().map(|version| ("kernel", version)));

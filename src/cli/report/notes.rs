@@ -20,7 +20,7 @@ impl Notes {
     }
 
     /// What is wrong with the trace, the worst first, then the notes: `Waits: ...`.
-    pub fn sentences(self, issues: &[Issue]) -> Vec<String> {
+    pub(super) fn sentences(self, issues: &[Issue]) -> Vec<String> {
         let issues = by_weight(issues).into_iter().filter(|issue| issue.severity != Severity::Note);
         let issues = issues.map(|issue| format!("{}: {}", issue.severity.name(), issue.message));
         // What several tables have is about the trace, not about one of them.

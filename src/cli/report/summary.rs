@@ -4,12 +4,12 @@
 use super::verdict::{self, Verdict};
 use super::{Asked, Names, THREADS};
 use crate::analysis::{LastState, Made, Name, Outcome, ReportRequest};
-use crate::cli::explain;
 use crate::cli::names::SymbolNames;
+use crate::cli::{explain, reports};
 use crate::error::Error;
 use crate::explain::{Events, Explanation};
 use crate::kernel::Kernel;
-use crate::output::Resolve;
+use crate::output::{Reader, Resolve};
 use crate::query::Query;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::session::{Loaded, Target};
@@ -33,37 +33,33 @@ pub struct Summary {
     reports: Vec<(Name, Vec<Report>)>,
 }
 
-impl Summary {
-    /// Looks at all events, also for what `explain` finds.
-    pub fn read(
-        target: &mut Target<'_>,
-        loaded: &Loaded,
-        kernel: Option<&Kernel>,
-        asked: Asked<'_>,
-    ) -> Result<(Explanation, Self), Error> {
-        let Loaded { trace, catalogue, .. } = loaded;
-        let address_of = |name: &str| SymbolNames::new(target, trace).address_of(name);
-        let query = Query::compile_with(asked.filters, trace, catalogue, &address_of)?;
-        let request = ReportRequest { last: EVENTS, ..asked.request.clone() };
-        // What explains the end is looked for in the whole trace.
-        let is_shared = query.keeps_all() && request.names.contains(&Name::Inversions);
-        let mut events = Events::new(trace, catalogue);
-        let mut made = if is_shared {
-            Made::beside(trace, catalogue, &query, &request, &mut events)?
-        } else {
-            Made::of(trace, catalogue, &query, &request)?
-        };
-        let explanation = if is_shared {
-            let (inversions, _) = made.marks();
-            events.end(made.system(), inversions);
-            explain::with_events(target, Some(loaded), kernel, Some(&events))?
-        } else {
-            explain::explanation(target, Some(loaded), kernel)?
-        };
-        drop(events);
-        Ok((explanation, Self::of(made, kernel, &Names::of(target, trace))))
-    }
+/// Looks at all events, once: for what `explain` finds, and for people or for programs.
+pub(super) fn read(
+    target: &mut Target<'_>,
+    loaded: &Loaded,
+    kernel: Option<&Kernel>,
+    asked: Asked<'_>,
+) -> Result<(Explanation, Option<Summary>, Vec<Report>), Error> {
+    let Loaded { trace, catalogue, .. } = loaded;
+    let address_of = |name: &str| SymbolNames::new(target, trace).address_of(name);
+    let query = Query::compile_with(asked.filters, trace, catalogue, &address_of)?;
+    let is_for_programs = asked.reader == Reader::Program;
+    let last = if is_for_programs { 0 } else { EVENTS };
+    let request = ReportRequest { last, ..asked.request.clone() };
+    // What explains the end is looked for in the whole trace.
+    let mut events = Events::new(trace, catalogue);
+    let (mut made, (inversions, _)) = Made::beside(trace, catalogue, &query, &request, &mut events)?;
+    events.end(made.system(), inversions);
+    let explanation = explain::with_events(target, Some(loaded), kernel, Some(&events))?;
+    drop(events);
+    Ok(if is_for_programs {
+        (explanation, None, reports::all(&mut made, &request).collect())
+    } else {
+        (explanation, Some(Summary::of(made, kernel, &Names::of(target, trace))), Vec::new())
+    })
+}
 
+impl Summary {
     fn of(mut made: Made<'_>, kernel: Option<&Kernel>, names: &Names<'_>) -> Self {
         let inversions = made.report(Name::Inversions, MOST);
         let mut stack = made.report(Name::Stack, MOST);
@@ -93,10 +89,10 @@ impl Summary {
 }
 
 /// Leaves out rows behind the first ones.
-pub fn shorten(report: &mut Report, most: usize) {
+pub(super) fn shorten(report: &mut Report, most: usize) {
     let more = report.rows.len().saturating_sub(most);
     report.rows.truncate(most);
-    report.more = report.more.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+    report.more = report.more.saturating_add(more as u64);
 }
 
 /// Threads as the events leave them.
@@ -124,6 +120,6 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
     };
     let mut threads = made.last_states();
     report.rows = threads.by_ref().take(THREADS).map(cells).collect();
-    report.more = u64::try_from(threads.count()).unwrap_or(u64::MAX);
+    report.more = threads.count() as u64;
     report
 }

@@ -2,6 +2,8 @@
 //! Each is a fact of another table; what is taken from events and not from memory says so.
 //! What `explain` finds comes before them, and what makes all of it doubtful before that.
 
+use std::cmp::Reverse;
+
 use crate::abi::Addr;
 use crate::analysis::tracker::{ThreadState, Who};
 use crate::analysis::{LastState, Made, Place, length};
@@ -81,8 +83,16 @@ struct Waiter {
     by: &'static str,
 }
 
+/// What waits are sorted by.
+type Order = (bool, Reverse<Option<(i64, u64)>>);
+
+/// Waits for what another has come first, then the longest.
+const fn order(has_owner: bool, since: Option<(i64, u64)>) -> Order {
+    (!has_owner, Reverse(since))
+}
+
 /// Why all other sentences are doubtful.
-pub fn doubts(trace: &Trace) -> Vec<String> {
+pub(super) fn doubts(trace: &Trace) -> Vec<String> {
     let causes = trace.issues.iter().filter(|issue| issue.is_cause());
     causes.map(|issue| format!("Doubtful: {}.", issue.message)).collect()
 }
@@ -93,7 +103,7 @@ impl Verdict<'_> {
     }
 
     /// The sentences.
-    pub fn sentences(&self) -> Vec<String> {
+    pub(super) fn sentences(&self) -> Vec<String> {
         let mut all: Vec<String> = self.old_end().into_iter().collect();
         all.extend(match self.kernel {
             Some(kernel) if !kernel.cpus.is_empty() => self.runs(kernel),
@@ -177,12 +187,10 @@ impl Verdict<'_> {
 
     /// Who waits for an object: a lock that another has first, then the longest.
     fn waits(&self) -> Vec<String> {
-        let mut waiters = match self.kernel {
+        let (waiters, more) = match self.kernel {
             Some(kernel) => self.in_memory(kernel),
             None => self.by_events(),
         };
-        waiters.sort_by_key(|w| (w.owner.is_none(), std::cmp::Reverse(w.since)));
-        let more = waiters.len().saturating_sub(MOST);
         let sentence = |w: &Waiter| {
             let owner = w.owner.as_ref().map(|owner| format!(", which {owner} owns")).unwrap_or_default();
             let since = match w.since {
@@ -194,15 +202,15 @@ impl Verdict<'_> {
             };
             format!("{} waits for {}{owner}{since}{}.", w.who, w.what, w.by)
         };
-        let mut all: Vec<String> = waiters.iter().take(MOST).map(sentence).collect();
+        let mut all: Vec<String> = waiters.iter().map(sentence).collect();
         if more > 0 {
             all.push(format!("{more} more {} for objects.", if more == 1 { "thread waits" } else { "threads wait" }));
         }
         all
     }
 
-    /// From memory, with the time that events show.
-    fn in_memory(&self, kernel: &Kernel) -> Vec<Waiter> {
+    /// From memory, with the time that events show: the first of them, and how many more there are.
+    fn in_memory(&self, kernel: &Kernel) -> (Vec<Waiter>, usize) {
         let mask = self.trace().about.word.max();
         // Where the newest events are missing, the wait in memory may be a later one than the last that events show.
         let is_whole = self.trace().unread_at_end() == 0;
@@ -220,19 +228,39 @@ impl Verdict<'_> {
                 by: "",
             })
         };
-        kernel.threads.iter().filter_map(waiter).collect()
+        let mut waiters: Vec<Waiter> = kernel.threads.iter().filter_map(waiter).collect();
+        waiters.sort_by_key(|w| order(w.owner.is_some(), w.since));
+        let more = waiters.len().saturating_sub(MOST);
+        waiters.truncate(MOST);
+        (waiters, more)
     }
 
-    /// From events alone.
-    fn by_events(&self) -> Vec<Waiter> {
-        let waiter = |last: LastState| {
+    /// From events alone. Texts are made for the first alone: a damaged trace may name any number of threads.
+    fn by_events(&self) -> (Vec<Waiter>, usize) {
+        let key = |last: &LastState| {
             let wait = last.wait.as_ref()?;
             wait.object.as_ref()?;
-            let owner = wait.owner.as_ref().map(|owner| label(owner, self.names));
-            let what = words(&last, false, self.names);
-            Some(Waiter { who: label(&last.thread, self.names), what, owner, since: last.since, by: BY_EVENTS })
+            Some(order(wait.owner.is_some(), last.since))
         };
-        self.made.last_states().filter_map(waiter).collect()
+        let mut count = 0usize;
+        let mut first: Vec<(Order, LastState)> = Vec::new();
+        for last in self.made.last_states() {
+            let Some(key) = key(&last) else { continue };
+            count = count.saturating_add(1);
+            let at = first.partition_point(|(before, _)| *before <= key);
+            if at < MOST {
+                first.insert(at, (key, last));
+                first.truncate(MOST);
+            }
+        }
+        let waiter = |(_, last): &(Order, LastState)| Waiter {
+            who: label(&last.thread, self.names),
+            what: words(last, false, self.names),
+            owner: last.wait.as_ref().and_then(|wait| wait.owner.as_ref()).map(|owner| label(owner, self.names)),
+            since: last.since,
+            by: BY_EVENTS,
+        };
+        (first.iter().map(waiter).collect(), count.saturating_sub(first.len()))
     }
 
     /// Inversions that go on.

@@ -43,7 +43,7 @@ const fn class(class: u64) -> &'static str {
         0x32 | 0x33 => "a software step",
         0x34 | 0x35 => "a watchpoint",
         0x38 | 0x3C => "a breakpoint instruction",
-        _ => "a class that is not known here",
+        _ => "an exception class without a name here",
     }
 }
 

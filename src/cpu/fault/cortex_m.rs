@@ -222,14 +222,7 @@ pub struct FrameDoubt {
 }
 
 impl FrameDoubt {
-    /// True where nothing is said against it.
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.not_written.is_empty() && self.floats_stale.is_empty()
-    }
-
     /// In words, without a full stop: `STKERR: the exception frame may not have been written`.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let said = [
             (&self.not_written, "the exception frame may not have been written"),
@@ -243,7 +236,6 @@ impl FrameDoubt {
 impl Registers {
     /// What the fault registers of this CPU say against the exception frame whose r0 is at `at`. Nothing where they are not
     /// known. LSPACT is about one frame only: that whose s0 is at `fpcar`.
-    #[must_use]
     pub fn frame_doubt(&self, at: Addr) -> FrameDoubt {
         if self.architecture() != Architecture::CortexM {
             return FrameDoubt::default();

@@ -93,10 +93,16 @@ fn what_is_no_frame_of_cortex_m_says_why() {
     let mut odd = cortex_m(0xFFFF_FFFD, 0x0100_0000);
     odd[15] = 0x8201;
     for (words, text) in [
-        (cortex_m(0x2000_0000, 0x0100_0000), "no saved frame at 0x20001000: 0x20000000 is no EXC_RETURN to a thread"),
-        (cortex_m(0xFFFF_FFF1, 0x0100_0000), "no saved frame at 0x20001000: 0xfffffff1 is no EXC_RETURN to a thread"),
-        (cortex_m(0xFFFF_FFFD, 0x0100_000B), "0x0100000b is no xPSR of a thread: Thumb state, no exception"),
-        (cortex_m(0xFFFF_FFFD, 0x6000_0000), "0x60000000 is no xPSR of a thread: Thumb state, no exception"),
+        (
+            cortex_m(0x2000_0000, 0x0100_0000),
+            "no saved frame at 0x20001000: 0x20000000 is not an EXC_RETURN to a thread",
+        ),
+        (
+            cortex_m(0xFFFF_FFF1, 0x0100_0000),
+            "no saved frame at 0x20001000: 0xfffffff1 is not an EXC_RETURN to a thread",
+        ),
+        (cortex_m(0xFFFF_FFFD, 0x0100_000B), "0x0100000b is not an xPSR of a thread: Thumb state, no exception"),
+        (cortex_m(0xFFFF_FFFD, 0x6000_0000), "0x60000000 is not an xPSR of a thread: Thumb state, no exception"),
         (odd, "the pc 0x00008201 is odd"),
         (vec![], "the frame at 0x20001000 cannot be read: no memory at 0x20001000 (4 bytes)"),
     ] {
@@ -124,7 +130,7 @@ fn arm_switched_out_by_an_interrupt() {
             let mut memory = stacked(words32(&words, endian));
             let saved = Frames::new(Architecture::Arm, endian).read(&mut memory, STACK, &code()).unwrap();
             let r = &saved.registers;
-            let remark = if floats { "taken to hold floating" } else { "taken to hold no floating" };
+            let remark = if floats { "assumed to hold floating" } else { "assumed to hold no floating" };
             assert_eq!(saved.kind, SavedKind::Interrupted);
             assert!(saved.remark.as_deref().unwrap().starts_with(remark), "{:?}", saved.remark);
             assert_eq!((r.pc(), r.lr(), r.sp()), (Some(0x8200), Some(0x8100), Some(STACK + words.len() as u64 * 4)));
@@ -182,7 +188,7 @@ fn a_saved_pc_outside_of_the_code_is_a_remark() {
     let frames = Frames { floats: Some(false), ..Frames::new(Architecture::Arm, Endian::Little) };
     let saved = frames.read(&mut memory, STACK, &CodeRanges::from_text("9000-9fff")).unwrap();
     assert_eq!(saved.registers.pc(), Some(0x8200));
-    assert_eq!(saved.remark.unwrap(), "its pc 0x8200 is in no code of the program");
+    assert_eq!(saved.remark.unwrap(), "its pc 0x8200 is not in the code of the program");
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn arm_that_never_ran_and_what_is_no_frame() {
     words.push(0);
     let saved = read(Architecture::Arm, words32(&words, Endian::Little)).unwrap();
     assert_eq!((saved.kind, saved.registers.pc()), (SavedKind::NeverRan, Some(0x8500)));
-    for (index, word, text) in [(0, 2, "neither 0 (kernel) nor 1 (interrupt)"), (1, 0x0E, "is no CPSR")] {
+    for (index, word, text) in [(0, 2, "neither 0 (kernel) nor 1 (interrupt)"), (1, 0x0E, "is not a CPSR")] {
         let mut wrong = words.clone();
         wrong[index] = word;
         let why = read(Architecture::Arm, words32(&wrong, Endian::Little)).unwrap_err().to_string();
@@ -257,7 +263,7 @@ fn aarch64_that_never_ran_and_what_is_no_frame() {
     let saved = read(Architecture::Aarch64, words64(&words)).unwrap();
     assert_eq!((saved.kind, saved.registers.sp()), (SavedKind::NeverRan, Some(STACK + 34 * 8)));
     for (status, elr, text) in
-        [(0x13, 0x8000, "0x13 is no SPSR"), (0x1140, 0, "0x1140 is no DAIF"), (4, 0x8002, "is not aligned")]
+        [(0x13, 0x8000, "0x13 is not an SPSR"), (0x1140, 0, "0x1140 is not a DAIF"), (4, 0x8002, "is not aligned")]
     {
         (words[0], words[1]) = (status, elr);
         let why = read(Architecture::Aarch64, words64(&words)).unwrap_err().to_string();

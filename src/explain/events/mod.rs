@@ -20,16 +20,19 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who};
+use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
 use crate::query::{Filters, Query};
-use crate::trace::{ContextKind, Event, Trace};
+use crate::trace::{ContextKind, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 12;
+
+/// The most threads that are followed, for the same reason.
+const MAX_THREADS: usize = 1 << 12;
 
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 8;
@@ -83,7 +86,12 @@ pub struct WrongCall {
 /// What the events show.
 #[derive(Debug, Default)]
 pub struct Events {
-    objects: BTreeMap<Addr, One>,
+    /// Numbers of objects by address, while events come.
+    numbers: Interner,
+    /// The objects: by these numbers while events come, by address behind the last one.
+    objects: Vec<(Addr, One)>,
+    /// Objects that some event was about since the last gap.
+    known: Vec<usize>,
     /// What each thread did, with its address: by its number while events come, by address behind the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
@@ -142,8 +150,8 @@ impl Events {
     pub fn of(trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
         let mut this = Self::new(trace, catalogue);
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
-        let mut made = Made::beside(trace, catalogue, &all, &ReportRequest::of(Name::Inversions), &mut this)?;
-        let (inversions, _) = made.marks();
+        let request = ReportRequest::of(Name::Inversions);
+        let (made, (inversions, _)) = Made::beside(trace, catalogue, &all, &request, &mut this)?;
         this.end(made.system(), inversions);
         Ok(this)
     }
@@ -158,7 +166,7 @@ impl Events {
     /// What is known of an object.
     #[must_use]
     pub fn object(&self, address: Addr) -> Option<&One> {
-        self.objects.get(&(address & self.mask))
+        find(&self.objects, address & self.mask)
     }
 
     /// All objects, by the addresses that the trace stores.
@@ -169,8 +177,7 @@ impl Events {
     /// What a thread did.
     #[must_use]
     pub fn activity(&self, thread: Addr) -> Option<&Activity> {
-        let at = self.active.binary_search_by_key(&(thread & self.mask), |(address, _)| *address).ok()?;
-        self.active.get(at).map(|(_, activity)| activity)
+        find(&self.active, thread & self.mask)
     }
 
     /// The threads as the last events leave them.
@@ -248,18 +255,25 @@ impl Events {
     }
 
     fn one(&mut self, address: Addr) -> Option<&mut One> {
-        if self.objects.len() >= MAX_OBJECTS && !self.objects.contains_key(&address) {
-            return None;
+        let number = match self.numbers.find(address) {
+            Some(number) => number,
+            None if self.objects.len() < MAX_OBJECTS => {
+                self.objects.push((address, One::default()));
+                self.numbers.intern(address)
+            }
+            None => return None,
+        };
+        let at = usize::try_from(number).ok()?;
+        let (_, one) = self.objects.get_mut(at)?;
+        if !std::mem::replace(&mut one.is_listed, true) {
+            self.known.push(at);
         }
-        Some(self.objects.entry(address).or_default())
+        Some(one)
     }
 
     fn does(&mut self, no: ThreadNo) -> Option<&mut Activity> {
-        let index = no.index();
-        if index >= self.active.len() {
-            self.active.resize(index.checked_add(1)?, (0, Activity::default()));
-        }
-        self.active.get_mut(index).map(|(_, activity)| activity)
+        let index = Some(no.index()).filter(|index| *index < MAX_THREADS)?;
+        place(&mut self.active, index).map(|(_, activity)| activity)
     }
 
     /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
@@ -284,7 +298,8 @@ impl Events {
                 self.stacks.insert(object.address, (object.param1, size));
             }
         }
-        for (no, thread) in system.threads() {
+        self.objects.sort_unstable_by_key(|(address, _)| *address);
+        for (no, thread) in system.threads().take(MAX_THREADS) {
             if let Some(name) = system.name(no) {
                 self.names.insert(thread.address, name.to_owned());
             }
@@ -326,7 +341,7 @@ impl Events {
         let (object, thread) = (system.address(number), system.thread(no)?.address);
         self.kinds.entry(object).or_insert(kind);
         let owner = system.lock(number).filter(|_| kind == Kind::Mutex).and_then(|lock| lock.owner);
-        let wanted = self.objects.get(&object).and_then(|one| one.wanted.get(&thread)).copied();
+        let wanted = find(&self.objects, object).and_then(|one| one.wanted.get(&thread)).copied();
         Some(Wait {
             kind,
             object,
@@ -341,7 +356,8 @@ impl Events {
     /// A thread blocks: what it asked for it does not have.
     fn blocks(&mut self, event: &Event, no: ThreadNo, object: Option<(Addr, u64)>) {
         if let Some((object, seq)) = object
-            && let Some(one) = self.objects.get_mut(&object)
+            && let Some(number) = self.numbers.find(object)
+            && let Some((_, one)) = usize::try_from(number).ok().and_then(|at| self.objects.get_mut(at))
         {
             one.held.retain(|taken| taken.seq != seq);
         }
@@ -445,15 +461,15 @@ impl Events {
 
     /// What the call that an event is does to its object.
     fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
-        let words = system.trace.words(event);
         let context = system.trace.contexts.get(event.context);
+        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        // A call that acts on nothing.
+        if !in_interrupt && !role.object.is_some() {
+            return;
+        }
+        let words = system.trace.words(event);
         let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
         let waits = role.wait.of(words);
-        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
-        if by.is_some() {
-            self.last_of_threads = Some(event.seq);
-            self.blocks_on = self.blocks_on.filter(|(of, ..)| Some(*of) == by);
-        }
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
                 self.interrupts.acts();
@@ -495,8 +511,8 @@ impl Events {
         words: &[u64],
         system: &System<'_>,
     ) {
-        let (memory, wanted) = (self.fields.memory(event, words), self.fields.wanted(event, words));
-        let len = self.fields.size(event, words);
+        let fields = self.fields.of_event(event);
+        let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
         let no = system.find_thread(thread);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -521,7 +537,8 @@ impl Events {
     }
 
     fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
-        let (memory, flags) = (self.fields.memory(event, words), self.fields.flags(event, words).unwrap_or(0));
+        let fields = self.fields.of_event(event);
+        let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(memory) = memory {
@@ -547,6 +564,12 @@ impl Events {
     }
 }
 
+/// What is known of an address, of a list in the order of addresses.
+fn find<T>(list: &[(Addr, T)], address: Addr) -> Option<&T> {
+    let at = list.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+    list.get(at).map(|(_, one)| one)
+}
+
 impl Consumer for Events {
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
         let event = step.event;
@@ -565,6 +588,11 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
+        let context = system.trace.contexts.get(event.context);
+        if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
+            self.last_of_threads = Some(event.seq);
+            self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
+        }
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }
@@ -572,11 +600,11 @@ impl Consumer for Events {
 
     fn gap(&mut self) {
         self.is_whole = false;
-        // Who holds what is not known any more; who reads what is.
-        for one in self.objects.values_mut() {
-            one.held.clear();
-            one.kept = None;
-            one.pool.forget();
+        // Only what was learned since the last gap is looked at: a damaged trace may have many of both.
+        for at in self.known.drain(..) {
+            if let Some((_, one)) = self.objects.get_mut(at) {
+                one.forget();
+            }
         }
         self.interrupts.forget();
         self.tries.forget();

@@ -82,6 +82,8 @@ pub struct One {
     pub pool: Pool,
     /// Puts of a mutex that left it with its owner.
     pub kept: Option<Kept>,
+    /// True where it is among those that a gap makes unknown.
+    pub(super) is_listed: bool,
 }
 
 impl One {
@@ -116,6 +118,14 @@ impl One {
             }
             None => {}
         }
+    }
+
+    /// Events are missing: who holds what is not known any more; who reads what is.
+    pub fn forget(&mut self) {
+        self.held.clear();
+        self.kept = None;
+        self.pool.forget();
+        self.is_listed = false;
     }
 
     /// A thread gives a mutex back that it had so often.

@@ -7,7 +7,7 @@ use crate::trace::Event;
 
 /// Where one definition has them: indices of words.
 #[derive(Debug, Clone, Copy, Default)]
-struct Places {
+pub struct Places {
     memory: Option<usize>,
     flags: Option<usize>,
     option: Option<usize>,
@@ -35,34 +35,36 @@ impl Fields {
         Self(catalogue.iter().map(places).collect())
     }
 
-    fn places(&self, event: &Event) -> Option<Places> {
-        self.0.get(usize::try_from(event.def?.0).ok()?).copied()
+    /// Where an event has them.
+    pub fn of_event(&self, event: &Event) -> Places {
+        let number = event.def.and_then(|def| usize::try_from(def.0).ok());
+        number.and_then(|number| self.0.get(number)).copied().unwrap_or_default()
     }
+}
 
+impl Places {
     /// The memory that is allocated or released, 0 where none was; `None` where the event does not say.
     pub fn memory(&self, event: &Event, words: &[u64]) -> Option<Addr> {
-        let word = self.places(event)?.memory?;
+        let word = self.memory?;
         let is_doubtful =
             u32::try_from(word).ok().and_then(|n| event.doubtful.checked_shr(n)).is_none_or(|b| b & 1 != 0);
         words.get(word).copied().filter(|_| !is_doubtful)
     }
 
     /// The bytes that are asked for.
-    pub fn size(&self, event: &Event, words: &[u64]) -> Option<u64> {
-        words.get(self.places(event)?.size?).copied()
+    pub fn size(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.size?).copied()
     }
 
     /// The event flags that a thread asks for.
-    pub fn wanted(&self, event: &Event, words: &[u64]) -> Option<Wanted> {
-        let places = self.places(event)?;
-        let (flags, option) = (*words.get(places.flags?)?, *words.get(places.option?)?);
+    pub fn wanted(&self, words: &[u64]) -> Option<Wanted> {
+        let (flags, option) = (*words.get(self.flags?)?, *words.get(self.option?)?);
         Some(Wanted { flags, all: option & 2 != 0 })
     }
 
     /// The event flags that are set; `None` for a call that clears some.
-    pub fn flags(&self, event: &Event, words: &[u64]) -> Option<u64> {
-        let places = self.places(event)?;
-        let option = *words.get(places.option?)?;
-        words.get(places.flags?).copied().filter(|_| option & 2 == 0)
+    pub fn flags(&self, words: &[u64]) -> Option<u64> {
+        let option = *words.get(self.option?)?;
+        words.get(self.flags?).copied().filter(|_| option & 2 == 0)
     }
 }

@@ -87,8 +87,8 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
 
 /// The variable that leads to the first block of a list leads to where none can be.
 fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
-    let name = block.kind.map_or(HEAD, |kind| kind.globals()[0]);
-    let symbol = case.look.symbol(name);
+    let name = block.kind.map_or_else(|| HEAD.to_owned(), Kind::head);
+    let symbol = case.look.symbol(&name);
     let (confidence, mut detractors) = case.cap(Confidence::Likely);
     let to = block.address;
     let list = format!("the head of the list of created {what}s");

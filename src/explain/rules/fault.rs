@@ -16,6 +16,7 @@ use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin
 use crate::kernel::{High, Thread};
 use crate::session::{CpuState, Place};
 use crate::sym::Exceptions;
+use crate::unwind::leads_to_handler;
 
 /// Bits that say that the stack of the interrupted code could not be written.
 const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
@@ -145,6 +146,8 @@ struct Look<'a, 'c> {
     fault: Option<Fault>,
     place: Option<&'a Place>,
     thread: Option<&'a Thread>,
+    /// The exception that the fault came upon, in words; `None` for a thread.
+    within: Option<String>,
     /// How the CPU came to where no code is.
     way: Option<Way>,
     sure: Sure,
@@ -178,7 +181,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let place = the_place(cpu, fault.as_ref(), cpus);
         let outside = place.filter(|place| place.is_outside_code);
         let way = outside.and_then(|place| Way::of(&place.registers, leaves_popped(place), case));
-        Some(Self { cpu, cpus, case, fault, place, thread, way, sure })
+        // Where the frame was not found, lr may still lead back to another exception.
+        let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
+        let within = place.map_or_else(unknown, |place| place.within.clone());
+        Some(Self { cpu, cpus, case, fault, place, thread, within, way, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -280,7 +286,7 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// Why the fault is that of a stack that was used up, in words.
     fn stack(&self) -> Option<(Confidence, String)> {
-        let thread = self.thread.filter(|_| self.place.is_none_or(|place| place.within.is_none()))?;
+        let thread = self.thread.filter(|_| self.within.is_none())?;
         let (start, name) = (thread.stack.start?, thread.label());
         let psp = self.cpu.registers.get("psp");
         let sp = self.place.filter(|_| self.is_placed()).and_then(|place| place.registers.sp()).or(psp);
@@ -338,11 +344,12 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
         }
-        let within = self.place.and_then(|place| place.within.clone());
+        let is_null_call = code == Code::NullCall;
+        let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
-        let jumped = self.way.as_ref().filter(|_| code != Code::NullCall);
+        let jumped = self.way.as_ref().filter(|_| !is_null_call);
         let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
-        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within.as_deref(), jumped.is_none()));
+        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within, jumped.is_none()));
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
@@ -353,8 +360,9 @@ impl<'a, 'c> Look<'a, 'c> {
             detractors,
             evidence: self.evidence(),
             explains: Vec::new(),
-            next: jumped.map_or_else(|| self.next(code), |way| way.next.clone()),
-            threads: self.thread.map(|thread| thread.address).into_iter().collect(),
+            next: jumped
+                .map_or_else(|| self.next(if is_null_call { Code::NullCall } else { code }), |way| way.next.clone()),
+            threads: self.thread.filter(|_| within.is_none()).map(|thread| thread.address).into_iter().collect(),
             behind: Vec::new(),
         };
         if let Some((confidence, why)) = self.stack() {

@@ -57,7 +57,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     detractors.push("blocks that are kept on purpose look the same".to_owned());
     let state = case.kernel.and_then(|kernel| kernel.object(object));
     let mut evidence: Vec<Evidence> = state
-        .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| None))))
+        .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new()))))
         .into_iter()
         .collect();
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
@@ -112,7 +112,7 @@ impl Room {
             _ => Some(if free == 0 { 0 } else { object.get("block_size")? }),
         };
         let pieces = chain.as_ref().map(|chain| chain.all.iter().filter(|block| block.is_free).count());
-        let text = object.state(&|_| None);
+        let text = object.state(&|_| String::new());
         let text = match (largest, pieces) {
             (Some(largest), Some(pieces)) => {
                 format!(

@@ -121,7 +121,7 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let full = case
         .kernel
         .and_then(|kernel| kernel.object(queue))
-        .map(|object| Evidence::memory(queue, format!("{label}: {}", object.state(&|_| None))));
+        .map(|object| Evidence::memory(queue, format!("{label}: {}", object.state(&|_| String::new()))));
     let mut threads = vec![name];
     threads.extend(&senders);
     let behind = graph.behind(&[name]);

@@ -224,8 +224,8 @@ impl Assembler {
             (
                 damaged,
                 Code::EventDamaged,
-                "element is no event: bits are set that mean nothing",
-                "elements are no events: bits are set that mean nothing",
+                "element is not an event: bits are set that mean nothing",
+                "elements are not events: bits are set that mean nothing",
             ),
             (empty, Code::UnusedSlot, "slot that was counted holds no event", "slots that were counted hold no event"),
         ] {

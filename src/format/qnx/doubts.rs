@@ -141,7 +141,7 @@ fn is_farther(moments: &[Moment], first: usize, second: usize) -> bool {
 pub fn issue(found: Found) -> Option<Issue> {
     let (n, s) = (found.count, if found.count == 1 { "" } else { "s" });
     let message = format!(
-        "the time stamp{s} of {n} event{s} do not match those around on the same processor: damaged, or of another clock; the time of the event before is taken in place of each"
+        "the time stamp{s} of {n} event{s} do not match those around on the same processor: damaged, or of another clock; the time of the event before is used instead of each"
     );
     let issue = Issue::new(Code::StampsStepBack, message.replace("1 event do not", "1 event does not"));
     (n > 0).then(|| issue.times(n).at(Place { seq: found.first, ..Place::default() }))

@@ -37,12 +37,12 @@ fn release_name(number: u16) -> String {
 pub(super) fn doubts(capture: &Capture, release: u16, unknown: u64) -> Vec<Issue> {
     let mut issues = Vec::new();
     if unknown > 0 {
-        let text = "events are in no table of this release: they are shown as words (--qnx-version)";
+        let text = "events are not in the table of this release: they are shown as 32-bit words (--qnx-version)";
         issues.push(Issue::new(Code::UnknownEvent, format!("{unknown} {text}")).times(unknown));
     }
     if !VERIFIED.contains(&release) || capture.shape().is_some_and(|s| s != Shape::Narrow) {
         let text = format!(
-            "no trace of QNX {} was at hand when this was written: layout and names are unverified",
+            "no trace of QNX {} was available for tests: layout and names are not verified",
             release_name(release)
         );
         issues.push(Issue::new(Code::UnverifiedRelease, text));

@@ -295,7 +295,7 @@ mod tests {
     const TEXT: &[u8] =
         b"TRACE_HEADER_BEGIN::TRACE_DATE:: MonTRACE_CPU_NUM::2TRACE_LITTLE_ENDIAN::TRUETRACE_SYSPAGE_LEN::24T";
 
-    /// A few elements of another file, written over the end of the header, were taken for the first, and all were read askew.
+    /// A few elements of another file, written over the end of the header, were read as the first, and all were read askew.
     #[test]
     fn elements_written_over_the_end_of_the_header_were_taken_for_the_first() {
         let mut file = [TEXT, &[b'x'; 17], &[0; 24], &elements(200)].concat();

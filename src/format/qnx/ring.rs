@@ -124,7 +124,7 @@ fn at(memory: &mut dyn Memory, address: Addr) -> Result<(Shape, Endian, RawBuffe
         Some(e) => Err(e.explain("a trace buffer")),
         None => Err(Error::not_found(
             Code::NotAHeader,
-            format!("memory at {address:#x} is no buffer of a QNX trace ring"),
+            format!("memory at {address:#x} is not a buffer of a QNX trace ring"),
             "give the address of any buffer of the ring (a multiple of 4096), or search with --scan",
         )),
     }
@@ -243,7 +243,7 @@ pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     let (count, first) = of(|s| s.is_damaged);
     add(Code::BufferDamaged, count, first, &|n| {
         format!(
-            "{} a count and an end that contradict each other: what is believable of the two is taken",
+            "{} a count and an end that contradict each other: the plausible one of the two is used",
             many(n, "buffer gives", "buffers give")
         )
     });

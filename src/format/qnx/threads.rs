@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::running::{NOBODY, Running};
+use super::super::running::{NO_CONTEXT, Running};
 use crate::trace::{ContextId, ContextKind, Contexts, Object, ObjectTable};
 
 /// Type of a process among the objects.
@@ -125,7 +125,7 @@ impl Threads {
         let (runs, interrupted) = self.cpus.get(&cpu).map_or((None, None), Running::now);
         // Only threads have one.
         let priority = runs.and_then(|thread| self.priorities.get(&thread).copied());
-        (runs.unwrap_or(NOBODY), interrupted, priority)
+        (runs.unwrap_or(NO_CONTEXT), interrupted, priority)
     }
 
     /// Gives contexts their names, and lists processes and threads.

@@ -20,7 +20,7 @@ pub(super) const BACK: u64 = 1 << 20;
 struct Cpu {
     /// The time that its last control event reported, moved on where the low word began again without one.
     reported: Option<u64>,
-    /// True where that event reported a new turn of the low word.
+    /// True where that event reported a wrap of the low word.
     turned: bool,
     /// Time of its last event.
     last: Option<u64>,
@@ -170,13 +170,13 @@ pub fn doubted(doubts: Doubts) -> Vec<Issue> {
     let mut issues = Vec::new();
     if doubts.unreported {
         issues.push(Issue::new(
-            Code::HighWordUnknown, "no control event gives the high word of the clock: times are right from one event to the next, and may miss whole turns of the low word",
+            Code::HighWordUnknown, "no control event gives the high word of the clock: times are right from one event to the next, and may miss wraps of the low word",
         ));
     } else if doubts.turns > 0 {
         issues.push(
             Issue::new(
                 Code::HighWordUnknown, format!(
-                    "the low word of the clock falls back {} and no control event reports a new turn: one is assumed, and a stamp may be damaged instead",
+                    "the low word of the clock falls back {} and no control event reports that it wrapped: one wrap is assumed, and a stamp may be damaged instead",
                     many(doubts.turns, "time", "times")
                 ),
             )

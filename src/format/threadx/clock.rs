@@ -124,7 +124,7 @@ fn fall_of_few(scan: &PreScan, mask: u64, backward: u64) -> Option<Issue> {
     let doubtful = backward > 0 && scan.events < FEWEST && scan.steps.longest()? > mask >> 1;
     doubtful.then(|| {
         let message = format!(
-            "a stamp goes against the direction of the clock, and so few events do not tell where it starts over: the mask, {mask:#x}, is taken (read more events, or --period TICKS)"
+            "a stamp goes against the direction of the clock, and so few events do not show where it starts over: the mask, {mask:#x}, is used (read more events, or --period TICKS)"
         );
         Issue::new(Code::PeriodInferred, message)
     })
@@ -158,7 +158,7 @@ fn direction(scan: &PreScan, options: &DecodeOptions, port: Port) -> (Direction,
             Known::Detected,
             format!("{} stamps are larger than the one before, {} are smaller", votes.up, votes.down),
         ),
-        None => (Direction::Up, Known::Assumed, "too few stamps differ to tell; up is the usual".to_owned()),
+        None => (Direction::Up, Known::Assumed, "too few stamps differ to show it; up is the usual".to_owned()),
     }
 }
 
@@ -174,7 +174,7 @@ fn report_doubts(scan: &PreScan, clock: &Clock, issues: &mut Vec<Issue>) {
     } else if clock.direction_known == Known::Assumed {
         issues.push(Issue::new(
             Code::DirectionUnknown,
-            "as many stamps go up as down, so the direction of the clock is not known: up is taken (--direction down)",
+            "as many stamps go up as down, so the direction of the clock is not known: up is assumed (--direction down)",
         ));
     }
 }

@@ -36,14 +36,14 @@ pub(super) struct Stretch {
 
 /// Small steps back that nothing explains.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Backs {
+pub(super) struct StepsBack {
     nested: u64,
     pub count: u64,
     pub most: u64,
     pub first: Option<u64>,
 }
 
-impl Backs {
+impl StepsBack {
     /// Counts a step back. One is no surprise where an interrupt inserted its events after an event had read the clock, or
     /// where cores read it.
     fn add(&mut self, ticks: u64, before: &Stamped, now: &Stamped) {
@@ -76,7 +76,7 @@ pub(super) struct Stretches {
     pub big: u64,
     /// The largest ordinary step, as a power of two.
     usual: u64,
-    pub backs: Backs,
+    pub backs: StepsBack,
 }
 
 impl Stretches {
@@ -84,7 +84,7 @@ impl Stretches {
     pub fn of(view: View<'_>, steps: &Steps) -> Self {
         let none = Self { clock: Some(identity(view.clock)), ..Self::default() };
         let Some(Scale { big, usual, nested }) = steps.scale() else { return none };
-        let backs = Backs { nested, ..Backs::default() };
+        let backs = StepsBack { nested, ..StepsBack::default() };
         let mut cutter = Cutter { clock: view.clock, big, list: Vec::new(), backs, before: None };
         for block in &steps.blocks {
             match cutter.list.last_mut().filter(|last| block.longest < big && last.count > 1) {
@@ -118,7 +118,7 @@ struct Cutter<'a> {
     clock: &'a Clock,
     big: u64,
     list: Vec<Stretch>,
-    backs: Backs,
+    backs: StepsBack,
     /// The last event.
     before: Option<Stamped>,
 }
@@ -220,7 +220,7 @@ impl Stretches {
         self.usual.saturating_mul(2).min(self.big).saturating_add(taken)
     }
 
-    /// True where a stretch makes a whole turn of the clock of what is a short time without it.
+    /// True where a stretch makes a wrap of the clock of what is a short time without it.
     fn is_outlier(&self, [before, one, after]: [&Stretch; 3], pace: u64, clock: &Clock) -> bool {
         let range = range(clock);
         let step = clock.step(before.stamps.1, after.stamps.0);
@@ -258,7 +258,7 @@ impl Stretches {
                 sorted.kept.push(joined);
             }
         }
-        // Where long pauses are usual, two of them often make a whole turn of the clock.
+        // Where long pauses are usual, two of them often make a period of the clock.
         let steps = sorted.kept.windows(2).filter_map(|pair| match pair {
             [a, b] => Some(clock.step(a.stamps.1, b.stamps.0)),
             _ => None,

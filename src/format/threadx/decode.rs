@@ -13,7 +13,7 @@ use super::capture::{Capture, Torn};
 use super::clock;
 use super::coherence::Stretches;
 use super::cores;
-use super::doubts::{self, Doubts, Odd};
+use super::doubts::{self, Doubts, OddEvents};
 use super::entries::{Entries, Inferred};
 use super::entry::{Codec, PRIORITY_UNUSED};
 use super::ids::Ids;
@@ -258,7 +258,7 @@ fn doubts(
 }
 
 /// The events that no kernel inserts.
-fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> Odd {
+fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> OddEvents {
     let mut unregistered: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.
     if registry::has_room(capture) {
@@ -269,7 +269,7 @@ fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> Odd {
     }
     let last = unregistered.iter().copied().filter(|seq| *seq != u64::MAX);
     let first = scan.odd.first.into_iter().chain(last).min();
-    Odd { events: scan.odd.count, first, unregistered: unregistered.len() as u64 }
+    OddEvents { events: scan.odd.count, first, unregistered: unregistered.len() as u64 }
 }
 
 /// Number of cores, whose numbers are in the ids' top bytes; 1 where there are none.
@@ -296,7 +296,7 @@ fn cores(
             };
             facts.push(("cores", format!("{n}: inferred from the top bytes of the event ids")));
             issues.push(Issue::new(
-                Code::CoresInferred, format!("the top bytes of the event ids are taken for the numbers of {n} cores, as SMP kernels store them: {known}"),
+                Code::CoresInferred, format!("the top bytes of the event ids are assumed to be the numbers of {n} cores, as SMP kernels store them: {known}"),
             ));
             n
         }
@@ -404,11 +404,11 @@ fn report_gaps(scan: &PreScan, issues: &mut Vec<Issue>) {
             Issue::new(
                 Code::SlotOverwritten,
                 format!(
-                    "{} written over, and left out",
+                    "{} overwritten, and left out",
                     many(
                         scan.damaged.count,
-                        "slot holds no event that makes sense: it was",
-                        "slots hold no event that makes sense: they were"
+                        "slot holds no valid event: it was",
+                        "slots hold no valid event: they were"
                     )
                 ),
             )

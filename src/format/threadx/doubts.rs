@@ -2,7 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are added with saturation")]
 
-use super::coherence::{Backs, Sorted, Stretch, Stretches, holds};
+use super::coherence::{Sorted, StepsBack, Stretch, Stretches, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place, many};
@@ -20,7 +20,7 @@ pub(super) struct Doubts {
     steps: Vec<(u64, i64)>,
     outliers: Vec<Stretch>,
     falls: Vec<Fall>,
-    backs: Backs,
+    backs: StepsBack,
 }
 
 impl Default for Doubts {
@@ -32,7 +32,7 @@ impl Default for Doubts {
             steps: Vec::new(),
             outliers: Vec::new(),
             falls: Vec::new(),
-            backs: Backs::default(),
+            backs: StepsBack::default(),
         }
     }
 }
@@ -141,7 +141,7 @@ fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
 
 /// Events that no kernel inserts so, whatever their stamps say.
 #[derive(Debug, Default)]
-pub(super) struct Odd {
+pub(super) struct OddEvents {
     /// Of threads with a priority word that no kernel stores.
     pub events: u64,
     pub first: Option<u64>,
@@ -210,7 +210,7 @@ impl Doubts {
     }
 
     /// Reports what does not match.
-    pub fn report(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+    pub fn report(&self, odd: &OddEvents, issues: &mut Vec<Issue>) {
         self.report_slots(odd, issues);
         if let Some(first) = self.falls.first() {
             let message = if first.newest {
@@ -220,7 +220,7 @@ impl Doubts {
                 )
             } else {
                 format!(
-                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
+                    "the time stamps fall back from {:#x} to {:#x}: a damaged stamp, or a clock that was set back or started again; if the clock wrapped, this one interval of {} ticks would be longer than all others together; its length is not known, and 0 ticks are counted",
                     first.stamps.0, first.stamps.1, first.step
                 )
             };
@@ -238,12 +238,12 @@ impl Doubts {
         }
     }
 
-    fn report_slots(&self, odd: &Odd, issues: &mut Vec<Issue>) {
+    fn report_slots(&self, odd: &OddEvents, issues: &mut Vec<Issue>) {
         let outliers: u64 = self.outliers.iter().map(|s| s.count).sum();
         let mut why = Vec::new();
         if let Some(first) = self.outliers.first() {
             why.push(format!(
-                "the time stamps of {outliers} ({:#x} is the first) do not fit those around them, and no time is counted to them",
+                "the time stamps of {outliers} ({:#x} is the first) do not match those around them, and no time is counted to them",
                 first.stamps.0
             ));
         }
@@ -263,7 +263,7 @@ impl Doubts {
             return;
         }
         let message = format!(
-            "events do not fit the rest: {}; they were written over, or are of an older lap or another capture",
+            "events do not match the rest: {}; they were overwritten, or are from an earlier pass of the ring, or from another capture",
             why.join("; ")
         );
         let seq = self.outliers.first().map(|s| s.seqs.0).into_iter().chain(odd.first).min();

@@ -26,7 +26,7 @@ pub(super) struct Entries {
     /// The numbers of the context words.
     pub contexts: Arc<ContextIndex>,
     pub ids: Ids,
-    /// True where slots were written over: they are passed over.
+    /// True where slots were overwritten: they are passed over.
     pub damaged: bool,
     pub count: u64,
     /// Words of the oldest event that the kernel's late patches may have hit.

@@ -7,10 +7,10 @@
 //! same event both times, the ring went less than once around in between, and the pointer shows which slots were written
 //! over meanwhile.
 //!
-//! * As long as nothing is lost, the canary is the slot before the cursor. It is written over before any new event is, so
+//! * As long as nothing is lost, the canary is the slot before the cursor. It is overwritten before any new event is, so
 //!   where it still holds its event, every slot that was read is whole.
-//! * After a loss the look begins with the newest few events, since the oldest ones are written over while they are read.
-//!   The canary is the newest slot: it is written over last.
+//! * After a loss the look begins with the newest few events, since the oldest ones are overwritten while they are read.
+//!   The canary is the newest slot: it is overwritten last.
 
 #![expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring, and of bytes that are held")]
 
@@ -25,7 +25,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::mem::{Memory, ReadError};
 
-/// Slots that are read at a time: the fewer, the less of them a fast target writes over meanwhile.
+/// Slots that are read at a time: the fewer, the less of them a fast target overwrites meanwhile.
 const STEP: u64 = 512;
 /// After a loss: the newest slots that are read, as a share of the ring and at the most.
 const NEWEST: (u64, u64) = (8, 64);
@@ -196,7 +196,7 @@ impl Look<'_> {
     }
 
     /// The ring went around since, or it was `emptied` and filled anew: tries fewer and fewer of its newest events, until
-    /// they are not written over while they are read. The pointer led to `pointer` before.
+    /// they are not overwritten while they are read. The pointer led to `pointer` before.
     fn resync(&mut self, pointer: u64, emptied: bool) -> Result<(Fresh, Taken), Error> {
         let (mut pointer, mut wanted, mut tries) = (pointer, self.few(), 1);
         loop {
@@ -269,7 +269,7 @@ impl Look<'_> {
         Ok(Fresh { start, count, lost: Lost { count: inserted - count, at_least: true }, ..fresh })
     }
 
-    /// How many events were inserted since the cursor, at least, where the slot before it was seen to be written over. With
+    /// How many events were inserted since the cursor, at least, where the slot before it was seen to be overwritten. With
     /// one event less than the ring holds the pointer leads to that slot, which is then written next.
     fn inserted(&self, pointer: u64) -> u64 {
         let capacity = self.layout.capacity;
@@ -309,7 +309,7 @@ impl Look<'_> {
             return Err(Error::not_found(
                 Code::TraceChanged,
                 format!("the trace header at {at:#x} ({}) has changed", order_name(endian)),
-                "the target was reset or loaded anew; --wait goes on with the new trace",
+                "the target was reset or loaded again; --wait goes on with the new trace",
             ));
         };
         Ok(self.layout.slot_of_pointer(now.current))
@@ -318,7 +318,7 @@ impl Look<'_> {
     /// Reads new slots, and then which of them were written meanwhile.
     fn read_slots(&mut self, fresh: &Fresh) -> Result<Outcome, Error> {
         let layout = self.layout;
-        // The fuller the ring, the sooner it is written over: the fewer are read at a time. An idle one has time for all.
+        // The fuller the ring, the sooner it is overwritten: the fewer are read at a time. An idle one has time for all.
         let room = layout.capacity - 1 - fresh.count;
         let take = fresh.count.min(STEP).min(room.max(self.few()));
         let Some((canary, held)) = fresh.canary.as_ref().filter(|_| take > 0) else {
@@ -539,7 +539,7 @@ mod tests {
         assert_eq!((batch.known, trace.len(), batch.lost.count), (5, 6, 0));
     }
 
-    /// Whatever is written over the trace while it is followed, it is no panic, and what is read stays bounded.
+    /// Whatever is written to the trace while it is followed, it is no panic, and what is read stays bounded.
     #[test]
     fn hostile_memory_is_followed_without_harm() {
         for dice in 0..400 {

@@ -187,7 +187,7 @@ pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, Header)> {
             if header.is_sound(width) {
                 return Some((endian, width, header));
             }
-            // Partly written over.
+            // Partly overwritten.
             let evidence = header.evidence(width);
             if evidence >= ENOUGH && best.as_ref().is_none_or(|(most, _)| evidence > *most) {
                 best = Some((evidence, (endian, width, header)));

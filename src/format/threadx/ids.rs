@@ -61,7 +61,7 @@ impl Ids {
         self.known(id).means
     }
 
-    /// False for memory that something else wrote over.
+    /// False for memory that something else overwrote.
     #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
         self.known(entry.id).is_entry(entry, cores)
@@ -69,7 +69,7 @@ impl Ids {
 }
 
 impl Known {
-    /// False for memory that something else wrote over: no kernel stores such an entry. Kernels check no id, so an odd
+    /// False for memory that something else overwrote: no kernel stores such an entry. Kernels check no id, so an odd
     /// id alone is no damage, and what else is in doubt is shown.
     #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {

@@ -138,7 +138,7 @@ impl TraceLayout {
         if let (Err(taken), true) = (name_size(&self.fields, self.word), bytes > 0) {
             let stated = self.fields.name_size;
             let message = format!(
-                "the header says object names have {stated} bytes, which does not divide its registry of {bytes} bytes; {taken} is taken"
+                "the header says object names have {stated} bytes, which does not divide its registry of {bytes} bytes; {taken} is used"
             );
             issues.push(Issue::new(Code::NameSize, message).at(Place::address(self.header)));
         }
@@ -157,11 +157,11 @@ impl TraceLayout {
     fn pointer_issue(&self, offset: u64) -> Option<Issue> {
         let slot = whole(offset, self.entry_size());
         if slot > self.capacity {
-            let message = "the current pointer does not lead into the ring; order is recovered from the time stamps";
+            let message = "the current pointer does not point into the ring; order is recovered from the time stamps";
             let issue = Issue::new(Code::CurrentPointer, message);
             return Some(issue.at(Place::address(self.header)));
         }
-        let message = format!("the current pointer does not lead to the start of an entry; slot {slot} is taken");
+        let message = format!("the current pointer does not point to the start of an entry; slot {slot} is used");
         let issue = Issue::new(Code::CurrentUnaligned, message);
         let place = Place::address(self.ring.wrapping_add(offset));
         self.begins(offset).is_none().then(|| issue.at(place))

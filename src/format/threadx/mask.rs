@@ -54,7 +54,7 @@ pub(super) fn believed(slots: &Slots<'_>, codec: Codec, issues: &mut Vec<Issue>)
     issues.push(
         Issue::new(
             Code::MaskContradicted, format!(
-                "the header's time mask {said:#x} leaves out bits that {above} of {} stamps have set; {taken:#x} is taken",
+                "the header's time mask {said:#x} leaves out bits that {above} of {} stamps have set; {taken:#x} is used",
                 seen.events
             ),
         )

@@ -1,6 +1,6 @@
 //! The ThreadX event trace: one buffer of header, object registry and a ring of entries, all self-described.
 
-mod behind;
+mod after_header;
 mod capture;
 mod clock;
 mod coherence;

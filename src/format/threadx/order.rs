@@ -177,7 +177,7 @@ impl Ring {
             None => {
                 issues.push(Issue::new(
                     Code::WrapUnknown,
-                    "the slot at the current pointer cannot be read: the ring is taken to have wrapped",
+                    "the slot at the current pointer cannot be read: it is assumed that the ring has wrapped",
                 ));
                 true
             }

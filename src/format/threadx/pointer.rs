@@ -80,7 +80,7 @@ impl Judge<'_> {
     }
 
     /// The kernel's pointer and the header's copy of it, where they differ by more than the slot that is being written:
-    /// one of them is written over.
+    /// one of them is overwritten.
     fn settle(&self, issues: &mut Vec<Issue>) -> Option<u64> {
         let (kernel, header) = self.g.differing()?;
         // Behind the newest event: there is an event before the slot, and time does not go on with the slot.
@@ -89,7 +89,7 @@ impl Judge<'_> {
         issues.push(
             Issue::new(
                 Code::CurrentDiffers, format!(
-                    "the kernel's current pointer leads to slot {kernel}, and the header's copy of it to slot {header}: one of them was written over; by the time stamps slot {taken} is taken"
+                    "the kernel's current pointer points to slot {kernel}, and the header's copy of it to slot {header}: one of them was overwritten; by the time stamps slot {taken} is used"
                 ),
             )
             .at(Place::address(self.g.address(taken))),
@@ -125,12 +125,12 @@ fn misplaced(g: &TraceLayout, slot: u64, certain: bool) -> Issue {
     let issue = if certain {
         Issue::new(
             Code::CurrentMisplaced,
-            "the current pointer leads into the middle of the events; order is recovered from the time stamps",
+            "the current pointer points into the middle of the events; order is recovered from the time stamps",
         )
     } else {
         Issue::new(
             Code::CurrentDoubtful,
-            "time falls back once, within the events: the clock was set back there, or the current pointer was written over and the events before it are the newest",
+            "time falls back once, within the events: the clock was set back there, or the current pointer was overwritten and the events before it are the newest",
         )
     };
     issue.at(Place::address(g.address(slot)))

@@ -11,7 +11,7 @@ use super::ids::Ids;
 use super::kernel_ticks::KernelTicks;
 use super::layout::CONTEXT_ISR;
 use super::order::{Ring, Votes, rough_clock};
-use super::steps::{Evenness, Steps};
+use super::steps::{EqualSteps, Steps};
 use crate::abi::Addr;
 use crate::trace::{Clock, ContextId, ContextKind, Contexts, Direction, Object, ObjectTable};
 
@@ -324,7 +324,7 @@ impl PreScan {
     pub fn counts_events(&self, direction: Direction) -> Option<u64> {
         // The first step has none before it.
         let steps = self.events.saturating_sub(2);
-        let Evenness { same, even, .. } = self.steps.evenness;
+        let EqualSteps { same, even, .. } = self.steps.evenness;
         // A loop that is timed may insert some hundred as evenly.
         let least = if even == 1 { 8 } else { 512 };
         // A timer that reloads falls back again and again.
@@ -371,7 +371,7 @@ impl PreScan {
         self.steps.first.map(|_| self.steps.last.stamp)
     }
 
-    /// Which way the stamps go, one behind the other.
+    /// Which way the stamps go, one after the other.
     pub const fn votes(&self) -> Votes {
         self.steps.votes()
     }

@@ -111,10 +111,10 @@ fn unreadable_header(place: &Place, e: &ReadError) -> Error {
     error.code = Code::HeaderOutsideMemory;
     let hint = match e.kind {
         ReadErrorKind::Refused(_) => {
-            "the pointer leads to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
+            "the pointer points to memory that is not there, or has no power; or the ELF is of another build, or RAM was overwritten"
         }
         _ => {
-            "the pointer leads outside the memory that is here: the ELF is of another build, the dump is too small, or RAM was overwritten"
+            "the pointer points outside the memory of this source: the ELF is of another build, the dump is too small, or RAM was overwritten"
         }
     };
     error.hint(hint)
@@ -204,7 +204,7 @@ fn has_wrapped(capture: &Capture) -> bool {
     capture.layout.current.is_none_or(|slot| is_used(slot) || is_used(slot.wrapping_add(1)))
 }
 
-/// True where the slot at the current pointer follows the one before it: the pointer was written over, and all of the ring
+/// True where the slot at the current pointer follows the one before it: the pointer was overwritten, and all of the ring
 /// is needed to find the newest events.
 fn goes_on(capture: &Capture) -> bool {
     let layout = &capture.layout;
@@ -355,7 +355,7 @@ fn find_torn(memory: &mut dyn Memory, capture: &mut Capture) {
     if lapped {
         capture.issues.push(Issue::new(
             Code::Lapped,
-            "the target wrote the whole ring anew while it was read: nothing read can be trusted; halt it, or read fewer events",
+            "the target overwrote the whole ring while it was read: nothing read can be trusted; halt it, or read fewer events",
         ));
     } else if written > 0 {
         let message = format!(

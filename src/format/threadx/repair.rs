@@ -1,7 +1,7 @@
-//! Repairs a header that was partly written over, by the rest of it, by the kernel's own pointers and by the memory
+//! Repairs a header that was partly overwritten, by the rest of it, by the kernel's own pointers and by the memory
 //! behind it.
 
-use super::behind::Behind;
+use super::after_header::AfterHeader;
 use super::capture::Place;
 use super::header::{self, Header};
 use super::layout::{self, MAGIC, MAX_BUFFER, MAX_NAME, TraceLayout, USUAL_NAME};
@@ -74,7 +74,7 @@ fn repair(memory: &mut dyn Memory, place: &Place, head: &Bytes, layout: &TraceLa
         .and_then(|regions| regions.iter().filter_map(|r| r.len.checked_sub(header.checked_sub(r.start)?)).max());
     let there = usize::try_from(room.unwrap_or(0).min(LOOKED_AT)).unwrap_or(0);
     let bytes = if there > head.len() { memory.read_bytes(header, there).ok() } else { None };
-    let behind = Behind { bytes: bytes.as_deref().unwrap_or(head), endian: layout.endian, word: layout.word };
+    let behind = AfterHeader { bytes: bytes.as_deref().unwrap_or(head), endian: layout.endian, word: layout.word };
     Damaged { stored: layout.stored, header: Some(header), kernel: &place.kernel, behind, room }.repair()
 }
 
@@ -95,12 +95,12 @@ fn longer(memory: &mut dyn Memory, layout: &TraceLayout) -> Option<(u64, Issue)>
     let tail = read(end.checked_sub(before as u64)?, before)?;
     let behind = read(end, after)?;
     let first = read(layout.ring, layout.entry_size())?;
-    let known = Behind { bytes: &described, endian: layout.endian, word: layout.word };
+    let known = AfterHeader { bytes: &described, endian: layout.endian, word: layout.word };
     let more = known.going_on(layout.object_size(), &first, &tail, &behind);
     let stated = layout.fields.buffer_end;
     let taken = stated.wrapping_add(more.saturating_mul(entry)) & layout.word.max();
     let message = format!(
-        "the ring is said to end at {stated:#x}, and {more} slots behind that go on with events: its end was written over, and {taken:#x} is taken"
+        "the header says that the ring ends at {stated:#x}, and {more} slots after that go on with events: its end was overwritten, and {taken:#x} is used"
     );
     (more > 0).then(|| (taken, Issue::new(Code::HeaderMended, message).at(At::address(layout.header))))
 }
@@ -155,7 +155,7 @@ pub(super) struct Damaged<'a> {
     /// Where it is; `None` where only its own words can say so.
     pub header: Option<Addr>,
     pub kernel: &'a Variables,
-    pub behind: Behind<'a>,
+    pub behind: AfterHeader<'a>,
     /// Bytes of memory from the header on, where the source knows.
     pub room: Option<u64>,
 }
@@ -170,7 +170,7 @@ struct Parts {
 }
 
 /// A header that was found by what it looks like, wherever it is: repaired by its own words and by what follows it.
-pub(super) fn guess(stored: Header, behind: &Behind) -> Option<Header> {
+pub(super) fn guess(stored: Header, behind: &AfterHeader) -> Option<Header> {
     let word = behind.word;
     // Bytes that are all the same agree with each other too.
     let is_header = stored.marked || stored.leads_to_registry(word) || stored.evidence(word) > SAME_BYTES;
@@ -216,7 +216,7 @@ impl Damaged<'_> {
             ..stored
         };
         let message = format!(
-            "the trace header is damaged ({}): made whole by the rest of it, the kernel's pointers and what is behind it",
+            "the trace header is damaged ({}): repaired from the rest of it, the kernel's pointers and the memory after it",
             self.differences(&fields, &parts).join(", ")
         );
         let issue = Issue::new(Code::HeaderMended, message);
@@ -233,7 +233,7 @@ impl Damaged<'_> {
             ("ring end", stored.buffer_end, fields.buffer_end),
         ] {
             if stated != taken {
-                wrong.push(format!("{what} {stated:#x} (taken: {taken:#x})"));
+                wrong.push(format!("{what} {stated:#x} (used: {taken:#x})"));
             }
         }
         if parts.apart {
@@ -242,7 +242,7 @@ impl Damaged<'_> {
         }
         if stored.time_mask != fields.time_mask {
             let bits = fields.time_mask.count_ones();
-            wrong.push(format!("time mask {:#x} (taken: {bits} bits)", stored.time_mask));
+            wrong.push(format!("time mask {:#x} (used: {bits} bits)", stored.time_mask));
         }
         for (what, stated, right) in [
             ("first word", stored.id, fields.id),

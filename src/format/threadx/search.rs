@@ -1,6 +1,6 @@
 //! The search for headers in memory, without any symbol.
 
-use super::behind::Behind;
+use super::after_header::AfterHeader;
 use super::header;
 use super::layout::{MAGIC, TraceLayout};
 use super::{Found, Haystack, repair};
@@ -41,7 +41,7 @@ fn candidate(bytes: &[u8], start: usize, tries: &mut u32) -> Option<(bool, u32, 
     if !is_sound {
         *tries = tries.checked_sub(1)?;
     }
-    let behind = Behind { bytes: rest, endian, word };
+    let behind = AfterHeader { bytes: rest, endian, word };
     let fields = if is_sound { stored } else { repair::guess(stored, &behind)? };
     let capacity = TraceLayout::new(0, (endian, word), fields, None).capacity;
     Some((is_sound, evidence, Found { offset: start, base: fields.base, capacity, endian, word, events: None }))

@@ -157,7 +157,7 @@ pub(super) struct Steps {
     zeros: u64,
     turns: Vec<Turn>,
     pub backs: Backwards,
-    pub evenness: Evenness,
+    pub evenness: EqualSteps,
     pub blocks: Vec<Block>,
     /// Events and ticks before the current block.
     before: (u64, u64),
@@ -165,9 +165,9 @@ pub(super) struct Steps {
     longest: (u64, u64),
 }
 
-/// Steps of the same length, one behind the other.
+/// Steps of the same length, one after the other.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Evenness {
+pub(super) struct EqualSteps {
     /// The step to the event before.
     step: u64,
     /// How many steps were the same as the one before, and the last of these.
@@ -175,7 +175,7 @@ pub(super) struct Evenness {
     pub even: u64,
 }
 
-impl Evenness {
+impl EqualSteps {
     #[inline(always)]
     fn add(&mut self, step: u64) {
         let same = step == std::mem::replace(&mut self.step, step) && step > 0;
@@ -219,7 +219,7 @@ impl Steps {
             zeros: 0,
             turns: Vec::new(),
             backs: Backwards::default(),
-            evenness: Evenness::default(),
+            evenness: EqualSteps::default(),
             blocks: Vec::new(),
             before: (0, 0),
             longest: (0, 0),
@@ -368,7 +368,7 @@ impl Steps {
         self.clock.1
     }
 
-    /// Which way the stamps go, one behind the other.
+    /// Which way the stamps go, one after the other.
     pub const fn votes(&self) -> Votes {
         let Backwards { count: against, .. } = self.backs;
         let steps = self.events.saturating_sub(1);

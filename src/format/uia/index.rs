@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::arena::Arena;
-use super::super::running::{NOBODY, Running};
+use super::super::running::{NO_CONTEXT, Running};
 use super::FIRST_RAW;
 use super::order::Order;
 use super::read::Capture;
@@ -59,7 +59,7 @@ pub(super) struct Tally {
     pub first_gap: Option<u64>,
     /// True where sequence numbers have five bits.
     pub five_bits: bool,
-    /// Records of snapshots that their logger wrote over.
+    /// Records of snapshots that their logger overwrote.
     pub overwritten: u64,
     /// Events that contradict those before them in who runs.
     pub contradicting: u64,
@@ -242,7 +242,7 @@ impl Builder<'_> {
             None => self.core.now(),
         };
         let payload = if Words::few(words).is_some() { None } else { self.index.arena.push(words) };
-        let context = context.unwrap_or(NOBODY);
+        let context = context.unwrap_or(NO_CONTEXT);
         self.index.entries.push(Entry { record: *record, context, interrupted, payload });
         self.index.tally.five_bits |= record.header.kind().chained;
     }

@@ -27,7 +27,7 @@ pub(super) fn add_issues(capture: &Capture, index: &Index, issues: &mut Vec<Issu
     say(Code::EventsDropped, n, text, None);
     let n = tally.contradicting;
     let text = format!(
-        "{} those before in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between are missing, or were written over, and who runs before each is doubtful",
+        "{} those before in who runs: a task switch leaves another task than the one that ran, or an interrupt begins twice or ends without a beginning; events between are missing, or were overwritten, and who runs before each is doubtful",
         many(n, "event contradicts", "events contradict")
     );
     say(Code::SlotsIncoherent, n, text, tally.first_contradicting);
@@ -51,7 +51,7 @@ pub(super) fn add_issues(capture: &Capture, index: &Index, issues: &mut Vec<Issu
         None,
     );
     if capture.word == Width::W8 {
-        let text = "arguments are taken to be of eight bytes, as pointers are on this target: no trace of a 64-bit one was seen";
+        let text = "arguments are assumed to have eight bytes, as pointers have on this target: no trace of a 64-bit one was seen";
         say(Code::LayoutInferred, 1, text.to_owned(), None);
     }
 }
@@ -63,12 +63,12 @@ fn damage(capture: &Capture, index: &Index, issues: &mut Vec<Issue>) {
         let text = if order.wrapped {
             "the packet's header is damaged: where the older events end was found by what they say of each other, and some may be missing"
         } else {
-            "the packet's header is damaged: whether older events are behind the newest is not known, and none are shown"
+            "the packet's header is damaged: whether older events follow the newest is not known, and none are shown"
         };
         issues.push(Issue::new(Code::PacketDamaged, text).at(Place::address(base)));
     }
     for lost in &order.lost {
-        let text = format!("{} bytes are no records: the lengths there contradict each other", lost.len);
+        let text = format!("{} bytes are not records: the lengths there contradict each other", lost.len);
         let place = Place {
             address: order.slot(lost.at).checked_mul(4).and_then(|offset| base.checked_add(offset)),
             offset: None,

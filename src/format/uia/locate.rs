@@ -177,7 +177,7 @@ impl Search<'_> {
             Error::not_found(
                 Code::NeverEnabled,
                 "this program has UIA loggers, but none of them was started",
-                "look after main() has begun: a logger is set up by the startup functions; or the memory was cleared by a reset",
+                "read it after main() has begun: startup functions set up a logger; or a reset cleared the memory",
             )
         } else {
             Error::not_found(

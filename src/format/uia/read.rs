@@ -131,7 +131,7 @@ fn of_place(place: &locate::Place) -> Vec<Issue> {
         issues.push(
             Issue::new(
                 Code::HeaderMended,
-                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is taken", place.at.header),
+                format!("what describes the logger at {at:#x} gives its buffer a length that this memory does not have: the length at {:#x} is used", place.at.header),
             )
             .at(Place::address(at)),
         );

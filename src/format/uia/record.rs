@@ -115,7 +115,7 @@ pub(super) struct Record {
     pub at: usize,
     /// Its first word.
     pub header: Header,
-    /// Records of the same snapshot before it that the target itself wrote over.
+    /// Records of the same snapshot before it that the target itself overwrote.
     pub overwritten: u32,
 }
 

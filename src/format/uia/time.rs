@@ -42,7 +42,7 @@ pub(super) fn back(stamps: &[(u64, u64)], clock: &Clock, issues: &mut Vec<Issue>
             Issue::new(
                 Code::StampsStepBack,
                 format!(
-                    "the time stamps fall back {}, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; as a whole turn of the clock that pause would be longer than all others together, so it is shown as a step back",
+                    "the time stamps fall back {}, first from {before:#x} to {stamp:#x}: a damaged stamp, or a clock that was set back or started again; if the clock wrapped, that pause would be longer than all others together, so it is shown as a step back",
                     many(found.len() as u64, "time", "times")
                 ),
             )

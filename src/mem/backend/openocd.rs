@@ -52,7 +52,7 @@ impl OpenOcd {
             Err(RspError { kind: RspErrorKind::Stalled { .. }, .. }) if !connection.rest.is_empty() => {
                 let sent = excerpt(&connection.rest);
                 return Err(connection.wrong(format!(
-                    "what answers is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"
+                    "the other end is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"
                 )));
             }
             Err(RspError { kind: RspErrorKind::Stalled { packet, timeout, .. }, .. }) => {
@@ -66,7 +66,7 @@ impl OpenOcd {
             "little" => Endian::Little,
             other => {
                 let said = excerpt(other.as_bytes());
-                return Err(connection.wrong(format!("OpenOCD says nothing of its target (`{said}`)")));
+                return Err(connection.wrong(format!("OpenOCD reports nothing about its target (`{said}`)")));
             }
         };
         let mut this = Self { connection, order, runs: true };
@@ -107,7 +107,7 @@ impl OpenOcd {
     fn why(&self, addr: Addr, len: usize, said: &str) -> ReadError {
         if said.contains("invalid command") {
             let why = format!(
-                "{}: this OpenOCD has no read_memory, which came with 0.12: take a newer one, or its GDB port",
+                "{}: this OpenOCD has no read_memory, which came with 0.12: use a newer one, or its GDB port",
                 self.connection.name
             );
             return ReadError::new(addr, len, ReadErrorKind::Source(why));

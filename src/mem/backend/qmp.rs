@@ -1,7 +1,10 @@
 //! QEMU's machine protocol: the monitor's `xp` reads physical memory while the machine runs, and puts no file onto
 //! QEMU's host, as `pmemsave` would.
 
-use super::{Connection, in_chunks, json};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::{Connection, in_chunks};
 use crate::abi::Addr;
 use crate::mem::remote::failed_link;
 use crate::mem::{Memory, ReadError, ReadErrorKind};
@@ -18,6 +21,29 @@ pub struct Qmp {
     connection: Connection,
     /// The machine is not known to be paused.
     runs: bool,
+}
+
+/// A line of QEMU's. An event has none of these.
+#[derive(Deserialize)]
+struct Message {
+    #[serde(rename = "QMP")]
+    greeting: Option<IgnoredAny>,
+    #[serde(rename = "return")]
+    done: Option<Returned>,
+    error: Option<Refusal>,
+}
+
+/// The result of a command: text of the monitor, or an object, which is empty.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Returned {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    desc: String,
 }
 
 /// What QEMU said to a command.
@@ -37,9 +63,10 @@ impl Qmp {
             }
             Err(error) => return Err(error),
         };
-        let is_qmp = json::members(&greeting).is_some_and(|all| all.iter().any(|(name, _)| name == "QMP"));
-        if !is_qmp {
-            return Err(connection.wrong(format!("what answers does not speak QMP (it sent `{}`)", excerpt(&greeting))));
+        if serde_json::from_slice(&greeting).ok().and_then(|message: Message| message.greeting).is_none() {
+            return Err(
+                connection.wrong(format!("the other end does not speak QMP (it sent `{}`)", excerpt(&greeting)))
+            );
         }
         let mut this = Self { connection, runs: true };
         if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
@@ -68,15 +95,12 @@ impl Qmp {
         self.connection.send(format!("{command}\r\n").as_bytes(), asked.as_bytes())?;
         for _ in 0..MAX_EVENTS {
             let line = self.connection.answer(END, asked.as_bytes())?;
-            let Some(all) = json::members(&line) else { break };
-            let value = |name: &str| all.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
-            if let Some(done) = value("return") {
-                return Ok(Answer::Done(json::string(done).unwrap_or_default()));
-            }
-            if let Some(error) = value("error") {
-                let desc = json::members(error)
-                    .and_then(|all| all.iter().find(|(n, _)| n == "desc").and_then(|(_, v)| json::string(v)));
-                return Ok(Answer::Refused(desc.unwrap_or_else(|| excerpt(error))));
+            let Ok(message) = serde_json::from_slice(&line) else { break };
+            match message {
+                Message { done: Some(Returned::Text(text)), .. } => return Ok(Answer::Done(text)),
+                Message { done: Some(Returned::Other(_)), .. } => return Ok(Answer::Done(String::new())),
+                Message { error: Some(Refusal { desc }), .. } => return Ok(Answer::Refused(desc)),
+                _ => {}
             }
         }
         let packet = excerpt(asked.as_bytes());

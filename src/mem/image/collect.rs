@@ -37,7 +37,7 @@ pub(super) struct Collector {
 impl Collector {
     /// Adds the bytes of one line.
     #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena")]
-    pub fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
+    pub(super) fn push(&mut self, start: Addr, bytes: &[u8], unit: u8, line: u64) {
         if bytes.is_empty() {
             return;
         }
@@ -57,7 +57,7 @@ impl Collector {
     }
 
     /// Turns the bytes of each word around.
-    pub fn swap_words(&mut self) {
+    pub(super) fn swap_words(&mut self) {
         for run in self.runs.iter().filter(|r| r.unit > 1) {
             let bytes = self.arena.get_mut(run.offset..).and_then(|rest| rest.get_mut(..run.len));
             let Some(bytes) = bytes else { continue };
@@ -67,7 +67,7 @@ impl Collector {
 
     /// The blocks: sorted, without overlap, none touches another. Where bytes were given twice the later ones count.
     #[allow(clippy::arithmetic_side_effects, reason = "lengths in the arena, and ends of runs in 128 bits")]
-    pub fn finish(mut self) -> (Vec<(Addr, Bytes)>, Flaws) {
+    pub(super) fn finish(mut self) -> (Vec<(Addr, Bytes)>, Flaws) {
         self.arena.shrink_to_fit();
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
         let start = |i: &usize| self.runs.get(*i).map_or(0, |r| r.start);

@@ -204,9 +204,9 @@ fn data_behind_a_damaged_address_record_belong_nowhere() {
         flaws(&dump),
         [
             "wrong checksum in 1 record (line 2): not used",
-            "2 records behind an address record that is damaged (lines 3, 4): not used",
+            "2 records after an address record that is damaged (lines 3, 4): not used",
             "1 record of a type that does not exist (line 7): not used",
-            "1 record behind the end record (line 9): not used",
+            "1 record after the end record (line 9): not used",
         ]
     );
 }
@@ -232,7 +232,7 @@ fn s_records_of_every_type() {
             "1 record that pass the last address there is (line 5): not used",
             "1 record of a type that does not exist (line 6): not used",
             "2 records fewer than it says it has: these are missing",
-            "1 record behind the end record (line 10): not used",
+            "1 record after the end record (line 10): not used",
         ]
     );
 }
@@ -254,7 +254,7 @@ fn bytes_given_twice() {
     assert_eq!((blocks(&same), flaws(&same)), (one(0x10, &[1, 2, 3, 4, 5]), vec![]));
     let other = twice(&[9, 4, 8]);
     assert_eq!(blocks(&other), one(0x10, &[1, 2, 9, 4, 8]));
-    assert_eq!(flaws(&other), ["1 byte given twice, and differently, from 0x12 on: the later ones are taken"]);
+    assert_eq!(flaws(&other), ["1 byte given twice, and differently, from 0x12 on: the later ones are used"]);
 }
 
 const SAMPLE: &[u8] = b"BTXT\xFF\xFF\0\0\0\0\0\x20\x30\0\0 abcdefgh  \x01\x02 z|>";

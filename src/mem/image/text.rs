@@ -31,7 +31,6 @@ pub enum Kind {
 
 impl Kind {
     /// Its usual name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::IntelHex => "Intel HEX",
@@ -117,7 +116,6 @@ pub struct Flaw {
 
 impl Wrong {
     /// Stable name.
-    #[must_use]
     pub const fn code(self) -> Code {
         match self {
             Self::Checksum => Code::DumpChecksum,
@@ -129,7 +127,6 @@ impl Wrong {
     }
 
     /// True where bytes are missing for it.
-    #[must_use]
     pub const fn loses(self) -> bool {
         !matches!(self, Self::Overlap | Self::NoEnd | Self::AfterEnd)
     }
@@ -143,14 +140,14 @@ impl fmt::Display for Flaw {
             Wrong::Checksum => write!(f, "wrong checksum in {n} record{s}")?,
             Wrong::Line => write!(f, "{n} line{s} that no record can be read from")?,
             Wrong::Type => write!(f, "{n} record{s} of a type that does not exist")?,
-            Wrong::Base => write!(f, "{n} record{s} behind an address record that is damaged")?,
-            Wrong::AfterEnd => write!(f, "{n} record{s} behind the end record")?,
+            Wrong::Base => write!(f, "{n} record{s} after an address record that is damaged")?,
+            Wrong::AfterEnd => write!(f, "{n} record{s} after the end record")?,
             Wrong::NoEnd => return f.write_str("it has no end record: it may be cut short"),
             Wrong::Count => return write!(f, "{n} record{s} fewer than it says it has: these are missing"),
             Wrong::Overlap => write!(f, "{n} byte{s} given twice, and differently")?,
             Wrong::PastEnd => write!(f, "{n} record{s} that pass the last address there is")?,
             Wrong::Pieces => write!(f, "{n} record{s} too many: memory is not in so many pieces")?,
-            Wrong::Repeat => write!(f, "{n} repetition{s} (*) without an end that can be believed")?,
+            Wrong::Repeat => write!(f, "{n} repetition{s} (*) without a plausible end")?,
         }
         if let Some(address) = self.address {
             write!(f, ", from {address:#x} on")?;
@@ -171,7 +168,7 @@ impl fmt::Display for Flaw {
             f.write_str(")")?;
         }
         f.write_str(match self.wrong {
-            Wrong::Overlap => ": the later ones are taken",
+            Wrong::Overlap => ": the later ones are used",
             _ => ": not used",
         })
     }
@@ -192,7 +189,7 @@ impl Flaws {
         });
     }
 
-    pub fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
+    pub(super) fn add_at(&mut self, wrong: Wrong, count: u64, address: Option<Addr>) {
         self.note(wrong, |flaw| {
             flaw.count += count;
             flaw.address = flaw.address.or(address);
@@ -208,13 +205,12 @@ impl Flaws {
         self.0.push(flaw);
     }
 
-    pub fn into_list(self) -> Vec<Flaw> {
+    fn into_list(self) -> Vec<Flaw> {
         self.0
     }
 }
 
 /// What text is, by its first lines; `None` for what holds no memory, and for what is no text.
-#[must_use]
 pub fn sniff(bytes: &[u8]) -> Option<Kind> {
     let head = bytes.get(..SNIFFED).unwrap_or(bytes);
     let control = |b: u8| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1A);
@@ -238,7 +234,6 @@ pub fn sniff(bytes: &[u8]) -> Option<Kind> {
 
 /// Reads a text file of a kind. `order` is the byte order of the target, where that is known: for words. Takes time
 /// and memory in proportion to the text.
-#[must_use]
 pub fn read(kind: Kind, bytes: &[u8], order: Option<Endian>) -> Dump {
     let mut memory = Collector::default();
     let mut words = None;

@@ -23,21 +23,13 @@ const NANOS: i128 = 1_000_000_000;
 
 impl Time {
     /// Counts from the first event of the window.
-    #[must_use]
     pub fn of(scene: &Scene<'_>) -> Self {
         Self { origin: scene.window.0, hz: scene.hz() }
     }
 
-    /// True where a nanosecond of the file is a tick.
-    #[must_use]
-    pub const fn is_ticks(&self) -> bool {
-        self.hz.is_none()
-    }
-
     /// Nanoseconds from the first event, rounded down: moments that follow each other still do.
-    #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a rate is at most 1e12")]
-    pub fn nanos(&self, ticks: i64) -> u64 {
+    fn nanos(&self, ticks: i64) -> u64 {
         let ticks = ticks.saturating_sub(self.origin).max(0);
         let nanos = match self.hz {
             None => i128::from(ticks),
@@ -50,7 +42,6 @@ impl Time {
     }
 
     /// What a file says of its times.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self.hz {
             Some(hz) => format!("times are exact: the clock has {hz} ticks a second"),
@@ -60,8 +51,7 @@ impl Time {
 }
 
 /// Gives each mark a row, so that those in one row do not overlap: the numbers of the rows, by mark.
-#[must_use]
-pub fn rows(marks: &[Mark]) -> Vec<u32> {
+fn rows(marks: &[Mark]) -> Vec<u32> {
     const MOST: usize = 64;
     let mut ends: Vec<i64> = Vec::new();
     let mut rows = Vec::with_capacity(marks.len());

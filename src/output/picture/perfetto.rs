@@ -12,49 +12,49 @@ use crate::timeline::{Counter, Doubt, Gap, Instant, Level, Measure, Scene, Sink,
 
 /// Fields of a packet.
 mod packet {
-    pub const TIMESTAMP: u32 = 8;
-    pub const SEQUENCE: u32 = 10;
-    pub const TRACK_EVENT: u32 = 11;
-    pub const INTERNED: u32 = 12;
-    pub const FLAGS: u32 = 13;
-    pub const TRACK: u32 = 60;
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const INTERNED: u32 = 12;
+    pub(super) const FLAGS: u32 = 13;
+    pub(super) const TRACK: u32 = 60;
     /// Names are known from nothing on; a packet needs those before it.
-    pub const CLEARED: u64 = 1;
-    pub const NEEDS: u64 = 2;
+    pub(super) const CLEARED: u64 = 1;
+    pub(super) const NEEDS: u64 = 2;
 }
 
 /// Fields of the descriptor of a track, and of a counter.
 mod track {
-    pub const UUID: u32 = 1;
-    pub const NAME: u32 = 2;
-    pub const PARENT: u32 = 5;
-    pub const COUNTER: u32 = 8;
-    pub const ORDER: u32 = 11;
-    pub const RANK: u32 = 12;
+    pub(super) const UUID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+    pub(super) const PARENT: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+    pub(super) const ORDER: u32 = 11;
+    pub(super) const RANK: u32 = 12;
     /// Children are in the order of their ranks.
-    pub const EXPLICIT: u64 = 3;
-    pub const UNIT: u32 = 3;
-    pub const COUNT: u64 = 2;
-    pub const BYTES: u64 = 3;
+    pub(super) const EXPLICIT: u64 = 3;
+    pub(super) const UNIT: u32 = 3;
+    pub(super) const COUNT: u64 = 2;
+    pub(super) const BYTES: u64 = 3;
 }
 
 /// Fields of an event of a track, and of its annotations.
 mod event {
-    pub const CATEGORY_IID: u32 = 3;
-    pub const ANNOTATION: u32 = 4;
-    pub const TYPE: u32 = 9;
-    pub const NAME_IID: u32 = 10;
-    pub const TRACK: u32 = 11;
-    pub const COUNTER: u32 = 30;
-    pub const FLOW: u32 = 47;
-    pub const FLOW_END: u32 = 48;
-    pub const BEGIN: u64 = 1;
-    pub const END: u64 = 2;
-    pub const INSTANT: u64 = 3;
-    pub const LEVEL: u64 = 4;
-    pub const A_NAME_IID: u32 = 1;
-    pub const A_INT: u32 = 4;
-    pub const A_TEXT_IID: u32 = 17;
+    pub(super) const CATEGORY_IID: u32 = 3;
+    pub(super) const ANNOTATION: u32 = 4;
+    pub(super) const TYPE: u32 = 9;
+    pub(super) const NAME_IID: u32 = 10;
+    pub(super) const TRACK: u32 = 11;
+    pub(super) const COUNTER: u32 = 30;
+    pub(super) const FLOW: u32 = 47;
+    pub(super) const FLOW_END: u32 = 48;
+    pub(super) const BEGIN: u64 = 1;
+    pub(super) const END: u64 = 2;
+    pub(super) const INSTANT: u64 = 3;
+    pub(super) const LEVEL: u64 = 4;
+    pub(super) const A_NAME_IID: u32 = 1;
+    pub(super) const A_INT: u32 = 4;
+    pub(super) const A_TEXT_IID: u32 = 17;
 }
 
 /// Kinds of names that are sent once: their fields in the interned data.
@@ -120,7 +120,7 @@ impl<'v, W: Write> Perfetto<'v, W> {
         if let Some(number) = self.names.get(&key) {
             return *number;
         }
-        let number = u64::try_from(self.names.len()).unwrap_or(0).saturating_add(1);
+        let number = (self.names.len() as u64).saturating_add(1);
         self.part.clear();
         self.part.number(1, number);
         self.part.text(2, text);

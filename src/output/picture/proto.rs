@@ -1,5 +1,14 @@
 //! Protocol buffers, as far as a writer needs them: varints, and fields that state their length.
 
+/// Adds a number: seven bits a byte, the lowest first.
+pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7F) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 /// A message that is being made.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
@@ -11,16 +20,12 @@ impl Message {
     }
 
     /// Begins another in the same memory.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(u8::try_from(value & 0x7F).unwrap_or(0) | 0x80);
-            value >>= 7;
-        }
-        self.0.push(u8::try_from(value).unwrap_or(0));
+    fn varint(&mut self, value: u64) {
+        varint(&mut self.0, value);
     }
 
     fn tag(&mut self, field: u32, wire: u64) {
@@ -34,12 +39,12 @@ impl Message {
     }
 
     /// A signed number of a field of type int64: ten bytes where it is negative.
-    pub fn signed(&mut self, field: u32, value: i64) {
+    pub(super) fn signed(&mut self, field: u32, value: i64) {
         self.number(field, u64::from_ne_bytes(value.to_ne_bytes()));
     }
 
     /// A number of eight bytes.
-    pub fn fixed(&mut self, field: u32, value: u64) {
+    pub(super) fn fixed(&mut self, field: u32, value: u64) {
         self.tag(field, 1);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -50,13 +55,13 @@ impl Message {
     }
 
     /// Another message.
-    pub fn message(&mut self, field: u32, message: &Self) {
+    pub(super) fn message(&mut self, field: u32, message: &Self) {
         self.block(field, &message.0);
     }
 
     fn block(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, 2);
-        self.varint(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 }

@@ -1,5 +1,6 @@
 //! A timeline in a terminal: a row for each track, a column for each stretch of time.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::rows;
@@ -7,7 +8,9 @@ use super::words::Words;
 use crate::output::escape::columns;
 use crate::output::scale::Scale;
 use crate::output::{Style, Styles, View};
-use crate::timeline::{Doubt, Gap, Instant, Level, Pointed, Scene, Sink, Slice, State, Track, TrackId, TrackKind};
+use crate::timeline::{
+    Doubt, Gap, Instant, Level, Mark, Pointed, Scene, Sink, Slice, State, Track, TrackId, TrackKind,
+};
 
 /// The most rows of tracks, of marks, and of lines that explain marks.
 const MAX_TRACKS: usize = 256;
@@ -172,7 +175,7 @@ impl<'v, W: Write> Terminal<'v, W> {
             let room = to.saturating_sub(*from).saturating_sub(1);
             let is_whole = text.chars().map(columns).sum::<usize>() <= room;
             let Some(text) = fit(text, room).filter(|_| is_whole || room >= MIN_CUT) else { continue };
-            // Nothing that ran is written over.
+            // Nothing that ran is overwritten.
             let last = from.saturating_add(text.chars().count());
             let under = glyphs.get(from.saturating_add(1)..=last).unwrap_or_default();
             if under.iter().any(|(_, style)| *style == Style::Running) {
@@ -246,11 +249,12 @@ impl<'v, W: Write> Terminal<'v, W> {
 
     /// The rows of marks: where each begins is the number of its line below.
     fn marks(&mut self, scene: &Scene<'_>, name_width: usize) -> io::Result<()> {
-        let rows = rows(scene.marks);
+        let (numbers, marks): (Vec<usize>, Vec<Mark>) = Groups::of(scene.marks).drawn().into_iter().unzip();
+        let rows = rows(&marks);
         let last = rows.iter().max().copied().unwrap_or(0).min(MAX_MARK_ROWS.saturating_sub(1));
         for row in 0..=last {
             let mut glyphs = vec![(' ', Style::Plain); self.lane_width];
-            for (number, (mark, at)) in (1usize..).zip(scene.marks.iter().zip(&rows)) {
+            for ((number, mark), at) in numbers.iter().zip(&marks).zip(&rows) {
                 if *at != row {
                     continue;
                 }
@@ -259,7 +263,7 @@ impl<'v, W: Write> Terminal<'v, W> {
                 for place in glyphs.iter_mut().take(to.saturating_add(1)).skip(from) {
                     *place = (line, Style::Error);
                 }
-                let label = if number <= MAX_SAID { number.to_string() } else { "*".to_owned() };
+                let label = if *number <= MAX_SAID { number.to_string() } else { "*".to_owned() };
                 // At the right edge it stands before the end.
                 let from = from.min(self.lane_width.saturating_sub(label.len()));
                 for (place, c) in glyphs.iter_mut().skip(from).zip(label.chars()) {
@@ -272,21 +276,16 @@ impl<'v, W: Write> Terminal<'v, W> {
     }
 
     fn said(&mut self, scene: &Scene<'_>) -> io::Result<()> {
-        for (number, mark) in (1usize..).zip(scene.marks).take(MAX_SAID) {
-            let goes_on = !matches!(mark.what, Pointed::Finding(..)) && mark.to_seq.is_none();
-            let events = match (mark.seq, mark.to_seq) {
-                (Some(from), Some(to)) => format!("; events {from} to {to}"),
-                (Some(from), None) if goes_on => format!("; since event {from}, and it goes on"),
-                (Some(from), None) => format!("; event {from}"),
-                _ => String::new(),
-            };
-            let text = format!("{number} {}{events}", self.words.mark(scene, mark));
+        let groups = Groups::of(scene.marks);
+        for (number, group) in (1usize..).zip(groups.0.values()).take(MAX_SAID) {
+            let Some(mark) = group.iter().find(|mark| is_finding(mark)).or_else(|| group.first()) else { continue };
+            let text = format!("{number} {}{}", self.words.mark(scene, mark), events(group));
             let lines = wrap(&text, self.drawing.width, 3);
             for line in lines {
                 writeln!(self.out, "{}", self.drawing.styles.text(Style::Error, &line))?;
             }
         }
-        let more = scene.marks.len().saturating_sub(MAX_SAID);
+        let more = groups.0.len().saturating_sub(MAX_SAID);
         if more > 0 { writeln!(self.out, "{more} more: inversions, explain") } else { Ok(()) }
     }
 
@@ -300,7 +299,7 @@ impl<'v, W: Write> Terminal<'v, W> {
         ];
         let parts: Vec<String> = pairs.iter().map(|(look, word)| format!("{} {word}", self.glyph(*look).0)).collect();
         let lost = if self.lost.contains(&true) { "  ? events are missing" } else { "" };
-        let clock = if self.clock.contains(&true) { "  clock ?: it goes back, or is not believed" } else { "" };
+        let clock = if self.clock.contains(&true) { "  clock ?: it goes back, or is not plausible" } else { "" };
         for line in wrap(&format!("{}{lost}{clock}", parts.join("  ")), self.drawing.width, 0) {
             writeln!(self.out, "{}", self.drawing.styles.text(Style::Dim, &line))?;
         }
@@ -311,6 +310,53 @@ impl<'v, W: Write> Terminal<'v, W> {
     fn title(&self, scene: &Scene<'_>, track: &Track) -> String {
         let name = self.words.track(scene, track);
         track.priority.map_or_else(|| name.clone(), |priority| format!("{name} {priority}"))
+    }
+}
+
+/// Marks by what has one number below: first the findings of `explain` in its order, each with all of its marks, then what the
+/// events show alone.
+struct Groups<'m>(BTreeMap<(bool, usize), Vec<&'m Mark>>);
+
+impl<'m> Groups<'m> {
+    fn of(marks: &'m [Mark]) -> Self {
+        let mut groups: BTreeMap<(bool, usize), Vec<&Mark>> = BTreeMap::new();
+        for (place, mark) in marks.iter().enumerate() {
+            groups.entry(mark.finding.map_or((true, place), |finding| (false, finding))).or_default().push(mark);
+        }
+        Self(groups)
+    }
+
+    /// Those that are drawn, with their numbers: not the moments of what has a stretch.
+    fn drawn(&self) -> Vec<(usize, Mark)> {
+        let mut marks: Vec<(usize, Mark)> = Vec::new();
+        for (number, group) in (1usize..).zip(self.0.values()) {
+            let has_stretch = group.iter().any(|mark| !is_finding(mark));
+            let drawn = group.iter().filter(|mark| !has_stretch || !is_finding(mark));
+            marks.extend(drawn.map(|mark| (number, (*mark).clone())));
+        }
+        marks.sort_by_key(|(_, mark)| (matches!(mark.what, Pointed::Inversion { .. }), mark.from));
+        marks
+    }
+}
+
+const fn is_finding(mark: &Mark) -> bool {
+    matches!(mark.what, Pointed::Finding(..))
+}
+
+/// The events of marks with one number.
+fn events(group: &[&Mark]) -> String {
+    if let Some(stretch) = group.iter().find(|mark| !is_finding(mark)) {
+        return match (stretch.seq, stretch.to_seq) {
+            (Some(from), Some(to)) => format!("; events {from} to {to}"),
+            (Some(from), None) => format!("; since event {from}, and it goes on"),
+            _ => String::new(),
+        };
+    }
+    let seqs: Vec<String> = group.iter().filter_map(|mark| mark.seq).map(|seq| seq.to_string()).collect();
+    match seqs.len() {
+        0 => String::new(),
+        1 => format!("; event {}", seqs.concat()),
+        _ => format!("; events {}", seqs.join(", ")),
     }
 }
 

@@ -27,14 +27,12 @@ pub struct Words<'v> {
 
 impl<'v> Words<'v> {
     /// Nothing found yet.
-    #[must_use]
     pub fn new(view: View<'v>) -> Self {
         Self { view, rows: Rows::new() }
     }
 
     /// What a track is called.
-    #[must_use]
-    pub fn track(&self, scene: &Scene<'_>, track: &Track) -> String {
+    pub(super) fn track(&self, scene: &Scene<'_>, track: &Track) -> String {
         let word = match track.kind {
             TrackKind::Thread => return self.thread(track),
             TrackKind::Interrupts => "interrupts",
@@ -53,8 +51,7 @@ impl<'v> Words<'v> {
     }
 
     /// What the track of this number is called.
-    #[must_use]
-    pub fn track_of(&self, scene: &Scene<'_>, id: TrackId) -> String {
+    fn track_of(&self, scene: &Scene<'_>, id: TrackId) -> String {
         scene.track(id).map_or_else(|| "?".to_owned(), |track| self.track(scene, track))
     }
 
@@ -63,32 +60,27 @@ impl<'v> Words<'v> {
     }
 
     /// The name of an object, else of the variable at its address, else the address.
-    #[must_use]
     pub fn object(&self, address: Addr) -> String {
         let object = self.view.trace.objects.at(address).filter(|o| !o.is_thread && !o.name.is_empty());
         object.map_or_else(|| self.address(address), |object| escape(&object.name))
     }
 
     /// What the registry calls such an object: `mutex`.
-    #[must_use]
-    pub fn object_type(&self, address: Addr) -> Option<&'static str> {
+    pub(super) fn object_type(&self, address: Addr) -> Option<&'static str> {
         self.view.trace.objects.at(address).filter(|o| !o.is_thread)?.type_name
     }
 
     /// The name of an event's definition.
-    #[must_use]
-    pub fn def(&self, def: DefId) -> String {
+    pub(super) fn def(&self, def: DefId) -> String {
         self.view.catalogue.def(def).map_or_else(|| "?".to_owned(), |def| escape(&def.name))
     }
 
     /// What an event is called.
-    #[must_use]
     pub fn event(&self, event: &Event) -> String {
         escape(&Rows::event(&self.view, event))
     }
 
     /// The word for a thread's state: `sleep`, `queue_susp`.
-    #[must_use]
     pub fn state(&self, waiting: &Waiting) -> Option<String> {
         let (def, code) = waiting.state;
         let def = self.view.catalogue.def(def?)?;
@@ -99,8 +91,7 @@ impl<'v> Words<'v> {
     }
 
     /// What a thread waits for, in words: `mutex bus_mutex of low_task`, `sleep`.
-    #[must_use]
-    pub fn waiting(&self, scene: &Scene<'_>, waiting: &Waiting) -> String {
+    pub(super) fn waiting(&self, scene: &Scene<'_>, waiting: &Waiting) -> String {
         let Some(object) = waiting.object else {
             return self.state(waiting).unwrap_or_else(|| "waits".to_owned());
         };
@@ -114,8 +105,7 @@ impl<'v> Words<'v> {
     }
 
     /// What an interrupt of this number is called.
-    #[must_use]
-    pub fn interrupt(&self, number: Option<u64>) -> String {
+    fn interrupt(&self, number: Option<u64>) -> String {
         let name = |n: u64| u32::try_from(n).ok().and_then(|n| self.view.names.exception(n));
         match number {
             Some(n) => name(n).map_or_else(|| format!("interrupt {n}"), |name| escape(&name)),
@@ -124,8 +114,7 @@ impl<'v> Words<'v> {
     }
 
     /// What a slice is called.
-    #[must_use]
-    pub fn slice(&self, scene: &Scene<'_>, slice: &Slice) -> String {
+    pub(super) fn slice(&self, scene: &Scene<'_>, slice: &Slice) -> String {
         match slice.state {
             State::Running(_) => "running".to_owned(),
             State::Interrupted(_) => "interrupted".to_owned(),
@@ -141,8 +130,7 @@ impl<'v> Words<'v> {
     }
 
     /// The kind of a slice, for who counts them: `running`, `ready`, `interrupted`, `blocked`, `interrupt`, `idle`.
-    #[must_use]
-    pub fn kind(scene: &Scene<'_>, slice: &Slice) -> &'static str {
+    pub(super) fn kind(scene: &Scene<'_>, slice: &Slice) -> &'static str {
         match slice.state {
             State::Running(_) => "running",
             State::Interrupted(_) => "interrupted",
@@ -158,7 +146,7 @@ impl<'v> Words<'v> {
     }
 
     /// Shows each field of a slice. Numbers of events are those of `show`.
-    pub fn slice_fields(&self, scene: &Scene<'_>, slice: &Slice, mut each: impl FnMut(&str, Field)) {
+    pub(super) fn slice_fields(&self, scene: &Scene<'_>, slice: &Slice, mut each: impl FnMut(&str, Field)) {
         let seq = |seq: u64| Field::Number(i64::try_from(seq).unwrap_or(i64::MAX));
         each("state", Field::Text(Self::kind(scene, slice).to_owned()));
         if let Some(begins) = slice.begins {
@@ -202,7 +190,7 @@ impl<'v> Words<'v> {
     }
 
     /// Shows each field of an event: its number, its ticks, its arguments as a table shows them.
-    pub fn event_fields(&mut self, event: &Event, mut each: impl FnMut(&str, Field)) {
+    pub(super) fn event_fields(&mut self, event: &Event, mut each: impl FnMut(&str, Field)) {
         each("seq", Field::Number(i64::try_from(event.seq).unwrap_or(i64::MAX)));
         each("ticks", Field::Number(event.ticks));
         self.rows.args(&self.view, event, |arg| {
@@ -215,8 +203,7 @@ impl<'v> Words<'v> {
     }
 
     /// What a counter is called.
-    #[must_use]
-    pub fn counter(&self, scene: &Scene<'_>, counter: &Counter) -> String {
+    pub(super) fn counter(&self, scene: &Scene<'_>, counter: &Counter) -> String {
         let of = match counter.measure {
             Measure::Stack => {
                 let track = scene.tracks.iter().find(|t| t.kind == TrackKind::Thread && t.address == counter.address);
@@ -231,8 +218,7 @@ impl<'v> Words<'v> {
     }
 
     /// What a mark says.
-    #[must_use]
-    pub fn mark(&self, scene: &Scene<'_>, mark: &Mark) -> String {
+    pub(super) fn mark(&self, scene: &Scene<'_>, mark: &Mark) -> String {
         let track = |id: Option<TrackId>| id.map_or_else(|| "?".to_owned(), |id| self.track_of(scene, id));
         match &mark.what {
             Pointed::Inversion { lock, owner, culprit } => {
@@ -255,17 +241,15 @@ impl<'v> Words<'v> {
     }
 
     /// What a gap is.
-    #[must_use]
-    pub const fn gap(gap: &Gap) -> &'static str {
+    pub(super) const fn gap(gap: &Gap) -> &'static str {
         match gap.doubt {
             Doubt::Lost => "events are missing",
-            Doubt::Clock => "the clock goes back, or is not believed",
+            Doubt::Clock => "the clock goes back, or is not plausible",
         }
     }
 
     /// The trace's system, and where it was read from.
-    #[must_use]
-    pub fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         format!("{} {}", self.view.trace.about.format, escape(self.view.source))
     }
 }

@@ -12,7 +12,7 @@
 //! | a target that had to be stopped by 0x03 | it ran | `D` | close |
 //! | others | nothing | `D` | close, if the stub agrees |
 //!
-//! A target is left halted where nothing shows that it ran: a crashed board that is set running loses evidence.
+//! A target is left halted where nothing shows that it ran: a crashed board that is resumed loses evidence.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ const AFTER_CTRL_C: Duration = Duration::from_secs(3);
 
 /// Why a target is left halted where nothing shows that it ran, what may happen to it, and how to choose.
 const UNKNOWN: &str =
-    "nothing shows whether it ran before; a running watchdog may reset the board; --leave running lets it run";
+    "nothing shows whether it ran before; a running watchdog may reset the board; --leave running resumes it";
 
 impl Client {
     /// Leaves the target as the options say and closes the link. `D` is answered before the link is closed: QEMU
@@ -144,7 +144,7 @@ impl Client {
         self.link.halt_until = bound.and_then(|limit| Some((self.halted_since.checked_add(limit)?, limit)));
     }
 
-    /// True where the target may be set running without the loss of evidence: it ran, the user wants it to run, or it is a
+    /// True where the target may be resumed without the loss of evidence: it ran, the user wants it to run, or it is a
     /// process under gdbserver, which stops every process that it serves.
     pub fn may_let_run(&mut self) -> bool {
         // Asked first in any case: from then on the halt is bounded.
@@ -153,7 +153,6 @@ impl Client {
     }
 
     /// True where the target stays halted only as long as we stay connected, and it is to stay halted.
-    #[must_use]
     pub fn must_stay(&self) -> bool {
         self.leave == Leave::Halted && self.stub == Some(Stub::PyOcd)
     }
@@ -226,7 +225,7 @@ impl Client {
             self.halt_to_leave();
         }
         if self.link.broken().is_some_and(|e| matches!(e.code(), Code::LinkClosed | Code::LinkFailed)) {
-            return (goal, self.lost(goal, "the link broke before we could leave in order"));
+            return (goal, self.lost(goal, "the link broke before we could detach"));
         }
         self.link.forget_error();
         if self.link.outstanding && self.link.features.is_some() && !self.link.resync() {
@@ -236,7 +235,7 @@ impl Client {
                 let openocd = self.stub == Some(Stub::OpenOcd) && self.run != Run::Unhalted;
                 let _ = if openocd { self.link.send(&[&resume, b"D"]) } else { self.link.send(&[b"D"]) };
             }
-            return (goal, self.lost(goal, "the stub does not answer, so we could not leave in order"));
+            return (goal, self.lost(goal, "the stub does not answer, so we could not detach"));
         }
         let before = self.before();
         let goal = self.goal(before);
@@ -280,7 +279,7 @@ impl Client {
                     let why = why.trim().lines().next_back().unwrap_or_default().to_owned();
                     return self.lost(Goal::Run, &format!("OpenOCD did not resume the target ({why})"));
                 }
-                _ => return self.lost(Goal::Run, "OpenOCD did not take `monitor resume`"),
+                _ => return self.lost(Goal::Run, "OpenOCD did not accept `monitor resume`"),
             }
         }
         let state = if openocd { self.openocd_state() } else { None };
@@ -331,13 +330,13 @@ impl Client {
             }
             Stub::QemuUser | Stub::Other if unknown => {
                 let why = format!(
-                    "the connection is closed, and the target is not set running; whether it stays halted is up to the \
+                    "the connection is closed, and the target is not resumed; whether it stays halted depends on the \
                      stub ({UNKNOWN})"
                 );
                 self.outcome(After::Unknown, Some(why))
             }
             Stub::QemuUser | Stub::Other => {
-                let why = "closed while halted; whether the target stays halted is up to the stub";
+                let why = "closed while halted; whether the target stays halted depends on the stub";
                 self.outcome(After::Unknown, Some(why.into()))
             }
         }
@@ -358,7 +357,7 @@ impl Client {
             ),
             (Some(CoreState::Halted), Goal::Run) => {
                 let lost = outcome.after == After::Unknown;
-                let hint = if lost { "--leave running lets it run" } else { "is there a breakpoint?" };
+                let hint = if lost { "--leave running resumes it" } else { "is there a breakpoint?" };
                 (After::Halted, Some(format!("OpenOCD shows that the target is halted now: {hint}")))
             }
             (Some(CoreState::Other) | None, _) => return,

@@ -11,7 +11,7 @@ use crate::rsp::packet::{Decoder, encode};
 use crate::rsp::transport::{Transport, TransportError, deadline_in};
 
 mod receive;
-mod step;
+mod resync;
 mod unasked;
 mod why;
 
@@ -45,6 +45,16 @@ pub(super) enum Failure {
     OutOfStep,
     /// Nothing more can come.
     Fatal(RspError),
+}
+
+impl Failure {
+    /// The last packet that came, and was no answer.
+    pub(super) fn stray(&self) -> Option<&[u8]> {
+        match self {
+            Self::Late(received) => received.stray.as_deref(),
+            Self::Damaged | Self::OutOfStep | Self::Fatal(_) => None,
+        }
+    }
 }
 
 /// What kind of answer is waited for.

@@ -106,14 +106,12 @@ impl Client {
 
     /// The thread whose registers the stub gives, by its answer to `?`: a number that may be the address of a control block, as
     /// `serve` and OpenOCD's RTOS support count threads. `None` where the target has run since.
-    #[must_use]
     pub fn selected_thread(&self) -> Option<u64> {
         let thread = reply::thread(&self.stop_reason).filter(|_| !self.found_running)?;
         u64::from_str_radix(thread, 16).ok()
     }
 
     /// True where a debugger at the other end holds the target: to ask it costs no packet to a probe.
-    #[must_use]
     pub const fn is_held(&self) -> bool {
         self.held
     }

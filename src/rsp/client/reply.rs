@@ -96,26 +96,18 @@ impl Features {
     }
 
     /// True where the stub offers `name` (`QStartNoAckMode`, `qXfer:auxv:read`, ...).
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|mark| mark == "+")
     }
 
     /// The longest packet that the stub takes, in characters, where it says so.
-    #[must_use]
-    pub fn packet_size(&self) -> Option<usize> {
+    pub(super) fn packet_size(&self) -> Option<usize> {
         usize::from_str_radix(self.0.get("PacketSize")?, 16).ok()
     }
 
     /// True where the stub said nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Names and values (`+`, `-`, `?`, or what is behind `=`), sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 

@@ -60,7 +60,6 @@ impl Client {
     }
 
     /// True where the target runs, and memory is read meanwhile.
-    #[must_use]
     pub const fn runs_while_read(&self) -> bool {
         matches!(self.run, Run::NonStop | Run::Unhalted)
     }

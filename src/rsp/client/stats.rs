@@ -25,19 +25,16 @@ pub struct Stats {
 
 impl Stats {
     /// Memory reads sent (`m` and `x`).
-    #[must_use]
     pub fn reads(&self) -> u64 {
         ["m", "x"].map(|name| self.count(name)).iter().sum()
     }
 
     /// Requests sent of one kind.
-    #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         self.sent.get(name).copied().unwrap_or(0)
     }
 
     /// Requests sent of all kinds.
-    #[must_use]
     pub fn packets(&self) -> u64 {
         self.sent.values().sum()
     }

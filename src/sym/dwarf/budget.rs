@@ -42,7 +42,7 @@ impl Budget {
 
     /// The same for small steps: reads the clock at some of them.
     #[inline]
-    pub fn step(&self) -> Option<()> {
+    pub(super) fn step(&self) -> Option<()> {
         self.steps.set(self.steps.get().wrapping_add(1));
         if self.over.get() || self.steps.get().is_multiple_of(STEPS) { self.check() } else { Some(()) }
     }

@@ -67,7 +67,6 @@ impl<T> Default for Found<T> {
 
 impl Dwarf {
     /// Every enumeration with an enumerator in `range`.
-    #[must_use]
     pub fn enums(&self, range: &RangeInclusive<u32>) -> Found<EnumNames> {
         if self.unavailable().is_some() {
             return Found::default();
@@ -103,13 +102,11 @@ impl Dwarf {
     }
 
     /// True where the compiler recorded macros (`-g3`).
-    #[must_use]
-    pub fn has_macros(&self) -> bool {
+    fn has_macros(&self) -> bool {
         [".debug_macro", ".debug_macinfo"].into_iter().any(|s| self.elf.section(s).is_some())
     }
 
     /// Every macro without parameters, each name once: where files differ, the first.
-    #[must_use]
     pub fn macros(&self) -> Found<MacroText> {
         if self.unavailable().is_some() || !self.has_macros() {
             return Found::default();

@@ -45,7 +45,6 @@ pub struct Lines<'a> {
 
 impl Dwarf {
     /// The functions and source lines of addresses. Where there is no debug information, it knows none.
-    #[must_use]
     pub fn lines(&self) -> Lines<'_> {
         let context = self.unavailable().is_none().then(|| addr2line::Context::from_dwarf(self.view()).ok()).flatten();
         Lines { context, budget: Budget::new(self.elf.bytes().len(), Duration::ZERO) }
@@ -55,7 +54,6 @@ impl Dwarf {
 impl<'a> Lines<'a> {
     /// The functions at each of `addresses`, the innermost first: inlined ones, and at last the one that was called. Empty
     /// where debug information has nothing of an address.
-    #[must_use]
     pub fn frames(&self, addresses: &[Addr]) -> Vec<Vec<SourceFrame>> {
         let statements = self.statements(addresses);
         let of = |address: &Addr| {
@@ -70,7 +68,6 @@ impl<'a> Lines<'a> {
     }
 
     /// The units of each of `addresses`, and whether they define a variable whose name begins with `prefix`.
-    #[must_use]
     pub fn units(&self, addresses: &[Addr], prefix: &str) -> Vec<Option<SourceUnit>> {
         let mut known: HashMap<usize, SourceUnit> = HashMap::new();
         let mut of = |address: &Addr| {

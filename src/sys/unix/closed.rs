@@ -6,7 +6,6 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// True where the program was started without a standard output, as by `>&-` in a shell. The standard library opens
 /// `/dev/null` in its place before `main`, so that what is written there is lost without an error.
-#[must_use]
 pub fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

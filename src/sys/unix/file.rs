@@ -19,7 +19,6 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
 }
 
 /// A word for what is neither a regular file nor a directory.
-#[must_use]
 pub fn kind_of_file(kind: FileType) -> &'static str {
     if kind.is_fifo() {
         "FIFO"
@@ -32,7 +31,6 @@ pub fn kind_of_file(kind: FileType) -> &'static str {
 
 /// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
-#[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let id = |path: &Path| metadata(path).ok().map(|m| (m.dev(), m.ino()));
     id(a).is_some_and(|a| Some(a) == id(b))

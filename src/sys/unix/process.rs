@@ -14,7 +14,6 @@ pub enum GroupSignal {
 }
 
 /// Sends a signal to every process of the group that `leader` leads; false where there is none any more.
-#[must_use]
 pub fn signal_group(leader: u32, signal: GroupSignal) -> bool {
     let leader = i32::try_from(leader).ok().filter(|leader| *leader > 1).and_then(Pid::from_raw);
     leader.is_some_and(|group| {

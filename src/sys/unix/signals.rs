@@ -60,7 +60,7 @@ pub fn end_colours() {
 fn reset_colours() {
     const RESET: &[u8] = b"\x1b[0m";
     /// Milliseconds; a terminal that is stopped must not keep us from ending.
-    const PATIENCE: c_int = 200;
+    const FLUSH_TIMEOUT_MS: c_int = 200;
     if !COLOURED.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -68,7 +68,7 @@ fn reset_colours() {
     // SAFETY: both calls may be made in a signal handler, and get pointers to what lives as long as they run.
     #[allow(unsafe_code, reason = "std's standard output is locked by what the signal interrupted")]
     unsafe {
-        if libc::poll(&raw mut stdout, 1, PATIENCE) == 1 && stdout.revents & libc::POLLOUT != 0 {
+        if libc::poll(&raw mut stdout, 1, FLUSH_TIMEOUT_MS) == 1 && stdout.revents & libc::POLLOUT != 0 {
             libc::write(libc::STDOUT_FILENO, RESET.as_ptr().cast(), RESET.len());
         }
     }
@@ -122,7 +122,6 @@ pub struct Listed(&'static AtomicPtr<c_char>);
 
 impl Listed {
     /// Puts a file on the list; `None` where the list is full.
-    #[must_use]
     pub fn new(path: &Path) -> Option<Self> {
         let name = CString::new(path.as_os_str().as_bytes()).ok()?.into_raw();
         let free = |file: &&AtomicPtr<c_char>| {

@@ -14,7 +14,6 @@ pub fn data_home() -> Result<PathBuf, &'static str> {
 }
 
 /// True for a terminal without colours.
-#[must_use]
 pub fn is_plain_terminal() -> bool {
     var_os("TERM").is_none_or(|terminal| terminal == "dumb")
 }

@@ -35,7 +35,6 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
 }
 
 /// A word for what is neither a regular file nor a directory.
-#[must_use]
 pub const fn kind_of_file(_: FileType) -> &'static str {
     "device"
 }
@@ -60,14 +59,12 @@ pub enum GroupSignal {
 }
 
 /// False: there are no such groups.
-#[must_use]
 pub const fn signal_group(_: u32, _: GroupSignal) -> bool {
     false
 }
 
 /// True where both names lead to one file, whatever links are between.
 #[cfg(feature = "cli")]
-#[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     canonicalize(a).is_ok_and(|a| canonicalize(b).is_ok_and(|b| a == b))
 }
@@ -87,7 +84,6 @@ pub fn keep_access(file: &File, old: &Metadata) -> io::Result<()> {
 
 /// False: the standard library shows what is written to a closed standard output as an error.
 #[cfg(feature = "cli")]
-#[must_use]
 pub const fn stdout_was_closed() -> bool {
     false
 }
@@ -105,7 +101,6 @@ pub fn data_home() -> Result<PathBuf, &'static str> {
 
 /// True for a terminal without colours. A console understands colours only when it is asked to.
 #[cfg(feature = "cli")]
-#[must_use]
 pub fn is_plain_terminal() -> bool {
     var_os("TERM").is_some_and(|t| t == "dumb") || !takes_colours(&io::stdout()) || !takes_colours(&io::stderr())
 }

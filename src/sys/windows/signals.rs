@@ -111,7 +111,6 @@ pub struct Listed(PathBuf);
 
 impl Listed {
     /// Puts a file on the list; never `None` here.
-    #[must_use]
     pub fn new(path: &Path) -> Option<Self> {
         files().push(path.to_owned());
         Some(Self(path.to_owned()))

@@ -43,8 +43,8 @@ fn mistakes_are_said() {
         ("latency --span tx_queue_send..tx_queue_get", 2, "no catalogue has an event 'tx_queue_get'"),
         ("latency --span tx_queue_send..tx_queue_receive:nonsense", 2, "'tx_queue_send' has no field 'nonsense'"),
         ("latency --every no_such_event", 2, "no catalogue has an event 'no_such_event'"),
-        ("latency --every no_such_*", 2, "no event in the catalogue fits 'no_such_*'"),
-        ("profile --every tx_queue_send", 2, "--every and --span go with latency and report"),
+        ("latency --every no_such_*", 2, "no event in the catalogue matches 'no_such_*'"),
+        ("profile --every tx_queue_send", 2, "--every and --span are options of latency and report"),
         ("latency --every tx_queue_flush", 0, "--every tx_queue_flush: no such event"),
     ] {
         let got = run(&format!("{words} {source}"));

@@ -2,13 +2,6 @@
 //! remote probe. A test asks the chip itself what was done to it.
 //!
 //! A JTAG debug port, one memory access port, flash, RAM, the debug registers, and a program that traces while it runs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "tests say what they expect by failing"
-)]
 
 mod chip;
 mod dap;

@@ -64,7 +64,7 @@ impl Rig {
         let relay = thread::spawn(move || {
             let about = Stub { endpoint: Endpoint::parse(":9").unwrap(), timeout, interrupt: None };
             let (one, other) = (transport::accepted(one).unwrap(), transport::accepted(other).unwrap());
-            between(one, other, &about, &mut answer)
+            between(one, other, &about, None, &mut answer, &mut |_| {})
         });
         Self { debugger: Side(debugger), stub: Side(stub), relay }
     }
@@ -381,7 +381,8 @@ fn a_line_that_printed_was_not_cut_by_an_interrupt() {
 
 #[test]
 fn each_end_is_told() {
-    let rig = Rig::peeking(PATIENCE);
+    let mut rig = Rig::peeking(PATIENCE);
+    rig.answers(b"+".to_vec(), "");
     rig.stub.0.shutdown(Shutdown::Both).unwrap();
     assert_eq!(rig.relay.join().unwrap(), End::Stub(String::new()));
     // The stub goes in the middle of our reading.
@@ -405,7 +406,35 @@ fn a_debugger_is_let_go_where_there_is_no_stub() {
     let endpoint = Endpoint::parse(&free.to_string()).unwrap();
     let stub = Stub { endpoint, timeout: Duration::from_secs(2), interrupt: None };
     let mut debugger = TcpStream::connect(bridge.address().unwrap()).unwrap();
-    let ended = bridge.serve_one(&stub, &mut |_, _, _| {}, &mut |who| assert!(who.ip().is_loopback()));
+    let ended =
+        bridge.serve_one(&stub, None, &mut |_, _, _| {}, &mut |who| assert!(who.ip().is_loopback()), &mut |_| {});
     assert!(matches!(ended, Err(BridgeError::Stub(e)) if e.code() == Code::ConnectRefused));
     assert_eq!(debugger.read(&mut [0]).unwrap_or(0), 0);
+}
+
+/// The bridge said "closed the connection", and of a stub that says nothing no word while the debugger waited.
+#[test]
+fn a_stub_that_closes_or_is_mute_had_no_advice() {
+    let rig = Rig::new(PATIENCE, |_, _, _| {});
+    rig.stub.0.shutdown(Shutdown::Both).unwrap();
+    let End::Stub(why) = rig.relay.join().unwrap() else { panic!("the stub closed") };
+    assert!(why.starts_with(" before it sent anything") && why.contains("another debugger may hold it"), "{why}");
+
+    let (mut debugger, one) = pair();
+    let (stub, other) = pair();
+    let (say, said) = std::sync::mpsc::channel();
+    let relay = thread::spawn(move || {
+        let timeout = Duration::from_millis(100);
+        let about = Stub { endpoint: Endpoint::parse(":9").unwrap(), timeout, interrupt: None };
+        let (one, other) = (transport::accepted(one).unwrap(), transport::accepted(other).unwrap());
+        let mut tell = |line: &str| say.send(line.to_owned()).unwrap();
+        between(one, other, &about, None, &mut |_, _, _| {}, &mut tell)
+    });
+    debugger.write_all(&frame("qSupported")).unwrap();
+    let line = said.recv_timeout(PATIENCE).unwrap();
+    assert!(line.contains("nothing was answered within 100ms") && line.contains("another debugger"), "{line}");
+    drop(debugger);
+    assert_eq!(relay.join().unwrap(), End::Debugger);
+    assert_eq!(said.try_iter().count(), 0, "it is said once");
+    drop(stub);
 }

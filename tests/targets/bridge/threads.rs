@@ -136,7 +136,7 @@ fn without_threads_the_cpu_is_shown_alone() {
     assert_eq!(part("again").len(), 10, "{text}");
     // Other variables lead to the threads.
     assert_eq!(part("destroyed").len(), 10, "{text}");
-    for line in ["the CPU is shown alone, no threads", "the list of threads is broken: its head leads to 0x0"] {
+    for line in ["the CPU is shown alone, no threads", "the list of threads is broken: its head points to 0x0"] {
         assert!(text.contains(&format!("tx-trace: {line}")), "one line says why: {text}");
     }
 }

@@ -397,8 +397,8 @@ fn a_mark_took_the_cycle_counter_of_a_trace_with_another_clock() {
         let (there, notes) = marked(&counts, &reads);
         assert!(there == stamp.wrapping_add(77) && notes.contains("CYCCNT"), "{there:#x} {notes}");
         for (target, said) in [
-            (target.clone().with(0xE000_1004, stamp), "is not behind"),
-            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "is not behind"),
+            (target.clone().with(0xE000_1004, stamp), "is not later than"),
+            (target.clone().with(0xE000_1004, stamp.wrapping_sub(1)), "is not later than"),
             (target.clone(), "cannot be read"),
             (Target::new().with(0xE000_1004, stamp.wrapping_add(77)), "is off"),
         ] {
@@ -434,7 +434,7 @@ fn a_target_with_a_half_written_event_ran_on() {
     let lets_run = |log: &stub::Log| log.requests.iter().any(|r| r.starts_with('D') || r.starts_with("vCont;c"));
     let (status, text, log) = over(Target::new(), 1, &[&mark[..], &["--format", "json"]].concat());
     assert_eq!(status, Some(2), "{text}");
-    assert!(text.contains("\"code\":\"half-written\"") && text.contains("not set running"), "{text}");
+    assert!(text.contains("\"code\":\"half-written\"") && text.contains("not resumed"), "{text}");
     assert!(!lets_run(&log), "{:?}", log.requests);
     // Where it can be taken back, or all is written, the target goes on as it was found.
     for writes in [0, usize::MAX] {

@@ -328,7 +328,7 @@ fn threads_of_a_stripped_program_are_served() {
     assert!(image.said().contains("found through the trace's registry"), "{}", image.said());
 }
 
-/// Nothing but memory: GDB attaches, and is told that the program counter is none.
+/// Nothing but memory: GDB attaches, and its thread list says that no program counter is known.
 #[test]
 fn where_nothing_is_known_of_registers() {
     if !installed(&["gdb-multiarch"]) {
@@ -338,7 +338,7 @@ fn where_nothing_is_known_of_registers() {
     let image = Image::serve(&["cm3.stripped.elf", &format!("{}@0x20000000", ram.name())]);
     let text =
         session(&[&format!("target remote :{}", image.port), "info threads", "x/wx 0x20000000", "p $sp", "detach"]);
-    assert!(of(&text, "info threads").contains("pc 0 is given"), "{text}");
+    assert!(of(&text, "info threads").contains("pc 0 is reported"), "{text}");
     assert!(
         of(&text, "p $sp").contains("unavailable") && of(&text, "x/wx 0x20000000").contains("0x20000000"),
         "{text}"

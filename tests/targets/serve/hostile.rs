@@ -80,7 +80,7 @@ fn nonsense_ends_its_own_session_alone() {
 fn the_console_says_which_packet_ended_a_session() {
     let mut image = Image::serve(&CORE);
     say(&image, &framed(b"m\x1b[2J"));
-    assert!(image.says("disconnected: it sent a packet that means nothing: m\\x1b[2J"), "{}", image.said());
+    assert!(image.says("disconnected: it sent a packet that is not valid: m\\x1b[2J"), "{}", image.said());
     behaves(&mut image, "a malformed packet");
     assert!(!image.said().contains("gdbstub"), "{}", image.said());
 }

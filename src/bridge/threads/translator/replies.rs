@@ -1,9 +1,9 @@
 //! The stub's answers, as the debugger gets them.
 
 use super::{Answered, Look, Translator, console};
-use crate::bridge::threads::ids;
 use crate::bridge::threads::stop_reply::StopReply;
 use crate::debugger::ListedThread;
+use crate::rsp::thread_id;
 
 impl Translator {
     /// The stub's answer, as the debugger gets it.
@@ -40,7 +40,7 @@ impl Translator {
             return self.with_notes(body.to_vec());
         }
         let cpu = reply.thread.and_then(|id| self.cpus().iter().position(|cpu| cpu == id)).unwrap_or(0);
-        if let Some(process) = reply.thread.map(ids::process).filter(|process| !process.is_empty()) {
+        if let Some(process) = reply.thread.map(thread_id::process).filter(|process| !process.is_empty()) {
             process.clone_into(&mut self.process);
         }
         let stopped = look.stopped(cpu);
@@ -63,7 +63,7 @@ impl Translator {
 
     /// False where the stub names a thread that is none of its CPUs, and shows threads of its own by now.
     fn knows(&mut self, thread: Option<&str>, look: &mut dyn Look) -> bool {
-        let Some(id) = thread.filter(|id| ids::plain(id).is_some()) else { return true };
+        let Some(id) = thread.filter(|id| thread_id::plain(id).is_some()) else { return true };
         if !self.forced && !self.cpus().iter().any(|cpu| cpu == id) {
             self.begin(look);
         }

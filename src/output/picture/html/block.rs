@@ -92,22 +92,22 @@ impl Block {
     }
 
     /// How many slices and levels it has.
-    pub const fn pieces(&self) -> usize {
+    pub(super) const fn pieces(&self) -> usize {
         self.pieces
     }
 
     /// The index of the next event.
-    pub fn next_index(&self) -> u64 {
-        self.first + u64::try_from(self.times.len()).unwrap_or(0)
+    pub(super) fn next_index(&self) -> u64 {
+        self.first + self.times.len() as u64
     }
 
     /// True where the ticks do not fit into the numbers of JavaScript.
-    pub const fn is_wide(&self) -> bool {
+    pub(super) const fn is_wide(&self) -> bool {
         self.is_wide
     }
 
     /// Ticks from which all times count.
-    pub const fn base(&self) -> i64 {
+    pub(super) const fn base(&self) -> i64 {
         self.base
     }
 
@@ -143,7 +143,7 @@ impl Block {
     }
 
     /// Adds a slice.
-    pub fn slice(&mut self, track: u64, piece: Piece) {
+    pub(super) fn slice(&mut self, track: u64, piece: Piece) {
         let (from, to) = (self.time(piece.from), self.time(piece.to));
         self.slices.entry(track).or_default().push(Piece { from, to, ..piece });
         self.pieces += 1;
@@ -162,19 +162,19 @@ impl Block {
     }
 
     /// Adds a flow from an event to a track.
-    pub fn flow(&mut self, from: u64, track: u64) {
+    pub(super) fn flow(&mut self, from: u64, track: u64) {
         self.flows.push((from, track));
     }
 
     /// A flow ends that has not begun: its event comes next.
-    pub fn wait_for(&mut self, flow: FlowId, track: u64) {
+    pub(super) fn wait_for(&mut self, flow: FlowId, track: u64) {
         if self.waited.len() < FLOWS {
             self.waited.insert(flow, track);
         }
     }
 
     /// The track at which such a flow ends.
-    pub fn waited_for(&mut self, flow: FlowId) -> Option<u64> {
+    pub(super) fn waited_for(&mut self, flow: FlowId) -> Option<u64> {
         self.waited.remove(&flow)
     }
 
@@ -182,13 +182,13 @@ impl Block {
     fn at(&self, time: i64) -> (u64, i64) {
         let at = self.times.partition_point(|t| *t < time);
         match self.times.get(at) {
-            Some(t) => (self.first + u64::try_from(at).unwrap_or(0), *t),
+            Some(t) => (self.first + at as u64, *t),
             None => (self.next_index().saturating_sub(1), self.last),
         }
     }
 
     /// The bytes of all that can be written; the rest waits for the next block. `None` where there is nothing.
-    pub fn take(&mut self, is_last: bool) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, is_last: bool) -> Option<Vec<u8>> {
         if self.times.is_empty() && self.pieces == 0 && self.flows.is_empty() {
             return None;
         }
@@ -197,7 +197,7 @@ impl Block {
         let flows = self.take_flows();
         let events = std::mem::take(&mut self.events);
         let mut out = Column::default();
-        out.number(u64::try_from(self.times.len()).unwrap_or(0));
+        out.number(self.times.len() as u64);
         let Events { seq, tick, def, who, core, words, texts, .. } = &events;
         for column in [seq, tick, def, who, core, words, texts, &slices, &flows, &levels] {
             out.column(column);
@@ -236,7 +236,7 @@ impl Block {
             }
             self.ends.insert(track, place);
             all.number(track);
-            all.number(u64::try_from(now.len()).unwrap_or(0));
+            all.number(now.len() as u64);
             columns.iter().for_each(|column| all.column(column));
         }
         self.pieces = self.slices.values().map(Vec::len).sum();
@@ -274,13 +274,13 @@ impl Block {
             return 0;
         }
         self.kinds.push(kind);
-        let number = u64::try_from(self.kinds.len()).unwrap_or(0);
+        let number = self.kinds.len() as u64;
         self.known_kinds.insert(kind, number);
         number
     }
 
     /// The kinds of slices: state, flags, object and owner.
-    pub fn kinds(&self) -> &[[u64; 4]] {
+    pub(super) fn kinds(&self) -> &[[u64; 4]] {
         &self.kinds
     }
 
@@ -304,7 +304,7 @@ impl Block {
             if !now.is_empty() {
                 self.ends.insert(track, place);
                 all.number(track);
-                all.number(u64::try_from(now.len()).unwrap_or(0));
+                all.number(now.len() as u64);
                 [gap, offset, values].iter().for_each(|column| all.column(column));
             }
         }

@@ -95,22 +95,22 @@ pub(super) struct Fields {
 
 impl Fields {
     /// All kinds of events.
-    pub fn schemas(&self) -> &[Schema] {
+    pub(super) fn schemas(&self) -> &[Schema] {
         &self.schemas
     }
 
     /// The number of the kind of the event that was taken.
-    pub fn schema(&self) -> u64 {
-        u64::try_from(self.current).unwrap_or(0)
+    pub(super) fn schema(&self) -> u64 {
+        self.current as u64
     }
 
     /// A block ends: the first event of each kind has its values whole.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.schemas.iter_mut().for_each(|schema| schema.last.fill(0));
     }
 
     /// Takes an event.
-    pub fn take(&mut self, rows: &mut Rows, view: &View<'_>, event: &Event) {
+    pub(super) fn take(&mut self, rows: &mut Rows, view: &View<'_>, event: &Event) {
         self.taken.clear();
         self.odd.clear();
         self.buffer.clear();
@@ -195,7 +195,7 @@ impl Fields {
 
     /// Adds the values of the event that was taken, in words of 32 bits: which of them are not those of the event before, a
     /// bit each, then by how much each of these differs.
-    pub fn values(&mut self, column: &mut Column) {
+    pub(super) fn values(&mut self, column: &mut Column) {
         let Some(schema) = self.schemas.get_mut(self.current) else { return };
         self.steps.clear();
         for ((field, last), taken) in schema.fields.iter().zip(&mut schema.last).zip(&self.taken) {
@@ -213,12 +213,12 @@ impl Fields {
     }
 
     /// Texts that only this event has: the number of the field, and the text, escaped.
-    pub fn odd_texts(&self) -> &[(u64, String)] {
+    pub(super) fn odd_texts(&self) -> &[(u64, String)] {
         &self.odd
     }
 
     /// Before the page's JSON is made: texts by value as JSON has them.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         for field in self.schemas.iter_mut().flat_map(|schema| &mut schema.fields) {
             field.texts = field.known.iter().map(|(value, text)| (format!("{value:#x}"), escape(text))).collect();
         }
@@ -236,7 +236,7 @@ const fn rank(kind: ArgKind) -> u8 {
 
 /// The difference of the low 32 bits.
 fn step(from: u64, to: u64) -> i32 {
-    let low = |value: u64| u32::try_from(value & 0xFFFF_FFFF).unwrap_or(0);
+    let low = |value: u64| (value & 0xFFFF_FFFF) as u32;
     low(to).wrapping_sub(low(from)).cast_signed()
 }
 

@@ -90,7 +90,7 @@ impl Names {
         if let Some(known) = self.known_states.get(&row) {
             return *known;
         }
-        let at = u64::try_from(self.states.len()).unwrap_or(u64::MAX);
+        let at = self.states.len() as u64;
         let row = match at {
             0..MOST_STATES => row,
             MOST_STATES => StateRow { class: row.class, name: "more states".to_owned(), short: String::new() },
@@ -104,7 +104,7 @@ impl Names {
     /// The number of the object of a slice, and one; 0 for none.
     pub fn object(&mut self, words: &Words<'_>, slice: &Slice) -> u64 {
         let State::Blocked(Waiting { object: Some(address), .. }) = slice.state else { return 0 };
-        let next = u64::try_from(self.objects.len()).unwrap_or(u64::MAX).saturating_add(1);
+        let next = (self.objects.len() as u64).saturating_add(1);
         *self.known_objects.entry(address).or_insert_with(|| {
             self.objects.push(ObjectRow {
                 kind: words.object_type(address).unwrap_or_default(),
@@ -235,7 +235,7 @@ pub(super) struct Head<'p> {
 
 impl Head<'_> {
     /// The JSON text.
-    pub fn json(&self) -> io::Result<String> {
+    pub(super) fn json(&self) -> io::Result<String> {
         let Self { scene, page, .. } = self;
         let all = All {
             title: escape(&page.title),

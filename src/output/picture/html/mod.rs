@@ -97,7 +97,7 @@ impl<'a, W: Write> Html<'a, W> {
 
 /// The number of a counter's track: behind all others.
 fn track_of(scene: &Scene<'_>, level: &Level) -> u64 {
-    let tracks = u64::try_from(scene.tracks.len()).unwrap_or(u64::MAX);
+    let tracks = scene.tracks.len() as u64;
     tracks.saturating_add(u64::from(level.counter.0))
 }
 

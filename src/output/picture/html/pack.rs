@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
+use crate::output::picture::proto::varint;
+
 /// How hard the data is packed: the next levels take twice as long for a hundredth.
 const LEVEL: u32 = 6;
 
@@ -16,37 +18,33 @@ pub(super) struct Column(Vec<u8>);
 
 impl Column {
     /// Adds a number.
-    pub fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(u8::try_from(value & 0x7F).unwrap_or(0) | 0x80);
-            value >>= 7;
-        }
-        self.0.push(u8::try_from(value).unwrap_or(0));
+    pub fn number(&mut self, value: u64) {
+        varint(&mut self.0, value);
     }
 
     /// Adds a number with a sign, so that those near to zero are short: 0, -1, 1, -2, 2.
-    pub fn signed(&mut self, value: i64) {
+    pub(super) fn signed(&mut self, value: i64) {
         self.number((value << 1).cast_unsigned() ^ (value >> 63).cast_unsigned());
     }
 
     /// Adds the difference of two numbers: it may turn around.
-    pub fn step(&mut self, from: i64, to: i64) {
+    pub(super) fn step(&mut self, from: i64, to: i64) {
         self.signed(to.wrapping_sub(from));
     }
 
     /// Adds bytes, their number first.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        self.number(u64::try_from(bytes.len()).unwrap_or(0));
+        self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
     /// Adds a column, its length first.
-    pub fn column(&mut self, column: &Self) {
+    pub(super) fn column(&mut self, column: &Self) {
         self.bytes(&column.0);
     }
 
     /// The bytes.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }

@@ -163,7 +163,7 @@ impl Link {
                 Ok(Some(kind)) => return Ok(Some(kind)),
                 Ok(None) => {}
                 Err(_) => {
-                    let hint = "the stub or the line is out of order: restart it";
+                    let hint = "the stub or the line does not work: restart the stub";
                     return Err(self.error(RspErrorKind::Endless { packet: String::new(), hint }));
                 }
             }

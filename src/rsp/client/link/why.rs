@@ -25,7 +25,7 @@ impl Link {
         self.error(match error {
             TransportError::Closed(why) => RspErrorKind::Closed { when: when.to_owned(), why },
             TransportError::Timeout => {
-                RspErrorKind::Link { why: format!("it took no bytes within {:?}", self.timeout) }
+                RspErrorKind::Link { why: format!("it accepted no bytes within {:?}", self.timeout) }
             }
             TransportError::Io(why) => RspErrorKind::Link { why },
         })

@@ -19,7 +19,7 @@ impl Link {
         // A request after Ctrl-C ends with Ctrl-C, and not with the answer that did not come in time.
         self.check_interrupt()?;
         if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
-            let state = ", with which we tried to get back into step";
+            let state = ", which we sent to resynchronize";
             let error = RspErrorKind::Stalled { packet: "qSupported".into(), timeout: self.timeout, state };
             return Err(self.fail(error));
         }

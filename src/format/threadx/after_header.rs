@@ -1,4 +1,4 @@
-//! What the bytes behind a damaged header show: how long the registry is, and where the events stop.
+//! What the bytes after a damaged header show: how long the registry is, and where the events stop.
 
 #![expect(clippy::arithmetic_side_effects, reason = "numbers of entries and slots, and their sizes")]
 
@@ -10,7 +10,7 @@ use crate::abi::{Endian, Width};
 /// The highest object type that a kernel registers.
 const MAX_TYPE: u8 = 31;
 
-/// Slots in a row that were written over, and hide no end of the ring.
+/// Slots in a row that were overwritten, and hide no end of the ring.
 const PASSED: usize = 4;
 /// Entries that are believed, and slots behind them that are examined.
 const MAX_ENTRIES: usize = 4096;
@@ -18,13 +18,13 @@ const SAMPLE: usize = 64;
 
 /// Memory from a header on, and how its words are stored.
 #[derive(Clone, Copy)]
-pub(super) struct Behind<'a> {
+pub(super) struct AfterHeader<'a> {
     pub bytes: &'a [u8],
     pub endian: Endian,
     pub word: Width,
 }
 
-impl Behind<'_> {
+impl AfterHeader<'_> {
     /// Bytes of what looks like registry entries, each of `object` bytes: an entry that was used has a type, one that was not
     /// is marked as free. A thread's address can look so too (0x20000100), so it is tried behind how many of them most slots have
     /// an event's number.
@@ -105,7 +105,7 @@ impl Behind<'_> {
         let (described, ring) = self.bytes.split_at_checked(start).unwrap_or((self.bytes, &[]));
         let slots = || ring.chunks_exact(layout::entry_size(self.word));
         let before = current.and_then(|c| usize::try_from(c).ok()).unwrap_or(0);
-        let described = Behind { bytes: described, ..*self };
+        let described = AfterHeader { bytes: described, ..*self };
         let known = described.contexts(object, slots().take(before));
         let has_known = known.iter().any(|c| ![CONTEXT_ISR, CONTEXT_INIT].contains(c));
         let is_event = |slot: &[u8]| {
