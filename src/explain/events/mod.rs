@@ -4,12 +4,14 @@
 mod interrupts;
 mod objects;
 mod pools;
+mod standstill;
 mod tries;
 mod words;
 
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused};
+pub use standstill::WithoutTimers;
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,15 +61,6 @@ pub struct Activity {
     pub since: Option<(i64, u64)>,
     /// The last event that ended a wait of it.
     pub woken: Option<u64>,
-}
-
-/// A stretch of the trace in which nothing wakes the thread that runs the kernel's timers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WithoutTimers {
-    /// The event with which it begins, and its ticks; `None` for the beginning of the trace.
-    pub from: Option<(u64, i64)>,
-    /// How often other threads were made ready in it.
-    pub readied: u64,
 }
 
 /// A call that may wait, by an interrupt.
@@ -433,28 +426,6 @@ impl Events {
             }
             Change::Entered { number: Some(number), .. } => self.interrupts.enter(number, event.seq, event.ticks),
             Change::Exited { .. } => self.interrupts.exit(event.ticks),
-            _ => {}
-        }
-    }
-
-    /// Threads that block and go on, and how long nothing wakes the kernel's timers.
-    fn goes_on(&mut self, event: &Event, change: &Change, system: &System<'_>) {
-        let is_timers = |no| system.name(no) == Some(TIMER_THREAD);
-        match *change {
-            Change::Readied { thread, .. } if is_timers(thread) => {
-                (self.blocks_on, self.without_timers) =
-                    (None, WithoutTimers { from: Some((event.seq, event.ticks)), readied: 0 });
-            }
-            Change::Readied { .. } => {
-                self.blocks_on = None;
-                self.without_timers.readied = self.without_timers.readied.saturating_add(1);
-            }
-            Change::Blocked { thread, by: Who::Thread(by), .. } if thread == by => {
-                let Some(address) = system.thread(thread).map(|thread| thread.address) else { return };
-                let before = self.blocks_on.filter(|(of, ..)| *of == address);
-                let (times, from) = before.map_or((0, event.seq), |(_, times, from)| (times, from));
-                self.blocks_on = Some((address, times.saturating_add(1), from));
-            }
             _ => {}
         }
     }
