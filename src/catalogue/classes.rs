@@ -8,6 +8,12 @@ pub fn classes() -> impl Iterator<Item = (u64, &'static str)> {
     })
 }
 
+/// A category without what all categories share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
+pub fn short_class(class: &str) -> String {
+    let low = class.to_ascii_lowercase().replace("_trace_", "_");
+    low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
+}
+
 /// The categories whose bits are set.
 #[must_use]
 pub fn mask_names(bits: u64) -> Vec<&'static str> {

@@ -16,7 +16,7 @@ mod uia;
 mod usage;
 pub mod user;
 
-pub use classes::{classes, mask_names, mask_text};
+pub use classes::{classes, mask_names, mask_text, short_class};
 pub use counters::{Adds, Counter, counters};
 pub use effect::{Effect, Effects};
 pub use field::{ArgKind, Enumeration, FieldDef, Takes};

@@ -20,8 +20,9 @@ use super::{
     bridge, control, demo, documents, dump, events, explain, export, follow, gdb, help, serve, setup, threads, timeline,
 };
 use crate::analysis::Name;
+use crate::catalogue::{Catalogue, Names, Product};
 use crate::error::Error;
-use crate::output::{Format, SCHEMA};
+use crate::output::{ExtraColumn, Format, SCHEMA};
 
 /// One command.
 pub struct Row {
@@ -473,10 +474,19 @@ fn with_usual_words(row: &Row, arg: Arg) -> Arg {
         (_, "direction") => vec!["up", "down"],
         (_, "netx") => vec!["duo", "classic"],
         (_, "format_in") => vec!["threadx", "uia", "qnx"],
+        (_, "event" | "until") => kernel_events().collect(),
+        (_, "columns") => ExtraColumn::ALL.map(ExtraColumn::name).to_vec(),
+        (_, "report") => Name::ALL.iter().map(|name| name.name()).collect(),
         (_, "class") => vec!["queue", "semaphore", "mutex", "thread", "time", "timer", "tx", "fx", "nx", "ux", "user"],
         _ => return arg,
     };
     arg.value_parser(PossibleValuesParser::new(words))
+}
+
+/// The names of ThreadX's own events.
+fn kernel_events() -> impl Iterator<Item = &'static str> {
+    static EVENTS: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::threadx(Names::default()));
+    EVENTS.iter().filter(|def| def.product == Product::Tx && !def.unused).map(|def| def.name.as_str())
 }
 
 /// What the program is, in one sentence.

@@ -49,7 +49,12 @@ pub(super) fn man(typed: options::Man) -> Result<Request, Error> {
     };
     let mut text = Vec::new();
     manual_page(&command, &mut text)?;
-    Ok(Request::new(Text(text), Output::default()))
+    if let Some(dir) = typed.output.as_ref().filter(|path| path.is_dir()) {
+        let why = format!("-o {}: a directory, and this is one page", dir.display());
+        return Err(Error::usage(Code::Usage, why).hint(format!("man --dir {} writes all pages", dir.display())));
+    }
+    let path = typed.output.filter(|path| path.as_os_str() != "-");
+    Ok(Request::new(Text(text), Output { path, ..Output::default() }))
 }
 
 fn completion(shell: Shell) -> Vec<u8> {
@@ -206,9 +211,16 @@ mod tests {
     #[test]
     fn usual_words_are_completed() {
         let text = String::from_utf8(completion(Shell::Bash)).unwrap();
-        for words in
-            ["perfetto chrome html trx", "proven likely hint", "thread isr init", "pause resume mark", "findings"]
-        {
+        for words in [
+            "perfetto chrome html trx",
+            "proven likely hint",
+            "thread isr init",
+            "pause resume mark",
+            "findings",
+            "tx_mutex_get",
+            "time stamp priority threshold",
+            "profile stats services",
+        ] {
             assert!(text.contains(words), "{words}");
         }
     }

@@ -189,7 +189,7 @@ pub struct Source {
     /// The program's ELF file: where the trace is, and names
     #[arg(long, value_name = "FILE")]
     pub elf: Option<PathBuf>,
-    /// A live target: a GDB stub (:3333, host:port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:), or memory alone
+    /// A live target: its GDB server, also called stub (:3333, host:port, /dev/ttyX[@baud], unix:PATH, |COMMAND, stdio:), or memory alone
     /// without a halt (openocd:HOST:PORT, qmp:HOST:PORT, qmp:PATH)
     #[arg(long, value_name = "ENDPOINT", allow_hyphen_values = true)]
     pub remote: Option<String>,
@@ -568,6 +568,9 @@ pub struct Man {
     /// Write the pages of the program and of all commands to DIR
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Write to a file, - for standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with = "dir")]
+    pub output: Option<PathBuf>,
 }
 
 /// Options of `gdb`.

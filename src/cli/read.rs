@@ -172,7 +172,7 @@ impl Reader<'_, '_> {
                 let extent = if self.target.is_live() { Extent::Newest(info::SAMPLE) } else { Extent::All };
                 let mut loaded = self.load(extent)?;
                 let info = info::read(self.target, &loaded)?;
-                info.identity().blame(&mut loaded.trace.issues);
+                info.identity().put_first(&mut loaded.trace.issues);
                 Answer { info: Some(info), ..loaded.into() }
             }
         })

@@ -268,7 +268,7 @@ fn question(row: &Row, typed: options::Read, mut ask: Ask, counted: bool) -> Res
         return Err(Error::usage(Code::Position, why).hint("give each: show 1 2 3; or a range: list --from 1 --to 3"));
     }
     if ask == Ask::Last(Amount::Events(0)) {
-        return Err(Error::not_found(Code::NothingMatches, "`last 0` prints no event", "N is 1 or more: last 50"));
+        return Err(Error::usage(Code::Usage, "`last 0` prints no event").hint("N is 1 or more: last 50"));
     }
     if ask == Ask::Show(Vec::new()) {
         return Err(Error::usage(Code::Usage, "show needs the sequence number of an event")

@@ -8,6 +8,7 @@ use super::request::{Output, Request, Task, variable};
 use super::sink::Sink;
 use super::{Outcome, options};
 use crate::code::Code;
+use crate::elf::ElfKind;
 use crate::error::Error;
 use crate::session;
 use crate::setup::{Program, State, Wanted};
@@ -88,6 +89,10 @@ impl Task for Setup {
             _ => error,
         })?;
         diagnostics.issues(session::cut_short(&self.elf, &elf).as_slice());
+        if elf.kind() == ElfKind::Core {
+            let why = format!("{} is an ELF core, which holds no program", self.elf.display());
+            return Err(Error::failed(Code::NotElf, why, PROGRAM));
+        }
         let program = Program::of(&name(&self.elf), &elf).ok_or_else(|| {
             Error::failed(Code::NoKernelSymbol, format!("{}: it has no symbol of ThreadX", self.elf.display()), PROGRAM)
         })?;

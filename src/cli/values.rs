@@ -140,7 +140,7 @@ pub(super) fn range(text: &str) -> Value<Region> {
 pub(super) fn time(text: &str) -> Value<Duration> {
     match Position::parse(text) {
         Ok(Position::Time(seconds)) if (0.001..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, a millisecond at least)")),
+        _ => Err(wrong(Code::Usage, "not a time: 500ms, 2s (in ms or s, from a millisecond to 11 days)")),
     }
 }
 

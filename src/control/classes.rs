@@ -1,15 +1,9 @@
 //! The names of the classes of the event mask.
 
-use crate::catalogue::classes;
+use crate::catalogue::{classes, short_class};
 
 /// The least id of the application's events.
 pub const FIRST_USER_ID: u64 = 4096;
-
-/// A class without what all share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
-fn short(class: &str) -> String {
-    let low = class.to_ascii_lowercase().replace("_trace_", "_");
-    low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
-}
 
 /// The bits of the mask that a name means: `queue`, `tx_queue`, `TX_TRACE_QUEUE_EVENTS`, `tx`, `user`, `all`. A name of
 /// more than one (`internal`) means all of them.
@@ -17,12 +11,12 @@ fn short(class: &str) -> String {
 /// # Errors
 /// The names that there are.
 pub fn bits_of(name: &str) -> Result<u64, String> {
-    let asked = short(name);
+    let asked = short_class(name);
     if asked == "all" {
         return Ok(classes().fold(0, |all, (bit, _)| all | bit));
     }
     let is_meant = |class: &str| {
-        let short = short(class);
+        let short = short_class(class);
         let (product, bare) = short.split_once('_').unwrap_or(("", &short));
         let user = short == "tx_user";
         asked == short || asked == bare || asked == product && !user
@@ -31,7 +25,7 @@ pub fn bits_of(name: &str) -> Result<u64, String> {
     if bits != 0 {
         return Ok(bits);
     }
-    let names: Vec<String> = classes().map(|(_, class)| short(class)).collect();
+    let names: Vec<String> = classes().map(|(_, class)| short_class(class)).collect();
     Err(format!("there is no class '{name}': all, tx, fx, nx, ux, user, or one of {}", names.join(", ")))
 }
 

@@ -16,6 +16,8 @@ pub enum Code {
     UsageFault,
     /// A TrustZone rule refused an access.
     SecureFault,
+    /// The CPU is in the handler of a fault, and nothing says of which kind.
+    Fault,
     /// A function was called through a null pointer.
     NullCall,
     /// A fault inside an interrupt handler.
@@ -96,6 +98,7 @@ impl Code {
             Self::MemFault => "mem-fault",
             Self::UsageFault => "usage-fault",
             Self::SecureFault => "secure-fault",
+            Self::Fault => "fault",
             Self::NullCall => "null-call",
             Self::IsrFault => "isr-fault",
             Self::Assert => "assert",
@@ -161,7 +164,7 @@ impl Code {
             Self::StackOverflow => 1,
             Self::CorruptControlBlock | Self::CorruptPool => 2,
             Self::BusFault | Self::MemFault | Self::UsageFault | Self::SecureFault | Self::NullCall => 3,
-            Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
+            Self::Fault | Self::IsrFault | Self::Lockup | Self::Assert | Self::Hang => 3,
             Self::IsrNeverEnds | Self::InterruptsMasked | Self::NoTick => 3,
             _ => 4,
         }

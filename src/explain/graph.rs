@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
 use super::events::Giver;
-use super::state::{Task, Tasks, Wait};
+use super::state::{Does, Task, Tasks, Wait};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
@@ -58,6 +58,9 @@ pub struct Graph {
     pub inferred: Vec<Edge>,
     /// Waits for what one thread alone was seen to give: waiter and giver.
     pub gives: Vec<(Addr, Addr)>,
+    /// True where memory shows that no thread goes on by itself: all wait for ever, are suspended or have ended, and no timer
+    /// runs. Only an interrupt can end a wait then.
+    pub is_still: bool,
 }
 
 impl Graph {
@@ -67,12 +70,15 @@ impl Graph {
         let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
         let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
         let gives = waits().filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?))).collect();
-        let by_one = |task, wait| {
-            let set = set_by_one(task, wait, &tasks, case);
-            set.or_else(|| read_by_one(task, wait, &tasks, case)).or_else(|| kept_by_one(task, wait, &tasks, case))
+        let is_still = is_still(&tasks, case);
+        let by_one = |task: &Task, wait| {
+            let lasts = is_still || case.events.is_some_and(|events| events.lasts_long(task.address));
+            let set = set_by_one(task, wait, &tasks, case).filter(|_| lasts);
+            let read = || read_by_one(task, wait, &tasks, case).filter(|_| lasts);
+            set.or_else(read).or_else(|| kept_by_one(task, wait, &tasks, case))
         };
         let inferred = waits().filter_map(|(task, wait)| by_one(task, wait)).collect();
-        Self { edges, inferred, gives, tasks }
+        Self { edges, inferred, gives, tasks, is_still }
     }
 
     /// The wait of a thread.
@@ -132,6 +138,17 @@ impl Graph {
     }
 }
 
+fn is_still(tasks: &Tasks, case: &Case<'_>) -> bool {
+    let Some(kernel) = case.kernel.filter(|kernel| !kernel.is_initializing()) else { return false };
+    let is_off = |task: &Task| match task.does {
+        Does::Waits => task.wait.is_some_and(|wait| wait.forever),
+        does => does.gone().is_some(),
+    };
+    let mut timers = kernel.objects.iter().filter(|object| object.kind == Kind::Timer);
+    let runs_timer = timers.any(|timer| timer.get("tx_timer_internal_list_head").is_some_and(|list| list != 0));
+    !runs_timer && tasks.list.iter().any(|task| task.does == Does::Waits) && tasks.list.iter().all(is_off)
+}
+
 fn stored(tasks: &Tasks, case: &Case<'_>, stored: Addr) -> Option<Addr> {
     let is = |task: &&Task| case.events.is_some_and(|events| events.is(task.address, stored));
     tasks.list.iter().find(is).map(|task| task.address)
@@ -158,14 +175,13 @@ fn set_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Optio
     let (Some((Giver::Thread(setter), given)), None) = (setters.next(), setters.next()) else { return None };
     let holder = stored(tasks, case, *setter).filter(|holder| *holder != task.address)?;
     // Waits of others for other flags of the group say nothing of this one.
-    let is_so = given.flags & wanted == wanted && events.lasts_long(task.address);
+    let is_so = given.flags & wanted == wanted;
     is_so.then(|| edge_to(holder, Some(given.seq), How::Sets(wanted), task, wait))
 }
 
 /// A wait for room in a full queue from which one thread alone was seen to take.
 fn read_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
-    let is_long = case.events?.lasts_long(task.address);
-    let holder = giver(task, wait, tasks, case).filter(|_| wait.sends && is_long)?;
+    let holder = giver(task, wait, tasks, case).filter(|_| wait.sends)?;
     Some(edge_to(holder, None, How::Reads, task, wait))
 }
 

@@ -326,10 +326,10 @@ impl Follower {
         trace.events().filter(|e| e.seq >= known).any(|e| {
             let def = e.def.and_then(|d| self.catalogue.def(d));
             let makes = def.is_some_and(|d| d.effects.has(Effect::Create) || d.effects.has(Effect::Delete));
-            let stranger = trace.contexts.get(e.context).is_some_and(|c| {
+            let unregistered = trace.contexts.get(e.context).is_some_and(|c| {
                 c.kind == ContextKind::Thread && c.name.is_none() && !self.nameless.contains(&c.address)
             });
-            makes || stranger
+            makes || unregistered
         })
     }
 

@@ -115,10 +115,26 @@ impl Kernel {
                 let times = get("ownership_count").filter(|n| *n > 0 && get("owner") == Some(0))?;
                 ("ownership_count", format!("it is owned {times} times, by no thread"))
             }
+            Kind::BlockPool => ("available", self.block_pool(object)?),
+            Kind::BytePool => {
+                let (free, size) = (get("available")?, get("size")?);
+                let what = format!("it counts {free} bytes free, and its memory has {size}");
+                ("available", (free > size).then_some(what)?)
+            }
             _ => return None,
         };
         let message = format!("{} {}: {what}", object.kind.name(), object.label());
         Some(Issue::new(Code::KernelDamaged, message).at(Place::address(self.member_at(object, member))))
+    }
+
+    /// Counts of a block pool that its memory cannot have: each block has a pointer in front of it.
+    fn block_pool(&self, pool: &Object) -> Option<String> {
+        let (free, all) = (pool.get("available")?, pool.get("total")?);
+        let (size, block) = (pool.get("size")?, pool.get("block_size")?);
+        let step = block.checked_add(self.layout.shape.pointer.bytes() as u64)?;
+        let room = size.checked_div(step)?;
+        let what = format!("it counts {free} blocks free, of {all} in all, and its memory has room for {room}");
+        (free > all || all > room).then_some(what)
     }
 
     /// The address of a member of an object.

@@ -39,7 +39,7 @@ pub use layout::{Kind, Layout, Shape};
 pub use layout_match::{HEAD, THREAD_ID};
 pub use object::Object;
 pub use pointers::Pointers;
-pub use pools::{PoolBlock, PoolBlocks, PoolDamage};
+pub use pools::{FreeList, PoolBlock, PoolBlocks, PoolDamage};
 pub use position::{Position, Stop};
 pub use program::{Agreement, CONSTANTS, PREFIX, Program, SYMBOLS, VECTOR_TABLES, enable_bits, pointer_width, version};
 pub use registry::{registered, registered_blocks};

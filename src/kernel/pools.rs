@@ -42,6 +42,25 @@ pub struct PoolDamage {
     pub front: Option<PoolBlock>,
 }
 
+/// The list of free blocks of a block pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeList {
+    /// How many blocks are in it, each counted once.
+    pub listed: u64,
+    /// How many the pool counts.
+    pub counted: u64,
+    /// The block behind the last of these: one that is in the list already, or that is allocated.
+    pub leads_to: Option<PoolBlock>,
+}
+
+impl FreeList {
+    /// True where it has all free blocks, and ends behind them.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.listed == self.counted && self.leads_to.is_none()
+    }
+}
+
 /// The blocks of a pool, up to the first damage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolBlocks {
@@ -51,6 +70,8 @@ pub struct PoolBlocks {
     pub damage: Option<PoolDamage>,
     /// Where the list of free blocks leads to, if no block is there.
     pub astray: Option<Addr>,
+    /// The list of free blocks of a block pool without such damage.
+    pub free: Option<FreeList>,
 }
 
 impl PoolBlocks {
@@ -177,7 +198,7 @@ fn blocks(pool: &Object, shape: Shape, read: &mut dyn FnMut(Addr, usize) -> Opti
     let all = total.checked_mul(step).filter(|all| *all <= size)?;
     start.checked_add(size)?;
     let is_block = |at: Addr| at.checked_sub(start).is_some_and(|into| into < all && into.is_multiple_of(step));
-    let mut found = PoolBlocks::default();
+    let (mut found, mut links) = (PoolBlocks::default(), Vec::new());
     for at in (0..total).map_while(|index| start.checked_add(index.checked_mul(step)?)).take(MAX_BLOCKS) {
         let words = read(at, 1)?;
         let link = *words.first()?;
@@ -186,9 +207,36 @@ fn blocks(pool: &Object, shape: Shape, read: &mut dyn FnMut(Addr, usize) -> Opti
             return Some(found);
         }
         found.all.push(PoolBlock { at, start: at.checked_add(word)?, len, is_free: link != pool.address });
+        links.push(link);
     }
     found.astray = pool.get("available_list").filter(|first| *first != 0 && !is_block(*first));
+    let is_all = u64::try_from(links.len()).is_ok_and(|len| len == total);
+    if found.astray.is_none() && is_all {
+        let index = |at: Addr| usize::try_from(at.checked_sub(start)?.checked_div(step)?).ok();
+        found.free = free_list(pool, &found.all, &links, &index);
+    }
     Some(found)
+}
+
+/// Follows the list of free blocks. The kernel puts a block there when it is released, without a look whether it is there already.
+fn free_list(
+    pool: &Object,
+    all: &[PoolBlock],
+    links: &[u64],
+    index: &dyn Fn(Addr) -> Option<usize>,
+) -> Option<FreeList> {
+    let counted = pool.get("available")?;
+    let (mut at, mut listed, mut seen) = (pool.get("available_list")?, 0u64, vec![false; all.len()]);
+    while at != 0 {
+        let place = index(at)?;
+        let block = *all.get(place)?;
+        if !block.is_free || std::mem::replace(seen.get_mut(place)?, true) {
+            return Some(FreeList { listed, counted, leads_to: Some(block) });
+        }
+        listed = listed.saturating_add(1);
+        at = *links.get(place)?;
+    }
+    Some(FreeList { listed, counted, leads_to: None })
 }
 
 #[cfg(test)]

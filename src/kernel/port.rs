@@ -68,7 +68,7 @@ pub(super) const LINUX_WIDE: (Width, Width, Additions) = (
 );
 
 /// Members of any port that are used where debug information has them.
-pub(super) const EVERY: [(&str, Type); 9] = [
+pub(super) const EVERY: [(&str, Type); 10] = [
     ("tx_thread_vfp_enable", Word),
     ("_tx_thread_fp_enable", Word),
     ("tx_thread_fp_enable", Word),
@@ -79,4 +79,6 @@ pub(super) const EVERY: [(&str, Type); 9] = [
     ("tx_thread_module_stack_ptr", Pointer),
     ("tx_thread_module_stack_start", Pointer),
     ("tx_thread_module_stack_size", Word),
+    // SMP kernels: one bit for each core that must not run the thread (tx_thread_smp_core_exclude).
+    ("tx_thread_smp_cores_excluded", Word),
 ];

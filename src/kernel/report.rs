@@ -158,9 +158,16 @@ fn summary(kernel: &Kernel, width: usize) -> Report {
         Some(Column::new("state", CellKind::Text)),
     ];
     let row = |thread| summary_row(kernel, thread, wide, system, places);
+    let mut notes = summary_notes(kernel, system);
+    if !wide && !kernel.threads.is_empty() {
+        notes.push(format!(
+            "--width {} shows address, entry and the mutexes that a thread owns too",
+            self::wide(kernel)
+        ));
+    }
     Report {
         rows: kernel.in_order().map(row).collect(),
-        notes: summary_notes(kernel, system),
+        notes,
         ..Report::new("threads", "Threads", columns.into_iter().flatten().collect::<Vec<_>>())
     }
 }

@@ -170,6 +170,8 @@ pub struct Thread {
     pub owns: Vec<Addr>,
     /// The core that it runs on; `None` where it does not run.
     pub core: Option<usize>,
+    /// The cores that must not run it, one bit for each; `None` where debug information does not show that.
+    pub excluded: Option<u64>,
     /// The stack pointer in its control block: stale while it runs.
     pub saved: Option<Addr>,
     /// The thread of the operating system that it is, in the Linux port: its `pthread_t`. Such a thread does not use the
@@ -300,6 +302,7 @@ impl Thread {
             waits: None,
             owns: Vec::new(),
             core: None,
+            excluded: get("tx_thread_smp_cores_excluded"),
             saved,
             pthread: block.pthread(),
             position: Position::default(),

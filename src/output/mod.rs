@@ -78,7 +78,7 @@ pub struct NoNames;
 
 impl Resolve for NoNames {}
 
-/// What a sink looks at, handed in with every call: `follow` reads the trace again while the sink lives on.
+/// What a sink looks at, passed with every call: `follow` reads the trace again while the sink lives on.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The trace.

@@ -58,7 +58,7 @@ impl<'w> Words<'w> {
         }
     }
 
-    /// A cell with the unit that a head would have, where the cell stands alone.
+    /// A cell with the unit that a head would have, where the cell is alone.
     pub(super) fn text_and_unit(&self, column: &Column, cell: &Cell) -> String {
         let text = self.text(column, cell);
         if matches!(cell, Cell::Ticks(_)) { format!("{text} {}", self.scale.unit) } else { text }

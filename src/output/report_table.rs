@@ -495,7 +495,7 @@ System Timer Thread        2  semaphore rx_ready
 comms                      2  semaphore rx_ready
 ";
         assert_eq!(printed(&report, 50, false), tables);
-        // Nothing tells these rows apart, or a column does not fit beside what does.
+        // Nothing distinguishes these rows, or a column does not fit beside what does.
         let same = Report { rows: [threads().rows, threads().rows].concat(), ..threads() };
         for (report, width) in [(same, 50), (report, 26)] {
             assert!(printed(&report, width, false).starts_with("thread        System Timer Thread\n"), "{width}");

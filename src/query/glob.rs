@@ -1,5 +1,5 @@
-//! Shell-like patterns: `*`, `?` and `[a-z]` (`[!a-z]`), over characters, with or without regard to case. `~` is `*`: it
-//! stands where a table has cut a name, and the name is copied from there.
+//! Shell-like patterns: `*`, `?` and `[a-z]` (`[!a-z]`), over characters, with or without regard to case. `~` is `*`: a
+//! table has it where it cuts a name, and the name is copied from there.
 
 /// True where the text holds a character that makes it a pattern.
 pub fn is_pattern(text: &str) -> bool {

@@ -6,7 +6,7 @@ use super::glob::{Glob, is_pattern};
 use super::{AddressOf, Term, Terms, context_name};
 use super::{not_in_trace, wrong_filter};
 use crate::abi::Addr;
-use crate::catalogue::{Catalogue, EventDef, Product};
+use crate::catalogue::{Catalogue, EventDef, Product, short_class};
 use crate::error::Error;
 use crate::near::{did_you_mean, nearest};
 use crate::trace::{ContextKind, DefId, Trace};
@@ -195,12 +195,6 @@ fn event(text: &str, catalogue: &Catalogue) -> Result<Vec<What>, Error> {
 
 fn is_word(own: &str, text: &str) -> bool {
     !own.is_empty() && own.eq_ignore_ascii_case(text)
-}
-
-/// A category without what all categories share: `TX_TRACE_QUEUE_EVENTS` is `tx_queue`.
-fn short_class(class: &str) -> String {
-    let low = class.to_ascii_lowercase().replace("_trace_", "_");
-    low.strip_suffix("_events").or_else(|| low.strip_suffix("_event")).unwrap_or(&low).to_owned()
 }
 
 /// `queue` of `tx_queue`.

@@ -93,7 +93,7 @@ impl Target<'_> {
         if self.place.is_none() {
             let found = scan::find(self);
             let elf = self.info.elf();
-            self.place = Some(found.map_err(|error| program::blame(elf, &Identity::default(), error))?);
+            self.place = Some(found.map_err(|error| program::with_likely_cause(elf, &Identity::default(), error))?);
         }
         self.place
             .as_ref()
@@ -124,7 +124,7 @@ impl Target<'_> {
                 return Err(error);
             }
             // In a file this costs nothing; over a link `info` asks for it.
-            self.by_files(trace).blame(&mut trace.issues);
+            self.by_files(trace).put_first(&mut trace.issues);
         }
         Ok(loaded)
     }
@@ -132,6 +132,7 @@ impl Target<'_> {
     /// Decodes what was captured.
     fn decoded(&mut self, capture: &dyn Capture, names: Names, options: &DecodeOptions) -> Result<Loaded, Error> {
         let (mut trace, catalogue) = self.named(capture, names, options)?;
+        refuse_period(&trace, options.period)?;
         trace.interrupts = catalogue.interrupts(self.is_m_profile());
         Ok(Loaded { trace, catalogue, running: capture.running() })
     }
@@ -231,6 +232,22 @@ impl Target<'_> {
             .word(width, &bytes, 0)
             .ok_or_else(|| Error::failed(Code::Unreadable, format!("{name} cannot be read"), ""))
     }
+}
+
+/// Refuses a period that was typed and that the stamps go beyond.
+fn refuse_period(trace: &Trace, period: Option<u64>) -> Result<(), Error> {
+    /// Stamps that are looked at: where the period is wrong nearly all of them show it.
+    const SOME: usize = 4096;
+    let Some(period) = period else { return Ok(()) };
+    let beyond =
+        trace.events().take(SOME).find_map(|event| Some((event.seq, event.stamp?)).filter(|(_, at)| *at > period));
+    beyond.map_or(Ok(()), |(seq, stamp)| {
+        Err(Error::failed(
+            Code::Clock,
+            format!("--period {period}: event {seq} has the stamp {stamp}, which a clock with this period never shows"),
+            "the period is the number of ticks after which the clock starts over: 65536, or the reload value and 1",
+        ))
+    })
 }
 
 /// A trace that holds only a handful of events right after connecting was probably started by our connecting.

@@ -45,7 +45,7 @@ pub(super) fn doubt(identity: &Identity, mut error: Error) -> Error {
 }
 
 /// Of a symbol that is missing though an ELF was given: why, and what to try.
-pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Error {
+pub(super) fn with_likely_cause(elf: Option<&Elf>, identity: &Identity, error: Error) -> Error {
     let mut error = doubt(identity, error);
     let (Some(elf), true) = (elf, error.code.name().ends_with("-symbol") || error.code == Code::TraceNotBuiltIn) else {
         return error;
@@ -68,7 +68,7 @@ pub(super) fn blame(elf: Option<&Elf>, identity: &Identity, error: Error) -> Err
 impl Identity {
     /// Puts what is wrong with the ELF before all other issues: it is the likely cause of others. Where it is of another
     /// build, its variables do not show where the trace is, nor that it is left over.
-    pub fn blame(&self, issues: &mut Vec<Issue>) {
+    pub fn put_first(&self, issues: &mut Vec<Issue>) {
         let Some(cause) = self.issue() else { return };
         issues.retain(|issue| issue.code != Code::ElfMismatch);
         issues.insert(0, cause);

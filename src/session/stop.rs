@@ -218,8 +218,8 @@ impl Target<'_> {
         };
         let elf = self.info.elf();
         let read = Kernel::read(self.memory.memory(), &about);
-        let mut kernel = read.map_err(|none| program::blame(elf, identity, none))?;
-        judge(&mut kernel, identity, &self.info, trace);
+        let mut kernel = read.map_err(|none| program::with_likely_cause(elf, identity, none))?;
+        compare_with_elf(&mut kernel, identity, &self.info, trace);
         Ok(kernel)
     }
 
@@ -295,7 +295,7 @@ impl Target<'_> {
 }
 
 /// Under the ELF of another build, by what is known before or by the threads' entries, nothing says which thread runs.
-fn judge(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo, trace: Option<&Trace>) {
+fn compare_with_elf(kernel: &mut Kernel, identity: &mut Identity, info: &TargetInfo, trace: Option<&Trace>) {
     // The entry in a control block that was overwritten says nothing of the ELF.
     let any_whole = kernel.threads.iter().any(Thread::has_whole_stack);
     let whole = kernel.threads.iter().filter(|t| !any_whole || t.has_whole_stack());

@@ -90,7 +90,7 @@ fn to_do(program: &Program, wanted: &Wanted) -> Vec<String> {
     if wanted.over_reset {
         steps.push("Put .noinit into the linker script: see trace.c.".to_owned());
     }
-    steps.push(format!("tx-trace last 50 --elf {} --remote :3333", program.name));
+    steps.push(format!("tx-trace last 50 --elf {} --remote :3333", program.typed_name()));
     steps
 }
 

@@ -118,9 +118,14 @@ impl Program {
         if self.state == State::There && !wanted.all { self.nothing_to_add() } else { code::write(self, wanted) }
     }
 
+    /// The name of its file as it is typed: in quotes where it has blanks.
+    fn typed_name(&self) -> String {
+        if self.name.contains(' ') { format!("\"{}\"", self.name) } else { self.name.clone() }
+    }
+
     /// For a program that has its trace.
     fn nothing_to_add(&self) -> String {
-        let name = &self.name;
+        let (name, typed) = (&self.name, self.typed_name());
         let isr = if self.has_isr_events {
             "tx_trace_isr_enter_insert is there: handlers that call it are in the trace"
         } else {
@@ -133,10 +138,10 @@ impl Program {
         };
         format!(
             "{name}: nothing to add. The event trace is compiled in, and tx_trace_enable is there.\n\n  \
-             read it      tx-trace last 50 --elf {name} --remote :3333\n  \
+             read it      tx-trace last 50 --elf {typed} --remote :3333\n  \
              interrupts   {isr}\n  \
              your events  {user}\n  \
-             the code     tx-trace setup --all {name} prints it anyway\n"
+             the code     tx-trace setup --all {typed} prints it anyway\n"
         )
     }
 }

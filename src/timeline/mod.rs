@@ -303,7 +303,7 @@ impl Scene<'_> {
     }
 }
 
-/// A writer of timelines. Each method is handed one thing; what a writer has no use for it leaves out.
+/// A writer of timelines. Each method gets one thing; a writer leaves out what it has no use for.
 ///
 /// Each returns an error where the writer fails, which ends the pass.
 pub trait Sink {

@@ -3,16 +3,16 @@
 # big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
 # Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|stalls|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|stalls|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|stalls|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|stalls|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | resources | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | resources | waits | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -71,7 +71,7 @@ if [ "$which" = all ] || [ "$which" = crashes ]; then
     echo "built cm3-crashes.elf"
 fi
 
-for failing in failures resources; do
+for failing in failures resources waits; do
     [ "$which" = all ] || [ "$which" = "$failing" ] || continue
     need arm-none-eabi-gcc gcc-arm-none-eabi
     # Failures of a system on purpose, chosen at the start; the second has other names, priorities and another tick.

@@ -460,12 +460,12 @@ fn explain_says_first_that_the_elf_is_of_another_build() {
     let core = fixture("cm3.core").display().to_string();
     let text = String::from_utf8(tx_trace(&["explain", &other, &core]).stdout).unwrap();
     let mut lines = text.lines().filter(|line| !line.is_empty());
-    assert!(lines.next().is_some_and(|line| line.starts_with("hang: HardFault")), "{text}");
+    assert!(lines.next().is_some_and(|line| line.starts_with("fault: HardFault")), "{text}");
     assert!(
         lines.next().is_some_and(|line| line.starts_with("Doubtful: ") && text.contains("another build")),
         "{text}"
     );
-    assert!(text.contains("hang (likely)"), "{text}");
+    assert!(text.contains("fault (likely)"), "{text}");
     let registers = ["--reg", "psp=0x20002f00", "--reg", "cfsr=0x8200", "--reg", "bfar=0xe0200000"];
     let text = String::from_utf8(tx_trace(&[&["explain", &other, &core], &registers[..]].concat()).stdout).unwrap();
     assert!(text.contains("0xe0200000") && !text.contains("failures.c") && !text.contains("net_entry"), "{text}");

@@ -188,3 +188,26 @@ fn a_dump_at_a_wrong_address_was_only_said_by_info() {
         assert!(!(text(&out.stdout) + &text(&out.stderr)).contains("this is a copy"), "{command}");
     }
 }
+
+/// `--period 1` was accepted with stamps of hundreds of ticks.
+#[test]
+fn a_period_below_the_stamps_was_accepted() {
+    let trx = fixture("cm3.trx").display().to_string();
+    let out = tx_trace(&["last", "--period", "1", &trx]);
+    let said = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("a clock with this period never shows"), "{said}");
+    assert_eq!(tx_trace(&["last", "--period", "0xffffffff", &trx]).status.code(), Some(0));
+}
+
+/// `man -o FILE` was refused, though every other command that prints takes it.
+#[test]
+fn man_took_no_output() {
+    let scratch = Scratch::new("man-output");
+    let file = scratch.path("last.1").display().to_string();
+    assert!(tx_trace(&["man", "last", "-o", &file]).status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), tx_trace(&["man", "last"]).stdout);
+    let dir = file.strip_suffix("/last.1").unwrap();
+    let refused = tx_trace(&["man", "-o", dir]);
+    let said = text(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("man --dir "), "{said}");
+}

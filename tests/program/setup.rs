@@ -317,3 +317,19 @@ fn a_full_disk_is_an_error_of_the_version() {
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("no space left"));
 }
+
+/// Step 4 named a file with blanks as it is, and a core "has no symbol of ThreadX".
+#[test]
+fn a_name_with_blanks_was_not_quoted_and_a_core_was_a_program() {
+    let scratch = Scratch::new("setup-blanks");
+    let elf = scratch.path("a b.elf");
+    std::fs::copy(fixture("cm3.elf"), &elf).unwrap();
+    let path = elf.to_str().unwrap();
+    for words in [&["setup", path][..], &["setup", "--all", path]] {
+        let text = String::from_utf8(tx_trace(words).stdout).unwrap();
+        assert!(text.contains("--elf \"a b.elf\" --remote"), "{text}");
+    }
+    let core = tx_trace(&["setup", fixture("cm3.core").to_str().unwrap()]);
+    let said = String::from_utf8(core.stderr).unwrap();
+    assert!(core.status.code() == Some(2) && said.contains("is an ELF core, which holds no program"), "{said}");
+}

@@ -19,7 +19,7 @@ const ALL: [(&str, &str, &str); 12] = [
     ("nested", "bus-fault", "bus-fault"),
     ("in_isr", "isr-fault", "isr-fault"),
     // Nothing could be pushed: without PSP and cfsr only that it is a HardFault is known.
-    ("overflow", "stack-overflow", "hang"),
+    ("overflow", "stack-overflow", "fault"),
     ("guard", "stack-overflow", "stack-overflow"),
     ("hollow", "bus-fault", "bus-fault"),
     ("after_interrupt", "bus-fault", "bus-fault"),
@@ -129,7 +129,7 @@ fn ram_alone_and_a_core_without_its_elf_claim_what_can_be_known() {
         assert_eq!(sure.iter().map(|f| f["code"].as_str().unwrap()).collect::<Vec<_>>(), wanted, "{name}");
         for finding in explain(name, "core", false, &[]).iter().filter(is_sure) {
             let code = finding["code"].as_str().unwrap();
-            assert!(matches!(code, "hang" | "bus-fault" | "usage-fault" | "stack-overflow"), "{name}: {finding}");
+            assert!(matches!(code, "fault" | "bus-fault" | "usage-fault" | "stack-overflow"), "{name}: {finding}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`): the cause is its first
+//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`, `waits.c`): the cause is its first
 //! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
 
@@ -171,6 +171,16 @@ fn another_build_gives_the_same_findings_of_memory_and_waits() {
     check("resources", true);
 }
 
+#[test]
+fn the_planted_failure_of_threads_that_wait_is_the_first_finding() {
+    check("waits", false);
+}
+
+#[test]
+fn another_build_gives_the_same_findings_of_threads_that_wait() {
+    check("waits", true);
+}
+
 /// The parameter check refuses such a call, and it leaves no event; a kernel without the check inserts one.
 #[test]
 fn an_interrupt_that_asks_for_a_mutex_is_named() {
@@ -248,4 +258,16 @@ fn storage_of_a_queue_that_reaches_over_other_objects_was_not_named() {
     assert_eq!((&first["code"], &first["confidence"]), (&"corrupt-control-block".into(), &"likely".into()), "{first}");
     let claim = first["claim"].as_str().unwrap();
     assert!(claim.starts_with("the storage of queue records (") && claim.contains(" reaches over "), "{claim}");
+}
+
+/// The fixture's threads are bound to cores, which its control blocks do not show: core 0 may be free for the owner.
+#[test]
+fn an_inversion_on_several_cores_was_likely_though_one_of_them_idles() {
+    for words in [&["smp.elf", "smp.core"][..], &["smp.trx"]] {
+        let words: Vec<String> = words.iter().map(|name| fixture(name).display().to_string()).collect();
+        let findings = explain(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let first = findings.first().expect("a finding");
+        assert_eq!((&first["code"], &first["confidence"]), (&"priority-inversion".into(), &"hint".into()), "{first}");
+        assert!(first["detractors"].to_string().contains("tx_thread_smp_core_exclude"), "{first}");
+    }
 }

@@ -14,12 +14,12 @@ use super::support::real_traces;
 
 /// The captures whose program fails on purpose, by the beginning of their names, and what is planted in them.
 const PLANTED: [(&str, &[&str]); 6] = [
-    ("cm3", &["priority-inversion", "bus-fault", "hang"]),
+    ("cm3", &["priority-inversion", "bus-fault", "fault"]),
     ("host", &["priority-inversion"]),
     ("be", &["priority-inversion"]),
     ("smp", &["priority-inversion"]),
     ("real_", &["priority-inversion"]),
-    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "hang"]),
+    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "fault"]),
 ];
 
 /// Every source: its name, and the words that open it.
@@ -63,6 +63,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
             name if name.starts_with("failure-") => "failure.elf",
             name if name.starts_with("resource-other-") => "resource-other.elf",
             name if name.starts_with("resource-") => "resource.elf",
+            name if name.starts_with("wait-other-") => "wait-other.elf",
+            name if name.starts_with("wait-") => "wait.elf",
             name if name.starts_with("stall-other-") => "stall-other.elf",
             name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
@@ -100,6 +102,7 @@ fn planted(name: &str) -> Vec<String> {
     let tables = [
         ("failure-", "tests/firmware/failures.tsv"),
         ("resource-", "tests/firmware/resources.tsv"),
+        ("wait-", "tests/firmware/waits.tsv"),
         ("stall-", "tests/firmware/stalls.tsv"),
     ];
     let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
@@ -109,10 +112,10 @@ fn planted(name: &str) -> Vec<String> {
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What this stack hurts faults in the end.
-        codes.extend((way == "quiet_overflow").then(|| "hang".to_owned()));
+        codes.extend((way == "quiet_overflow").then(|| "fault".to_owned()));
         // The next search of a pool that was written over faults.
         let faults = matches!(way, "byte_fault" | "use_after_release");
-        codes.extend(["bus-fault", "hang"].into_iter().filter(|_| faults).map(str::to_owned));
+        codes.extend(["bus-fault", "fault"].into_iter().filter(|_| faults).map(str::to_owned));
         return codes;
     }
     let of = PLANTED.iter().filter(|(begins, _)| name.starts_with(begins));

@@ -10,7 +10,7 @@ mod words;
 
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
-pub use pools::{Block, Former, Refused};
+pub use pools::{Block, Former, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use tries::Inversion;
 
@@ -461,6 +461,12 @@ impl Events {
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
         }
+        if let (Some(object), None) = (role.get.of(words), by)
+            && let Some(memory) = self.fields.of_event(event).memory(event, words)
+            && let Some(one) = self.one(object)
+        {
+            one.pool.leaves(memory);
+        }
         if let Some(object) = role.put.of(words) {
             let giver = match by {
                 Some(thread) => Giver::Thread(thread),
@@ -510,11 +516,22 @@ impl Events {
     fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
         let fields = self.fields.of_event(event);
         let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
+        let is_handed_over = fields.is_handed_over(words);
+        let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(memory) = memory {
-            one.pool.release(memory, by, event.seq);
+            one.pool.release(memory, by, event.seq, is_handed_over);
         }
+    }
+
+    /// The pool that a block was released to before, where an event names as its pool what no event named: the kernel takes the
+    /// word in front of a block for the address of its pool, and that of a free block is a link.
+    fn pool_of(&self, memory: Addr, named: Addr) -> Option<Addr> {
+        if self.numbers.find(named).is_some() {
+            return None;
+        }
+        self.objects.iter().find(|(_, one)| one.pool.former(memory).is_some()).map(|(pool, _)| *pool)
     }
 
     /// An interrupt may ask for nothing that can make it wait, and for no mutex.

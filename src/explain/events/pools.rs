@@ -34,6 +34,19 @@ pub struct Former {
     pub seq: u64,
 }
 
+/// A block that was released again, without an allocation since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Twice {
+    /// Its first byte.
+    pub start: Addr,
+    /// It, as it was released for the first time.
+    pub first: Former,
+    /// Who released it again.
+    pub by: Giver,
+    /// The event.
+    pub seq: u64,
+}
+
 /// A thread that asked without a wait, and got nothing since it last got a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
@@ -62,6 +75,8 @@ pub struct Pool {
     pub released: BTreeMap<Giver, u64>,
     /// The most allocations from that of a block to its release.
     pub oldest: u64,
+    /// The first block that was released twice.
+    pub twice: Option<Twice>,
     /// Blocks that are not known because too many are allocated.
     lost: bool,
 }
@@ -88,8 +103,11 @@ impl Pool {
         *refused = Refused { times: refused.times.saturating_add(1), last: seq, len, ..*refused };
     }
 
-    /// A block is given back.
-    pub fn release(&mut self, memory: Addr, by: Giver, seq: u64) {
+    /// A block is given back. `is_handed_over`: a thread that waits for memory gets it.
+    pub fn release(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool) {
+        let former = self.former.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
+        let twice = former.map(|first| Twice { start: memory, first, by, seq });
+        self.twice = self.twice.or(twice);
         if let Some(block) = self.live.remove(&memory) {
             self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
             let times = self.released.entry(by).or_default();
@@ -99,6 +117,14 @@ impl Pool {
             }
             self.former.insert(memory, Former { block, by, seq });
         }
+        if is_handed_over {
+            self.former.remove(&memory);
+        }
+    }
+
+    /// Something that is no thread gets a block.
+    pub fn leaves(&mut self, memory: Addr) {
+        self.former.remove(&memory);
     }
 
     /// Events are missing: what is allocated is not known any more.
@@ -155,6 +181,24 @@ impl Pool {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_block_is_released_twice_where_nobody_got_it_meanwhile() {
+        let by = Giver::Thread(TLS);
+        let again = |between: &dyn Fn(&mut Pool), is_handed_over| {
+            let mut pool = Pool::default();
+            pool.allocate(0x1000, TLS, 1, None);
+            pool.release(0x1000, by, 2, is_handed_over);
+            between(&mut pool);
+            pool.release(0x1000, Giver::Thread(MQTT), 5, false);
+            pool.twice.map(|twice| (twice.start, twice.first.seq, twice.seq))
+        };
+        assert_eq!(again(&|_| {}, false), Some((0x1000, 2, 5)));
+        assert_eq!(again(&|_| {}, true), None, "a thread that waited has it");
+        assert_eq!(again(&|pool| pool.allocate(0x1000, MQTT, 3, None), false), None);
+        assert_eq!(again(&|pool| pool.leaves(0x1000), false), None, "an interrupt allocated it");
+        assert_eq!(again(&Pool::forget, false), None, "events are missing");
+    }
+
     const TLS: Addr = 0x100;
     const MQTT: Addr = 0x200;
 
@@ -164,7 +208,7 @@ mod tests {
         (0..4).for_each(|n| pool.allocate(0x1000 + 68 * n, TLS, 10 + n, None));
         assert_eq!(pool.only(4).map(|block| (block.thread, block.seq)), Some((TLS, 13)));
         assert_eq!(pool.only(5), None, "one was allocated before the first event");
-        pool.release(0x1000, Giver::Thread(TLS), 20);
+        pool.release(0x1000, Giver::Thread(TLS), 20, false);
         assert_eq!(pool.only(4), None, "one is free, or somebody has it that no event shows");
         pool.allocate(0x1000, MQTT, 21, None);
         assert_eq!(pool.only(4), None, "another thread has one");

@@ -12,6 +12,7 @@ pub struct Places {
     flags: Option<usize>,
     option: Option<usize>,
     size: Option<usize>,
+    suspended: Option<usize>,
 }
 
 /// By definition.
@@ -28,6 +29,7 @@ impl Fields {
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
                 size: find(&|field| field.name == "size_requested"),
+                suspended: find(&|field| field.name == "suspended"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
             }
@@ -54,6 +56,12 @@ impl Places {
     /// The bytes that are asked for.
     pub fn size(&self, words: &[u64]) -> Option<u64> {
         words.get(self.size?).copied()
+    }
+
+    /// True where memory that is released goes to a thread that waits for it.
+    pub fn is_handed_over(&self, words: &[u64]) -> bool {
+        let suspended = self.suspended.and_then(|suspended| words.get(suspended));
+        suspended.is_some_and(|threads| *threads != 0)
     }
 
     /// The event flags that a thread asks for.

@@ -31,7 +31,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 /// Contradictions that may be of a moment.
 pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
-    let of_moment = of_moment.filter(|issue| !is_impossible(issue, case));
+    // An ELF of another build leads to what is no list of the kernel: that is said of it as a whole.
+    let of_moment = of_moment.filter(|issue| !is_impossible(issue, case) && !case.trust.other_build);
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 
@@ -39,13 +40,19 @@ fn damaged<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
     case.kernel.into_iter().flat_map(|kernel| &kernel.issues).filter(|issue| issue.code == Code::KernelDamaged)
 }
 
-/// True for counts of a queue that no moment has: more messages than memory has words.
+/// True for counts that no moment has: of a queue more messages than memory has words, of a pool more than its memory has.
 fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
     let at = |at: u64| {
-        let queue =
-            case.kernel?.objects.iter().find(|object| object.kind == Kind::Queue && near(object.address, at))?;
+        let object = case.kernel?.objects.iter().find(|object| near(object.address, at))?;
         let most = 1 << 30;
-        Some(["capacity", "enqueued", "available_storage"].iter().any(|n| queue.get(n).is_some_and(|n| n > most)))
+        match object.kind {
+            Kind::Queue => {
+                let counts = ["capacity", "enqueued", "available_storage"];
+                Some(counts.iter().any(|n| object.get(n).is_some_and(|n| n > most)))
+            }
+            Kind::BlockPool | Kind::BytePool => Some(true),
+            _ => None,
+        }
     };
     issue.place.address.and_then(at).unwrap_or(false)
 }

@@ -243,7 +243,7 @@ fn stack_behind<'k>(at: Addr, pool: &Object, kernel: &'k Kernel) -> Option<&'k T
 }
 
 /// The function of the kernel in which a CPU is, which may be changing a pool.
-fn changing(case: &Case<'_>) -> Option<String> {
+pub(super) fn changing(case: &Case<'_>) -> Option<String> {
     let names = |cpu: &CpuState| {
         let interrupted =
             first_place(cpu).filter(|_| cpu.registers.fault().is_none_or(|fault| fault.current != Some(true)));

@@ -335,7 +335,7 @@ impl<'a, 'c> Look<'a, 'c> {
                 }
                 (kind.code, kind.words)
             }
-            None => (Code::Hang, "what kind of fault is not known (--reg cfsr=N)".to_owned()),
+            None => (Code::Fault, "what kind of fault is not known (--reg cfsr=N)".to_owned()),
         };
         let is_placed = self.is_placed() || self.cpu.failed.is_some();
         if !is_placed {
@@ -479,7 +479,7 @@ impl<'a, 'c> Look<'a, 'c> {
     fn next(&self, code: Code) -> String {
         match code {
             Code::NullCall => "find out who sets the function pointer that is called there".to_owned(),
-            Code::Hang => {
+            Code::Fault => {
                 let registers = "the fault registers that the crash log printed: --reg cfsr=N --reg hfsr=N --reg psp=N";
                 match self.case.trust.without_lines {
                     Some(_) => format!("give the ELF with debug information, or {registers}"),

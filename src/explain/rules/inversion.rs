@@ -10,7 +10,7 @@ use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
-use super::starvation::{is_enough, keeps, starves};
+use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
 use super::words::{NO_OWNER, behind, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
@@ -21,8 +21,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return found };
     for edge in &graph.edges {
         let Some(culprit) = culprit(edge, kernel).or_else(|| hog(edge, kernel, case, graph)) else { continue };
+        let Some(bound) = cores(edge.holder, culprit.address, case) else { continue };
         if !found.iter().any(|f| f.threads.contains(&edge.holder)) {
-            found.push(in_memory(edge, culprit, case, graph));
+            found.push(in_memory(edge, culprit, bound, case, graph));
         }
     }
     found
@@ -48,8 +49,13 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
     if !matches!(does, Does::Ready | Does::Runs) {
         return None;
     }
-    let long = inversion.waited >= events.length() / 20;
-    let (confidence, detractors) = case.cap(if long { Confidence::Likely } else { Confidence::Hint });
+    let bound = cores(owner, culprit, case)?;
+    let is_long = inversion.waited >= events.length() / 20;
+    let is_shown = is_failure(edge, culprit, events, graph);
+    let is_sure = is_long && is_shown && bound.is_none();
+    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
+    detractors.extend((!is_shown).then(|| NO_ROUND.to_owned()));
+    detractors.extend(bound);
     let object = case.object(edge.object);
     let [w, o, c] = [waiter, owner, culprit].map(|thread| case.label(thread));
     let others = graph.behind(&[owner]);
@@ -82,6 +88,54 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
         threads: vec![waiter, owner],
         behind: symptoms,
     })
+}
+
+/// True where the trace shows more than one round of work of the thread in between that is longer than itself: such a round of
+/// it, threads that were woken and cannot run either, or that the one that waits used to come far more often.
+fn is_failure(edge: &Edge, culprit: Addr, events: &Events, graph: &Graph) -> bool {
+    let hog = graph.tasks.at(culprit);
+    let starved = hog.zip(hog.and_then(|hog| keeps(hog, events))).map(|(hog, (since, _))| {
+        let all = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events));
+        all.map(|task| task.address).collect::<Vec<Addr>>()
+    });
+    is_shown(culprit, &starved.unwrap_or_default(), events) || is_late(edge.waiter, events)
+}
+
+/// True for a thread that waits far longer than it took from one time that it ran to the next.
+fn is_late(waiter: Addr, events: &Events) -> bool {
+    let times = events.activity(waiter).map_or(0, |activity| activity.dispatched);
+    let (waited, times) = (events.lasts(waiter), i64::try_from(times).unwrap_or(i64::MAX));
+    let before = events.length().saturating_sub(waited);
+    times >= 3 && before.checked_div(times).is_some_and(|usual| waited / 4 >= usual)
+}
+
+/// What speaks against it on several cores, where one may be free on which the owner must not run; `None` where it can run.
+fn cores(owner: Addr, culprit: Addr, case: &Case<'_>) -> Option<Option<String>> {
+    let count = case.kernel.map_or_else(|| case.events.map_or(1, |e| usize::from(e.cores)), |k| k.current.len());
+    if count <= 1 {
+        return Some(None);
+    }
+    let Some((kernel, thread, excluded)) =
+        case.kernel.zip(case.thread(owner)).and_then(|(k, thread)| Some((k, thread, thread.excluded?)))
+    else {
+        let why =
+            "there are several cores, and which of them may run a thread (tx_thread_smp_core_exclude) is not known";
+        return Some(Some(why.to_owned()));
+    };
+    let running: Vec<Option<u32>> = kernel.current.iter().map(|at| kernel.thread(*at)?.priority).collect();
+    let is_there = case.thread(culprit)?.core.is_none_or(|core| allows(excluded, core));
+    (is_there && is_kept_off(&running, thread.priority?, excluded)).then_some(None)
+}
+
+fn allows(excluded: u64, core: usize) -> bool {
+    u32::try_from(core).ok().and_then(|core| excluded.checked_shr(core)).is_some_and(|bits| bits & 1 == 0)
+}
+
+/// True where each core that may run a thread runs one that is no less urgent. `running`: priorities by core, of threads
+/// that run.
+fn is_kept_off(running: &[Option<u32>], priority: u32, excluded: u64) -> bool {
+    let mut allowed = running.iter().enumerate().filter(|(core, _)| allows(excluded, *core));
+    allowed.all(|(_, other)| other.is_some_and(|other| other <= priority))
 }
 
 /// True for a thread that runs between one that waits for a lock and the owner, which is ready.
@@ -128,11 +182,15 @@ fn kept(edge: &Edge, culprit: Addr, events: &Events, graph: &Graph) -> Option<(i
     is_so.then_some((since, ran))
 }
 
-fn in_memory(edge: &Edge, culprit: &Thread, case: &Case<'_>, graph: &Graph) -> Finding {
+fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'_>, graph: &Graph) -> Finding {
     let (waiter, owner, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
     let events = case.events.filter(|events| is_enough(events));
     let kept = events.and_then(|events| kept(edge, culprit.address, events, graph));
-    let (confidence, mut detractors) = case.cap(if kept.is_some() { Confidence::Likely } else { Confidence::Hint });
+    let is_shown = events.is_some_and(|events| is_failure(edge, culprit.address, events, graph));
+    let is_sure = kept.is_some() && is_shown && bound.is_none();
+    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
+    detractors.extend(bound);
+    detractors.extend((kept.is_some() && !is_shown).then(|| NO_ROUND.to_owned()));
     detractors.push(match kept {
         Some(_) => "a long computation that ends looks the same".to_owned(),
         None => "one moment does not show how long it lasts: `inversions` has what the events show".to_owned(),
@@ -234,6 +292,29 @@ mod tests {
         assert!(of(9, Does::Ready));
         assert!(!of(2, Does::Ready), "it is more urgent than the one that waits");
         assert!(!of(9, Does::Sleeps));
+    }
+
+    #[test]
+    fn one_round_of_work_that_is_longer_than_the_trace_is_no_proof_of_an_inversion() {
+        // `motor` waits since tick 200 of a thousand.
+        let motor = |dispatched| {
+            let activity = Activity { dispatched, since: Some((200, 7)), ..Activity::default() };
+            is_late(MOTOR, &Events::of_activity(MOTOR, activity, 1000))
+        };
+        assert!(motor(4), "it came every 50 ticks");
+        assert!(!motor(1), "how often it comes is not known");
+        let slow = Activity { dispatched: 3, since: Some((900, 7)), ..Activity::default() };
+        assert!(!is_late(MOTOR, &Events::of_activity(MOTOR, slow, 1000)), "it comes every 300 ticks");
+    }
+
+    /// `telemetry` has priority 15, and runs on core 1 only.
+    #[test]
+    fn a_core_that_idles_and_may_run_the_owner_is_no_inversion() {
+        let bound = 0b01;
+        assert!(is_kept_off(&[None, Some(9)], 15, bound), "core 0 must not run it");
+        assert!(!is_kept_off(&[None, Some(9)], 15, 0), "core 0 idles");
+        assert!(is_kept_off(&[Some(3), Some(9)], 15, 0));
+        assert!(!is_kept_off(&[Some(3), Some(20)], 15, 0), "core 1 is about to switch");
     }
 
     /// The trace has wrapped over the wait and the taking of the mutex: memory has both, and the trace who ran.

@@ -5,6 +5,7 @@ mod control_blocks;
 mod corrupt_pool;
 mod deadlock;
 mod fault;
+mod giver_gone;
 mod interrupts;
 mod inversion;
 mod irq_priority;
@@ -22,6 +23,7 @@ mod owner_gone;
 mod place;
 mod pools;
 mod queue_full;
+mod released_twice;
 mod reset;
 mod runs_on;
 mod semaphore_leak;
@@ -31,6 +33,7 @@ mod starvation;
 mod stopped;
 mod storage_overlap;
 mod timers_still;
+mod users;
 mod words;
 mod wrong_context;
 mod wrong_mask;
@@ -55,6 +58,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
+    Check { what: "blocks of pools that were released twice", find: released_twice::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
@@ -74,9 +78,11 @@ pub static CHECKS: &[Check] = &[
     Check { what: "loops that wait for a word", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "pools that drain or are used up", find: pools::find },
+    Check { what: "waits for what a thread gave that is gone", find: giver_gone::find },
     Check { what: "waits for what nobody gives", find: never_given::find },
     Check { what: "event flags that nobody waits for", find: wrong_mask::find },
     Check { what: "full queues that nobody reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
     Check { what: "waits for what nobody ever gave", find: never_seen::find },
+    Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];

@@ -7,12 +7,60 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::waiting;
-use crate::kernel::Kind;
+use crate::abi::Addr;
+use crate::kernel::{Kind, Object};
 
 /// The fewest events from which something is absent.
 const FEWEST: u64 = 64;
 /// The fewest times that an interrupt came.
 const TIMES: u64 = 3;
+
+/// So many threads wait for flags of a group of which none was ever set.
+const WAITERS: usize = 2;
+
+/// All who wait for flags of a group are in their first wait, none of its flags is set, and no event sets any. One such thread is
+/// healthy; several wait for each other, or for what sets the first flag.
+pub(super) fn flags(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let (Some(kernel), Some(events)) = (case.kernel, case.events.filter(|events| events.count >= FEWEST)) else {
+        return Vec::new();
+    };
+    let groups =
+        kernel.objects.iter().filter(|object| object.kind == Kind::EventFlags && object.get("current") == Some(0));
+    let of = |group: &Object| {
+        let waiters: Vec<&Task> = graph.tasks.waiting(group.address).collect();
+        let is_first = |task: &&Task| task.runs == Some(1) && task.wait.is_some_and(|wait| wait.forever);
+        let is_given = events.object(group.address).is_some_and(|one| !one.givers.is_empty());
+        let is_so = waiters.len() >= WAITERS && waiters.iter().all(is_first) && !is_given;
+        is_so.then(|| of_group(group.address, &waiters, case, graph))
+    };
+    groups.filter_map(of).collect()
+}
+
+fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> Finding {
+    let object = case.object(group);
+    let wants = |task: &&Task| {
+        let wanted =
+            task.wait.and_then(|wait| wait.wanted).map_or_else(String::new, |w| format!(" for {:#x}", w.flags));
+        format!("{} waits{wanted}", case.label(task.address))
+    };
+    let all: Vec<String> = waiters.iter().map(wants).collect();
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("what they wait for may be rare: it rests on what the trace does not show".to_owned());
+    let threads: Vec<Addr> = waiters.iter().map(|task| task.address).collect();
+    let mut evidence = vec![Evidence::memory(group, format!("{object}: no flag is set")).holds(0)];
+    evidence.extend(threads.iter().map(|thread| waiting(*thread, group, case, graph)));
+    Finding {
+        code: Code::EventNeverSet,
+        claim: format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"),
+        behind: graph.behind(&threads),
+        threads,
+    }
+}
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| events.count >= FEWEST && !case.trust.has_wrapped) else {

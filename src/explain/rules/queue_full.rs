@@ -1,20 +1,33 @@
 //! A queue that is full, with senders that wait, while the only thread that takes from it waits for something else, is
 //! suspended, or has ended. Where it is known who has what that thread waits for, the cause is there. A queue is often full
-//! for a moment: it is likely only where the trace shows that both waits last far longer than usual.
+//! for a moment: it is likely only where the trace shows that both waits last far longer than usual. Senders that do not wait
+//! lose their messages: then it is a hint, as the reader may be suspended on purpose. Where the trace shows no reader, the
+//! program does: the thread that uses the queue and does not send to it.
 
+use super::super::events::Giver;
 use super::super::graph::Graph;
-use super::super::state::Task;
+use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::users::uses;
 use super::words::{shows, waiting};
+use super::wrong_mask::giver;
 use crate::abi::Addr;
+use crate::kernel::Kind;
+
+/// So often a thread sends to a queue that nobody reads.
+const OFTEN: u64 = 8;
+/// Why a reader is inferred.
+const BY_EVENTS: &str = "that no other thread reads the queue is inferred from events";
+const BY_PROGRAM: &str =
+    "that it reads the queue is inferred from its code or its stack, which hold the queue's address";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    full(graph).into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
+    full(case, graph).into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
 }
 
 /// Queues of which no reader is known: behind the waits that may keep it from reading.
 pub(super) fn unread(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let all = full(graph);
+    let all = full(case, graph);
     let unknown: Vec<Addr> = all.into_iter().filter(|queue| finding(*queue, case, graph).is_none()).collect();
     let found: Vec<Finding> = unknown.iter().filter_map(|queue| nobody(*queue, case, graph)).collect();
     if found.is_empty() { crossed(&unknown, case, graph).into_iter().collect() } else { found }
@@ -23,6 +36,8 @@ pub(super) fn unread(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 /// Several queues are full, and all who send to them wait for ever: each may be the reader of another.
 fn crossed(queues: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let known = |queue: &Addr| case.events.is_some_and(|events| !events.takers(*queue).is_empty());
+    let queues: Vec<Addr> =
+        queues.iter().copied().filter(|queue| graph.tasks.waiting(*queue).next().is_some()).collect();
     if queues.len() < 2 || queues.iter().any(known) {
         return None;
     }
@@ -49,15 +64,15 @@ fn crossed(queues: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     })
 }
 
-/// Queues into which a thread waits to put a message.
-fn full(graph: &Graph) -> Vec<Addr> {
-    let mut queues: Vec<Addr> = graph
-        .tasks
-        .list
-        .iter()
-        .filter_map(|task| task.wait.filter(|wait| wait.sends))
-        .map(|wait| wait.object)
-        .collect();
+/// Queues into which a thread waits to put a message, and those that memory shows to be full.
+fn full(case: &Case<'_>, graph: &Graph) -> Vec<Addr> {
+    let waited = graph.tasks.list.iter().filter_map(|task| task.wait.filter(|wait| wait.sends)).map(|wait| wait.object);
+    let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+    let in_memory = objects.filter(|object| {
+        let is_full = object.get("available_storage") == Some(0) && object.get("enqueued").is_some_and(|n| n > 0);
+        object.kind == Kind::Queue && is_full
+    });
+    let mut queues: Vec<Addr> = waited.chain(in_memory.map(|queue| queue.address)).collect();
     queues.sort_unstable();
     queues.dedup();
     queues
@@ -66,56 +81,95 @@ fn full(graph: &Graph) -> Vec<Addr> {
 /// The trace shows no thread that takes from it, for long.
 fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events.filter(|events| events.takers(queue).is_empty())?;
-    let sender = graph.tasks.waiting(queue).find(|task| task.wait.is_some_and(|wait| wait.forever))?;
-    if !events.is_long(sender.address, queue) {
-        return None;
-    }
-    let (name, label) = (case.label(sender.address), case.object(queue));
+    let sender = graph.tasks.waiting(queue).find(|task| task.wait.is_some_and(|wait| wait.forever));
+    let label = case.object(queue);
+    let (what, evidence) = match sender {
+        Some(sender) if events.is_long(sender.address, queue) => {
+            let evidence = waiting(sender.address, queue, case, graph);
+            (format!("{} waits for room", case.label(sender.address)), evidence)
+        }
+        Some(_) => return None,
+        None => {
+            let givers = &events.object(queue)?.givers;
+            let (by, given) = givers.iter().max_by_key(|(_, given)| given.times)?;
+            let text = format!("{} sends to it {} times", giver(*by, case, graph), given.times);
+            (given.times >= OFTEN).then_some(())?;
+            (text, Evidence::event(given.seq, format!("{} sends to {label}, which is full", giver(*by, case, graph))))
+        }
+    };
     let (confidence, mut detractors) = case.cap(Confidence::Hint);
     detractors.push("it rests on what the trace does not show".to_owned());
-    let behind = graph.behind(&[sender.address]);
+    let threads = vec![sender.map_or(queue, |sender| sender.address)];
     Some(Finding {
         code: Code::QueueFull,
-        claim: format!("{label} is full: {name} waits for room, and no event takes from it"),
+        claim: format!("{label} is full: {what}, and no event takes from it"),
         confidence,
         detractors,
-        evidence: vec![waiting(sender.address, queue, case, graph)],
+        evidence: vec![evidence],
         explains: Vec::new(),
         next: format!("find out which thread reads {label}, and what it waits for (`threads --bt`)"),
-        threads: vec![sender.address],
-        behind,
+        behind: graph.behind(&threads),
+        threads,
     })
 }
 
-/// The only thread that was seen to take from a queue.
-fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<&'g Task> {
-    let takers = case.events?.takers(queue);
-    let only = takers.first().filter(|_| takers.len() == 1)?;
-    graph.stored(case, *only)
+/// A thread that takes from a queue, and why it is taken for the only one.
+struct Reader<'g> {
+    task: &'g Task,
+    is_inferred: bool,
+}
+
+/// The only thread that was seen to take from a queue; without one the only thread that uses it and does not send to it.
+fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<Reader<'g>> {
+    let events = case.events;
+    let takers = events.map(|events| events.takers(queue)).unwrap_or_default();
+    if let Some(only) = takers.first() {
+        let task = graph.stored(case, *only).filter(|_| takers.len() == 1)?;
+        return Some(Reader { task, is_inferred: false });
+    }
+    let givers = || events.and_then(|events| events.object(queue)).into_iter().flat_map(|one| one.givers.keys());
+    let sends = |task: &Task| {
+        let waits = task.wait.is_some_and(|wait| wait.object == queue);
+        waits || givers().any(|by| matches!(by, Giver::Thread(at) if events.is_some_and(|e| e.is(task.address, *at))))
+    };
+    let mut users = graph.tasks.list.iter().filter(|task| !sends(task) && uses(task, queue, case));
+    let (Some(task), None) = (users.next(), users.next()) else { return None };
+    Some(Reader { task, is_inferred: true })
+}
+
+/// Why a reader does not read, what shows that, how sure it is, and what to do.
+type Why = (String, Evidence, Confidence, String);
+
+fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Why> {
+    let (task, called) = (reader.task, case.label(reader.task.address));
+    let is_long = |thread: Addr, object: Addr| case.events.is_some_and(|events| events.is_long(thread, object));
+    let sure = |is_so: bool| if is_so && !reader.is_inferred { Confidence::Likely } else { Confidence::Hint };
+    match (task.wait.filter(|wait| wait.object != queue), task.does.gone()) {
+        (Some(wait), _) if wait.forever && graph.wait(task.address).is_none() && !senders.is_empty() => {
+            let long = is_long(task.address, wait.object) && senders.iter().any(|sender| is_long(*sender, queue));
+            let proof = waiting(task.address, wait.object, case, graph);
+            let next = format!("find out who was to wake {called}");
+            Some((format!("waits for {}", case.object(wait.object)), proof, sure(long), next))
+        }
+        (None, Some(gone)) => {
+            let proof = shows(task.address, format!("{called}: {gone}"), graph);
+            // Who is suspended may be resumed soon.
+            let is_over = task.does != Does::Suspended || is_long(task.address, queue);
+            let next = if task.does == Does::Suspended { "is not resumed" } else { gone };
+            let next = format!("find out why {called} {next}");
+            Some((gone.to_owned(), proof, sure(is_over && !senders.is_empty()), next))
+        }
+        _ => None,
+    }
 }
 
 fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let events = case.events?;
     let reader = reader(queue, case, graph)?;
-    let senders: Vec<Addr> = graph.tasks.waiting(queue).map(|task| task.address).collect();
-    let name = reader.address;
-    let called = case.label(name);
-    let (why, proof, claimed, next) = match (reader.wait.filter(|wait| wait.object != queue), reader.does.gone()) {
-        (Some(wait), _) if wait.forever && graph.wait(name).is_none() => {
-            let long = events.is_long(name, wait.object) && senders.iter().any(|s| events.is_long(*s, queue));
-            let of = case.object(wait.object);
-            let proof = waiting(name, wait.object, case, graph);
-            let claimed = if long { Confidence::Likely } else { Confidence::Hint };
-            (format!("waits for {of}"), proof, claimed, format!("find out who was to wake {called}"))
-        }
-        (None, Some(gone)) => {
-            let proof = shows(name, format!("{called}: {gone}"), graph);
-            (gone.to_owned(), proof, Confidence::Likely, format!("find out why {called} {gone}"))
-        }
-        _ => return None,
-    };
+    let name = reader.task.address;
+    let senders: Vec<Addr> = graph.tasks.waiting(queue).map(|task| task.address).filter(|at| *at != name).collect();
+    let (why, proof, claimed, next) = why(queue, &reader, &senders, case, graph)?;
     let (confidence, mut detractors) = case.cap(claimed);
-    detractors.push("that no other thread reads the queue is inferred from events".to_owned());
+    detractors.push(if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }.to_owned());
     let label = case.object(queue);
     let waits = |sender: &Addr| format!("{} waits for room in {label}", case.label(*sender));
     let full = case
@@ -125,19 +179,26 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let mut threads = vec![name];
     threads.extend(&senders);
     let behind = graph.behind(&[name]);
+    let evidence = full.into_iter().chain([proof]);
+    let evidence = evidence.chain(senders.first().map(|s| waiting(*s, queue, case, graph)));
     Some(Finding {
         code: Code::QueueFull,
-        claim: format!("{label} is full: {called}, which reads it, {why}"),
+        claim: format!("{label} is full: {}, which reads it, {why}", case.label(name)),
         confidence,
         detractors,
-        evidence: full
-            .into_iter()
-            .chain([proof])
-            .chain(senders.first().map(|s| waiting(*s, queue, case, graph)))
-            .collect(),
+        evidence: evidence.chain(sends(queue, case, graph)).collect(),
         explains: senders.iter().map(waits).collect(),
         next,
         behind,
         threads,
     })
+}
+
+/// Who sends to a queue most often.
+fn sends(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
+    let givers = &case.events?.object(queue)?.givers;
+    let (by, given) = givers.iter().max_by_key(|(_, given)| given.times)?;
+    let text =
+        format!("{} sends to {}, {} times in the trace", giver(*by, case, graph), case.object(queue), given.times);
+    Some(Evidence::event(given.seq, text))
 }

@@ -38,7 +38,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
     let one = events.object(wait.object)?;
-    let (thread, taken) = one.hoard().filter(|_| events.is_long(task.address, wait.object))?;
+    let lasts = graph.is_still || events.is_long(task.address, wait.object);
+    let (thread, taken) = one.hoard().filter(|_| lasts)?;
     let holder = graph.stored(case, thread)?;
     let first = *taken.first()?;
     let blocks = events.activity(holder.address)?.blocks;
@@ -84,7 +85,7 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     let giver = gives(task.address).filter(|giver| gives(*giver) == Some(task.address))?;
     let work = graph.tasks.at(giver)?.wait.filter(|wait| wait.forever && !wait.sends)?;
     let is_long = events.is_long(task.address, wait.object) && events.is_long(giver, work.object);
-    let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long)?;
+    let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long || graph.is_still)?;
     let (waiter, name) = (case.label(task.address), case.label(giver));
     let (object, queue) = (case.object(wait.object), case.object(work.object));
     let (confidence, mut detractors) = case.cap(Confidence::Likely);

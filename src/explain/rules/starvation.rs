@@ -19,7 +19,7 @@ use crate::session::CpuState;
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
-const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
+pub(super) const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {
@@ -113,7 +113,7 @@ fn rank(hog: &Task, starved: &[&Task]) -> String {
 
 /// True where the trace shows more than a round of work that is longer than itself: a whole round of the thread that runs, all
 /// events since the start, or a thread that was woken to do something. One that was preempted may be what fills the idle time.
-fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
+pub(super) fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
     let has_round = events.activity(hog).is_some_and(|activity| activity.blocks >= 2);
     let is_woken = |thread: &Addr| {
         let activity = events.activity(*thread);

@@ -3,7 +3,7 @@
 //! who sets is seen in the trace. Flags may also be read without a wait, as those of a status are, and a rare event may be waited
 //! for: it is a hint.
 
-use super::super::events::Giver;
+use super::super::events::{Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -11,7 +11,9 @@ use super::words::{behind, waiting};
 use crate::kernel::{Kind, Wanted};
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let waits = |task: &Task| task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever);
+    // Events do not show how long a wait for flags lasts.
+    let waits =
+        |task: &Task| task.wait.filter(|wait| wait.kind == Kind::EventFlags && (wait.forever || case.kernel.is_none()));
     graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, case, graph)).collect()
 }
 
@@ -22,10 +24,21 @@ const fn compare(current: u64, wanted: Wanted, asked: u64) -> Option<(u64, u64)>
     if missing != 0 && stray != 0 { Some((missing, stray)) } else { None }
 }
 
+/// The flags that are set, and whether memory shows that: without it all that were ever set, where the trace has all events.
+fn current(wait: &Wait, case: &Case<'_>, one: Option<&One>) -> Option<(u64, bool)> {
+    match case.kernel {
+        Some(kernel) => Some((kernel.object(wait.object)?.get("current")?, true)),
+        None => {
+            case.events.filter(|events| events.is_whole)?;
+            Some((one?.givers.values().fold(0, |all, given| all | given.flags), false))
+        }
+    }
+}
+
 fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wanted = wait.wanted?;
-    let current = case.kernel?.object(wait.object)?.get("current")?;
     let one = case.events.and_then(|events| events.object(wait.object));
+    let (current, is_known) = current(wait, case, one)?;
     let waited_for = graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted);
     let asked = waited_for.fold(one.map_or(0, |one| one.asked), |all, wanted| all | wanted.flags);
     let (missing, stray) = compare(current, wanted, asked)?;
@@ -34,7 +47,9 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         return None;
     }
     let sets = givers().filter(|(_, given)| given.flags & stray != 0).max_by_key(|(_, given)| given.times);
-    if case.events.is_some() && sets.is_none() {
+    // Some of those that it waits for together are set: that the rest is missing is no matter of time alone.
+    let is_half = wanted.all && current & wanted.flags != 0;
+    if case.events.is_some() && sets.is_none() && !is_half {
         return None;
     }
     let (confidence, mut detractors) = case.cap(Confidence::Hint);
@@ -56,13 +71,14 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         ),
         confidence,
         detractors,
-        evidence: [
-            waiting(task.address, wait.object, case, graph),
-            Evidence::memory(wait.object, format!("{object}: {current:#x} is set")).holds(current),
-        ]
-        .into_iter()
-        .chain(set)
-        .collect(),
+        evidence: [waiting(task.address, wait.object, case, graph)]
+            .into_iter()
+            .chain(
+                is_known
+                    .then(|| Evidence::memory(wait.object, format!("{object}: {current:#x} is set")).holds(current)),
+            )
+            .chain(set)
+            .collect(),
         explains: behind(&others, task.address, case, graph),
         next: format!("compare the flags that {who} sets with those that {name} waits for"),
         threads: vec![task.address],

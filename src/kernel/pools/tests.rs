@@ -100,3 +100,27 @@ fn a_free_block_leads_to_a_free_block() {
     let astray = pool(Kind::BlockPool, &[&members[..4], &[("available_list", 0x7E7E_7E7E)]].concat());
     assert_eq!(read(&astray, &words).unwrap().astray, Some(0x7E7E_7E7E));
 }
+
+/// Four blocks of 16 bytes: the second and the fourth are free.
+fn cells(first: Addr, available: u64) -> (Object, Words) {
+    let members = [("start", START), ("size", 80), ("total", 4), ("block_size", 16)];
+    let list = [("available_list", first), ("available", available)];
+    let words = Words::from([(START, POOL), (START + 20, START + 60), (START + 40, POOL), (START + 60, 0)]);
+    (pool(Kind::BlockPool, &[&members[..], &list].concat()), words)
+}
+
+#[test]
+fn a_block_that_was_released_twice_shortens_the_list_of_free_blocks() {
+    let free = |(object, words): &(Object, Words)| read(object, words).unwrap().free.unwrap();
+    assert!(free(&cells(START + 20, 2)).is_whole());
+    assert!(!free(&cells(START + 20, 3)).is_whole(), "the kernel counted it twice");
+    // At once: it leads to itself.
+    let (object, mut words) = cells(START + 20, 3);
+    words.insert(START + 20, START + 20);
+    let found = free(&(object, words));
+    assert_eq!((found.listed, found.leads_to.map(|block| block.at)), (1, Some(START + 20)));
+    // It was allocated since, and is still in the list.
+    let (object, mut words) = cells(START + 20, 2);
+    words.insert(START + 60, POOL);
+    assert_eq!(free(&(object, words)).leads_to.map(|block| block.at), Some(START + 60));
+}

@@ -264,7 +264,7 @@ impl<'v, W: Write> Terminal<'v, W> {
                     *place = (line, Style::Error);
                 }
                 let label = if *number <= MAX_SAID { number.to_string() } else { "*".to_owned() };
-                // At the right edge it stands before the end.
+                // At the right edge it comes before the end.
                 let from = from.min(self.lane_width.saturating_sub(label.len()));
                 for (place, c) in glyphs.iter_mut().skip(from).zip(label.chars()) {
                     *place = (c, Style::Error);

@@ -262,11 +262,11 @@ impl Client {
     }
 
     fn lost(&self, goal: Goal, why: &str) -> LeaveOutcome {
-        let fear = match goal {
+        let doubt = match goal {
             Goal::Halt => "whether the target is halted now is not known",
             Goal::Run => "the target may stay halted",
         };
-        self.outcome(After::Unknown, Some(format!("{why}; {fear}")))
+        self.outcome(After::Unknown, Some(format!("{why}; {doubt}")))
     }
 
     fn let_run(&mut self, before: Before) -> LeaveOutcome {
@@ -362,12 +362,12 @@ impl Client {
             }
             (Some(CoreState::Other) | None, _) => return,
         };
-        // What was feared and did not happen needs no message.
-        let feared = outcome.after == After::Unknown;
+        // What might have happened and did not needs no message.
+        let doubted = outcome.after == After::Unknown;
         outcome.after = after;
         if let Some(wrong) = wrong {
             outcome.message = Some(format!("{}: {wrong}", self.link.name));
-        } else if feared {
+        } else if doubted {
             outcome.message = None;
         }
     }

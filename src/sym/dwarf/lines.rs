@@ -28,7 +28,7 @@ pub struct SourceFrame {
 /// The unit that an address was compiled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceUnit {
-    /// Tells it from other units of the same program.
+    /// Distinguishes it from other units of the same program.
     pub id: usize,
     /// Its source file, with its directory as the compiler recorded it. Hostile text.
     pub path: String,

@@ -337,18 +337,18 @@ impl Head<'_> {
     /// Of the threads of a finding those that do not only wait: in an inversion the owner of the lock and who keeps it from
     /// running.
     fn blamed(&self, code: Code, tracks: &[u32]) -> Vec<u32> {
-        let mut guilty: Vec<u32> = Vec::new();
+        let mut causes: Vec<u32> = Vec::new();
         let is_inversion = code == Code::PriorityInversion;
         for mark in self.scene.marks.iter().filter(|_| is_inversion) {
             let Pointed::Inversion { owner: Some(owner), culprit, .. } = &mark.what else { continue };
             if tracks.contains(&owner.0) && mark.track.is_some_and(|waiter| tracks.contains(&waiter.0)) {
-                guilty.push(owner.0);
-                guilty.extend(culprit.map(|track| track.0));
+                causes.push(owner.0);
+                causes.extend(culprit.map(|track| track.0));
             }
         }
-        guilty.sort_unstable();
-        guilty.dedup();
-        if guilty.is_empty() { tracks.to_vec() } else { guilty }
+        causes.sort_unstable();
+        causes.dedup();
+        if causes.is_empty() { tracks.to_vec() } else { causes }
     }
 }
 

@@ -73,7 +73,9 @@ class Picture {
     c.fillRect(0, 0, view.width, AXIS);
     c.fillStyle = colors.line;
     c.fillRect(0, AXIS - 1, view.width, 1);
-    const end = view.x(store.to);
+    const end = view.x(store.to), newest = this.width("newest");
+    // Where the word for the end is, no other is written.
+    const isRight = end + 4 + newest < view.width, room = end > 0 && end <= view.width ? (isRight ? end : end - newest - 8) : view.width;
     for (const [time, back] of this.steps()) {
       const x = view.x(time);
       c.fillStyle = colors.line;
@@ -81,13 +83,12 @@ class Picture {
       if (Math.abs(x - end) < 1 || back > 0) continue;
       c.fillStyle = colors.dim;
       const text = clock.span(back), width = this.width(text);
-      if (x > 2 && x + 4 + width < (end > 0 && end < view.width ? end - 70 : view.width)) c.fillText(text, x + 4, AXIS / 2);
+      if (x > 2 && x + 4 + width < room) c.fillText(text, x + 4, AXIS / 2);
     }
     if (end >= 0 && end <= view.width) {
       c.fillStyle = colors.mark;
       c.fillRect(Math.round(end), 0, 1, view.height);
-      const text = "newest", width = this.width(text);
-      c.fillText(text, end + 4 + width < view.width ? end + 4 : end - width - 4, AXIS / 2);
+      c.fillText("newest", isRight ? end + 4 : end - newest - 4, AXIS / 2);
     }
     this.before(view.x(store.from));
   }

@@ -1,0 +1,387 @@
+/*
+ * Failures of waits on purpose: a small hub that goes wrong in the way that
+ * the word at 0x20010000 says, as in failures.c. The first two ways are
+ * healthy. Each other way has the threads that it needs, and lamp. waits.tsv
+ * says what is true of each. With FW_OTHER the same failures have other names,
+ * priorities, and another tick.
+ */
+#include "kernel.h"
+
+enum failure {
+    HEALTHY,
+    STARTED,          /* healthy too: its waits are for rare things              */
+    RELEASED_TWICE,   /* a block of a pool                                       */
+    POOL_OVERWRITTEN, /* the counts in the control block of a pool               */
+    READER_SUSPENDED, /* of a queue to which nobody waits to send                */
+    READER_WAITS,     /* elsewhere, since long before the oldest event           */
+    CREDITS_GONE,     /* both are taken on a path without a put, and all wait    */
+    SERVER_COMPLETED, /* and its clients wait for replies                        */
+    NEVER_SET,        /* flags of which nobody sets the first                    */
+    SHORT_MASK        /* a wrong flag is set, long before the oldest event       */
+};
+
+/* Behind what the program itself has of RAM. */
+#define FAILURE (*(volatile uint32_t *)0x20010000u)
+#define NOINLINE __attribute__((noinline))
+
+#ifdef FW_OTHER
+#define PICK(a, b) b
+#else
+#define PICK(a, b) a
+#endif
+
+/* When the failure begins, and when the run ends, in ticks. */
+#define BEGIN 30u
+#define END 90u
+/* Of work: less than a tick. */
+#define SHORT (FW_TICK_CYCLES / 50)
+
+#define REGISTRY 28
+static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
+                           + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
+
+#define THREADS 9
+static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
+static TX_THREAD threads[THREADS];
+static UINT used;
+static TX_THREAD *spooler;
+
+/* What stands behind the line is overwritten by whoever writes past its end. */
+static struct { ULONG line[4]; TX_BLOCK_POOL pool; } drawn;
+#define cells drawn.pool
+static TX_QUEUE frames, jobs, readings, requests, replies, boot_log;
+static TX_SEMAPHORE acknowledge, slots, parked;
+static TX_EVENT_FLAGS_GROUP link, bring_up;
+
+#define CELLS 6
+#define CELL 16
+static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
+static ULONG frame_storage[4], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
+
+enum { UP = 0x10, CABLE = 1, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
+static volatile ULONG sum;
+
+static UINT failing(enum failure which)
+{
+    return FAILURE == which && _tx_timer_system_clock >= BEGIN;
+}
+
+/* ---- where the run ends ---- */
+
+/* A debugger stops here, in the tick interrupt, and goes on for a while. */
+NOINLINE VOID run_ended(VOID)
+{
+    __asm__ volatile("");
+}
+
+UINT app_line_has_frame(VOID)
+{
+    if (_tx_timer_system_clock >= END)
+        run_ended();
+    return 0;
+}
+
+VOID app_uart_isr(VOID)
+{
+}
+
+VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
+{
+    (void)pc; (void)lr; (void)cfsr; (void)bfar;
+}
+
+/* ---- something to see in the trace; it parks where all are to wait ---- */
+
+static VOID lamp_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        sum++;
+        if (FAILURE == STARTED && _tx_timer_system_clock == 20)
+            mk_flags_set(&link, CABLE);
+        if ((FAILURE == CREDITS_GONE || FAILURE == SERVER_COMPLETED) && _tx_timer_system_clock > END - 20)
+            mk_semaphore_get(&parked, TX_WAIT_FOREVER);
+    }
+}
+
+/* ---- frames in blocks of a pool ---- */
+
+static VOID feeder_entry(ULONG unused)
+{
+    ULONG n, *frame;
+    (void)unused;
+    for (n = 0;; n++) {
+        UINT i;
+        mk_thread_sleep(1);
+        if (mk_block_allocate(&cells, (VOID **)&frame, TX_NO_WAIT) != TX_SUCCESS)
+            continue;
+        frame[0] = n;
+        for (i = 0; i < 4; i++)
+            drawn.line[i] = n;
+        if (failing(POOL_OVERWRITTEN)) {
+            for (i = 4 + 2; i < 4 + 4; i++)
+                drawn.line[i] = 0x20202020u; /* both counts, behind id and name */
+            mk_thread_sleep(1000);
+        }
+        if (FAILURE == RELEASED_TWICE && _tx_timer_system_clock == END - 8)
+            mk_block_release(frame);
+        mk_queue_send(&frames, &frame, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID sink_entry(ULONG unused)
+{
+    ULONG *frame;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&frames, &frame, TX_WAIT_FOREVER);
+        fw_work(2 * SHORT);
+        sum += frame[0];
+        mk_block_release(frame);
+    }
+}
+
+/* ---- jobs, which are lost where the queue is full ---- */
+
+static VOID spooler_entry(ULONG unused)
+{
+    ULONG job;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&jobs, &job, TX_WAIT_FOREVER);
+        fw_work(FW_TICK_CYCLES + FW_TICK_CYCLES / 2);
+        sum += job;
+    }
+}
+
+static VOID web_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(1);
+        if (failing(READER_SUSPENDED) && n % 4 == 1)
+            mk_thread_suspend(spooler); /* only while it is ready */
+        if (n % 2 == 0)
+            mk_queue_send(&jobs, &n, TX_NO_WAIT);
+    }
+}
+
+/* ---- readings, for which room is waited ---- */
+
+static VOID sensor_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        mk_queue_send(&readings, &n, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID hub_entry(ULONG unused)
+{
+    ULONG reading;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&readings, &reading, TX_WAIT_FOREVER);
+        sum += reading;
+        if (FAILURE == READER_WAITS && _tx_timer_system_clock >= BEGIN / 3)
+            mk_semaphore_get(&acknowledge, TX_WAIT_FOREVER);
+    }
+}
+
+/* Fills the ring. */
+static VOID beacon_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;)
+        mk_thread_sleep(1);
+}
+
+/* ---- a semaphore with two credits ---- */
+
+static NOINLINE UINT transfer(ULONG n)
+{
+    fw_work(SHORT);
+    mk_thread_sleep(1);
+    return FAILURE == CREDITS_GONE && _tx_timer_system_clock > END - 25 && n % 3 == 2 ? TX_NOT_DONE : TX_SUCCESS;
+}
+
+static VOID files_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(1);
+        mk_semaphore_get(&slots, TX_WAIT_FOREVER);
+        if (transfer(n) != TX_SUCCESS)
+            continue;
+        mk_semaphore_put(&slots);
+    }
+}
+
+static VOID mail_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_semaphore_get(&slots, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_semaphore_put(&slots);
+    }
+}
+
+/* ---- a server and its clients ---- */
+
+static VOID crypto_entry(ULONG unused)
+{
+    ULONG request;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&requests, &request, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(SERVER_COMPLETED))
+            return;
+        mk_queue_send(&replies, &request, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID client_entry(ULONG ticks)
+{
+    ULONG reply;
+    for (;;) {
+        mk_thread_sleep(ticks);
+        mk_queue_send(&requests, &ticks, TX_WAIT_FOREVER);
+        mk_queue_receive(&replies, &reply, TX_WAIT_FOREVER);
+    }
+}
+
+/* ---- flags ---- */
+
+static VOID uplink_entry(ULONG unused)
+{
+    ULONG actual;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&link, UP, TX_OR, &actual, TX_WAIT_FOREVER);
+        mk_thread_sleep(5);
+    }
+}
+
+static VOID address_entry(ULONG unused)
+{
+    ULONG actual;
+    (void)unused;
+    for (;;) {
+        /* An interrupt would set it. */
+        mk_flags_get(&link, CABLE, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        mk_flags_set(&link, UP);
+    }
+}
+
+static VOID master_entry(ULONG unused)
+{
+    ULONG actual;
+    (void)unused;
+    mk_flags_get(&bring_up, CLOCK | RADIO | DISK, TX_AND, &actual, TX_WAIT_FOREVER);
+    for (;;)
+        mk_thread_sleep(3);
+}
+
+static VOID part_entry(ULONG flag)
+{
+    mk_thread_sleep(2 + flag);
+    mk_flags_set(&bring_up, FAILURE == SHORT_MASK && flag == DISK ? WRONG : flag);
+    for (;;)
+        mk_thread_sleep(1);
+}
+
+/* Sends what the start has to say, and completes on purpose; who reads that waits on. */
+static VOID startup_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0; n < 8; n++)
+        mk_queue_send(&boot_log, &n, TX_WAIT_FOREVER);
+}
+
+static VOID console_entry(ULONG unused)
+{
+    ULONG line;
+    (void)unused;
+    for (;;)
+        mk_queue_receive(&boot_log, &line, TX_WAIT_FOREVER);
+}
+
+/* ---- start ---- */
+
+static TX_THREAD *thread(const CHAR *name, VOID (*entry)(ULONG), ULONG parameter, UINT priority)
+{
+    TX_THREAD *t = &threads[used];
+    mk_thread_create(t, name, entry, parameter, stacks[used], FW_STACK, priority, 1);
+    used++;
+    return t;
+}
+
+static UINT has(enum failure which)
+{
+    return FAILURE == which;
+}
+
+VOID app_define(VOID)
+{
+    _tx_trace_enable(trace_buffer, sizeof trace_buffer, REGISTRY);
+    mk_block_pool_create(&cells, PICK("cells", "tiles"), CELL, cell_memory, sizeof cell_memory);
+    mk_queue_create(&frames, PICK("frames", "parcels"), 1, frame_storage, sizeof frame_storage);
+    mk_queue_create(&jobs, PICK("jobs", "orders"), 1, job_storage, sizeof job_storage);
+    mk_queue_create(&readings, PICK("readings", "samples"), 1, reading_storage, sizeof reading_storage);
+    mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
+    mk_queue_create(&replies, PICK("replies", "answered"), 1, reply_storage, sizeof reply_storage);
+    mk_queue_create(&boot_log, PICK("boot log", "greeting"), 1, log_storage, sizeof log_storage);
+    mk_semaphore_create(&acknowledge, PICK("acknowledge", "consent"), 0);
+    mk_semaphore_create(&slots, PICK("slots", "channels"), 2);
+    mk_semaphore_create(&parked, PICK("parked", "asleep"), 0);
+    mk_flags_create(&link, PICK("link", "cable"));
+    mk_flags_create(&bring_up, PICK("bring up", "begin"));
+    thread(PICK("lamp", "signal"), lamp_entry, 0, PICK(14, 19));
+    if (has(HEALTHY) || has(RELEASED_TWICE) || has(POOL_OVERWRITTEN)) {
+        thread(PICK("feeder", "loader"), feeder_entry, 0, PICK(6, 5));
+        thread(PICK("sink", "drain"), sink_entry, 0, PICK(8, 7));
+    }
+    if (has(HEALTHY) || has(READER_SUSPENDED)) {
+        spooler = thread(PICK("spooler", "printer"), spooler_entry, 0, PICK(16, 21));
+        thread(PICK("web", "front"), web_entry, 0, PICK(9, 8));
+    }
+    if (has(HEALTHY) || has(READER_WAITS)) {
+        thread(PICK("sensor", "probe"), sensor_entry, 0, PICK(5, 4));
+        thread(PICK("hub", "centre"), hub_entry, 0, PICK(10, 9));
+    }
+    if (has(READER_WAITS) || has(NEVER_SET))
+        thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
+    if (has(STARTED) || has(CREDITS_GONE)) {
+        thread(PICK("files", "store"), files_entry, 0, PICK(11, 12));
+        thread(PICK("mail", "post"), mail_entry, 0, PICK(13, 14));
+    }
+    if (has(HEALTHY) || has(SERVER_COMPLETED)) {
+        thread(PICK("crypto", "cipher"), crypto_entry, 0, PICK(7, 6));
+        thread(PICK("tunnel", "gate"), client_entry, 3, PICK(17, 22));
+    }
+    if (has(SERVER_COMPLETED))
+        thread(PICK("login", "entrance"), client_entry, 7, PICK(18, 23));
+    if (has(STARTED) || has(NEVER_SET)) {
+        thread(PICK("uplink", "cloud"), uplink_entry, 0, PICK(15, 20));
+        thread(PICK("address", "lease"), address_entry, 0, PICK(11, 10));
+    }
+    if (has(STARTED)) {
+        thread(PICK("startup", "boot"), startup_entry, 0, PICK(4, 3));
+        thread(PICK("console", "screen"), console_entry, 0, PICK(20, 24));
+    }
+    if (has(SHORT_MASK)) {
+        thread(PICK("master", "chief"), master_entry, 0, PICK(5, 4));
+        thread(PICK("clock", "timer"), part_entry, CLOCK, PICK(11, 12));
+        thread(PICK("radio", "wave"), part_entry, RADIO, PICK(12, 13));
+        thread(PICK("disk", "drive"), part_entry, DISK, PICK(13, 15));
+    }
+}
