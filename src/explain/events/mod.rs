@@ -576,11 +576,7 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
-        let context = system.trace.contexts.get(event.context);
-        if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
-            self.last_of_threads = Some(event.seq);
-            self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
-        }
+        self.by_thread(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }

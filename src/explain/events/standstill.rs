@@ -2,7 +2,7 @@
 
 use super::{Events, TIMER_THREAD};
 use crate::analysis::tracker::{Change, System, Who};
-use crate::trace::Event;
+use crate::trace::{ContextKind, Event};
 
 /// A stretch of the trace in which nothing wakes the thread that runs the kernel's timers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +14,15 @@ pub struct WithoutTimers {
 }
 
 impl Events {
+    /// Whether a thread did something.
+    pub(super) fn by_thread(&mut self, event: &Event, system: &System<'_>) {
+        let context = system.trace.contexts.get(event.context);
+        if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
+            self.last_of_threads = Some(event.seq);
+            self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
+        }
+    }
+
     /// Threads that block and go on, and how long nothing wakes the kernel's timers.
     pub(super) fn goes_on(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let is_timers = |no| system.name(no) == Some(TIMER_THREAD);
