@@ -20,6 +20,8 @@ pub enum Effect {
     Undefined,
     /// A jump or a call to an address in a register.
     Jump(Addr),
+    /// The stack pointer comes to this address, below where it was: room for local variables.
+    Lower(Addr),
 }
 
 impl Effect {
@@ -51,6 +53,7 @@ impl Effect {
             Self::Breakpoint => "a breakpoint instruction".to_owned(),
             Self::Undefined => "an undefined instruction".to_owned(),
             Self::Jump(at) => format!("a jump to {at:#x}"),
+            Self::Lower(at) => format!("the stack pointer is lowered to {at:#x}"),
         }
     }
 }
@@ -104,12 +107,43 @@ fn narrow(word: u16, value: Value<'_>) -> Option<Effect> {
         0b10000 | 0b10001 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 1), 2),
         0b10010 | 0b10011 => access(word & 1 << 11 != 0, value(13)?.wrapping_add(u64::from(word & 0xFF) << 2), 4),
         0b11000 | 0b11001 => access(word & 1 << 11 != 0, register(8)?, 4),
+        0b10110 if word & 0xFF80 == 0xB080 => lower(value, u64::from(word & 0x7F) << 2)?,
+        0b01000 if word & 0xFF87 == 0x4485 => lower(value, value(word >> 3 & 0xF)?.wrapping_neg() & MASK)?,
         0b10110 if word & 0xFE00 == 0xB400 => Effect::Write(value(13)?.wrapping_sub(pushed(word)) & MASK, 4),
         0b10111 if word & 0xFE00 == 0xBC00 => Effect::Read(value(13)? & MASK, 4),
         0b10111 if word & 0xFF00 == 0xBE00 => Effect::Breakpoint,
         0b11011 if word & 0xFF00 == 0xDE00 => Effect::Undefined,
         _ => return None,
     })
+}
+
+/// The stack pointer without so many bytes; `None` where it does not get lower.
+fn lower(value: Value<'_>, bytes: u64) -> Option<Effect> {
+    let to = value(13)?.checked_sub(bytes).filter(|_| bytes != 0)?;
+    Some(Effect::Lower(to))
+}
+
+/// The constant of 12 bits in an instruction of 32 bits (`ThumbExpandImm`).
+fn expanded(word: u64) -> Option<u64> {
+    let byte = word & 0xFF;
+    Some(match word >> 8 {
+        0 => byte,
+        1 => byte << 16 | byte,
+        2 => byte << 24 | byte << 8,
+        3 => byte << 24 | byte << 16 | byte << 8 | byte,
+        _ => u64::from(u32::try_from(byte | 0x80).ok()?.rotate_right(u32::try_from(word >> 7).ok()?)),
+    })
+}
+
+/// SUB of 32 bits from the stack pointer.
+fn sub_sp(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
+    let constant = u64::from(first >> 10 & 1) << 11 | u64::from(second >> 12 & 7) << 8 | u64::from(second & 0xFF);
+    match (first & 0xFBFF, second & 0x8F00) {
+        (0xF1AD, 0x0D00) => lower(value, expanded(constant)?),
+        (0xF2AD, 0x0D00) => lower(value, constant),
+        (0xEBAD, _) if second & 0xFFF0 == 0x0D00 => lower(value, value(second & 0xF)?),
+        _ => None,
+    }
 }
 
 /// Bytes that PUSH writes: eight registers and the link register.
@@ -120,6 +154,9 @@ fn pushed(word: u16) -> u64 {
 /// An instruction of 32 bits.
 fn wide(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
     let base = || value(first & 0xF);
+    if let Some(effect) = sub_sp(first, second, value) {
+        return Some(effect);
+    }
     if first & 0xFE00 == 0xF800 && first & 0xF != 15 {
         return single(first, second, value);
     }
@@ -203,6 +240,40 @@ pub fn endless_loop(architecture: Architecture, pc: Addr, from: Addr, code: &[u8
             itself.then_some(Loop { start: pc, is_masked: false })
         }
         Architecture::X86 | Architecture::X86_64 => None,
+    }
+}
+
+/// An instruction that waits for an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Where it is.
+    pub at: Addr,
+    /// The code in front of it disables interrupts.
+    pub is_masked: bool,
+}
+
+/// The WFI or WFE at the program counter or directly in front of it, where the CPU stops. `from`: the first address of `code`,
+/// where an instruction begins.
+#[must_use]
+pub fn waiting(architecture: Architecture, pc: Addr, from: Addr, code: &[u8]) -> Option<Waiting> {
+    if architecture != Architecture::CortexM {
+        return None;
+    }
+    let (pc, mut at, mut is_masked) = (pc & !1, from, false);
+    loop {
+        let offset = usize::try_from(at.checked_sub(from)?).ok()?;
+        let first = half(code, offset)?;
+        let second = if is_wide(first) { half(code, offset.checked_add(2)?)? } else { 0 };
+        let next = at.checked_add(if is_wide(first) { 4 } else { 2 })?;
+        let waits = matches!((first, second), (0xBF20 | 0xBF30, _) | (0xF3AF, 0x8002 | 0x8003));
+        match flow(first, second, at) {
+            _ if waits && (at == pc || next == pc) => return Some(Waiting { at, is_masked }),
+            _ if at >= pc => return None,
+            Flow::Masks => is_masked = true,
+            Flow::Unmasks => is_masked = false,
+            _ => {}
+        }
+        at = next;
     }
 }
 
@@ -319,6 +390,11 @@ mod tests {
         assert_eq!(of(&[0x5088]), Some(Effect::Write(0x1020, 4)), "str r0, [r1, r2]");
         assert_eq!(of(&[0x9001]), Some(Effect::Write(0x2000_0104, 4)), "str r0, [sp, #4]");
         assert_eq!(of(&[0xB510]), Some(Effect::Write(0x2000_00F8, 4)), "push {{r4, lr}}");
+        assert_eq!(of(&[0xB0A9]), Some(Effect::Lower(0x2000_005C)), "sub sp, #164");
+        assert_eq!(of(&[0xF5AD, 0x7D00]), Some(Effect::Lower(0x1FFF_FF00)), "sub.w sp, sp, #512");
+        assert_eq!(of(&[0xF6AD, 0x0D04]), Some(Effect::Lower(0x1FFF_F8FC)), "subw sp, sp, #2052");
+        assert_eq!(of(&[0xEBAD, 0x0D02]), Some(Effect::Lower(0x2000_00E0)), "sub.w sp, sp, r2");
+        assert_eq!(of(&[0xB029]), None, "add sp, #164");
         assert_eq!(of(&[0xBD10]), Some(Effect::Read(0x2000_0100, 4)), "pop {{r4, pc}}");
         assert_eq!(of(&[0xC90C]), Some(Effect::Read(0x1000, 4)), "ldmia r1, {{r2, r3}}");
         assert_eq!(of(&[0x4798]), Some(Effect::Jump(0)), "blx r3");
@@ -335,6 +411,21 @@ mod tests {
         assert_eq!(of(&[0x680C, 0]).map(Effect::address), Some(Some(0x1000)), "ldr r4, [r1]");
         assert_eq!(of(&[0x6822]), None, "ldr r2, [r4], and r4 is not known");
         assert_eq!(of(&[0x4608]), None, "mov r0, r1");
+    }
+
+    #[test]
+    fn a_wait_for_an_interrupt() {
+        let of = |pc, code: &[u16]| {
+            let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+            waiting(Architecture::CortexM, pc, 0x100, &bytes)
+        };
+        let masked = |at| Some(Waiting { at, is_masked: true });
+        assert_eq!(of(0x104, &[0xB672, 0xBF30, 0xBF00]), masked(0x102), "cpsid i, wfi: the CPU is behind it");
+        assert_eq!(of(0x102, &[0xB672, 0xBF30, 0xBF00]), masked(0x102), "or at it");
+        assert_eq!(of(0x106, &[0xB672, 0xF3BF, 0x8F4F, 0xBF20]), masked(0x106), "a barrier, wfe");
+        let idle = Some(Waiting { at: 0x104, is_masked: false });
+        assert_eq!(of(0x106, &[0xB672, 0xB662, 0xBF30, 0xBF00]), idle, "cpsie i, wfi");
+        assert_eq!(of(0x106, &[0xB672, 0xBF30, 0xBF00, 0xBF00]), None, "it has gone on");
     }
 
     fn looped(pc: u64, code: &[u16]) -> Option<Loop> {

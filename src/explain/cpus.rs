@@ -117,6 +117,7 @@ fn addresses(cpu: &CpuState) -> Vec<Addr> {
     let places = cpu.interrupted.iter().flat_map(|found| &found.all);
     let effect = |effect: Option<Effect>| match effect? {
         Effect::Jump(at) => Some(at & !1),
+        Effect::Lower(_) => None,
         effect => effect.address(),
     };
     let of_places = places.flat_map(|place| [effect(place.effect), place.registers.pc(), place.registers.sp()]);

@@ -64,10 +64,10 @@ pub fn main_stack_at(sp: Addr) -> Option<Region> {
     Some(Region { start: sp, len: rest.min(MAIN) })
 }
 
-/// True for the registers of a thread that has called an address without the Thumb bit, as an exception pushed them.
+/// True for registers, as an exception pushed them, of code that has called an address without the Thumb bit.
 pub(super) fn has_lost_thumb(registers: &Registers) -> bool {
     let pushed = registers.value("xpsr").filter(|(_, origin)| *origin == cpu::Origin::Frame);
-    registers.architecture() == Architecture::CortexM && pushed.is_some_and(|(xpsr, _)| xpsr & (THUMB | EXCEPTION) == 0)
+    registers.architecture() == Architecture::CortexM && pushed.is_some_and(|(xpsr, _)| xpsr & THUMB == 0)
 }
 
 /// What is known beside the registers that a call changes.

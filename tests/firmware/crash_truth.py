@@ -29,7 +29,7 @@ class CrashTruth(gdb.Command):
             raise gdb.GdbError("no pc at the frame")
         if get("frame") and frame and get("frame") != frame:
             raise gdb.GdbError("the handler found another frame")
-        null = name == "null_call"
+        null = name in ("null_call", "isr_null_call")
         rows = [
             ("failure", name),
             ("pc", "%#x" % pc if written else "-"),

@@ -21,7 +21,11 @@ enum failure {
     HOLLOW,          /* above the frame of the crash lie older ones, in a
                       * variable that was never written                       */
     SMASHED,         /* a return to text: BusFault, whose handler is a loop   */
-    CONSTANT         /* a call of a constant: UsageFault, the same handler    */
+    CONSTANT,        /* a call of a constant: UsageFault, the same handler    */
+    ISR_NULL_CALL,   /* a call of a function at 0, in interrupt 10            */
+    RECURSION,       /* over the end of the stack, whose last word is in a
+                      * variable that was never written; then as WILD_STORE   */
+    NMI_WAITS        /* the handler of NMI waits for a variable               */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -44,12 +48,16 @@ struct truth {
 };
 volatile struct truth crash_truth;
 
+#define ICSR (*(volatile uint32_t *)0xE000ED04u)
+#define VTOR (*(volatile uint32_t *)0xE000ED08u)
 #define CCR (*(volatile uint32_t *)0xE000ED14u)
 #define SHCSR (*(volatile uint32_t *)0xE000ED24u)
 #define CFSR (*(volatile uint32_t *)0xE000ED28u)
 #define HFSR (*(volatile uint32_t *)0xE000ED2Cu)
 #define MMFAR (*(volatile uint32_t *)0xE000ED34u)
 #define BFAR (*(volatile uint32_t *)0xE000ED38u)
+#define NVIC_ISER0 (*(volatile uint32_t *)0xE000E100u)
+#define NVIC_ISPR0 (*(volatile uint32_t *)0xE000E200u)
 #define MPU_CTRL (*(volatile uint32_t *)0xE000ED94u)
 #define MPU_RBAR (*(volatile uint32_t *)0xE000ED9Cu)
 #define MPU_RASR (*(volatile uint32_t *)0xE000EDA0u)
@@ -247,6 +255,55 @@ static NOINLINE VOID constant(VOID)
                      :: "r"(&crash_truth), "r"(erased) : "r2", "r3", "lr", "memory");
 }
 
+/* A vector table with one handler of our own. */
+static VOID take_exception(UINT number, VOID (*handler)(VOID))
+{
+    static volatile uint32_t vectors[64] __attribute__((aligned(256)));
+    const volatile uint32_t *old = (const volatile uint32_t *)VTOR;
+    UINT i;
+    for (i = 0; i < 64; i++)
+        vectors[i] = old[i];
+    vectors[number] = (uint32_t)handler;
+    VTOR = (uint32_t)vectors;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+static NOINLINE VOID isr_call(VOID)
+{
+    call();
+}
+
+static NOINLINE VOID null_call_in_isr(VOID)
+{
+    take_exception(26, isr_call);
+    NVIC_ISER0 = 1u << 10;
+    NVIC_ISPR0 = 1u << 10;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+static NOINLINE uint32_t ascend(uint32_t n);
+
+static NOINLINE uint32_t descend(uint32_t n)
+{
+    volatile uint32_t never_written[8];
+    if (n == 0)
+        never_written[0] = n;
+    return ascend(n + 1) + never_written[1];
+}
+
+static NOINLINE uint32_t ascend(uint32_t n)
+{
+    if ((uint32_t)__builtin_frame_address(0) < (uint32_t)stack - 40)
+        FAIL(STORE);
+    return descend(n + 1) + 1;
+}
+
+NOINLINE VOID nmi_waits(VOID)
+{
+    while (crash_truth.failure != HEALTHY)
+        ;
+}
+
 static VOID fail(VOID)
 {
     switch (FAILURE) {
@@ -267,6 +324,15 @@ static VOID fail(VOID)
     case HOLLOW: rounds = hollow(7); break;
     case SMASHED: smashed(); break;
     case CONSTANT: constant(); break;
+    case ISR_NULL_CALL: null_call_in_isr(); break;
+    case RECURSION: rounds = descend(1); break;
+    case NMI_WAITS:
+        note("nmi_waits", 0);
+        crash_truth.written = 0;
+        take_exception(2, nmi_waits);
+        ICSR = 1u << 31;
+        __asm__ volatile("dsb\n isb" ::: "memory");
+        break;
     default: break;
     }
 }

@@ -20,6 +20,7 @@ const FOREVER: u64 = 0xFFFF_FFFF;
 const SLEEPS: u64 = 4;
 const QUEUE: u64 = 5;
 const MUTEX: u64 = 13;
+const PRIORITY_CHANGE: u64 = 14;
 
 // The kernel's numbers of events.
 const RESUME: u64 = 1;
@@ -138,4 +139,33 @@ fn a_queue_that_is_full_for_a_moment_is_no_circle() {
     story.jams();
     let findings = story.findings("circle-moment");
     assert!(findings.iter().all(|finding| finding["confidence"] == "hint"), "{findings:?}");
+}
+
+/// Scan goes on at priority 3 from when Beat is ready, and in each of its rounds the kernel suspends and resumes it.
+fn goes_on_in_rounds(story: &mut Story, state: u64) {
+    story.wakes(BEAT, SLEEPS);
+    for _ in 0..40 {
+        story.at += 900;
+        story.events.push(Entry::thread(SCAN, 3, SUSPEND, story.at, [SCAN, state, 0, BEAT]));
+        story.at += 100;
+        story.events.push(Entry::thread(SCAN, 3, RESUME, story.at, [SCAN, state, 0, SCAN]));
+    }
+}
+
+#[test]
+fn a_thread_that_changes_its_priority_was_taken_to_block() {
+    let findings = |state, name| {
+        let mut story = Story::default();
+        (0..3).for_each(|_| story.prints(PRINT));
+        story.wakes(SCAN, SLEEPS);
+        goes_on_in_rounds(&mut story, state);
+        story.findings(name)
+    };
+    let found = findings(PRIORITY_CHANGE, "priority-rounds");
+    let first = found.first().expect("a finding");
+    assert_eq!(first["code"], "starvation", "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("Scan (priority 3)") && claim.contains("Beat is ready"), "{claim}");
+    let blocked = findings(MUTEX, "mutex-rounds");
+    assert!(blocked.iter().all(|finding| finding["code"] != "starvation"), "{blocked:?}");
 }

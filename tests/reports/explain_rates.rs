@@ -19,7 +19,10 @@ const PLANTED: [(&str, &[&str]); 6] = [
     ("be", &["priority-inversion"]),
     ("smp", &["priority-inversion"]),
     ("real_", &["priority-inversion"]),
-    ("crash-", &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "fault"]),
+    (
+        "crash-",
+        &["bus-fault", "isr-fault", "usage-fault", "null-call", "stack-overflow", "assert", "fault", "isr-never-ends"],
+    ),
 ];
 
 /// Every source: its name, and the words that open it.

@@ -39,6 +39,9 @@ const MAX_THREADS: usize = 1 << 12;
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 8;
 
+/// The state of a thread that the kernel suspends while it changes its priority, and resumes in the same call.
+const CHANGES_PRIORITY: u64 = 14;
+
 /// What the kernel calls the thread that runs its timers.
 pub(super) const TIMER_THREAD: &str = "System Timer Thread";
 
@@ -386,7 +389,11 @@ impl Events {
                 }
                 let call = call.filter(|_| waits);
                 let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
-                self.blocks(event, thread, object);
+                let gives_way =
+                    system.thread(thread).is_none_or(|t| t.state != ThreadState::Blocked(Some(CHANGES_PRIORITY)));
+                if gives_way {
+                    self.blocks(event, thread, object);
+                }
             }
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {

@@ -13,7 +13,7 @@ use super::jump::{NULL, Way};
 use super::{callback, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
-use crate::kernel::{High, Thread};
+use crate::kernel::{High, Stack, Thread};
 use crate::session::{CpuState, Place};
 use crate::sym::Exceptions;
 use crate::unwind::leads_to_handler;
@@ -61,7 +61,7 @@ fn possible(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
     Some(Finding {
         code: match effect {
-            Effect::Read(..) | Effect::Write(..) | Effect::Jump(_) => Code::BusFault,
+            Effect::Read(..) | Effect::Write(..) | Effect::Jump(_) | Effect::Lower(_) => Code::BusFault,
             Effect::DivideByZero | Effect::Undefined => Code::UsageFault,
             Effect::Breakpoint => Code::Assert,
         },
@@ -116,6 +116,17 @@ fn possible_place(place: &Place) -> Evidence {
     Evidence::stack(place.frame, format!("it may have come here: {at}")).holds(pc)
 }
 
+/// Where an instruction lets the stack pointer come to, below the end of the stack in which it is. Below the stack pointer only a
+/// push writes.
+fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
+    let to = match effect {
+        Effect::Lower(to) => to,
+        Effect::Write(at, _) if at < sp && !knows_bits => at,
+        _ => return None,
+    };
+    (stack.holds(sp) && stack.start.is_some_and(|start| to < start)).then_some(to)
+}
+
 /// True where the instruction at a place can have failed, as far as it and memory are known.
 fn can_fail(place: &Place, cpus: &Cpus) -> bool {
     let lost_thumb = place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
@@ -126,7 +137,7 @@ fn can_fail(place: &Place, cpus: &Cpus) -> bool {
                 cpus.has(at) != Some(true) || size == 8 && at & 3 != 0
             }
             Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
-            Some(Effect::Jump(_)) | None => false,
+            Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
         }
 }
 
@@ -260,7 +271,7 @@ impl<'a, 'c> Look<'a, 'c> {
             Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),
             Effect::Undefined => kind(Code::UsageFault, "an undefined instruction".to_owned()),
             Effect::Breakpoint => kind(Code::Assert, "a breakpoint instruction: the program stopped itself".to_owned()),
-            Effect::Jump(_) => None,
+            Effect::Jump(_) | Effect::Lower(_) => None,
             effect @ (Effect::Read(at, size) | Effect::Write(at, size)) => {
                 let words = self.access(effect);
                 if size == 8 && at & 3 != 0 {
@@ -291,6 +302,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let psp = self.cpu.registers.get("psp");
         let sp = self.place.filter(|_| self.is_placed()).and_then(|place| place.registers.sp()).or(psp);
         let near = |at: Addr| at < start.saturating_add(GUARD) && at >= start.saturating_sub(GUARD);
+        if let Some(text) = self.lowers() {
+            let is_proven = self.is_placed() && STACK.into_iter().any(|bit| self.has(bit));
+            return Some((if is_proven { Confidence::Proven } else { Confidence::Likely }, text));
+        }
         if let Some(bit) = STACK.into_iter().find(|bit| self.has(bit)) {
             return match psp {
                 Some(psp) if near(psp) => Some((
@@ -317,6 +332,23 @@ impl<'a, 'c> Look<'a, 'c> {
         };
         (thread.stack.high == High::Full && self.case.kernel.is_some_and(filled)).then(|| {
             (Confidence::Likely, format!("the lowest bytes of the stack of {name} hold no fill (0xEF) any more"))
+        })
+    }
+
+    /// That the instruction makes room on the stack, or pushes, below the end of the stack, where nothing says that another fault
+    /// came. An Armv8-M checks this (Architecture Reference Manual, B3.21); others go on until something is hit.
+    fn lowers(&self) -> Option<String> {
+        let (place, thread) = self.place.zip(self.thread).filter(|_| self.within.is_none())?;
+        let (start, sp) = (thread.stack.start?, place.registers.sp()?);
+        let to = lowered(place.effect?, sp, &thread.stack, self.knows_bits())?;
+        let is_other = self.bits().any(|bit| bit.kind.is_some() && !STACK.contains(&bit.name.as_str()));
+        (!is_other).then(|| {
+            let below = start.saturating_sub(to);
+            let pc = place.registers.pc().unwrap_or_default();
+            format!(
+                "the instruction at {pc:#x} lowers sp from {sp:#x} to {to:#x}, {below} bytes below the stack of {}",
+                thread.label()
+            )
         })
     }
 
@@ -381,7 +413,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
         let mut evidence = vec![Evidence::stack(start, why)];
         // What looks like the frame is an older one: on a stack that was used up nothing could be pushed.
-        let is_placed = self.is_placed();
+        let is_placed = self.is_placed() || self.lowers().is_some();
         let keeps = |one: &Evidence| is_placed || matches!(one.kind, Source::Register);
         evidence.extend(fault.evidence.into_iter().filter(keeps));
         let symptom = if is_placed {
@@ -542,5 +574,18 @@ mod tests {
         assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
         assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
         assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
+    }
+
+    #[test]
+    fn room_below_the_end_of_a_stack() {
+        let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
+        let of = |effect| lowered(effect, 0x1080, &stack, false);
+        assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
+        assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
+        assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
+        assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
+        assert_eq!(of(Effect::Read(0xFF8, 4)), None);
+        assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
+        assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
     }
 }

@@ -10,10 +10,13 @@ use super::place;
 use crate::cpu::{Architecture, Registers};
 use crate::session::CpuState;
 
-/// The numbers of two exceptions, and of the first interrupt.
+/// The numbers of three exceptions, and of the first interrupt.
+pub(super) const NMI: u64 = 2;
 pub(super) const PENDSV: u64 = 14;
 pub(super) const SYSTICK: u64 = 15;
 pub(super) const FIRST: u64 = 16;
+/// Which interrupts are enabled: NVIC_ISER0.
+pub(super) const ENABLED: u64 = 0xE000_E100;
 /// ICSR: SysTick is pending.
 pub(super) const PENDSTSET: u64 = 1 << 26;
 /// The most addresses that are named.
@@ -83,6 +86,8 @@ fn bit(words: &[u32], irq: usize) -> Option<bool> {
 /// The priority of an exception: the lower the number, the more urgent.
 pub(super) fn priority(cpu: &CpuState, number: u64) -> Option<u64> {
     match number {
+        // It is above all others that can wait.
+        NMI => Some(0),
         PENDSV => cpu.registers.get("shpr3").map(|word| word >> 16 & 0xFF),
         SYSTICK => cpu.registers.get("shpr3").map(|word| word >> 24 & 0xFF),
         _ => cpu.interrupts.as_ref()?.priorities.get(irq(number)?).map(|priority| u64::from(*priority)),

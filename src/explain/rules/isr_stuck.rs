@@ -8,7 +8,7 @@
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::interrupts::{self, FIRST, PENDSV, SYSTICK};
+use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
 use super::place;
 use crate::cpu::{Level, is_fault};
 use crate::session::CpuState;
@@ -39,7 +39,9 @@ pub(super) fn has_own_handler(number: u64, case: &Case<'_>) -> bool {
 }
 
 fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let number = interrupt(cpu).filter(|number| has_own_handler(*number, case))?;
+    // A default handler of NMI is an endless loop, which is another rule; one that waits for a word is the application's.
+    let is_own = |number: u64| has_own_handler(number, case) || number == NMI && cpu.in_loop.is_none();
+    let number = interrupt(cpu).filter(|number| is_own(*number))?;
     let behind = |tick: u64| {
         let priorities = interrupts::priority(cpu, tick).zip(interrupts::priority(cpu, number));
         priorities.is_some_and(|(tick, own)| tick >= own) && interrupts::is_pending(cpu, tick) == Some(true)

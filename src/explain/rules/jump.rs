@@ -146,6 +146,11 @@ pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
     Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
 }
 
+/// True for a return address: a call is in front of it.
+pub(super) fn is_behind_call(at: Addr, case: &Case<'_>) -> bool {
+    before(at, case).is_some()
+}
+
 /// That it was a return, and which functions may have returned.
 fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
     let damaged = ": a damaged return address";

@@ -1,5 +1,6 @@
 //! The rules, causes before their symptoms.
 
+mod asleep;
 mod callback;
 mod control_blocks;
 mod corrupt_pool;
@@ -63,6 +64,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "stacks", find: stacks::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
+    Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "the tick", find: no_tick::find },

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::{jump, words};
 use crate::abi::Addr;
+use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
 
 /// Bytes that are left where a stack is nearly full.
@@ -19,6 +21,9 @@ const GAP: u64 = 64;
 const TOP: u64 = 64;
 /// Bytes at the bottom that hold the words of an overflow.
 const BOTTOM: u64 = 512;
+/// Bytes below a stack where an overflow goes on, and the fewest return addresses there that show it.
+const BELOW: u64 = 256;
+const CALLS: usize = 2;
 /// The byte with which the kernel fills stacks.
 const FILL: u8 = 0xEF;
 /// The most bytes of a mark that a program keeps at the end of a stack.
@@ -120,6 +125,21 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
             against: Some("a neighbour may have written there instead"),
         });
     }
+    if let Some(evidence) = went_on_below(thread, start, size, case).filter(|_| left <= NEAR) {
+        return Some(Found {
+            code: Code::StackOverflow,
+            claimed: Confidence::Likely,
+            claim: format!("the stack of {name} ({size} bytes) overflowed"),
+            evidence: vec![
+                evidence,
+                Evidence::stack(
+                    start,
+                    format!("the lowest {left} bytes hold fill (0xEF): a frame may have such a hole"),
+                ),
+            ],
+            against: Some("a stack that was there before may have left these words"),
+        });
+    }
     (left <= NEAR && matches!(thread.stack.high, High::Bytes(_))).then(|| Found {
         code: Code::StackNearOverflow,
         claimed: Confidence::Hint,
@@ -130,7 +150,7 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
 }
 
 /// The words at one end of a stack.
-fn words(thread: &Thread, top: bool, case: &Case<'_>) -> Option<Vec<u64>> {
+fn end_words(thread: &Thread, top: bool, case: &Case<'_>) -> Option<Vec<u64>> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
     let len = if top { TOP } else { BOTTOM }.min(size);
     let at = if top { start.checked_add(size)?.checked_sub(len)? } else { start };
@@ -143,6 +163,30 @@ fn is_code(word: u64, case: &Case<'_>) -> bool {
     case.look.function(word).is_some()
 }
 
+/// The words below the stack hold return addresses that its lowest words hold too: the same calls went on there. Pointers to
+/// functions lead to where functions begin, and not behind a call.
+fn went_on_below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Option<Evidence> {
+    let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    // Other threads may make the same calls on stacks of their own.
+    let ends = kernel.threads.iter().filter_map(|other| other.stack.end()).filter(|end| *end <= start);
+    let below = ends.max().unwrap_or(0).max(start.checked_sub(BELOW)?).checked_add(7)? & !7;
+    let len = start.checked_sub(below)?;
+    let own: BTreeSet<u64> = case.words(&case.look.bytes(start, BOTTOM.min(size))?, true).into_iter().collect();
+    let words = case.words(&case.look.bytes(below, len)?, true);
+    let is_call = |word: &u64| own.contains(word) && word & 1 == 1 && jump::is_behind_call(*word, case);
+    let shared: BTreeSet<u64> = words.into_iter().filter(is_call).collect();
+    let first = shared.first().copied().filter(|_| shared.len() >= CALLS)?;
+    let names: BTreeSet<String> = shared.iter().map(|word| words::function_at(*word, case)).collect();
+    let names: Vec<String> = names.into_iter().take(3).collect();
+    let over = case.look.place(start.saturating_sub(4)).map_or_else(String::new, |name| format!(", in {name}"));
+    let text = format!(
+        "the {len} bytes below it{over} hold returns to {}, as the lowest words of the stack do: {} went on there",
+        names.join(", "),
+        thread.label()
+    );
+    Some(Evidence::stack(below, text).holds(first))
+}
+
 /// The neighbour's oldest words are not those with which all other threads begin, and some of them are of this thread.
 fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Found> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
@@ -150,7 +194,7 @@ fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) ->
     let tops: Vec<(Addr, BTreeSet<u64>)> = all
         .iter()
         .filter(has_run)
-        .filter_map(|other| Some((other.address, words(other, true, case)?.into_iter().collect())))
+        .filter_map(|other| Some((other.address, end_words(other, true, case)?.into_iter().collect())))
         .collect();
     let own = &tops.iter().find(|(address, _)| *address == below.address)?.1;
     let others: Vec<&BTreeSet<u64>> = tops.iter().filter(|(at, _)| *at != below.address).map(|(_, set)| set).collect();
@@ -161,7 +205,7 @@ fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) ->
     if own.contains(&anchor) {
         return None;
     }
-    let low: BTreeSet<u64> = words(thread, false, case)?.into_iter().collect();
+    let low: BTreeSet<u64> = end_words(thread, false, case)?.into_iter().collect();
     let shared = own.iter().copied().find(|word| is_code(*word, case) && low.contains(word) && has(*word) == 0)?;
     let function = |word| case.look.function(word).map_or_else(|| format!("{word:#x}"), |symbol| symbol.name);
     let (name, other) = (thread.label(), below.label());
