@@ -59,7 +59,10 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .map(|found| Evidence::memory(found.start, "the code here is a loop without an exit".to_owned()))
         .into_iter()
         .collect();
-    evidence.extend(interrupts::polls(case, cpu));
+    let polls = interrupts::polls(case, cpu);
+    let in_loop = cpu.polling.as_ref().filter(|_| polls.is_none());
+    evidence.extend(in_loop.map(|found| Evidence::memory(found.start, "the code here is a loop".to_owned())));
+    evidence.extend(polls);
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
