@@ -19,6 +19,9 @@ pub struct Polling {
     pub reads: Vec<Addr>,
     /// True where it writes others: it may compute, and end by itself.
     pub writes: bool,
+    /// True where it takes a difference, or asks which of two values is the larger: it counts, or reads a clock until its time is
+    /// over, and ends by itself.
+    pub measures: bool,
 }
 
 /// What one instruction may do in such a loop.
@@ -92,7 +95,19 @@ pub fn polling(
     reads.sort_unstable();
     reads.dedup();
     reads.retain(|address| !written.contains(address));
-    (!reads.is_empty()).then_some(Polling { start, reads, writes: !written.is_empty() })
+    let measures = body().any(|(_, first, second)| measures(first, second));
+    (!reads.is_empty()).then_some(Polling { start, reads, writes: !written.is_empty(), measures })
+}
+
+/// True for a subtraction whose result is kept, and for a branch that asks for an order: HI, LS, GE, LT, GT, LE.
+fn measures(first: u16, second: u16) -> bool {
+    let is_kept = second >> 8 & 0xF != 15;
+    match first {
+        0x1A00..=0x1BFF | 0x1E00..=0x1FFF | 0x3800..=0x3FFF | 0xD800..=0xDDFF => true,
+        _ if first & 0xFFE0 == 0xEBA0 || first & 0xFBE0 == 0xF1A0 => is_kept,
+        _ if first & 0xF800 == 0xF000 && second & 0xD000 == 0x8000 => (8..14).contains(&(first >> 6 & 0xF)),
+        _ => false,
+    }
 }
 
 fn effect(registers: &Registers, first: u16, second: u16) -> Option<Effect> {
@@ -290,6 +305,23 @@ mod tests {
         let with_return = [0x6802, 0x07D2, 0xD400, 0x4770, 0x680B, 0x3301, 0x600B, 0xE7F7];
         let found = polls(0x104, &with_return, &r).unwrap();
         assert_eq!((found.reads, found.writes), (vec![0x2000_0000], true));
+    }
+
+    /// A computation that goes on for a time was called a wait for the clock.
+    #[test]
+    fn a_loop_that_measures_time_or_counts_ends_by_itself() {
+        let r = [("r0", 0x4000_1000), ("r1", 7), ("r4", 9)];
+        let measures = |code: &[u16]| polls(0x100, code, &r).unwrap().measures;
+        // ldr r3, [r0, #4]; mvns r3, r3; subs r3, r3, r1; cmp r3, r4; bls
+        assert!(measures(&[0x6843, 0x43DB, 0x1A5B, 0x42A3, 0xD9FA]), "until a time is over");
+        // ldr r3, [r0]; cbnz out; subs r1, #1; bne
+        assert!(measures(&[0x6803, 0xB913, 0x3901, 0xD1FB, 0xBF00]), "for so many times");
+        // ldr r3, [r0, #4]; cmp r3, r1; blt.w
+        assert!(measures(&[0x6843, 0x428B, 0xF6FF, 0xAFFC]), "until a clock comes there");
+        // ldr r3, [r0]; tst r3, r1; beq
+        assert!(!measures(&[0x6803, 0x420B, 0xD0FC]), "for a flag");
+        // ldr r3, [r0]; subs.w pc, which is cmp.w r3, r1; bne
+        assert!(!measures(&[0x6803, 0xEBB3, 0x0F01, 0xD1FB]), "for a value");
     }
 
     #[test]
