@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
 use super::jump::{NULL, Way};
-use super::{place, words};
+use super::{callback, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{High, Stack, Thread};
@@ -461,7 +461,7 @@ impl<'a, 'c> Look<'a, 'c> {
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
             (None, Some(thread)) => {
-                format!("{at}, thread {}{}", thread.label(), words::callback(functions, Some(thread), self.case))
+                format!("{at}, thread {}{}", thread.label(), callback::of(functions, Some(thread), self.case))
             }
             (None, None) => at,
         }

@@ -139,15 +139,21 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
     if second & 0xFF87 == 0x4780 {
         return Some(Before::Register { at: behind.checked_sub(2)? });
     }
-    // BL with its signed offset of 25 bits.
-    if first & 0xF800 != 0xF000 || second & 0xD000 != 0xD000 {
+    let to = target(first, second, behind).filter(|_| second & 0xD000 == 0xD000)?;
+    Some(Before::Function { at: behind.checked_sub(4)?, to })
+}
+
+/// Where BL or B.W goes to, with its signed offset of 25 bits from behind it (Armv7-M Architecture Reference Manual, A7.7.12 and
+/// A7.7.18).
+pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
+    if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {
         return None;
     }
     let sign = i64::from(first >> 10 & 1);
     let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
     let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
     let offset = (one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24);
-    Some(Before::Function { at: behind.checked_sub(4)?, to: behind.wrapping_add_signed(offset) & 0xFFFF_FFFF })
+    Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
 }
 
 /// True for a return address: a call is in front of it.
