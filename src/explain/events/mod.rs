@@ -3,6 +3,7 @@
 
 mod interrupts;
 mod objects;
+mod pointers;
 mod pools;
 mod standstill;
 mod tries;
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
+use self::pointers::Pointers;
 use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
@@ -96,6 +98,8 @@ pub struct Events {
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
+    /// How low the stack pointers of threads were.
+    pub pointers: Pointers,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// The last event of a thread.
@@ -584,6 +588,7 @@ impl Consumer for Events {
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
         self.by_thread(event, system);
+        self.pointers.event(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }
