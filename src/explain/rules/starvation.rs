@@ -35,14 +35,14 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     hogs.filter_map(|hog| finding(hog, events, case, graph)).collect()
 }
 
-/// ` in flash_wait (flash.c:4)`: where the CPU is in it.
+/// ` in flash_wait (flash.c:4)`: where it is, if that is known.
 fn within(hog: &Task, case: &Case<'_>) -> String {
     let cpu = case.cpus.and_then(|cpus| {
         let is_in = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|thread| thread.address == hog.address);
         cpus.all.iter().find(is_in)
     });
-    let at = cpu.filter(|_| hog.does == Does::Runs).and_then(|cpu| place::of(&cpu.functions));
-    at.map_or_else(String::new, |at| format!(" in {at}"))
+    let at = cpu.filter(|_| hog.does == Does::Runs).and_then(place::of_thread);
+    at.unwrap_or_default()
 }
 
 /// Ticks since a thread last blocked, and how long it had the processor in them.
