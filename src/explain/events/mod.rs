@@ -4,12 +4,14 @@
 mod interrupts;
 mod objects;
 mod pools;
+mod standstill;
 mod tries;
 mod words;
 
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused, Twice};
+pub use standstill::WithoutTimers;
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +98,12 @@ pub struct Events {
     initial: BTreeMap<Addr, u64>,
     /// Interrupts.
     pub interrupts: Interrupts,
+    /// The last event of a thread.
+    pub last_of_threads: Option<u64>,
+    /// A thread that blocked again and again, and nothing made it ready: its address, how often, and the first event.
+    pub blocks_on: Option<(Addr, u64, u64)>,
+    /// Since the last event of the thread that runs the kernel's timers.
+    pub without_timers: WithoutTimers,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -371,6 +379,7 @@ impl Events {
         {
             activity.woken = Some(event.seq);
         }
+        self.goes_on(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -575,6 +584,7 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
+        self.by_thread(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }
@@ -590,5 +600,6 @@ impl Consumer for Events {
         }
         self.interrupts.forget();
         self.tries.forget();
+        (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }
