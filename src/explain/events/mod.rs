@@ -472,11 +472,12 @@ impl Events {
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
         }
-        if let (Some(object), None) = (role.get.of(words), by)
-            && let Some(memory) = self.fields.of_event(event).memory(event, words)
-            && let Some(one) = self.one(object)
-        {
-            one.pool.leaves(memory);
+        if let (Some(object), None) = (role.get.of(words), by) {
+            let memory = self.fields.of_event(event).memory(event, words);
+            if let Some(one) = self.one(object) {
+                one.is_taken_elsewhere = true;
+                memory.into_iter().for_each(|memory| one.pool.leaves(memory));
+            }
         }
         if let Some(object) = role.put.of(words) {
             let giver = match by {
