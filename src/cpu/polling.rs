@@ -9,14 +9,19 @@ const LONGEST: u64 = 48;
 /// The most bytes of the function in front of the program counter.
 pub const POLLING: u64 = 1024;
 
-/// A loop that reads words at addresses that do not change, writes nothing and calls nothing: it ends only where one of the
-/// words changes.
+/// A loop that reads words at addresses that do not change, and calls nothing. Where it writes nothing either, it ends only where
+/// one of the words changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Polling {
     /// Its first instruction.
     pub start: Addr,
-    /// The addresses that it reads.
+    /// The addresses that it reads and does not write.
     pub reads: Vec<Addr>,
+    /// True where it writes others: it may compute, and end by itself.
+    pub writes: bool,
+    /// True where it takes a difference, or asks which of two values is the larger: it counts, or reads a clock until its time is
+    /// over, and ends by itself.
+    pub measures: bool,
 }
 
 /// What one instruction may do in such a loop.
@@ -33,6 +38,8 @@ enum Step {
     SetsTop(u16, u64),
     /// It may go on at this address.
     Branches(Addr),
+    /// It writes memory.
+    Stores,
 }
 
 /// The polling loop that the CPU is in; `None` where the code is not known or does something else. `from`: the first address of
@@ -59,10 +66,10 @@ pub fn polling(
             | Step::Sets(to, _)
             | Step::SetsTop(to, _) => now.forget(&format!("r{to}")),
             Step::Branches(to) if to < start => return None,
-            Step::Writes(None) | Step::Branches(_) => {}
+            Step::Writes(None) | Step::Branches(_) | Step::Stores => {}
         }
     }
-    let mut reads = Vec::new();
+    let (mut reads, mut written) = (Vec::new(), Vec::new());
     for (at, first, second) in body() {
         match step(first, second, at)? {
             Step::Writes(Some(to)) => now.forget(&format!("r{to}")),
@@ -74,17 +81,37 @@ pub fn polling(
                 now.put(&name, value << 16 | low & 0xFFFF);
             }
             Step::Loads(to) => {
-                let halves = [first.to_le_bytes(), second.to_le_bytes()].concat();
-                let Some(Effect::Read(address, _)) = Effect::of(&now, &halves) else { return None };
+                let Some(Effect::Read(address, _)) = effect(&now, first, second) else { return None };
                 reads.push(address);
                 now.forget(&format!("r{to}"));
+            }
+            Step::Stores => {
+                let Some(Effect::Write(address, _)) = effect(&now, first, second) else { return None };
+                written.push(address);
             }
             Step::Writes(None) | Step::Branches(_) => {}
         }
     }
     reads.sort_unstable();
     reads.dedup();
-    (!reads.is_empty()).then_some(Polling { start, reads })
+    reads.retain(|address| !written.contains(address));
+    let measures = body().any(|(_, first, second)| measures(first, second));
+    (!reads.is_empty()).then_some(Polling { start, reads, writes: !written.is_empty(), measures })
+}
+
+/// True for a subtraction whose result is kept, and for a branch that asks for an order: HI, LS, GE, LT, GT, LE.
+fn measures(first: u16, second: u16) -> bool {
+    let is_kept = second >> 8 & 0xF != 15;
+    match first {
+        0x1A00..=0x1BFF | 0x1E00..=0x1FFF | 0x3800..=0x3FFF | 0xD800..=0xDDFF => true,
+        _ if first & 0xFFE0 == 0xEBA0 || first & 0xFBE0 == 0xF1A0 => is_kept,
+        _ if first & 0xF800 == 0xF000 && second & 0xD000 == 0x8000 => (8..14).contains(&(first >> 6 & 0xF)),
+        _ => false,
+    }
+}
+
+fn effect(registers: &Registers, first: u16, second: u16) -> Option<Effect> {
+    Effect::of(registers, &[first.to_le_bytes(), second.to_le_bytes()].concat())
 }
 
 /// Instructions one behind the other: address and halves.
@@ -149,7 +176,7 @@ fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
     }
 }
 
-/// What an instruction does; `None` where such a loop has none of it: a store, a call, a write of pc or sp.
+/// What an instruction does; `None` where such a loop has none of it: a call, a write of pc or sp.
 fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
     if let Some(to) = target(first, second, at) {
         return Some(Step::Branches(to));
@@ -159,7 +186,7 @@ fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
         Step::Writes(Some(to)) | Step::Loads(to) | Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _) => {
             (*to < 13).then_some(step)
         }
-        Step::Writes(None) | Step::Branches(_) => Some(step),
+        Step::Writes(None) | Step::Branches(_) | Step::Stores => Some(step),
     }
 }
 
@@ -183,11 +210,14 @@ fn narrow(word: u16, at: Addr) -> Option<Step> {
         0x4400..=0x44FF | 0x4600..=0x46FF => Step::Writes(Some(high)),
         0x4800..=0x4FFF => Step::Literal(middle, near(at, u64::from(word & 0xFF) << 2, true)),
         0x5000..=0x5FFF if word >> 9 & 7 >= 3 => Step::Loads(low),
-        0x6000..=0x8FFF if word & 1 << 11 != 0 => Step::Loads(low),
+        0x5000..=0x57FF | 0x6000..=0x8FFF | 0x9000..=0x97FF if word >> 11 & 1 == 0 => Step::Stores,
+        0x6000..=0x8FFF => Step::Loads(low),
         0x9800..=0x9FFF => Step::Loads(middle),
         0xB200..=0xB2FF => Step::Writes(Some(low)),
         // Hints: NOP, WFI, WFE.
         0xBF00..=0xBFFF if word & 0xF == 0 => Step::Writes(None),
+        // A return in the middle: a branch leads around it as long as the loop goes on.
+        0x4770 | 0xBD00..=0xBDFF => Step::Writes(None),
         _ => return None,
     })
 }
@@ -211,7 +241,8 @@ fn wide(first: u16, second: u16, at: Addr) -> Option<Step> {
         _ if first & 0xFF7F == 0xF85F => {
             Step::Literal(second >> 12, near(at, u64::from(second & 0xFFF), first & 1 << 7 != 0))
         }
-        // Loads; none that changes its base.
+        // Stores and loads; none that changes its base.
+        _ if first & 0xFE10 == 0xF800 && (first & 1 << 7 != 0 || second & 0x0900 != 0x0900) => Step::Stores,
         _ if first & 0xFE10 == 0xF810 && (first & 1 << 7 != 0 || second & 0x0900 != 0x0900) => {
             Step::Loads(second >> 12)
         }
@@ -225,12 +256,16 @@ mod tests {
     use super::*;
 
     fn found(pc: u64, code: &[u16], values: &[(&str, u64)]) -> Option<Vec<Addr>> {
+        polls(pc, code, values).map(|polling| polling.reads)
+    }
+
+    fn polls(pc: u64, code: &[u16], values: &[(&str, u64)]) -> Option<Polling> {
         let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
         let mut registers = Registers::new(Architecture::CortexM);
         assert!(registers.set("pc", pc));
         values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
         let mut read = |at: Addr| Endian::Little.u32(&bytes, usize::try_from(at - 0x100).ok()?);
-        polling(&registers, 0x100, &bytes, &mut read).map(|polling| polling.reads)
+        polling(&registers, 0x100, &bytes, &mut read)
     }
 
     #[test]
@@ -254,9 +289,39 @@ mod tests {
         let r = [("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r3", 5)];
         assert_eq!(found(0x100, &[0x3B01, 0xD1FD], &r), None, "it counts");
         assert_eq!(found(0x100, &[0x5CC2, 0x3301, 0x2A00, 0xD1FB], &r), None, "it goes along a text");
-        assert_eq!(found(0x100, &[0x6802, 0x600A, 0x2A00, 0xD1FB], &r), None, "it writes");
+        assert_eq!(found(0x100, &[0x6802, 0x3201, 0x6002, 0xD1FB], &r), None, "it writes what it reads");
         assert_eq!(found(0x100, &[0x6802, 0xF000, 0xF800, 0xD1FB], &r), None, "it calls");
         assert_eq!(found(0x100, &[0x6802, 0x2A00, 0x4770], &r), None, "no loop");
+    }
+
+    #[test]
+    fn a_loop_that_writes_another_word_may_end_by_itself() {
+        // ldr r2, [r0]; str r3, [r1]; cmp r2, #0; bne
+        let r = [("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r3", 5)];
+        let found = polls(0x100, &[0x6802, 0x600B, 0x2A00, 0xD1FB], &r).unwrap();
+        assert_eq!((found.reads, found.writes), (vec![0x2000_0000], true));
+        assert!(!polls(0x100, &[0x6802, 0x2A00, 0xD1FC], &r).unwrap().writes);
+        // ldr r2, [r0]; lsls r2, r2, #31; bmi; bx lr; ldr r3, [r1]; adds r3, #1; str r3, [r1]; b
+        let with_return = [0x6802, 0x07D2, 0xD400, 0x4770, 0x680B, 0x3301, 0x600B, 0xE7F7];
+        let found = polls(0x104, &with_return, &r).unwrap();
+        assert_eq!((found.reads, found.writes), (vec![0x2000_0000], true));
+    }
+
+    /// A computation that goes on for a time was called a wait for the clock.
+    #[test]
+    fn a_loop_that_measures_time_or_counts_ends_by_itself() {
+        let r = [("r0", 0x4000_1000), ("r1", 7), ("r4", 9)];
+        let measures = |code: &[u16]| polls(0x100, code, &r).unwrap().measures;
+        // ldr r3, [r0, #4]; mvns r3, r3; subs r3, r3, r1; cmp r3, r4; bls
+        assert!(measures(&[0x6843, 0x43DB, 0x1A5B, 0x42A3, 0xD9FA]), "until a time is over");
+        // ldr r3, [r0]; cbnz out; subs r1, #1; bne
+        assert!(measures(&[0x6803, 0xB913, 0x3901, 0xD1FB, 0xBF00]), "for so many times");
+        // ldr r3, [r0, #4]; cmp r3, r1; blt.w
+        assert!(measures(&[0x6843, 0x428B, 0xF6FF, 0xAFFC]), "until a clock comes there");
+        // ldr r3, [r0]; tst r3, r1; beq
+        assert!(!measures(&[0x6803, 0x420B, 0xD0FC]), "for a flag");
+        // ldr r3, [r0]; subs.w pc, which is cmp.w r3, r1; bne
+        assert!(!measures(&[0x6803, 0xEBB3, 0x0F01, 0xD1FB]), "for a value");
     }
 
     #[test]

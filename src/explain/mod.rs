@@ -17,8 +17,14 @@ pub use finding::{Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
 pub use rules::CHECKS;
 
-use crate::kernel::{Kernel, Kind, Thread};
+use crate::cpu::Level;
+use crate::kernel::{Kernel, Kind, Thread, exception};
 use graph::Graph;
+
+/// The number of the first exception that is an interrupt of the chip (Armv7-M Architecture Reference Manual, B1.5.2), and of the
+/// first that a program may announce as an interrupt.
+const FIRST_INTERRUPT: u64 = 16;
+const FIRST_NAMED: u64 = 11;
 
 /// How far the kernel's state in memory can be trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -233,14 +239,30 @@ impl Case<'_> {
         self.events.map_or(address, |events| events.stored(address))
     }
 
-    /// What an interrupt is called.
+    /// What an interrupt is called that the program announces by this number.
     fn interrupt(&self, number: Option<u64>) -> String {
-        match number {
-            Some(number) => match self.look.interrupt(number) {
-                Some(name) => format!("interrupt {number} ({name})"),
-                None => format!("interrupt {number}"),
-            },
-            None => "an interrupt".to_owned(),
+        let added = self.added_to_interrupts();
+        number.map_or_else(|| "an interrupt".to_owned(), |number| self.exception(number.saturating_add(added)))
+    }
+
+    /// What has to be added to these numbers to have those of exceptions: a program may count from the first interrupt of the
+    /// chip. That is known where the CPU is in the interrupt that began last.
+    fn added_to_interrupts(&self) -> u64 {
+        let newest = self.events.and_then(|events| events.interrupts.newest);
+        let is_in = |number: u64| {
+            let mut levels = self.cpus.into_iter().flat_map(|cpus| &cpus.all).map(|cpu| cpu.registers.level());
+            levels.any(|level| matches!(level, Level::Exception(is_in) if u64::from(is_in) == number))
+        };
+        let counts_from_chip = newest.is_some_and(|newest| is_in(newest.saturating_add(FIRST_INTERRUPT)));
+        if counts_from_chip { FIRST_INTERRUPT } else { 0 }
+    }
+
+    /// What the exception of this number is called.
+    fn exception(&self, number: u64) -> String {
+        let name = self.look.interrupt(number).filter(|_| number >= FIRST_NAMED);
+        match (u32::try_from(number), name) {
+            (Ok(number), Some(name)) => exception(number, Some(&name)),
+            _ => format!("interrupt {number}"),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Above {
 }
 
 /// `exception 3 (HardFault)`, `exception 36 (IRQ 20, UART0_Handler)`.
-pub(super) fn exception(number: u32, name: Option<&str>) -> String {
+pub fn exception(number: u32, name: Option<&str>) -> String {
     let irq = number.checked_sub(FIRST_IRQ);
     match (irq, name) {
         (None, Some(name)) => format!("exception {number} ({name})"),

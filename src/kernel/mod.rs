@@ -31,7 +31,7 @@ mod thread;
 mod walk;
 
 pub use check::Overwritten;
-pub use cpus::{Above, Cpu, Under};
+pub use cpus::{Above, Cpu, Under, exception};
 pub use entries::Entries;
 pub use fault_report::fault_lines;
 pub use interrupted::{FoundBy, Interrupted, Interruption};

@@ -29,7 +29,13 @@ enum stall {
     CALLBACK,           /* a wild store in the callback of a timer               */
     URGENT,             /* an interrupt above BASEPRI calls the kernel           */
     PENDSV_ABOVE,       /* PendSV interrupts an interrupt that calls the kernel  */
-    STORM               /* an interrupt that is never acknowledged, no trace     */
+    STORM,              /* an interrupt that is never acknowledged, no trace     */
+    RUNS_ON,            /* BASEPRI keeps back the switch of threads as well      */
+    TICK_LOST,          /* the tick does not reach the kernel while it is idle   */
+    CALLBACK_WAITS,     /* the callback of a timer jumps to a wait               */
+    ISR_COUNTS,         /* an interrupt waits, and counts how often it looked    */
+    MASKED_HIDDEN,      /* PRIMASK, which the core does not have                 */
+    JUST_PENDING        /* healthy: the tick has just come, nothing masks it     */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -41,6 +47,7 @@ enum stall {
 #define NVIC_ISER0 REGISTER(0xE000E100u)
 #define NVIC_ICER0 REGISTER(0xE000E180u)
 #define NVIC_ISPR0 REGISTER(0xE000E200u)
+#define SYST_RVR REGISTER(0xE000E014u)
 #define NVIC_IPR1 REGISTER(0xE000E404u)
 #define PENDST_SET (1u << 26)
 #define PENDSV_SET (1u << 28)
@@ -69,6 +76,10 @@ static TX_EVENT_FLAGS_GROUP frames;
 static TX_SEMAPHORE samples;
 static TX_TIMER heartbeat, housekeeping;
 static volatile uint32_t sum, transfer_done;
+static ULONG lost;
+
+/* As the kernel has it: it looks at each of its timers within one turn of this wheel. */
+TX_TIMER *volatile _tx_timer_list[32];
 
 /* Instructions, as far as the CPU is concerned: undefined ones, or a loop. */
 static volatile uint32_t calibration[8];
@@ -128,11 +139,31 @@ VOID Timer_Handler(VOID)
         ICSR = PENDSV_SET;
 }
 
+/* Time passes, and no timer comes nearer to its end. */
+static VOID lose_tick(VOID)
+{
+    TX_THREAD *t = _tx_thread_created_ptr;
+    TX_TIMER *tm = _tx_timer_created_ptr;
+    ULONG n;
+    for (n = _tx_thread_created_count; n--; t = t->tx_thread_created_next)
+        t->tx_thread_timer.tx_timer_internal_remaining_ticks++;
+    for (n = _tx_timer_created_count; n--; tm = tm->tx_timer_created_next)
+        tm->tx_timer_internal.tx_timer_internal_remaining_ticks++;
+    mk_tick();
+    _tx_timer_system_clock--;
+    if (++lost == 300)
+        stall_here();
+}
+
 VOID __real_port_tick(VOID);
 VOID __wrap_port_tick(VOID);
 VOID __wrap_port_tick(VOID)
 {
     ULONG before = _tx_timer_system_clock;
+    if (stalling(TICK_LOST)) {
+        lose_tick();
+        return;
+    }
     if (STALL == TICKLESS && _tx_thread_current_ptr == NULL) {
         mk_tick(); /* counted after the sleep; no interrupt came */
         return;
@@ -155,6 +186,12 @@ static NOINLINE VOID wait_transfer(VOID)
         ;
 }
 
+static NOINLINE VOID count_transfer(VOID)
+{
+    while (transfer_done == 0)
+        sum++;
+}
+
 VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
 {
     (void)pc; (void)lr; (void)cfsr; (void)bfar;
@@ -162,7 +199,7 @@ VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
 
 UINT app_line_has_frame(VOID)
 {
-    return _tx_timer_system_clock % 3u == 1;
+    return lost != 0 ? lost % 12u == 0 : _tx_timer_system_clock % 3u == 1;
 }
 
 VOID app_uart_isr(VOID)
@@ -174,6 +211,10 @@ VOID app_uart_isr(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
+    }
+    if (stalling(ISR_COUNTS)) {
+        stall_here();
+        count_transfer();
     }
     if (stalling(ISR_LOOPS)) {
         stall_here();
@@ -282,6 +323,28 @@ static NOINLINE VOID regulate(VOID)
         stall_here();
         wait_transfer();
         break;
+    case MASKED_HIDDEN:
+        stall_here();
+        __asm__ volatile("cpsid i" ::: "memory");
+        ICSR = PENDST_SET;
+        wait_transfer();
+        break;
+    case JUST_PENDING:
+        stall_here();
+        /* So it looks between the moment in which the tick comes and that in which it is taken. */
+        __asm__ volatile("msr primask, %0" :: "r"(1) : "memory");
+        ICSR = PENDST_SET;
+        fw_work(SHORT);
+        while (transfer_done == 0)
+            sum++;
+        break;
+    case RUNS_ON:
+        __asm__ volatile("msr basepri, %0" :: "r"(0x20) : "memory");
+        for (sum = 0;; sum++) {
+            mk_thread_sleep(2);
+            if (sum == 9)
+                stall_here();
+        }
     case MASKED_ON:
         __asm__ volatile("cpsid i" ::: "memory");
         work_on(1);
@@ -315,11 +378,17 @@ static NOINLINE VOID regulate(VOID)
     }
 }
 
-static VOID heartbeat_expired(ULONG n)
+/* Its last call is a jump. */
+static __attribute__((optimize("optimize-sibling-calls"))) VOID heartbeat_expired(ULONG n)
 {
     sum += n;
     if (stalling(CALLBACK))
         *(volatile uint32_t *)0xE0200000u = n;
+    if (stalling(CALLBACK_WAITS)) {
+        __asm__ volatile("cpsie i" ::: "memory");
+        stall_here();
+        wait_transfer();
+    }
 }
 
 static VOID sampler_entry(ULONG unused)
@@ -384,6 +453,8 @@ VOID app_define(VOID)
 /* Called where the port has set up its interrupts. */
 VOID app_started(VOID)
 {
+    SYST_RVR = FW_TICK_CYCLES - 1;
+    _tx_timer_list[0] = NULL;
     NVIC_IPR1 = (STALL == URGENT || STALL == URGENT_SILENT ? 0x20u : 0x40u) << 8 | 0x40u << 16;
     if (STALL == PENDSV_ABOVE)
         SHPR3 = 0x00u << 24 | 0x20u << 16;

@@ -76,6 +76,15 @@ fn a_tick_that_waits_in_a_thread_is_a_hint() {
     assert!(findings.is_empty(), "nothing waits: {findings:?}");
 }
 
+/// The tick was called kept back wherever a stop fell between the moment in which it came and that in which it was taken.
+#[test]
+fn a_tick_that_is_pending_in_a_thread_alone_is_no_finding() {
+    let elf = fixture("stall.elf").display().to_string();
+    let core = fixture("stall-just_pending.core.gz").display().to_string();
+    let findings = explain(&[&elf, &core]);
+    assert!(findings.iter().all(|finding| finding["code"] != "interrupts-masked"), "{findings:?}");
+}
+
 /// What is wrong with a kernel's critical sections is not said of an interrupt that does not call it.
 #[test]
 fn an_evidence_core_without_its_elf_claims_what_can_be_known() {

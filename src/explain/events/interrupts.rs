@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// The most numbers that are followed.
 const MAX: usize = 512;
 
+/// So many times as long as it is itself another one may take between two of a row.
+const OTHER: i64 = 8;
+
 /// So many times between two of its kind are remembered.
 const GAPS: usize = 8;
 
@@ -23,6 +26,9 @@ pub struct Interrupt {
     pub row_from: (u64, i64),
     /// Ticks inside of it since then.
     pub row_ticks: i64,
+    /// In this row: the shortest and the longest time inside of it, and outside.
+    pub row_inside: Range,
+    pub row_outside: Range,
     /// Ticks at its last end.
     pub ended: i64,
     /// How often it began.
@@ -33,6 +39,35 @@ pub struct Interrupt {
     last: (u64, i64, i64),
     /// How often it woke the thread that runs the kernel's timers.
     wakes: u64,
+}
+
+/// The shortest and the longest of some times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Range(Option<(i64, i64)>);
+
+impl Range {
+    fn take(&mut self, ticks: i64) {
+        let (least, most) = self.0.unwrap_or((ticks, ticks));
+        self.0 = Some((least.min(ticks), most.max(ticks)));
+    }
+
+    /// The longest without the shortest.
+    #[must_use]
+    pub const fn spread(self) -> i64 {
+        match self.0 {
+            Some((least, most)) => most.saturating_sub(least),
+            None => 0,
+        }
+    }
+
+    /// The longest.
+    #[must_use]
+    pub const fn most(self) -> i64 {
+        match self.0 {
+            Some((_, most)) => most,
+            None => 0,
+        }
+    }
 }
 
 /// An interrupt that has begun and not ended.
@@ -68,6 +103,10 @@ pub struct Interrupts {
     pub ran: i64,
     /// Calls that give something, in interrupts whose number no event shows.
     pub unnumbered: u64,
+    /// The number of the one that began last.
+    pub newest: Option<u64>,
+    /// True where another interrupt came since the last one ended.
+    is_other_between: bool,
     /// By number.
     pub by_number: BTreeMap<u64, Interrupt>,
     /// The innermost last.
@@ -77,6 +116,8 @@ pub struct Interrupts {
 impl Interrupts {
     /// One begins.
     pub fn enter(&mut self, number: u64, seq: u64, at: i64) {
+        let is_other_between = std::mem::take(&mut self.is_other_between) || self.newest != Some(number);
+        self.newest = Some(number);
         self.open.iter_mut().for_each(|open| open.above = open.above.saturating_add(1));
         if self.open.len() < MAX {
             self.open.push(Open { number, seq, since: at, above: 0 });
@@ -95,9 +136,13 @@ impl Interrupts {
         one.begun = one.begun.saturating_add(1);
         one.last = (seq, at, ran);
         let usual = one.row_ticks.checked_div(i64::try_from(one.row).unwrap_or(i64::MAX)).unwrap_or(0);
-        let at_once = one.times > 0 && at.saturating_sub(one.ended) <= usual.saturating_mul(2);
-        if !at_once {
+        let outside = at.saturating_sub(one.ended);
+        let at_once = one.times > 0 && outside <= usual.saturating_mul(2);
+        if at_once {
+            one.row_outside.take(outside);
+        } else if !is_other_between || outside > usual.saturating_mul(OTHER) {
             (one.row, one.row_from, one.row_ticks) = (0, (seq, at), 0);
+            (one.row_inside, one.row_outside) = (Range::default(), Range::default());
         }
     }
 
@@ -109,6 +154,7 @@ impl Interrupts {
         one.times = one.times.saturating_add(1);
         one.row = one.row.saturating_add(1);
         one.row_ticks = one.row_ticks.saturating_add(ticks);
+        one.row_inside.take(ticks);
         one.longest = one.longest.max(ticks);
         one.ended = at;
     }
@@ -137,8 +183,9 @@ impl Interrupts {
         Some(Tick { number: *number, period, seq, since: self.ran.saturating_sub(ran) })
     }
 
-    /// The one that is open calls the kernel.
+    /// The one that is open calls the kernel; where none is, one that is not announced.
     pub fn acts(&mut self) {
+        self.is_other_between |= self.open.is_empty();
         if let Some(one) = self.open.last().and_then(|open| self.by_number.get_mut(&open.number)) {
             one.acts = one.acts.saturating_add(1);
         }
@@ -201,6 +248,11 @@ mod tests {
             at += 280;
         }
         assert_eq!((all.by_number[&21].row, all.by_number[&21].row_ticks), (70, 14_000));
+        let mut all = Interrupts { by_number: all.by_number.clone(), newest: all.newest, ..Interrupts::default() };
+        all.acts();
+        all.enter(21, 2, at + 600);
+        all.exit(at + 800);
+        assert_eq!(all.by_number[&21].row, 71, "the tick came between");
         all.enter(21, 2, at + 10_000);
         all.exit(at + 10_200);
         assert_eq!((all.by_number[&21].row, all.by_number[&21].row_from), (1, (2, at + 10_000)));

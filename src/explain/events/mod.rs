@@ -3,19 +3,23 @@
 
 mod interrupts;
 mod objects;
+mod pointers;
 mod pools;
+mod standstill;
 mod tries;
 mod words;
 
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused, Twice};
+pub use standstill::WithoutTimers;
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
+use self::pointers::Pointers;
 use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
@@ -94,8 +98,16 @@ pub struct Events {
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
+    /// How low the stack pointers of threads were.
+    pub pointers: Pointers,
     /// Interrupts.
     pub interrupts: Interrupts,
+    /// The last event of a thread.
+    pub last_of_threads: Option<u64>,
+    /// A thread that blocked again and again, and nothing made it ready: its address, how often, and the first event.
+    pub blocks_on: Option<(Addr, u64, u64)>,
+    /// Since the last event of the thread that runs the kernel's timers.
+    pub without_timers: WithoutTimers,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -371,6 +383,7 @@ impl Events {
         {
             activity.woken = Some(event.seq);
         }
+        self.goes_on(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -459,11 +472,12 @@ impl Events {
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
         }
-        if let (Some(object), None) = (role.get.of(words), by)
-            && let Some(memory) = self.fields.of_event(event).memory(event, words)
-            && let Some(one) = self.one(object)
-        {
-            one.pool.leaves(memory);
+        if let (Some(object), None) = (role.get.of(words), by) {
+            let memory = self.fields.of_event(event).memory(event, words);
+            if let Some(one) = self.one(object) {
+                one.is_taken_elsewhere = true;
+                memory.into_iter().for_each(|memory| one.pool.leaves(memory));
+            }
         }
         if let Some(object) = role.put.of(words) {
             let giver = match by {
@@ -574,6 +588,8 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
+        self.by_thread(event, system);
+        self.pointers.event(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }
@@ -589,5 +605,6 @@ impl Consumer for Events {
         }
         self.interrupts.forget();
         self.tries.forget();
+        (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

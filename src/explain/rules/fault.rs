@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
 use super::jump::{NULL, Way};
-use super::{place, words};
+use super::{callback, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{High, Stack, Thread};
@@ -191,7 +191,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let thread = thread_of(cpu, case.kernel);
         let place = the_place(cpu, fault.as_ref(), cpus);
         let outside = place.filter(|place| place.is_outside_code);
-        let way = outside.and_then(|place| Way::of(&place.registers, leaves_popped(place), case));
+        let way =
+            outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
@@ -207,6 +208,17 @@ impl<'a, 'c> Look<'a, 'c> {
         self.bits().any(|bit| bit.name == name)
     }
 
+    /// The address that failed and its register, where it is not that of an earlier fault.
+    fn address(&self) -> Option<(Addr, &'static str)> {
+        let valid = |register| match register {
+            "mmfar" => self.has("MMARVALID"),
+            "bfar" => self.has("BFARVALID"),
+            "sfar" => self.has("SFARVALID"),
+            _ => true,
+        };
+        self.fault.as_ref()?.address.filter(|(_, register)| valid(register))
+    }
+
     /// True where the place is certain.
     fn is_placed(&self) -> bool {
         self.cpu.interrupted.as_ref().is_some_and(|found| found.is_certain)
@@ -217,8 +229,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let pc = place.and_then(|place| place.registers.pc());
         let lost_thumb = |place: &Place| place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
         let is_wrong = |place: &Place| place.is_outside_code || lost_thumb(place);
-        let is_return = self.way.as_ref().is_some_and(|way| way.is_return);
-        let called_null = |place: &Place| is_wrong(place) && !is_return && pc.is_some_and(|pc| pc < NULL);
+        let is_call = self.way.as_ref().is_none_or(|way| way.is_call);
+        let called_null = |place: &Place| is_wrong(place) && is_call && pc.is_some_and(|pc| pc < NULL);
         let jumped = |name: &str| matches!(name, "INVSTATE" | "IACCVIOL" | "IBUSERR");
         if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
             return Some(Kind {
@@ -316,8 +328,7 @@ impl<'a, 'c> Look<'a, 'c> {
                 Some(_) => None,
             };
         }
-        let address = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
-        let at = address.or_else(|| self.place?.effect?.address());
+        let at = self.address().map(|(at, _)| at).or_else(|| self.place?.effect?.address());
         let guarded = at.filter(|at| near(*at) && self.has("DACCVIOL"));
         if let Some(at) = guarded {
             let text = format!("the access to {at:#x} was refused at the lowest end {start:#x} of the stack of {name}");
@@ -460,7 +471,7 @@ impl<'a, 'c> Look<'a, 'c> {
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
             (None, Some(thread)) => {
-                format!("{at}, thread {}{}", thread.label(), words::callback(functions, Some(thread), self.case))
+                format!("{at}, thread {}{}", thread.label(), callback::of(functions, Some(thread), self.case))
             }
             (None, None) => at,
         }
@@ -468,12 +479,22 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// With the address that failed, where that is not said yet.
     fn with_address(&self, claim: String) -> String {
-        let read = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
+        let read = self.address().map(|(at, _)| at);
         let at = read.or_else(|| self.place?.effect?.address().filter(|_| self.kind().is_some()));
-        match at.filter(|at| !claim.contains(&format!("{at:#x}"))) {
-            Some(at) => format!("{claim}, at address {}", self.named(at)),
-            None => claim,
+        let Some(at) = at.filter(|at| !claim.contains(&format!("{at:#x}"))) else { return claim };
+        match self.before() {
+            Some(bit) => format!("{claim}; before it {} ({}), at address {}", bit.words, bit.name, self.named(at)),
+            None => format!("{claim}, at address {}", self.named(at)),
         }
+    }
+
+    /// The fault before this one, to which the address belongs: a fetch of an instruction writes neither mmfar nor bfar (Armv7-M
+    /// Architecture Reference Manual, B3.2.15).
+    fn before(&self) -> Option<&FaultBit> {
+        let first = self.bits().find(|bit| bit.kind.is_some())?;
+        let is_fetch = matches!(first.name.as_str(), "IACCVIOL" | "IBUSERR");
+        let has_address = |bit: &&FaultBit| matches!(bit.name.as_str(), "DACCVIOL" | "PRECISERR");
+        self.bits().find(has_address).filter(|bit| is_fetch && bit.kind == first.kind)
     }
 
     fn evidence(&self) -> Vec<Evidence> {
@@ -486,7 +507,7 @@ impl<'a, 'c> Look<'a, 'c> {
             let value = value.map_or(0, |(_, value)| *value);
             all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
         }
-        if let Some((at, register)) = self.fault.as_ref().and_then(|fault| fault.address) {
+        if let Some((at, register)) = self.address() {
             all.push(Evidence::register(register, at, format!("the address that failed: {}", self.named(at))));
         }
         if let Some(place) = self.place {
@@ -528,64 +549,4 @@ impl<'a, 'c> Look<'a, 'c> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cpu::Registers;
-    use crate::session::Places;
-
-    fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
-        let mut registers = Registers::new(Architecture::CortexM);
-        assert!(registers.set("pc", pc) && registers.set("xpsr", xpsr));
-        Place { frame: 0, registers, within: None, functions: Vec::new(), effect, is_outside_code: false }
-    }
-
-    fn placed(all: Vec<Place>) -> Option<Addr> {
-        let cpu = CpuState {
-            core: 0,
-            registers: Registers::new(Architecture::CortexM),
-            under: None,
-            exception: None,
-            functions: Vec::new(),
-            effect: None,
-            in_loop: None,
-            polling: None,
-            is_outside_code: false,
-            interrupted: Some(Places {
-                exception: Some(3),
-                by: String::new(),
-                all,
-                is_certain: false,
-                remarks: vec![],
-            }),
-            failed: None,
-            interrupts: None,
-        };
-        the_place(&cpu, None, &Cpus::default())?.registers.pc()
-    }
-
-    /// A frame that a switch of threads had left was named as the place of a fault.
-    #[test]
-    fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
-        let switched = || place(0x720, THUMB, None);
-        let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, 4)));
-        assert_eq!(placed(vec![switched(), place(0, 0, None)]), Some(0), "a call through a null pointer");
-        assert_eq!(placed(vec![switched(), stored(0x200)]), Some(0x200));
-        assert_eq!(placed(vec![stored(0x200), stored(0x300)]), None);
-        assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
-        assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
-        assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
-    }
-
-    #[test]
-    fn room_below_the_end_of_a_stack() {
-        let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
-        let of = |effect| lowered(effect, 0x1080, &stack, false);
-        assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
-        assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
-        assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
-        assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
-        assert_eq!(of(Effect::Read(0xFF8, 4)), None);
-        assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
-        assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
-    }
-}
+mod tests;

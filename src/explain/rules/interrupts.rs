@@ -122,10 +122,14 @@ pub(super) fn kept_back(cpu: &CpuState, mask: Mask) -> Option<Vec<u64>> {
     Some(all.filter(|number| mask.blocks(priority(cpu, *number))).collect())
 }
 
+/// True where all registers are known that keep interrupts from coming.
+pub(super) fn knows_masks(cpu: &CpuState) -> bool {
+    ["primask", "basepri", "faultmask"].iter().all(|name| cpu.registers.get(name).is_some())
+}
+
 /// What is pending in a thread, and would come at once, where it is not known whether something keeps it back.
 pub(super) fn not_taken(cpu: &CpuState) -> Vec<u64> {
-    let is_known = ["primask", "basepri", "faultmask"].iter().all(|name| cpu.registers.get(name).is_some());
-    let waits = !is_known && is_pending(cpu, SYSTICK) == Some(true);
+    let waits = !knows_masks(cpu) && is_pending(cpu, SYSTICK) == Some(true);
     waits.then_some(SYSTICK).into_iter().collect()
 }
 
@@ -153,12 +157,12 @@ pub(super) fn shows(tick: Tick, name: &str) -> Evidence {
 
 /// What an exception is called, in a sentence.
 pub(super) fn name(case: &Case<'_>, number: u64) -> String {
-    if number == SYSTICK { "SysTick".to_owned() } else { case.interrupt(Some(number)) }
+    if number == SYSTICK { "SysTick".to_owned() } else { case.exception(number) }
 }
 
 /// What a polling loop waits for: `transfer_done (0x20000040)`.
 pub(super) fn polled(case: &Case<'_>, cpu: &CpuState) -> Option<String> {
-    let polling = cpu.polling.as_ref()?;
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.measures)?;
     let named = |at: &u64| case.look.place(*at).map_or_else(|| format!("{at:#x}"), |name| format!("{name} ({at:#x})"));
     let all: Vec<String> = polling.reads.iter().take(NAMED).map(named).collect();
     Some(all.join(" and "))

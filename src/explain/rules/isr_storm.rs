@@ -1,6 +1,7 @@
 //! An interrupt that comes again as soon as its handler ends, so that nothing else runs: as a rule its cause is not
 //! acknowledged in the device. A burst of a device is healthy: it must be long, and take most of the time. Its time is known
-//! only where the kernel was built to announce interrupts.
+//! only where the kernel was built to announce interrupts. The events themselves take time: where no thread runs any more and the
+//! time from its end to its next beginning is always the same, however long it takes, its share does not matter.
 
 use super::super::events::{Events, Interrupt, Open};
 use super::super::graph::Graph;
@@ -23,17 +24,24 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
     let each = one.row_ticks.checked_div(i64::try_from(one.row).ok()?)?;
     let goes_on = events.span.1.saturating_sub(one.ended) <= each.saturating_mul(4);
     let share = one.row_ticks.saturating_mul(100).checked_div(all)?;
-    if one.row < FEWEST || !goes_on || share < SHARE {
+    let since = events.last_of_threads;
+    let is_alone = since.is_none_or(|last| last < seq);
+    if one.row < FEWEST || !goes_on || share < SHARE && !(is_alone && is_back_to_back(one)) {
         return None;
     }
     let name = case.interrupt(Some(number));
     let (confidence, mut detractors) = case.by_events();
     detractors.push("a burst of the device looks the same".to_owned());
+    let no_thread = match since {
+        Some(last) if is_alone => format!("; no thread has run since event {last}"),
+        None => "; no thread has run in the trace".to_owned(),
+        Some(_) => String::new(),
+    };
     let silent = if one.acts == 0 { "; it never calls the kernel" } else { "" };
     Some(Finding {
         code: Code::IsrStorm,
         claim: format!(
-            "{name} comes again as soon as it ends: {} times in a row, and takes {share} % of the time",
+            "{name} comes again as soon as it ends: {} times in a row, and takes {share} % of the time{no_thread}",
             one.row
         ),
         confidence,
@@ -47,6 +55,13 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         threads: Vec::new(),
         behind: Vec::new(),
     })
+}
+
+/// True where it comes again in the same time after its end, however long it was in its handler: one that comes at fixed times
+/// has the same time between two beginnings.
+const fn is_back_to_back(one: &Interrupt) -> bool {
+    let (inside, outside) = (one.row_inside.spread(), one.row_outside.spread());
+    inside > 0 && inside / 4 >= outside && outside <= one.row_outside.most() / 4
 }
 
 /// An interrupt that began and has not ended, far longer than it ever took, while others came.

@@ -2,6 +2,8 @@
 //! word to change, or the tick behind it is overdue. And without events of interrupts: one that is pending again while its handler
 //! runs, or that keeps back a tick that is pending.
 //!
+//! A loop that counts, or reads a clock until its time is over, ends by itself: that is not claimed.
+//!
 //! Against it: a handler that waits a few microseconds for its device is healthy, and one stop has no duration: a hint. PendSV, in
 //! which the kernel waits for a thread, and faults are other rules; so is a handler that serves several exceptions.
 
@@ -48,7 +50,8 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let tick = interrupts::overdue(case, PERIODS).filter(|tick| tick.number != number && behind(tick.number));
     let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
-    let (claimed, why) = match (cpu.in_loop, &cpu.polling, tick) {
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.measures);
+    let (claimed, why) = match (cpu.in_loop, polling, tick) {
         (Some(_), ..) => (Confidence::Proven, "is in a loop without an exit"),
         (None, _, Some(_)) => (Confidence::Likely, "keeps the tick back that is overdue"),
         (None, Some(_), None) => (Confidence::Hint, "is in a loop"),
@@ -59,7 +62,10 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .map(|found| Evidence::memory(found.start, "the code here is a loop without an exit".to_owned()))
         .into_iter()
         .collect();
-    evidence.extend(interrupts::polls(case, cpu));
+    let polls = interrupts::polls(case, cpu);
+    let in_loop = polling.filter(|_| polls.is_none());
+    evidence.extend(in_loop.map(|found| Evidence::memory(found.start, "the code here is a loop".to_owned())));
+    evidence.extend(polls);
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));

@@ -10,7 +10,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{place, words};
+use super::{place, vector, words};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Registers, is_fault};
 use crate::session::CpuState;
@@ -33,18 +33,28 @@ pub(super) struct Way {
     /// In words, behind the address: ` (in table): a call through a pointer, by regulate (pump.c:12)`.
     pub words: String,
     pub evidence: Vec<Evidence>,
-    /// True for a return.
-    pub is_return: bool,
+    /// True where it may have been a call.
+    pub is_call: bool,
     pub next: String,
 }
 
 impl Way {
-    /// By the registers as they were there. `is_fresh`: no exception has pushed anything below the stack pointer since.
-    pub fn of(registers: &Registers, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
+    /// By the registers as they were there, and the stack pointer of the threads. `is_fresh`: no exception has pushed anything
+    /// below the stack pointer since.
+    pub fn of(registers: &Registers, psp: Option<Addr>, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
         let pc = registers.pc()?;
         let is_thumb = registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0);
         let what = what(pc, is_thumb, case).map_or_else(String::new, |what| format!(" ({what})"));
         let popped = registers.sp().and_then(|sp| popped(sp, pc, is_fresh, case));
+        if let Some(came) = vector::came(registers, psp, case).filter(|_| popped.is_none()) {
+            let (words, is_call) = (format!("{pc:#x}{what}{}", came.words), !came.is_entry);
+            return Some(Self {
+                words,
+                evidence: came.evidence.into_iter().collect(),
+                is_call,
+                next: came.next.to_owned(),
+            });
+        }
         let before = registers.lr().and_then(|lr| before(lr, case));
         let (how, is_return) = match &before {
             _ if popped.is_some() => (returned(before.as_ref(), case), true),
@@ -65,7 +75,7 @@ impl Way {
         } else {
             "find out who sets the pointer that is called there"
         };
-        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_return, next: next.to_owned() })
+        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_call: !is_return, next: next.to_owned() })
     }
 }
 
@@ -129,15 +139,21 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
     if second & 0xFF87 == 0x4780 {
         return Some(Before::Register { at: behind.checked_sub(2)? });
     }
-    // BL with its signed offset of 25 bits.
-    if first & 0xF800 != 0xF000 || second & 0xD000 != 0xD000 {
+    let to = target(first, second, behind).filter(|_| second & 0xD000 == 0xD000)?;
+    Some(Before::Function { at: behind.checked_sub(4)?, to })
+}
+
+/// Where BL or B.W goes to, with its signed offset of 25 bits from behind it (Armv7-M Architecture Reference Manual, A7.7.12 and
+/// A7.7.18).
+pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
+    if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {
         return None;
     }
     let sign = i64::from(first >> 10 & 1);
     let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
     let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
     let offset = (one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24);
-    Some(Before::Function { at: behind.checked_sub(4)?, to: behind.wrapping_add_signed(offset) & 0xFFFF_FFFF })
+    Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
 }
 
 /// True for a return address: a call is in front of it.
@@ -167,15 +183,17 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Level::Mode(_) | Level::Unknown => true,
     };
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
-    let way = Way::of(&cpu.registers, true, case)?;
+    let way = Way::of(&cpu.registers, cpu.registers.get("psp"), true, case)?;
     let is_data = what(pc, true, case).is_some() && case.look.symbol(MODULES).is_none();
     let (confidence, mut detractors) =
         case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint });
     if !is_data {
         detractors.push("code that is not in the ELF (a boot loader, ROM, a module) looks the same".to_owned());
     }
-    let thread = thread_of(cpu, case.kernel);
-    let who = thread.map_or_else(|| "the CPU".to_owned(), |thread| format!("thread {}", thread.label()));
+    // What an exception does is not done by the thread below it.
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
+    let by_thread = thread.map(|thread| format!("thread {}", thread.label()));
+    let who = cpu.exception.clone().or(by_thread).unwrap_or_else(|| "the CPU".to_owned());
     let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
     evidence.extend(way.evidence);
     evidence.extend(place::callers(&cpu.functions, 4));

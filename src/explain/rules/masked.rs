@@ -1,7 +1,8 @@
 //! A thread runs with interrupts disabled outside of the kernel: PRIMASK or FAULTMASK is 1, or BASEPRI keeps back those of its
 //! priority and below, and at least one interrupt waits.
 //!
-//! Where these registers are not known, a tick that is pending in a thread shows it: it would come at once.
+//! Where these registers are not known, a tick that is pending in a thread is a sign of it: it would come at once. A stop may fall
+//! between the two, so the code that the CPU came through has to disable interrupts, or the tick has to be overdue.
 //!
 //! Against it: a critical section of a few instructions looks the same. Above a hint only where the tick is among what waits, and
 //! the trace's clock shows that it should have come twice. The kernel's own critical sections count only then. A loop without
@@ -11,7 +12,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::place;
+use super::{masking_code, place, runs_on};
 use crate::cpu::Level;
 use crate::session::{CpuState, is_of_kernel};
 
@@ -29,6 +30,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if cpu.in_loop.is_some() || cpu.is_outside_code {
         return None;
     }
+    if runs_on::is_so(cpu, case) {
+        return None;
+    }
     let mask = Mask::of(&cpu.registers);
     let kept_back = match mask {
         Some(mask) => interrupts::kept_back(cpu, mask),
@@ -36,6 +40,10 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let tick = interrupts::overdue(case, PERIODS)
         .filter(|tick| kept_back.as_ref().is_some_and(|all| all.contains(&tick.number)));
+    let code = masking_code::of(case, cpu).filter(|_| mask.is_none());
+    if mask.is_none() && tick.is_none() && code.is_none() {
+        return None;
+    }
     let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
     if tick.is_none() && in_kernel || kept_back.as_ref().is_some_and(Vec::is_empty) {
         return None;
@@ -46,6 +54,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .or_else(|| interrupts::tick_pending(cpu))
         .into_iter()
         .collect();
+    evidence.extend(
+        code.map(|code| Evidence::symbol(code.at, &code.words, "the code here disables interrupts".to_owned())),
+    );
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(interrupts::polls(case, cpu));
     let waiting: Vec<String> =

@@ -1,6 +1,7 @@
 //! The rules, causes before their symptoms.
 
 mod asleep;
+mod callback;
 mod control_blocks;
 mod corrupt_pool;
 mod deadlock;
@@ -14,6 +15,7 @@ mod isr_stuck;
 mod jump;
 mod livelock;
 mod masked;
+mod masking_code;
 mod never_given;
 mod never_seen;
 mod no_tick;
@@ -24,13 +26,16 @@ mod pools;
 mod queue_full;
 mod released_twice;
 mod reset;
+mod runs_on;
 mod semaphore_leak;
 mod stack_handler;
 mod stacks;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod timers_still;
 mod users;
+mod vector;
 mod words;
 mod wrong_context;
 mod wrong_mask;
@@ -58,11 +63,13 @@ pub static CHECKS: &[Check] = &[
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "the tick", find: no_tick::find },
+    Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
@@ -71,6 +78,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
+    Check { what: "loops that wait for a word", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "waits for what a thread gave that is gone", find: giver_gone::find },

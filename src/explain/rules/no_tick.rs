@@ -17,7 +17,7 @@ use crate::session::CpuState;
 const PENDING: i64 = 2;
 const SILENT: i64 = 4;
 /// Where SysTick has the value that it counts down from. Reading it changes nothing.
-const RELOAD: u64 = 0xE000_E014;
+pub(super) const RELOAD: u64 = 0xE000_E014;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 

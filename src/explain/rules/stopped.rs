@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{inversion, isr_stuck, place, words};
+use super::{callback, inversion, isr_stuck, masking_code, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
 use crate::kernel::{State, Thread, Under};
@@ -57,12 +57,12 @@ const NEAR: usize = 4;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
-    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case, graph)).collect()
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
 }
 
-fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
@@ -75,7 +75,7 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Optio
     let of_fault = cpu.interrupted.as_ref().and_then(|found| found.exception).is_some_and(is_fault);
     let waits =
         matches!(cpu.under, Some(Under::Idle | Under::Scheduler(_) | Under::StartUp)) && cpu.exception.is_none();
-    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
+    let in_kernel = is_in_kernel(cpu);
     // A stop in a handler of stack errors is a rule of its own.
     let handles = |function: &Function| cpus.stack_handlers.iter().any(|region| region.contains(function.pc & !1));
     if in_fault || of_fault || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
@@ -84,10 +84,18 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Optio
     if let Some(assert) = assert(cpu) {
         return Some(failed(cpu, assert, case));
     }
-    match cpu.in_loop {
-        Some(found) => endless(cpu, found, case),
-        None => polls(cpu, case, graph),
-    }
+    endless(cpu, cpu.in_loop?, case)
+}
+
+/// Threads that wait in a loop for a word to change.
+pub(super) fn polling(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    let waits = |cpu: &&CpuState| cpu.in_loop.is_none() && assert(cpu).is_none() && !is_in_kernel(cpu);
+    all.filter(waits).filter_map(|cpu| polls(cpu, case, graph)).collect()
+}
+
+fn is_in_kernel(cpu: &CpuState) -> bool {
+    cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel)
 }
 
 fn lockup(cpu: &CpuState, case: &Case<'_>) -> Finding {
@@ -182,7 +190,7 @@ fn source(at: Addr, line: u64, case: &Case<'_>) -> Option<String> {
 /// `, thread victim`, `, in exception 36 (IRQ 20)`.
 fn over(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> String {
     let exception = cpu.exception.as_ref().map_or_else(String::new, |exception| format!(", in {exception}"));
-    let callback = words::callback(&cpu.functions, thread, case);
+    let callback = callback::of(&cpu.functions, thread, case);
     let thread = thread.map_or_else(String::new, |thread| format!(", thread {}", thread.label()));
     format!("{exception}{thread}{callback}")
 }
@@ -256,22 +264,28 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
 fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     let what = interrupts::polled(case, cpu)
-        .filter(|_| Mask::of(&cpu.registers).is_none() && interrupts::not_taken(cpu).is_empty())?;
+        .filter(|_| Mask::of(&cpu.registers).is_none() && masking_code::of(case, cpu).is_none())?;
     let is_behind = |other: &&Thread| {
         let ready = other.state == Some(State::READY) && other.core.is_none();
         ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
     };
-    let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_behind).collect();
+    // Where the kernel's timers do not go on, no time-out ends.
+    let sleeps = |other: &&Thread| other.timed == Some(true) && other.address != thread.address;
+    let runs_timers = callback::is_timer_thread(thread, case);
+    let is_kept = |other: &&Thread| is_behind(other) || runs_timers && sleeps(other);
+    let behind: Vec<&Thread> = case.kernel?.threads.iter().filter(is_kept).collect();
     let first = behind.first().filter(|_| !inversion::keeps_owner(thread.address, graph))?;
+    let callback = callback::of(&cpu.functions, Some(thread), case);
     let at = place::of(&cpu.functions)?;
     let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    evidence.push(Evidence::memory(first.address, format!("{} is ready and does not run", first.label())));
+    let kept = if is_behind(first) { "is ready and does not run" } else { "waits for its time" };
+    evidence.push(Evidence::memory(first.address, format!("{} {kept}", first.label())));
     let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
     detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
     Some(Finding {
         code: Code::Hang,
-        claim: format!("thread {} waits in a loop in {at} for {what} to change", thread.label()),
+        claim: format!("thread {} waits in a loop in {at}{callback} for {what} to change", thread.label()),
         confidence,
         detractors,
         evidence,

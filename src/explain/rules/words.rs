@@ -1,11 +1,10 @@
 //! Sentences and evidence that several rules share.
 
-use super::super::events::TIMER_THREAD;
 use super::super::graph::{Edge, Graph, How};
 use super::super::{Case, Evidence};
+use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
-use crate::kernel::{Kind, Object, Thread};
-use crate::session::Function;
+use crate::kernel::Thread;
 
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
@@ -61,6 +60,12 @@ pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
         Some(seq) if matches!(edge.how, How::Sets(_)) => {
             Evidence::event(seq, format!("{holder} sets flags of {object} that are waited for, and no other does"))
         }
+        Some(seq) if edge.how == How::Sends => {
+            Evidence::event(seq, format!("{holder} sends to {object} for the last time, and no other does"))
+        }
+        Some(seq) if edge.how == How::Puts => {
+            Evidence::event(seq, format!("{holder} puts {object} for the last time, and no other does"))
+        }
         Some(seq) if edge.how == How::HasAll => Evidence::event(
             seq,
             format!("{holder} allocates the last block of {object}, and has released none of them"),
@@ -94,44 +99,6 @@ pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
         Some(line) => format!("{name} ({line})"),
         None => name,
     }
-}
-
-/// The timer whose callback is among these functions of the kernel's timer thread: `, in the callback of timer heartbeat`.
-pub(super) fn callback(functions: &[Function], thread: Option<&Thread>, case: &Case<'_>) -> String {
-    let timers = timers(functions, thread, case);
-    if timers.is_empty() { String::new() } else { format!(", in the callback of {}", timers.join(" or ")) }
-}
-
-fn timers(functions: &[Function], thread: Option<&Thread>, case: &Case<'_>) -> Vec<String> {
-    let Some((kernel, thread)) = case.kernel.zip(thread.filter(|thread| is_timer_thread(thread, case))) else {
-        return Vec::new();
-    };
-    let starts = functions.iter().filter_map(|function| case.look.function(function.pc & !1));
-    let starts: Vec<Addr> = starts.map(|function| function.address & !1).collect();
-    let of_timer = |timer: &&Object| {
-        let function = timer.get("tx_timer_internal_timeout_function");
-        timer.kind == Kind::Timer && function.is_some_and(|function| starts.contains(&(function & !1)))
-    };
-    let all: Vec<&Object> = kernel.objects.iter().filter(of_timer).collect();
-    // While the kernel calls its function, a periodic timer is in a list on the stack of the thread; then all that it has to
-    // wait is in front of it.
-    let in_stack = |timer: &&&Object| timer.get("tx_timer_internal_list_head").is_some_and(|list| thread.holds(list));
-    let begins = |timer: &&&Object| {
-        let of = |name| timer.get(name);
-        of("tx_timer_internal_remaining_ticks") == of("tx_timer_internal_re_initialize_ticks")
-    };
-    let mut surer: Vec<&Object> = all.iter().filter(in_stack).copied().collect();
-    if surer.is_empty() {
-        surer = all.iter().filter(begins).copied().collect();
-    }
-    let named = if surer.is_empty() { all } else { surer };
-    named.iter().take(3).map(|timer| format!("timer {}", timer.label())).collect()
-}
-
-/// True for the thread in which the kernel runs its timers.
-fn is_timer_thread(thread: &Thread, case: &Case<'_>) -> bool {
-    let symbol = case.look.symbol("_tx_timer_thread").map(|symbol| symbol.address);
-    symbol.map_or_else(|| thread.label() == TIMER_THREAD, |address| address == thread.address)
 }
 
 /// What to do about a stack that is too small.

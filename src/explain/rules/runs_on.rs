@@ -1,0 +1,115 @@
+//! A thread goes on though it waits, sleeps or is suspended: the kernel has taken it from its ready threads, and the exception
+//! in which the next one is switched to does not come (PendSV on a Cortex-M). It comes as soon as the kernel is left, unless
+//! PRIMASK or BASEPRI keeps it back: some path sets one of them and does not restore it. Calls that wait return at once then.
+//!
+//! Against it: between the moment in which the kernel stores the state and the switch a thread is in the kernel. So either its
+//! code outside of the kernel runs while PendSV is pending, or its own events show that it blocked several times and nothing made it ready.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, Mask};
+use super::{masking_code, place};
+use crate::cpu::{Architecture, Level};
+use crate::kernel::{State, Thread};
+use crate::session::{CpuState, is_of_kernel};
+
+/// ICSR: PendSV is pending (Armv7-M Architecture Reference Manual, B3.2.4).
+const PENDSVSET: u64 = 1 << 28;
+/// The function of the kernel that stores such a state.
+const SUSPEND: &str = "_tx_thread_system_suspend";
+/// So often in a row it has to block and go on.
+const TIMES: u64 = 4;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let cpus = case.cpus.map_or(&[][..], |cpus| &cpus.all);
+    let [cpu] = cpus else { return Vec::new() };
+    finding(cpu, case).into_iter().collect()
+}
+
+/// True where a thread goes on though it waits.
+pub(super) fn is_so(cpu: &CpuState, case: &Case<'_>) -> bool {
+    finding(cpu, case).is_some()
+}
+
+/// What a thread does that is not ready, in words.
+fn waits(thread: &Thread) -> Option<&'static str> {
+    match thread.state? {
+        State(4) => Some("it sleeps"),
+        State(3) => Some("it is suspended"),
+        State(5..=9 | 13) => Some("it waits"),
+        _ => None,
+    }
+}
+
+/// True where neither the CPU is in a function of the kernel, nor one called it, but that in which threads begin; only of a program
+/// in which the kernel's functions have their names.
+fn is_outside_kernel(cpu: &CpuState, case: &Case<'_>) -> bool {
+    if case.look.symbol(SUSPEND).is_none() {
+        return false;
+    }
+    let own = cpu.registers.pc().and_then(|pc| case.look.function(pc & !1)).is_some_and(|f| !is_of_kernel(&f.name));
+    let begins = |name: &str| matches!(name, "_tx_thread_shell_entry" | "_tx_timer_thread_entry");
+    let mut names = cpu.functions.iter().filter_map(|function| function.name.as_deref());
+    own && !names.any(|name| is_of_kernel(name) && !begins(name))
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
+    let thread = thread_of(cpu, case.kernel).filter(|_| is_m_profile && cpu.registers.level() == Level::Thread)?;
+    let (kernel, why) = (case.kernel?, waits(thread)?);
+    let in_call = thread.delayed_suspend || kernel.preempt_disable.is_some_and(|n| n != 0);
+    let mask = Mask::of(&cpu.registers);
+    if kernel.execute.contains(&thread.address) || mask.is_none() && interrupts::knows_masks(cpu) {
+        return None;
+    }
+    let pending = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSVSET != 0);
+    let is_outside = !in_call && pending.is_some() && is_outside_kernel(cpu, case);
+    let again = case.events.and_then(|events| events.blocks_on);
+    let again = again.filter(|(of, times, _)| *of == case.stored(thread.address) && *times >= TIMES);
+    if !is_outside && again.is_none() {
+        return None;
+    }
+    let name = thread.label();
+    let mut evidence = vec![Evidence::memory(thread.address, format!("{name} is the current thread, and {why}"))];
+    evidence.extend(
+        pending.map(|icsr| Evidence::register("icsr", icsr, "PendSV is pending: the switch does not come".to_owned())),
+    );
+    evidence.extend(mask.map(|mask| {
+        let (name, value) = mask.register();
+        Evidence::register(name, value, "interrupts are disabled".to_owned())
+    }));
+    evidence.extend(again.map(|(_, times, from)| {
+        Evidence::event(from, format!("{name} blocked {times} times since, and nothing made it ready"))
+    }));
+    evidence.extend(
+        masking_code::of(case, cpu)
+            .map(|code| Evidence::symbol(code.at, &code.words, "the code here disables interrupts".to_owned())),
+    );
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    if mask.is_none() {
+        let why = "it is inferred: which register disables them is not known (--reg primask=N --reg basepri=N)";
+        detractors.push(why.to_owned());
+    }
+    let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
+    Some(Finding {
+        code: Code::InterruptsMasked,
+        claim: format!(
+            "thread {name} runs on{at} though {why}: interrupts stay disabled{by}, and the switch to another thread does not come"
+        ),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!(
+            "find the path that sets {} and does not restore it; calls that wait return at once",
+            mask.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |mask| mask.register().0.to_uppercase())
+        ),
+        threads: vec![thread.address],
+        behind: Vec::new(),
+    })
+}

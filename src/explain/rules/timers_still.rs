@@ -1,0 +1,100 @@
+//! Nothing comes of the kernel's timers for long, though time-outs are armed: the tick does not come, or its handler does not call
+//! the kernel. Where neither a register nor an event shows the tick itself, the kernel's timer wheel does: each entry that is
+//! armed is looked at within one turn of the wheel (`_tx_timer_list`), by the thread that runs the timers.
+//!
+//! How long a tick is follows from SysTick's reload value, which is read without an effect; its control register is not
+//! (reading it clears COUNTFLAG). The trace's clock is no faster than the CPU's.
+//!
+//! Against it: a system that stops its tick while it is idle moves its timers by itself as it wakes: where the program has the
+//! kernel's calls for that, nothing is said, and what is said is a hint.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_thread;
+use super::no_tick::RELOAD;
+use crate::abi::Endian;
+use crate::kernel::{Kernel, Kind, State, Thread};
+
+/// The kernel's calls of a program that stops its tick.
+const TICKLESS: [&str; 4] = ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
+/// The array that the wheel is.
+const WHEEL: &str = "_tx_timer_list";
+/// So many turns of the wheel.
+const TURNS: u64 = 4;
+/// So often other threads have to be made ready meanwhile: events of that are recorded.
+const READIED: u64 = 16;
+/// The threads that are named.
+const NAMED: usize = 3;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    finding(case).into_iter().collect()
+}
+
+/// What waits for time to pass.
+fn armed(kernel: &Kernel) -> Vec<String> {
+    let sleeps = |thread: &&Thread| thread.timed == Some(true) && thread.state != Some(State::READY);
+    let threads = kernel.threads.iter().filter(sleeps).map(Thread::label);
+    let timers = kernel.objects.iter().filter(|object| {
+        object.kind == Kind::Timer && object.get("tx_timer_internal_list_head").is_some_and(|list| list != 0)
+    });
+    threads.chain(timers.map(|timer| format!("timer {}", timer.label()))).collect()
+}
+
+fn finding(case: &Case<'_>) -> Option<Finding> {
+    let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
+    let rests = |thread: &&Thread| is_timer_thread(thread, case) && thread.state.is_some_and(|state| state.0 == 3);
+    let timers = kernel.threads.iter().find(rests)?;
+    if TICKLESS.iter().any(|name| case.look.symbol(name).is_some()) || events.without_timers.readied < READIED {
+        return None;
+    }
+    let armed = armed(kernel);
+    armed.first()?;
+    let slots = case.look.symbol(WHEEL)?.size.checked_div(case.width()).filter(|slots| (1..=1024).contains(slots))?;
+    let cycles = u64::from(Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?).checked_add(1).filter(|n| *n > 1)?;
+    let (seq, begins) = match events.without_timers.from {
+        Some((seq, ticks)) => (Some(seq), ticks),
+        None => (None, events.span.0),
+    };
+    let lasts = u64::try_from(events.span.1.saturating_sub(begins)).ok()?;
+    let ticks = lasts.checked_div(cycles)?;
+    if ticks < slots.saturating_mul(TURNS) {
+        return None;
+    }
+    let since = format!(
+        "for {lasts} ticks of the trace, which are {ticks} periods of SysTick, nothing woke {}; other threads were made ready {} \
+         times",
+        timers.label(),
+        events.without_timers.readied
+    );
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("the program may have stopped its tick on purpose".to_owned());
+    detractors.push("it is inferred from SysTick's reload value: another timer may give the tick".to_owned());
+    Some(Finding {
+        code: Code::NoTick,
+        claim: format!(
+            "the tick does not come, or does not reach the kernel: {} for its time, and the kernel looks at its timers every \
+             {slots} ticks",
+            waits(&armed)
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            seq.map_or_else(|| Evidence::memory(timers.address, since.clone()), |seq| Evidence::event(seq, since.clone())),
+            Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles")),
+        ],
+        explains: Vec::new(),
+        next: "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its handler calls \
+               _tx_timer_interrupt"
+            .to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}
+
+/// `Power, Display wait`.
+fn waits(armed: &[String]) -> String {
+    let names: Vec<&str> = armed.iter().take(NAMED).map(String::as_str).collect();
+    let more = armed.len().saturating_sub(names.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more} {}", names.join(", "), if armed.len() == 1 { "waits" } else { "wait" })
+}
