@@ -354,12 +354,15 @@ impl Events {
     }
 
     /// A thread blocks: what it asked for it does not have.
-    fn blocks(&mut self, event: &Event, no: ThreadNo, object: Option<(Addr, u64)>) {
+    fn blocks(&mut self, event: &Event, (no, thread): (ThreadNo, Option<Addr>), object: Option<(Addr, u64)>) {
         if let Some((object, seq)) = object
             && let Some(number) = self.numbers.find(object)
             && let Some((_, one)) = usize::try_from(number).ok().and_then(|at| self.objects.get_mut(at))
         {
             one.held.retain(|taken| taken.seq != seq);
+            if let Some(thread) = thread {
+                one.pool.doubts(thread, seq);
+            }
         }
         if let Some(activity) = self.does(no) {
             let before = activity.blocked.map_or(0, |(_, _, ran)| ran);
@@ -396,7 +399,7 @@ impl Events {
                 let gives_way =
                     system.thread(thread).is_none_or(|t| t.state != ThreadState::Blocked(Some(CHANGES_PRIORITY)));
                 if gives_way {
-                    self.blocks(event, thread, object);
+                    self.blocks(event, (thread, address(thread)), object);
                 }
             }
             Change::Dispatched { thread, .. } => {
