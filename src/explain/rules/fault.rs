@@ -102,7 +102,10 @@ fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus) -> Optio
         return Some(first);
     }
     let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
-    let failed = |place: &&Place| can_fail(place, cpus);
+    // Memory that can be read gives no bus error at a fetch.
+    let is_fetch = fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == "IBUSERR"));
+    let is_there = |place: &Place| place.registers.pc().and_then(|pc| cpus.has(pc)) == Some(true);
+    let failed = |place: &&Place| can_fail(place, cpus) && !(is_fetch && is_there(place));
     let named = |place: &&Place| address.is_some() && place.effect.and_then(Effect::address) == address;
     let some = found.all.iter().find(named).or_else(|| found.all.iter().find(failed))?;
     let mut others = found.all.iter().filter(|place| if named(&some) { named(place) } else { failed(place) });
@@ -528,64 +531,4 @@ impl<'a, 'c> Look<'a, 'c> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cpu::Registers;
-    use crate::session::Places;
-
-    fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
-        let mut registers = Registers::new(Architecture::CortexM);
-        assert!(registers.set("pc", pc) && registers.set("xpsr", xpsr));
-        Place { frame: 0, registers, within: None, functions: Vec::new(), effect, is_outside_code: false }
-    }
-
-    fn placed(all: Vec<Place>) -> Option<Addr> {
-        let cpu = CpuState {
-            core: 0,
-            registers: Registers::new(Architecture::CortexM),
-            under: None,
-            exception: None,
-            functions: Vec::new(),
-            effect: None,
-            in_loop: None,
-            polling: None,
-            is_outside_code: false,
-            interrupted: Some(Places {
-                exception: Some(3),
-                by: String::new(),
-                all,
-                is_certain: false,
-                remarks: vec![],
-            }),
-            failed: None,
-            interrupts: None,
-        };
-        the_place(&cpu, None, &Cpus::default())?.registers.pc()
-    }
-
-    /// A frame that a switch of threads had left was named as the place of a fault.
-    #[test]
-    fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
-        let switched = || place(0x720, THUMB, None);
-        let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, 4)));
-        assert_eq!(placed(vec![switched(), place(0, 0, None)]), Some(0), "a call through a null pointer");
-        assert_eq!(placed(vec![switched(), stored(0x200)]), Some(0x200));
-        assert_eq!(placed(vec![stored(0x200), stored(0x300)]), None);
-        assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
-        assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
-        assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
-    }
-
-    #[test]
-    fn room_below_the_end_of_a_stack() {
-        let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
-        let of = |effect| lowered(effect, 0x1080, &stack, false);
-        assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
-        assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
-        assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
-        assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
-        assert_eq!(of(Effect::Read(0xFF8, 4)), None);
-        assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
-        assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
-    }
-}
+mod tests;

@@ -1,0 +1,73 @@
+//! Which of several places is named.
+
+use super::*;
+use crate::cpu::Registers;
+use crate::session::Places;
+
+fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
+    let mut registers = Registers::new(Architecture::CortexM);
+    assert!(registers.set("pc", pc) && registers.set("xpsr", xpsr));
+    Place { frame: 0, registers, within: None, functions: Vec::new(), effect, is_outside_code: false }
+}
+
+fn placed(all: Vec<Place>) -> Option<Addr> {
+    placed_of(Registers::new(Architecture::CortexM), all, &Cpus::default())
+}
+
+fn placed_of(registers: Registers, all: Vec<Place>, cpus: &Cpus) -> Option<Addr> {
+    let cpu = CpuState {
+        core: 0,
+        registers,
+        under: None,
+        exception: None,
+        functions: Vec::new(),
+        effect: None,
+        in_loop: None,
+        polling: None,
+        is_outside_code: false,
+        interrupted: Some(Places { exception: Some(3), by: String::new(), all, is_certain: false, remarks: vec![] }),
+        failed: None,
+        interrupts: None,
+    };
+    the_place(&cpu, cpu.registers.fault().as_ref(), cpus)?.registers.pc()
+}
+
+/// A frame that a switch of threads had left was named as the place of a fault.
+#[test]
+fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
+    let switched = || place(0x720, THUMB, None);
+    let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, 4)));
+    assert_eq!(placed(vec![switched(), place(0, 0, None)]), Some(0), "a call through a null pointer");
+    assert_eq!(placed(vec![switched(), stored(0x200)]), Some(0x200));
+    assert_eq!(placed(vec![stored(0x200), stored(0x300)]), None);
+    assert_eq!(placed(vec![stored(0x200), stored(0x200)]), Some(0x200));
+    assert_eq!(placed(vec![switched(), place(0x730, THUMB, None)]), None);
+    assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
+}
+
+#[test]
+fn room_below_the_end_of_a_stack() {
+    let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
+    let of = |effect| lowered(effect, 0x1080, &stack, false);
+    assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
+    assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
+    assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
+    assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
+    assert_eq!(of(Effect::Read(0xFF8, 4)), None);
+    assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
+    assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
+}
+
+/// Words beside the frame that look like one had hidden where a fetch had failed.
+#[test]
+fn a_fetch_that_got_a_bus_error_was_of_no_memory_that_can_be_read() {
+    let fetched = |pc| Place { is_outside_code: true, ..place(pc, THUMB, None) };
+    let ram = Cpus::over(vec![crate::abi::Region { start: 0x2000_0000, len: 0x8000 }]);
+    let of = |cfsr| {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("xpsr", 5) && registers.set("cfsr", cfsr));
+        placed_of(registers, vec![fetched(0x2000_2804), fetched(0x9000_0100)], &ram)
+    };
+    assert_eq!(of(1 << 8), Some(0x9000_0100), "IBUSERR");
+    assert_eq!(of(1 << 17), None, "INVSTATE: either");
+}
