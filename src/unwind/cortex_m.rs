@@ -28,8 +28,13 @@ const NO_FLOATS: u64 = 1 << 4;
 const NO_ADDITIONAL: u64 = 1 << 5;
 
 /// True for the value of lr that leads out of an exception.
-pub(super) const fn is_exc_return(word: u64) -> bool {
+pub const fn is_exc_return(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 2 == 0
+}
+
+/// True for an EXC_RETURN of an exception whose frame is on the process stack.
+pub const fn is_on_process_stack(exc_return: u64) -> bool {
+    exc_return & PROCESS_STACK != 0
 }
 
 /// True for the registers of an exception that came upon another: no thread did what led to it. A value of this kind comes into

@@ -7,7 +7,7 @@ mod cortex_m;
 mod exception;
 mod found;
 
-pub use cortex_m::{leads_to_handler, main_stack_at};
+pub use cortex_m::{is_exc_return, is_on_process_stack, leads_to_handler, main_stack_at};
 pub use exception::{Candidate, Exit, Search};
 
 use std::fmt;

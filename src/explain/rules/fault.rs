@@ -194,7 +194,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let thread = thread_of(cpu, case.kernel);
         let place = the_place(cpu, fault.as_ref(), cpus);
         let outside = place.filter(|place| place.is_outside_code);
-        let way = outside.and_then(|place| Way::of(&place.registers, leaves_popped(place), case));
+        let way =
+            outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
@@ -220,8 +221,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let pc = place.and_then(|place| place.registers.pc());
         let lost_thumb = |place: &Place| place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
         let is_wrong = |place: &Place| place.is_outside_code || lost_thumb(place);
-        let is_return = self.way.as_ref().is_some_and(|way| way.is_return);
-        let called_null = |place: &Place| is_wrong(place) && !is_return && pc.is_some_and(|pc| pc < NULL);
+        let is_call = self.way.as_ref().is_none_or(|way| way.is_call);
+        let called_null = |place: &Place| is_wrong(place) && is_call && pc.is_some_and(|pc| pc < NULL);
         let jumped = |name: &str| matches!(name, "INVSTATE" | "IACCVIOL" | "IBUSERR");
         if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
             return Some(Kind {

@@ -10,7 +10,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{place, words};
+use super::{place, vector, words};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Registers, is_fault};
 use crate::session::CpuState;
@@ -33,18 +33,28 @@ pub(super) struct Way {
     /// In words, behind the address: ` (in table): a call through a pointer, by regulate (pump.c:12)`.
     pub words: String,
     pub evidence: Vec<Evidence>,
-    /// True for a return.
-    pub is_return: bool,
+    /// True where it may have been a call.
+    pub is_call: bool,
     pub next: String,
 }
 
 impl Way {
-    /// By the registers as they were there. `is_fresh`: no exception has pushed anything below the stack pointer since.
-    pub fn of(registers: &Registers, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
+    /// By the registers as they were there, and the stack pointer of the threads. `is_fresh`: no exception has pushed anything
+    /// below the stack pointer since.
+    pub fn of(registers: &Registers, psp: Option<Addr>, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
         let pc = registers.pc()?;
         let is_thumb = registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0);
         let what = what(pc, is_thumb, case).map_or_else(String::new, |what| format!(" ({what})"));
         let popped = registers.sp().and_then(|sp| popped(sp, pc, is_fresh, case));
+        if let Some(came) = vector::came(registers, psp, case).filter(|_| popped.is_none()) {
+            let (words, is_call) = (format!("{pc:#x}{what}{}", came.words), !came.is_entry);
+            return Some(Self {
+                words,
+                evidence: came.evidence.into_iter().collect(),
+                is_call,
+                next: came.next.to_owned(),
+            });
+        }
         let before = registers.lr().and_then(|lr| before(lr, case));
         let (how, is_return) = match &before {
             _ if popped.is_some() => (returned(before.as_ref(), case), true),
@@ -65,7 +75,7 @@ impl Way {
         } else {
             "find out who sets the pointer that is called there"
         };
-        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_return, next: next.to_owned() })
+        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_call: !is_return, next: next.to_owned() })
     }
 }
 
@@ -173,15 +183,17 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Level::Mode(_) | Level::Unknown => true,
     };
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
-    let way = Way::of(&cpu.registers, true, case)?;
+    let way = Way::of(&cpu.registers, cpu.registers.get("psp"), true, case)?;
     let is_data = what(pc, true, case).is_some() && case.look.symbol(MODULES).is_none();
     let (confidence, mut detractors) =
         case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint });
     if !is_data {
         detractors.push("code that is not in the ELF (a boot loader, ROM, a module) looks the same".to_owned());
     }
-    let thread = thread_of(cpu, case.kernel);
-    let who = thread.map_or_else(|| "the CPU".to_owned(), |thread| format!("thread {}", thread.label()));
+    // What an exception does is not done by the thread below it.
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
+    let by_thread = thread.map(|thread| format!("thread {}", thread.label()));
+    let who = cpu.exception.clone().or(by_thread).unwrap_or_else(|| "the CPU".to_owned());
     let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
     evidence.extend(way.evidence);
     evidence.extend(place::callers(&cpu.functions, 4));

@@ -35,6 +35,7 @@ mod stopped;
 mod storage_overlap;
 mod timers_still;
 mod users;
+mod vector;
 mod words;
 mod wrong_context;
 mod wrong_mask;

@@ -1,7 +1,7 @@
 //! Places of the program in words.
 
 use super::super::Evidence;
-use crate::session::Function;
+use crate::session::{CpuState, Function};
 
 /// The function that is meant: of a call of a wrong address, that which called it.
 fn meant(functions: &[Function]) -> Option<(&Function, bool)> {
@@ -16,6 +16,16 @@ pub(super) fn of(functions: &[Function]) -> Option<String> {
     let text = one(function);
     let first = functions.first().filter(|_| called);
     Some(first.map_or(text.clone(), |first| format!("{:#x}, called by {text}", first.pc)))
+}
+
+/// ` in modexp (crypto.c:5)`: where the thread is that runs, or that an exception interrupted. Nothing where that is not certain.
+pub(super) fn of_thread(cpu: &CpuState) -> Option<String> {
+    if cpu.exception.is_none() && cpu.interrupted.is_none() {
+        return of(&cpu.functions).map(|at| format!(" in {at}"));
+    }
+    let found = cpu.interrupted.as_ref().filter(|found| found.is_certain)?;
+    let place = found.all.first().filter(|place| place.within.is_none())?;
+    of(&place.functions).map(|at| format!(", interrupted in {at},"))
 }
 
 /// `parse_field (crashes.c:121)`.
@@ -37,4 +47,59 @@ pub(super) fn callers(functions: &[Function], most: usize) -> Option<Evidence> {
     let text = if names.len() > 1 { names.join(" < ") } else { one(function) };
     let evidence = Evidence::symbol(function.pc, function.name.as_deref().unwrap_or_default(), text);
     Some(Evidence { symbol: evidence.symbol.clone().filter(|name| !name.is_empty()), ..evidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::{Architecture, Registers};
+    use crate::session::{Place, Places};
+    use crate::unwind::Origin;
+
+    fn function(name: &str) -> Vec<Function> {
+        let name = Some(name.to_owned());
+        let origin = Origin::Registers;
+        vec![Function { pc: 0x100, name, offset: None, file: None, line: None, is_inlined: false, origin }]
+    }
+
+    /// A CPU in `wdg_bark`, in an exception that came upon `modexp`.
+    fn interrupted(within: Option<&str>, is_certain: bool) -> CpuState {
+        let registers = Registers::new(Architecture::CortexM);
+        let place = Place {
+            frame: 0,
+            registers: registers.clone(),
+            within: within.map(str::to_owned),
+            functions: function("modexp"),
+            effect: None,
+            is_outside_code: false,
+        };
+        let found =
+            Places { exception: Some(26), by: String::new(), all: vec![place], is_certain, remarks: Vec::new() };
+        CpuState {
+            core: 0,
+            registers,
+            under: None,
+            exception: Some("exception 26 (IRQ 10)".to_owned()),
+            functions: function("wdg_bark"),
+            effect: None,
+            in_loop: None,
+            polling: None,
+            is_outside_code: false,
+            interrupted: Some(found),
+            failed: None,
+            interrupts: None,
+        }
+    }
+
+    /// A thread was said to run in a function of the interrupt above it.
+    #[test]
+    fn a_thread_is_where_the_interrupt_came_and_not_in_its_handler() {
+        let at = |within, is_certain| of_thread(&interrupted(within, is_certain));
+        assert_eq!(at(None, true).as_deref(), Some(", interrupted in modexp,"));
+        assert_eq!(at(None, false), None, "another place may be it");
+        assert_eq!(at(Some("exception 14 (PendSV)"), true), None, "that is another exception");
+        assert_eq!(of_thread(&CpuState { interrupted: None, ..interrupted(None, true) }), None);
+        let running = CpuState { interrupted: None, exception: None, ..interrupted(None, true) };
+        assert_eq!(of_thread(&running).as_deref(), Some(" in wdg_bark"));
+    }
 }

@@ -18,6 +18,9 @@ use crate::session::CpuState;
 
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
+/// A thread that was woken waits no longer than a few ticks of the kernel for others in a healthy system, as rounds of work are
+/// some milliseconds long.
+const TICKS: i64 = 6;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
 pub(super) const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
 
@@ -32,14 +35,14 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     hogs.filter_map(|hog| finding(hog, events, case, graph)).collect()
 }
 
-/// ` in flash_wait (flash.c:4)`: where the CPU is in it.
+/// ` in flash_wait (flash.c:4)`: where it is, if that is known.
 fn within(hog: &Task, case: &Case<'_>) -> String {
     let cpu = case.cpus.and_then(|cpus| {
         let is_in = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|thread| thread.address == hog.address);
         cpus.all.iter().find(is_in)
     });
-    let at = cpu.filter(|_| hog.does == Does::Runs).and_then(|cpu| place::of(&cpu.functions));
-    at.map_or_else(String::new, |at| format!(" in {at}"))
+    let at = cpu.filter(|_| hog.does == Does::Runs).and_then(place::of_thread);
+    at.unwrap_or_default()
 }
 
 /// Ticks since a thread last blocked, and how long it had the processor in them.
@@ -112,12 +115,15 @@ fn rank(hog: &Task, starved: &[&Task]) -> String {
 }
 
 /// True where the trace shows more than a round of work that is longer than itself: a whole round of the thread that runs, all
-/// events since the start, or a thread that was woken to do something. One that was preempted may be what fills the idle time.
+/// events since the start, or a thread that was woken to do something and has waited for many ticks of the kernel. One that was
+/// preempted may be what fills the idle time. A trace that one thread fills with its own calls may be a millisecond long.
 pub(super) fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
     let has_round = events.activity(hog).is_some_and(|activity| activity.blocks >= 2);
+    let many_ticks = events.interrupts.tick().map(|tick| tick.period.saturating_mul(TICKS));
     let is_woken = |thread: &Addr| {
         let activity = events.activity(*thread);
-        activity.is_some_and(|a| a.woken.is_some() && a.woken == a.since.map(|(_, seq)| seq))
+        let is_woken = activity.is_some_and(|a| a.woken.is_some() && a.woken == a.since.map(|(_, seq)| seq));
+        is_woken && many_ticks.is_some_and(|many| events.lasts(*thread) >= many)
     };
     events.is_whole || has_round || starved.iter().any(is_woken)
 }
@@ -231,7 +237,18 @@ mod tests {
             let activity = Activity { since: Some((10, 7)), woken: Some(woken), ..Activity::default() };
             Events::of_activity(background, activity, 1000)
         };
-        assert!(is_shown(worker, &[background], &woken(7)));
-        assert!(!is_shown(worker, &[background], &woken(3)), "it was preempted since");
+        let ticks = |woken_by, period| {
+            let mut events = woken(woken_by);
+            for at in 0..20_i64 {
+                events.interrupts.enter(15, 0, at * period);
+                events.interrupts.wakes_timers(15);
+                events.interrupts.exit(at * period);
+            }
+            events
+        };
+        assert!(is_shown(worker, &[background], &ticks(7, 100)), "more than 6 ticks");
+        assert!(!is_shown(worker, &[background], &ticks(7, 500)), "less than 2 ticks");
+        assert!(!is_shown(worker, &[background], &ticks(3, 100)), "it was preempted since");
+        assert!(!is_shown(worker, &[background], &woken(7)), "how long a tick is is not known");
     }
 }
