@@ -36,6 +36,10 @@ pub enum How {
     Sets(u64),
     /// It alone was seen to take from the queue, which is full.
     Reads,
+    /// It alone was seen to send to the queue, which is empty.
+    Sends,
+    /// It alone was seen to put the semaphore, of which none is left.
+    Puts,
     /// It allocated all blocks of the pool, and released none of them.
     HasAll,
 }
@@ -43,7 +47,7 @@ pub enum How {
 impl How {
     /// True where it rests on what no other thread was seen to do.
     pub const fn is_alone(self) -> bool {
-        matches!(self, Self::Sets(_) | Self::Reads)
+        matches!(self, Self::Sets(_) | Self::Reads | Self::Sends | Self::Puts)
     }
 }
 
@@ -54,7 +58,8 @@ pub struct Graph {
     pub tasks: Tasks,
     /// Waits for what one known thread has.
     pub edges: Vec<Edge>,
-    /// Waits for what one known thread alone can give, by events: for long.
+    /// Waits for what one known thread alone can give, by events: for long, except for messages, semaphores, and room in a queue
+    /// that the thread reads itself.
     pub inferred: Vec<Edge>,
     /// Waits for what one thread alone was seen to give: waiter and giver.
     pub gives: Vec<(Addr, Addr)>,
@@ -74,8 +79,9 @@ impl Graph {
         let by_one = |task: &Task, wait| {
             let lasts = is_still || case.events.is_some_and(|events| events.lasts_long(task.address));
             let set = set_by_one(task, wait, &tasks, case).filter(|_| lasts);
-            let read = || read_by_one(task, wait, &tasks, case).filter(|_| lasts);
-            set.or_else(read).or_else(|| kept_by_one(task, wait, &tasks, case))
+            let read = || read_by_one(task, wait, &tasks, case).filter(|edge| lasts || edge.holder == edge.waiter);
+            let given = || given_by_one(task, wait, &tasks, case);
+            set.or_else(read).or_else(given).or_else(|| kept_by_one(task, wait, &tasks, case))
         };
         let inferred = waits().filter_map(|(task, wait)| by_one(task, wait)).collect();
         Self { edges, inferred, gives, tasks, is_still }
@@ -103,22 +109,22 @@ impl Graph {
         found.split_off(of.len().min(found.len()))
     }
 
-    /// Circles of waits of several threads, each once.
+    /// Circles of waits, each once: of several threads, or of one that waits for room in the queue that it reads itself. Who took
+    /// a semaphore twice itself is no circle here.
     pub fn circles(&self) -> Vec<Vec<Edge>> {
         // The wait of each thread, also for what one thread alone can give.
         let mut known: BTreeMap<Addr, &Edge> = BTreeMap::new();
-        let all = || self.edges.iter().chain(&self.inferred);
-        for edge in all() {
+        for edge in self.edges.iter().chain(&self.inferred) {
             known.entry(edge.waiter).or_insert(edge);
         }
         let mut circles: Vec<Vec<Edge>> = Vec::new();
-        for start in all() {
+        for start in known.values().copied() {
             let (mut path, mut met) = (vec![*start], BTreeSet::new());
             // The circle is counted at its lowest address.
             let next = |edge: &Edge| known.get(&edge.holder).copied().filter(|next| next.waiter >= start.waiter);
             while let Some(next) = path.last().and_then(next) {
                 if next.waiter == start.waiter {
-                    if path.len() > 1 {
+                    if path.len() > 1 || start.how == How::Reads {
                         circles.push(path);
                     }
                     break;
@@ -179,10 +185,27 @@ fn set_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Optio
     is_so.then(|| edge_to(holder, Some(given.seq), How::Sets(wanted), task, wait))
 }
 
-/// A wait for room in a full queue from which one thread alone was seen to take.
+/// A wait for room in a full queue from which one thread alone was seen to take, which may be the one that waits.
 fn read_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
-    let holder = giver(task, wait, tasks, case).filter(|_| wait.sends)?;
+    let holder = only(wait, tasks, case).filter(|_| wait.sends)?;
     Some(edge_to(holder, None, How::Reads, task, wait))
+}
+
+/// A wait for a message, or for a semaphore, which one other thread alone was seen to give. A thread that gives to itself waits
+/// for others, too.
+fn given_by_one(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+    let (how, count) = match wait.kind {
+        Kind::Queue if !wait.sends => (How::Sends, "enqueued"),
+        Kind::Semaphore => (How::Puts, "count"),
+        _ => return None,
+    };
+    // Memory has to show that nothing is there.
+    if case.kernel.is_some_and(|kernel| kernel.object(wait.object).and_then(|object| object.get(count)) != Some(0)) {
+        return None;
+    }
+    let holder = giver(task, wait, tasks, case)?;
+    let seq = case.events?.object(wait.object)?.givers.values().next()?.seq;
+    Some(edge_to(holder, Some(seq), how, task, wait))
 }
 
 /// A wait for a block of a pool all of whose blocks one thread allocated.
@@ -198,10 +221,18 @@ const fn edge_to(holder: Addr, seq: Option<u64>, how: How, task: &Task, wait: &W
     Edge { waiter: task.address, object: wait.object, holder, seq, is_timed: !wait.forever, how }
 }
 
-/// The only thread that was seen to give what a thread waits for: messages, or room for some.
+/// The only other thread that was seen to give what a thread waits for: messages, or room for some.
 fn giver(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
+    only(wait, tasks, case).filter(|giver| *giver != task.address)
+}
+
+/// The only one of all that was seen to give what is waited for.
+fn only(wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
     let one = case.events?.object(wait.object)?;
     let only = if wait.sends {
+        if one.is_taken_elsewhere {
+            return None;
+        }
         let mut takers = one.takers.iter();
         let first = *takers.next()?;
         takers.next().is_none().then_some(first)?
@@ -211,5 +242,5 @@ fn giver(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Add
             _ => return None,
         }
     };
-    stored(tasks, case, only).filter(|giver| *giver != task.address)
+    stored(tasks, case, only)
 }

@@ -1,5 +1,5 @@
-//! `explain` over waits in a circle that goes over a full queue, from a trace made by hand: who reads the queue is known by
-//! the events alone.
+//! `explain` over waits in a circle that goes over full or empty queues, from a trace made by hand: who reads a queue or sends
+//! to it is known by the events alone.
 #![cfg(all(unix, feature = "cli"))]
 
 use serde_json::Value;
@@ -14,6 +14,7 @@ const PRINT: u64 = 0x2000_1100;
 const BEAT: u64 = 0x2000_1200;
 const IMAGE: u64 = 0x2000_2000;
 const LINES: u64 = 0x2000_2200;
+const REPLIES: u64 = 0x2000_2400;
 const FOREVER: u64 = 0xFFFF_FFFF;
 
 // The kernel's numbers of states.
@@ -92,14 +93,20 @@ impl Story {
     }
 
     fn findings(&self, name: &str) -> Vec<Value> {
+        self.findings_in(self.events.len() + 1, name)
+    }
+
+    /// The same from a ring of so many events.
+    fn findings_in(&self, capacity: usize, name: &str) -> Vec<Value> {
         let objects = vec![
             thread(SCAN, "Scan", 8),
             thread(PRINT, "Print", 8),
             thread(BEAT, "Beat", 8),
             Registered::new(5, IMAGE, "image"),
             Registered::new(3, LINES, "lines"),
+            Registered::new(3, REPLIES, "replies"),
         ];
-        let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(self.events.len() + 1, &self.events);
+        let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(capacity, &self.events);
         let scratch = Scratch::new(name);
         let path = scratch.path("ram.bin");
         std::fs::write(&path, buffer.bytes()).unwrap();
@@ -139,6 +146,139 @@ fn a_queue_that_is_full_for_a_moment_is_no_circle() {
     story.jams();
     let findings = story.findings("circle-moment");
     assert!(findings.iter().all(|finding| finding["confidence"] == "hint"), "{findings:?}");
+}
+
+fn claims(findings: &[Value], confidence: &str) -> Vec<String> {
+    let is_so = |finding: &&Value| finding["code"] == "deadlock" && finding["confidence"] == confidence;
+    findings.iter().filter(is_so).map(|finding| finding["claim"].as_str().unwrap().to_owned()).collect()
+}
+
+impl Story {
+    /// Scan sends to the queue that it reads itself, as another thread does.
+    fn posts(&mut self, times: u64) {
+        for _ in 0..times {
+            self.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+            self.by(SCAN, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+        }
+        self.by(BEAT, QUEUE_SEND, [LINES, 0, FOREVER, 3]);
+    }
+
+    /// Scan asks Print, which answers.
+    fn asks(&mut self, times: u64) {
+        for _ in 0..times {
+            self.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+            self.by(SCAN, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+            self.blocks(SCAN, QUEUE, PRINT);
+            self.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+            self.by(PRINT, QUEUE_SEND, [REPLIES, 0, FOREVER, 0]);
+            self.by(PRINT, RESUME, [SCAN, QUEUE, 0, SCAN]);
+        }
+    }
+
+    /// Scan waits for a reply for so long, and Print for the next request.
+    fn loses_one(&mut self, wait: u64) {
+        self.by(SCAN, QUEUE_RECEIVE, [REPLIES, 0, wait, 0]);
+        self.blocks(SCAN, QUEUE, PRINT);
+        self.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+        self.blocks(PRINT, QUEUE, 0);
+    }
+}
+
+#[test]
+fn a_thread_that_waits_for_room_in_the_queue_that_it_alone_reads() {
+    let jam = |times: u64, wait: u64, other: u64, name: &str| {
+        let mut story = Story::default();
+        story.posts(times);
+        story.by(other, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+        story.by(SCAN, QUEUE_SEND, [LINES, 0, wait, 4]);
+        story.blocks(SCAN, QUEUE, BEAT);
+        story.goes_on(1);
+        story.findings(name)
+    };
+    let found = claims(&jam(12, FOREVER, SCAN, "own-queue"), "likely");
+    assert_eq!(found, ["Scan waits for room in queue lines, which is full and which it alone reads"]);
+    let few = jam(3, FOREVER, SCAN, "own-queue-few");
+    assert!(claims(&few, "likely").is_empty() && claims(&few, "hint").len() == 1, "{few:?}");
+    for (wait, other, name) in [(50, SCAN, "own-queue-timed"), (FOREVER, PRINT, "own-queue-readers")] {
+        let found = jam(12, wait, other, name);
+        assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "{name}: {found:?}");
+    }
+    let mut story = Story::default();
+    story.posts(12);
+    story.events.push(Entry::isr(0, QUEUE_RECEIVE, story.at + 10, [LINES, 0, 0, 1]));
+    story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 4]);
+    story.blocks(SCAN, QUEUE, BEAT);
+    let found = story.findings("own-queue-interrupt");
+    assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "an interrupt reads it: {found:?}");
+}
+
+#[test]
+fn two_threads_that_wait_for_a_message_of_each_other() {
+    let lost = |times: u64, wait: u64, beats: u64, name: &str| {
+        let mut story = Story::default();
+        story.asks(times);
+        story.loses_one(wait);
+        story.goes_on(beats);
+        story.findings(name)
+    };
+    let found = claims(&lost(12, FOREVER, 40, "lost-message"), "likely");
+    let [claim] = found.as_slice() else { panic!("{found:?}") };
+    assert!(claim.contains("Scan waits for a message in queue replies, to which only Print sends"), "{claim}");
+    assert!(claim.contains("Print waits for a message in queue lines, to which only Scan sends"), "{claim}");
+    let few = lost(4, FOREVER, 40, "lost-message-few");
+    assert!(claims(&few, "likely").is_empty() && claims(&few, "hint").len() == 1, "{few:?}");
+    for (wait, beats, name) in [(900, 40, "lost-message-timed"), (FOREVER, 2, "lost-message-short")] {
+        let found = lost(12, wait, beats, name);
+        assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "{name}: {found:?}");
+    }
+}
+
+/// What the device sent before is not in the ring any more.
+#[test]
+fn messages_that_may_come_from_a_third_are_a_hint_where_old_events_are_missing() {
+    let mut story = Story::default();
+    story.asks(14);
+    story.loses_one(FOREVER);
+    story.goes_on(40);
+    let found = story.findings_in(story.events.len() - 6, "lost-message-ring");
+    assert!(claims(&found, "likely").is_empty() && claims(&found, "hint").len() == 1, "{found:?}");
+}
+
+/// Scan waits for a reply with the mutex in hand that Print waits for: likely also where the ring has lost old events.
+#[test]
+fn a_lock_is_held_while_its_owner_waits_for_a_message_of_the_one_who_waits_for_it() {
+    let mut story = Story::default();
+    story.asks(14);
+    story.by(SCAN, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+    story.by(SCAN, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+    story.blocks(SCAN, QUEUE, PRINT);
+    story.by(PRINT, MUTEX_GET, [IMAGE, FOREVER, SCAN, 1]);
+    story.blocks(PRINT, MUTEX, 0);
+    story.goes_on(40);
+    let found = claims(&story.findings_in(story.events.len() - 6, "lock-and-message"), "likely");
+    let [claim] = found.as_slice() else { panic!("{found:?}") };
+    assert!(claim.contains("Scan waits for a message in queue replies, to which only Print sends"), "{claim}");
+    assert!(claim.contains("Print waits for mutex image, which Scan holds"), "{claim}");
+}
+
+/// The server waits for the message of its device, and the reply comes after that.
+#[test]
+fn a_client_waits_while_the_server_waits_for_its_device() {
+    for (by_interrupt, name) in [(true, "device-interrupt"), (false, "device-thread")] {
+        let mut story = Story::default();
+        story.asks(12);
+        let (at, info) = (story.at + 10, [LINES, 0, 0, 0]);
+        let send = if by_interrupt {
+            Entry::isr(0, QUEUE_SEND, at, info)
+        } else {
+            Entry::thread(BEAT, 8, QUEUE_SEND, at, info)
+        };
+        story.events.push(send);
+        story.loses_one(FOREVER);
+        story.goes_on(40);
+        let found = story.findings(name);
+        assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "{name}: {found:?}");
+    }
 }
 
 /// Scan goes on at priority 3 from when Beat is ready, and in each of its rounds the kernel suspends and resumes it.

@@ -122,6 +122,19 @@ fn a_core_without_psp_and_fault_registers_names_the_crash_and_proves_less() {
     }
 }
 
+/// A fetch of an instruction writes no address: the one that was read is that of the fault before.
+#[test]
+fn the_address_of_an_earlier_fault_was_that_of_the_last_one() {
+    let given = |all: &[&str]| all.iter().flat_map(|one| ["--reg".to_owned(), (*one).to_owned()]).collect::<Vec<_>>();
+    let both = explain("in_isr", "core", true, &given(&["cfsr=0x83", "mmfar=0x28", "hfsr=0x40000000"]));
+    let text = both[0]["claim"].as_str().unwrap();
+    let order = ["IACCVIOL", "; before it a data access that the MPU forbids (DACCVIOL), at address 0x28"]
+        .map(|part| text.find(part));
+    assert!(order[0].is_some() && order[0] < order[1], "{text}");
+    let earlier = explain("divide", "core", true, &given(&["cfsr=0x2000082", "mmfar=0x28"]));
+    assert!(!earlier[0].to_string().contains("0x28"), "of a MemManage fault that is over: {}", earlier[0]);
+}
+
 /// Without registers it is not known whether the CPU is in a fault; without an ELF not where.
 #[test]
 fn ram_alone_and_a_core_without_its_elf_claim_what_can_be_known() {

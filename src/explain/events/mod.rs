@@ -3,6 +3,7 @@
 
 mod interrupts;
 mod objects;
+mod pointers;
 mod pools;
 mod standstill;
 mod tries;
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
+use self::pointers::Pointers;
 use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
@@ -96,6 +98,8 @@ pub struct Events {
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
+    /// How low the stack pointers of threads were.
+    pub pointers: Pointers,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// The last event of a thread.
@@ -468,11 +472,12 @@ impl Events {
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
             self.get(event, (object, thread), waits, words, system);
         }
-        if let (Some(object), None) = (role.get.of(words), by)
-            && let Some(memory) = self.fields.of_event(event).memory(event, words)
-            && let Some(one) = self.one(object)
-        {
-            one.pool.leaves(memory);
+        if let (Some(object), None) = (role.get.of(words), by) {
+            let memory = self.fields.of_event(event).memory(event, words);
+            if let Some(one) = self.one(object) {
+                one.is_taken_elsewhere = true;
+                memory.into_iter().for_each(|memory| one.pool.leaves(memory));
+            }
         }
         if let Some(object) = role.put.of(words) {
             let giver = match by {
@@ -584,6 +589,7 @@ impl Consumer for Events {
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
         self.by_thread(event, system);
+        self.pointers.event(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
         }

@@ -72,6 +72,10 @@ pub struct One {
     pub givers: BTreeMap<Giver, Given>,
     /// Every thread that takes.
     pub takers: BTreeSet<Addr>,
+    /// How often threads asked for something.
+    pub asks: u64,
+    /// True where an interrupt, or another context that is no thread, takes too.
+    pub is_taken_elsewhere: bool,
     /// The longest wait that is over, in ticks.
     pub longest_wait: i64,
     /// Event flags that some thread asked for.
@@ -89,6 +93,7 @@ pub struct One {
 impl One {
     /// A thread asks for something.
     pub fn taker(&mut self, thread: Addr) {
+        self.asks = self.asks.saturating_add(1);
         if self.takers.len() < MAX_THREADS {
             self.takers.insert(thread);
         }

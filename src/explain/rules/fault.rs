@@ -211,6 +211,17 @@ impl<'a, 'c> Look<'a, 'c> {
         self.bits().any(|bit| bit.name == name)
     }
 
+    /// The address that failed and its register, where it is not that of an earlier fault.
+    fn address(&self) -> Option<(Addr, &'static str)> {
+        let valid = |register| match register {
+            "mmfar" => self.has("MMARVALID"),
+            "bfar" => self.has("BFARVALID"),
+            "sfar" => self.has("SFARVALID"),
+            _ => true,
+        };
+        self.fault.as_ref()?.address.filter(|(_, register)| valid(register))
+    }
+
     /// True where the place is certain.
     fn is_placed(&self) -> bool {
         self.cpu.interrupted.as_ref().is_some_and(|found| found.is_certain)
@@ -320,8 +331,7 @@ impl<'a, 'c> Look<'a, 'c> {
                 Some(_) => None,
             };
         }
-        let address = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
-        let at = address.or_else(|| self.place?.effect?.address());
+        let at = self.address().map(|(at, _)| at).or_else(|| self.place?.effect?.address());
         let guarded = at.filter(|at| near(*at) && self.has("DACCVIOL"));
         if let Some(at) = guarded {
             let text = format!("the access to {at:#x} was refused at the lowest end {start:#x} of the stack of {name}");
@@ -472,12 +482,22 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// With the address that failed, where that is not said yet.
     fn with_address(&self, claim: String) -> String {
-        let read = self.fault.as_ref().and_then(|fault| fault.address).map(|(at, _)| at);
+        let read = self.address().map(|(at, _)| at);
         let at = read.or_else(|| self.place?.effect?.address().filter(|_| self.kind().is_some()));
-        match at.filter(|at| !claim.contains(&format!("{at:#x}"))) {
-            Some(at) => format!("{claim}, at address {}", self.named(at)),
-            None => claim,
+        let Some(at) = at.filter(|at| !claim.contains(&format!("{at:#x}"))) else { return claim };
+        match self.before() {
+            Some(bit) => format!("{claim}; before it {} ({}), at address {}", bit.words, bit.name, self.named(at)),
+            None => format!("{claim}, at address {}", self.named(at)),
         }
+    }
+
+    /// The fault before this one, to which the address belongs: a fetch of an instruction writes neither mmfar nor bfar (Armv7-M
+    /// Architecture Reference Manual, B3.2.15).
+    fn before(&self) -> Option<&FaultBit> {
+        let first = self.bits().find(|bit| bit.kind.is_some())?;
+        let is_fetch = matches!(first.name.as_str(), "IACCVIOL" | "IBUSERR");
+        let has_address = |bit: &&FaultBit| matches!(bit.name.as_str(), "DACCVIOL" | "PRECISERR");
+        self.bits().find(has_address).filter(|bit| is_fetch && bit.kind == first.kind)
     }
 
     fn evidence(&self) -> Vec<Evidence> {
@@ -490,7 +510,7 @@ impl<'a, 'c> Look<'a, 'c> {
             let value = value.map_or(0, |(_, value)| *value);
             all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
         }
-        if let Some((at, register)) = self.fault.as_ref().and_then(|fault| fault.address) {
+        if let Some((at, register)) = self.address() {
             all.push(Evidence::register(register, at, format!("the address that failed: {}", self.named(at))));
         }
         if let Some(place) = self.place {

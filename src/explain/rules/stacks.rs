@@ -1,7 +1,8 @@
 //! Stacks that were used to their end. The kernel fills a stack with 0xEF before its thread runs: where the lowest bytes are
-//! something else, the stack was used up, or written by a neighbour. A saved stack pointer below the start proves it. Functions
-//! leave holes in their frames, so an overflow may leave some fill at the end: then the neighbour below shows it, whose oldest
-//! words are no longer those that every thread begins with. Who suffers is the neighbour, who is to blame is the other.
+//! something else, the stack was used up, or written by a neighbour. A stack pointer below the start, saved or in the trace,
+//! proves it. Functions leave holes in their frames, so an overflow may leave some fill at the end: then the neighbour below
+//! shows it, whose oldest words are no longer those that every thread begins with. Who suffers is the neighbour, who is to
+//! blame is the other.
 
 use std::collections::BTreeSet;
 
@@ -52,6 +53,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let below = neighbour(start, all);
     let left = size.saturating_sub(thread.stack.high.bytes(Some(size))?);
     let found = saved_below(thread, start, size)
+        .or_else(|| below.and_then(|other| was_below(thread, other, case)))
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
         .or_else(|| used_up(thread, start, size, left, case))?;
     let (confidence, mut detractors) = case.cap(found.claimed);
@@ -92,6 +94,29 @@ fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
         claimed: Confidence::Proven,
         claim: format!("the stack of {} ({size} bytes) overflowed", thread.label()),
         evidence: vec![Evidence::stack(start, text)],
+        against: None,
+    })
+}
+
+/// A call recorded a stack pointer that was in the stack of the neighbour below.
+fn was_below(thread: &Thread, below: &Thread, case: &Case<'_>) -> Option<Found> {
+    let (start, end) = (thread.stack.start?, thread.stack.end()?);
+    let pointer = case.events?.pointers.of(case.stored(thread.address))?;
+    let bytes = pointer.below(start, end)?;
+    let (sp, seq) = pointer.lowest;
+    below.stack.holds(sp).then(|| Found {
+        code: Code::StackOverflow,
+        claimed: Confidence::Proven,
+        claim: format!(
+            "the stack of {} ({} bytes) overflowed into that of {}, which is below it",
+            thread.label(),
+            end.saturating_sub(start),
+            below.label()
+        ),
+        evidence: vec![Evidence::event(
+            seq,
+            format!("its stack pointer was {sp:#x}, {bytes} bytes below the start {start:#x} of its stack"),
+        )],
         against: None,
     })
 }

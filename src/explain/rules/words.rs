@@ -60,6 +60,12 @@ pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
         Some(seq) if matches!(edge.how, How::Sets(_)) => {
             Evidence::event(seq, format!("{holder} sets flags of {object} that are waited for, and no other does"))
         }
+        Some(seq) if edge.how == How::Sends => {
+            Evidence::event(seq, format!("{holder} sends to {object} for the last time, and no other does"))
+        }
+        Some(seq) if edge.how == How::Puts => {
+            Evidence::event(seq, format!("{holder} puts {object} for the last time, and no other does"))
+        }
         Some(seq) if edge.how == How::HasAll => Evidence::event(
             seq,
             format!("{holder} allocates the last block of {object}, and has released none of them"),

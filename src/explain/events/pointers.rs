@@ -1,0 +1,81 @@
+//! How low the stack pointers of threads were: some calls record theirs.
+
+use std::collections::BTreeMap;
+
+use super::MAX_THREADS;
+use crate::abi::Addr;
+use crate::analysis::tracker::System;
+use crate::trace::{ContextKind, Event};
+
+/// The stack pointers of one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pointer {
+    /// The lowest, and its event.
+    pub lowest: (Addr, u64),
+    /// The highest before that.
+    pub before: Option<Addr>,
+    highest: Addr,
+}
+
+/// Those of all threads, by their addresses as the trace stores them.
+#[derive(Debug, Default)]
+pub struct Pointers(BTreeMap<Addr, Pointer>);
+
+impl Pointers {
+    /// Of the thread that an event is by.
+    pub(super) fn event(&mut self, event: &Event, system: &System<'_>) {
+        let word = system.role(event).map(|role| role.stack).filter(|_| event.doubtful == 0);
+        let Some(sp) = word.and_then(|word| word.of(system.trace.words(event))) else { return };
+        let by = system.trace.contexts.get(event.context).filter(|by| by.kind == ContextKind::Thread);
+        if let Some(by) = by {
+            self.add(by.address, sp, event.seq);
+        }
+    }
+
+    fn add(&mut self, thread: Addr, sp: Addr, seq: u64) {
+        if let Some(seen) = self.0.get_mut(&thread) {
+            if sp < seen.lowest.0 {
+                (seen.lowest, seen.before) = ((sp, seq), Some(seen.highest));
+            }
+            seen.highest = seen.highest.max(sp);
+        } else if self.0.len() < MAX_THREADS {
+            self.0.insert(thread, Pointer { lowest: (sp, seq), before: None, highest: sp });
+        }
+    }
+
+    /// Of the thread at an address as the trace stores it.
+    pub fn of(&self, stored: Addr) -> Option<Pointer> {
+        self.0.get(&stored).copied()
+    }
+}
+
+impl Pointer {
+    /// How far below a stack the lowest was, of a thread that was on that stack before: one that was created again may have had
+    /// another.
+    pub fn below(&self, start: Addr, end: Addr) -> Option<u64> {
+        let was_on_it = self.before.is_some_and(|before| before > start && before <= end);
+        start.checked_sub(self.lowest.0).filter(|below| *below > 0 && was_on_it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How far below 0x1000 a thread came that recorded these.
+    fn below(all: &[Addr]) -> Option<u64> {
+        let mut pointers = Pointers::default();
+        all.iter().zip(1..).for_each(|(sp, seq)| pointers.add(1, *sp, seq));
+        pointers.of(1)?.below(0x1000, 0x1200)
+    }
+
+    /// A stack pointer in the trace that was in the neighbour's stack was not looked at.
+    #[test]
+    fn a_stack_pointer_of_the_trace_below_the_stack() {
+        assert_eq!(below(&[0x1180, 0xF80, 0x1180]), Some(0x80));
+        assert_eq!(below(&[0x1180, 0x1008]), None, "it fits");
+        assert_eq!(below(&[0xF80, 0x1180]), None, "it may have had another stack then");
+        assert_eq!(below(&[0x1480, 0xF80]), None, "never on this stack");
+        assert_eq!(below(&[0xF80]), None);
+    }
+}
