@@ -138,7 +138,7 @@ impl Kernel {
     }
 
     /// The address of a member of an object.
-    pub(super) fn member_at(&self, object: &Object, member: &str) -> Addr {
+    pub(crate) fn member_at(&self, object: &Object, member: &str) -> Addr {
         let offset = self.layout.object(object.kind).and_then(|of| of.offset(member));
         self.layout.address(object.address, offset.unwrap_or(0))
     }

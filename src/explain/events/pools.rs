@@ -1,6 +1,6 @@
 //! What the events show of the memory of one pool: who allocated which block, who released it, and who gets none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Giver;
 use crate::abi::Addr;
@@ -9,6 +9,8 @@ use crate::abi::Addr;
 const MAX_BLOCKS: usize = 4096;
 /// The most threads that are followed that get no memory.
 const MAX_THREADS: usize = 64;
+/// The most threads whose rounds are followed.
+const MAX_HOLDERS: usize = 4096;
 
 /// A block of memory that is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Block {
     pub seq: u64,
     /// How many were allocated from this pool before it.
     pub number: u64,
+    /// In which round of its thread.
+    pub round: u64,
     /// How many bytes were asked for, where the pool's blocks are not all of one size.
     pub len: Option<u64>,
 }
@@ -60,6 +64,48 @@ pub struct Refused {
     pub len: Option<u64>,
 }
 
+/// The rounds of a thread: it allocates some blocks, then some of them are released. Blocks of one round may be released in any
+/// order; one that is still held when later rounds are over was left behind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rounds {
+    /// The number of the round that goes on.
+    current: u64,
+    /// True where a block was released since the newest was allocated: the next begins a round.
+    is_over: bool,
+    /// The newest round of which a block was released, and the newest one before it.
+    released: (Option<u64>, Option<u64>),
+}
+
+impl Rounds {
+    const fn allocates(&mut self) -> u64 {
+        if self.is_over {
+            self.current = self.current.saturating_add(1);
+            self.is_over = false;
+        }
+        self.current
+    }
+
+    fn releases(&mut self, round: u64) {
+        self.is_over = true;
+        let (newest, before) = self.released;
+        if newest.is_none_or(|newest| round > newest) {
+            self.released = (Some(round), newest);
+        } else if newest != Some(round) && before.is_none_or(|before| round > before) {
+            self.released.1 = Some(round);
+        }
+    }
+
+    /// True where a block of a later round was released.
+    fn are_past(&self, round: u64) -> bool {
+        self.released.0.is_some_and(|newest| newest > round)
+    }
+
+    /// True where blocks of two later rounds were released.
+    fn are_long_past(&self, round: u64) -> bool {
+        self.released.1.is_some_and(|second| second > round)
+    }
+}
+
 /// Memory of a pool.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
@@ -77,6 +123,8 @@ pub struct Pool {
     pub oldest: u64,
     /// The first block that was released twice.
     pub twice: Option<Twice>,
+    /// By the thread that allocates.
+    rounds: BTreeMap<Addr, Rounds>,
     /// Blocks that are not known because too many are allocated.
     lost: bool,
 }
@@ -87,8 +135,9 @@ impl Pool {
         let number = self.allocated;
         self.allocated = number.saturating_add(1);
         self.refused.remove(&thread);
-        if self.live.len() < MAX_BLOCKS {
-            self.live.insert(memory, Block { thread, seq, number, len });
+        if self.live.len() < MAX_BLOCKS && (self.rounds.len() < MAX_HOLDERS || self.rounds.contains_key(&thread)) {
+            let round = self.rounds.entry(thread).or_default().allocates();
+            self.live.insert(memory, Block { thread, seq, number, round, len });
         } else {
             self.lost = true;
         }
@@ -112,6 +161,9 @@ impl Pool {
             self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
             let times = self.released.entry(by).or_default();
             *times = times.saturating_add(1);
+            if let Some(rounds) = self.rounds.get_mut(&block.thread) {
+                rounds.releases(block.round);
+            }
             if self.former.len() >= MAX_BLOCKS {
                 self.former.pop_first();
             }
@@ -131,6 +183,7 @@ impl Pool {
     pub fn forget(&mut self) {
         self.live.clear();
         self.former.clear();
+        self.rounds.clear();
         self.refused.clear();
     }
 
@@ -161,17 +214,30 @@ impl Pool {
         (is_all && self.live.values().all(|block| block.thread == newest.thread)).then_some(newest)
     }
 
-    /// Blocks that are kept far longer than any that was released; all, where none was released and the pool is used up.
-    pub fn kept(&self, is_used_up: bool) -> Vec<Block> {
-        if self.lost || (self.released.is_empty() && !is_used_up) {
+    /// Blocks that were left behind: they are kept far longer than any that was released, and a block of a later round of
+    /// their thread was released; of two later rounds for at least one of them. What a thread allocates and releases in one burst
+    /// is in use until then.
+    pub fn left_behind(&self) -> Vec<Block> {
+        let patience = self.oldest.saturating_mul(2).saturating_add(1);
+        let is_old = |block: &Block| self.allocated.saturating_sub(block.number) > patience;
+        let rounds = |block: &Block| self.rounds.get(&block.thread).copied().unwrap_or_default();
+        let kept = self.sorted(|block| is_old(block) && rounds(block).are_past(block.round));
+        let long = kept.iter().filter(|block| rounds(block).are_long_past(block.round));
+        let threads: BTreeSet<Addr> = long.map(|block| block.thread).collect();
+        kept.into_iter().filter(|block| threads.contains(&block.thread)).collect()
+    }
+
+    /// Blocks of threads of which no block was released.
+    pub fn never_released(&self) -> Vec<Block> {
+        let is_none = |block: &Block| self.rounds.get(&block.thread).is_some_and(|rounds| rounds.released.0.is_none());
+        self.sorted(is_none)
+    }
+
+    fn sorted(&self, is_kept: impl Fn(&Block) -> bool) -> Vec<Block> {
+        if self.lost {
             return Vec::new();
         }
-        if self.released.is_empty() {
-            return self.live.values().copied().collect();
-        }
-        let patience = self.oldest.saturating_mul(2).saturating_add(1);
-        let is_old = |block: &&Block| self.allocated.saturating_sub(block.number) > patience;
-        let mut kept: Vec<Block> = self.live.values().filter(is_old).copied().collect();
+        let mut kept: Vec<Block> = self.live.values().copied().filter(is_kept).collect();
         kept.sort_by_key(|block| block.number);
         kept
     }
@@ -212,5 +278,70 @@ mod tests {
         assert_eq!(pool.only(4), None, "one is free, or somebody has it that no event shows");
         pool.allocate(0x1000, MQTT, 21, None);
         assert_eq!(pool.only(4), None, "another thread has one");
+    }
+
+    /// Four blocks in a burst, which `left` of them outlive, `times` over.
+    fn bursts(pool: &mut Pool, times: u64, left: usize) {
+        for burst in 0..times {
+            let blocks: Vec<Addr> = (0..4).map(|n| 0x1000 + 0x100 * burst + n).collect();
+            blocks.iter().for_each(|block| pool.allocate(*block, TLS, *block, None));
+            // The newest first: blocks that were allocated later are released while older ones are in use.
+            let released = blocks.iter().rev().take(4 - left);
+            released.for_each(|block| pool.release(*block, Giver::Thread(TLS), *block, false));
+        }
+    }
+
+    #[test]
+    fn bursts_that_are_held_and_released_together_leave_nothing_behind() {
+        let mut pool = Pool::default();
+        // Blocks of another thread make the pool's age grow meanwhile.
+        let others = |pool: &mut Pool| {
+            for n in 0..20 {
+                pool.allocate(0x9000, MQTT, n, None);
+                pool.release(0x9000, Giver::Thread(MQTT), n, false);
+            }
+        };
+        (0..4).for_each(|n| pool.allocate(0x1000 + n, TLS, n, None));
+        others(&mut pool);
+        assert_eq!(pool.left_behind(), [], "the first burst is in use");
+        pool.release(0x1003, Giver::Thread(TLS), 90, false);
+        pool.release(0x1002, Giver::Thread(TLS), 91, false);
+        others(&mut pool);
+        assert_eq!(pool.left_behind(), [], "it stops in the middle of the releases of one burst");
+    }
+
+    #[test]
+    fn a_block_that_two_later_rounds_outlived_is_left_behind() {
+        let mut pool = Pool::default();
+        bursts(&mut pool, 2, 1);
+        assert_eq!(pool.left_behind(), [], "one later round may be chance");
+        let mut pool = Pool::default();
+        bursts(&mut pool, 6, 1);
+        let seqs: Vec<u64> = pool.left_behind().iter().map(|block| block.seq).collect();
+        assert_eq!(seqs, [0x1000, 0x1100, 0x1200, 0x1300, 0x1400], "not the newest");
+        let mut pool = Pool::default();
+        bursts(&mut pool, 6, 0);
+        assert_eq!(pool.left_behind(), []);
+    }
+
+    #[test]
+    fn another_thread_may_release_the_later_blocks() {
+        let mut pool = Pool::default();
+        for n in 0..20 {
+            pool.allocate(0x1000 + n, TLS, n, None);
+            if n % 5 != 4 {
+                pool.release(0x1000 + n, Giver::Thread(MQTT), n, false);
+            }
+        }
+        let seqs: Vec<u64> = pool.left_behind().iter().map(|block| block.seq).collect();
+        assert_eq!(seqs, [4, 9, 14]);
+        assert_eq!(pool.never_released(), []);
+    }
+
+    #[test]
+    fn a_thread_that_releases_nothing_may_be_in_its_first_round() {
+        let mut pool = Pool::default();
+        (0..4).for_each(|n| pool.allocate(0x1000 + n, TLS, n, None));
+        assert_eq!((pool.left_behind().len(), pool.never_released().len()), (0, 4));
     }
 }

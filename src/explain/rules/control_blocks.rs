@@ -1,9 +1,11 @@
 //! Control blocks and lists that contradict themselves. A list that leads to a block which does not begin with its id shows a
 //! block that was written over: which variable it is in, what is there now, and what is in front of it say by whom. Other
-//! contradictions may be a moment in the middle of a call of the kernel: they are hints, behind everything else.
+//! contradictions may be a moment in the middle of a call of the kernel: they are hints, behind everything else, and nothing is
+//! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
+use super::corrupt_pool::{in_fault, within};
 use super::words::text;
 use crate::code::Code;
 use crate::explain;
@@ -14,6 +16,11 @@ use crate::trace::{Issue, Severity};
 const LOOKED: u64 = 64;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
+
+/// How the names of the kernel's functions begin.
+const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
+/// Functions of the kernel in which its lists are whole.
+const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"];
 
 /// Blocks that were written over.
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
@@ -30,10 +37,26 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 /// Contradictions that may be of a moment.
 pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    if is_within_call(case) {
+        return Vec::new();
+    }
     let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
     // An ELF of another build leads to what is no list of the kernel: that is said of it as a whole.
     let of_moment = of_moment.filter(|issue| !is_impossible(issue, case) && !case.trust.other_build);
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
+}
+
+/// True where the kernel was in the middle of a call. One that a fault ended does not end by itself: what it left behind counts.
+fn is_within_call(case: &Case<'_>) -> bool {
+    let is_over = case.cpus.is_some_and(|cpus| cpus.all.iter().any(in_fault));
+    let holds = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);
+    !is_over && (holds || within(case, &is_service).is_some())
+}
+
+/// True for a function of the kernel that may change its lists. The scheduler only looks at them.
+fn is_service(function: &str) -> bool {
+    let is_of_kernel = PREFIXES.iter().any(|begin| function.starts_with(begin));
+    is_of_kernel && !NO_SERVICES.contains(&function)
 }
 
 fn damaged<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
@@ -50,7 +73,8 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
                 let counts = ["capacity", "enqueued", "available_storage"];
                 Some(counts.iter().any(|n| object.get(n).is_some_and(|n| n > most)))
             }
-            Kind::BlockPool | Kind::BytePool => Some(true),
+            // Its list of waiting threads may be that of a moment.
+            Kind::BlockPool | Kind::BytePool => Some(case.kernel?.member_at(object, "available") == at),
             _ => None,
         }
     };
@@ -190,5 +214,19 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         next: "look at what is in front of it in memory: it was probably written over its end".to_owned(),
         threads: issue.place.address.into_iter().collect(),
         behind: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_may_be_of_a_moment_in_a_service_of_the_kernel() {
+        assert!(is_service("_tx_block_release"));
+        assert!(is_service("_txe_block_release"));
+        assert!(!is_service("_tx_thread_schedule"), "the idle loop changes no list");
+        assert!(!is_service("release_all"));
+        assert!(!is_service("PendSV_Handler"));
     }
 }

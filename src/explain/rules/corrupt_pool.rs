@@ -244,18 +244,26 @@ fn stack_behind<'k>(at: Addr, pool: &Object, kernel: &'k Kernel) -> Option<&'k T
 
 /// The function of the kernel in which a CPU is, which may be changing a pool.
 pub(super) fn changing(case: &Case<'_>) -> Option<String> {
+    within(case, &|name| CHANGE.iter().any(|begin| name.starts_with(begin)))
+}
+
+/// The function in which a CPU is, or was when an interrupt came, where its name is one of these. A CPU in a fault is in none:
+/// what it had begun it does not end.
+pub(super) fn within(case: &Case<'_>, is: &dyn Fn(&str) -> bool) -> Option<String> {
     let names = |cpu: &CpuState| {
         let interrupted =
             first_place(cpu).filter(|_| cpu.registers.fault().is_none_or(|fault| fault.current != Some(true)));
         let places = interrupted.and_then(|place| place.functions.first()).into_iter();
         let all = cpu.functions.first().into_iter().chain(places);
-        all.filter_map(|function| function.name.clone()).find(|name| CHANGE.iter().any(|begin| name.starts_with(begin)))
-    };
-    let in_fault = |cpu: &CpuState| {
-        let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
-        number.is_some_and(crate::cpu::is_fault) || cpu.registers.fault().is_some_and(|f| f.current == Some(true))
+        all.filter_map(|function| function.name.clone()).find(|name| is(name))
     };
     case.cpus?.all.iter().filter(|cpu| !in_fault(cpu)).find_map(names)
+}
+
+/// True for a CPU in a fault.
+pub(super) fn in_fault(cpu: &CpuState) -> bool {
+    let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
+    number.is_some_and(crate::cpu::is_fault) || cpu.registers.fault().is_some_and(|f| f.current == Some(true))
 }
 
 /// Threads that fault because they follow what was written there.

@@ -1,5 +1,7 @@
-//! Pools of memory that only drain. `pool-leak`: blocks of one allocator are kept far longer than any that was released, and
-//! such blocks are between others that were released, so they are not buffers that are kept on purpose from the start.
+//! Pools of memory that only drain. `pool-leak`: blocks of one allocator are kept far longer than any that was released, while
+//! blocks of two later rounds of that thread were released, so they are neither buffers that are kept on purpose from the start
+//! nor a burst that is still in use. Of a thread of which no block was released that is not known: where the pool is used up,
+//! it is a hint.
 //! `pool-empty`: a thread waits for memory of a pool, for long, or asks again and again without a wait and gets none; who has
 //! the memory is not known from the kernel. A byte pool may have enough bytes free, in pieces that are all too small: its
 //! chain of blocks in memory shows the largest.
@@ -18,6 +20,9 @@ use crate::kernel::Kind;
 
 /// Blocks that are kept.
 const FEWEST: usize = 2;
+/// What speaks against a leak.
+const KEPT: &str = "blocks that are kept on purpose look the same";
+const IN_USE: &str = "they may be in use: no block of that thread was released in the trace";
 /// So often in a row a thread gets nothing.
 const OFTEN: u64 = 8;
 
@@ -36,25 +41,35 @@ fn worst(kept: &[Block]) -> Option<(Addr, Vec<Block>)> {
     by.into_iter().max_by_key(|(_, blocks)| blocks.len())
 }
 
+/// Blocks that are kept one after the other from some moment on are a store that was filled, unless somebody waits for memory.
+fn is_spread(blocks: &[Block]) -> bool {
+    let numbers = blocks.first().zip(blocks.last()).map(|(first, last)| last.number.saturating_sub(first.number));
+    numbers.is_some_and(|numbers| numbers >= blocks.len() as u64)
+}
+
 fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let object = in_memory(pool, events, case);
     let without: Vec<Addr> = asking(one, events).map(|(thread, _)| full(thread, case, graph)).collect();
     let is_used_up =
         graph.tasks.waiting(object).any(|task| events.is_long(task.address, object)) || !without.is_empty();
-    let (thread, blocks) = worst(&one.pool.kept(is_used_up))?;
-    let (first, last) = (blocks.first()?, blocks.last()?);
-    let count = u64::try_from(blocks.len()).ok()?;
-    // Kept one after the other from some moment on, they are a store that was filled, unless somebody waits for memory since.
-    let spread = last.number.saturating_sub(first.number) >= count;
-    if blocks.len() < FEWEST || !(spread || is_used_up) {
+    let left = worst(&one.pool.left_behind()).filter(|(_, blocks)| is_spread(blocks) || is_used_up);
+    let is_sure = left.is_some();
+    let never = || worst(&one.pool.never_released()).filter(|_| is_used_up);
+    let (thread, blocks) = left.or_else(never)?;
+    if blocks.len() < FEWEST {
         return None;
     }
+    let count = blocks.len();
     let (by, label) = (case.label(full(thread, case, graph)), case.object(object));
     let releasers: Vec<String> = one.pool.released.keys().map(|by| giver(*by, case, graph)).collect();
-    let releasers = if releasers.is_empty() { "nobody".to_owned() } else { releasers.join(", ") };
     let released: u64 = one.pool.released.values().sum();
+    let others = match releasers.as_slice() {
+        [] => "none was released".to_owned(),
+        all => format!("{released} others were released, by {}", all.join(", ")),
+    };
     let (confidence, mut detractors) = case.by_events();
-    detractors.push("blocks that are kept on purpose look the same".to_owned());
+    let confidence = if is_sure { confidence } else { confidence.min(Confidence::Hint) };
+    detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
     let state = case.kernel.and_then(|kernel| kernel.object(object));
     let mut evidence: Vec<Evidence> = state
         .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new()))))
@@ -67,13 +82,13 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     Some(Finding {
         code: Code::PoolLeak,
         claim: format!(
-            "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {releasers} releases others",
+            "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}",
             one.pool.allocated,
         ),
         confidence,
         detractors,
         evidence,
-        next: format!("look for a path that does not release its block ({released} were released, by {releasers})"),
+        next: format!("look for a path of {by} that does not release its block"),
         threads: Vec::new(),
         explains: graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)).collect(),
         behind,
