@@ -26,6 +26,8 @@ const NOTHING: Addr = 0xE010_0000;
 const THUMB: u64 = 1 << 24;
 /// So far below its stack, or above its lowest end, a thread's stack pointer runs into a guard.
 const GUARD: u64 = 512;
+/// A push writes at most 16 registers, or 32 of the FPU, directly below the stack pointer.
+const PUSHED: u64 = 128;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -124,7 +126,7 @@ fn possible_place(place: &Place) -> Evidence {
 fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
     let to = match effect {
         Effect::Lower(to) => to,
-        Effect::Write(at, _) if at < sp && !knows_bits => at,
+        Effect::Write(at, _) if !knows_bits && at & 3 == 0 && at < sp && sp.saturating_sub(at) <= PUSHED => at,
         _ => return None,
     };
     (stack.holds(sp) && stack.start.is_some_and(|start| to < start)).then_some(to)

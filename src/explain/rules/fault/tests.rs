@@ -50,8 +50,11 @@ fn room_below_the_end_of_a_stack() {
     let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
     let of = |effect| lowered(effect, 0x1080, &stack, false);
     assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
-    assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
+    assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1060, &stack, false), Some(0xFF8), "a push");
     assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
+    let store = |at| lowered(Effect::Write(at, 8), 0x1020, &stack, false);
+    assert_eq!(store(0xFFC), Some(0xFFC));
+    assert_eq!((store(0xFFB), store(0x20)), (None, None), "a store through another register was taken for a push");
     assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
     assert_eq!(of(Effect::Read(0xFF8, 4)), None);
     assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
