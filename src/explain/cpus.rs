@@ -78,6 +78,12 @@ impl Cpus {
         Self { all: self.all, regions: self.regions, ..Self::default() }
     }
 
+    /// Of a source that has this memory.
+    #[cfg(test)]
+    pub(super) fn over(regions: Vec<Region>) -> Self {
+        Self { regions: Some(regions), ..Self::default() }
+    }
+
     /// What is at an address, in words; `None` where nothing is known of it.
     pub(super) fn at(&self, address: Addr) -> Option<&str> {
         self.names.get(&address).map(String::as_str)

@@ -291,7 +291,7 @@ impl Look<'_> {
                 begins_in: self.entry,
                 kept: kept.clone(),
                 floats: exit.map(Exit::has_floats),
-                wrong_call: number.is_some_and(is_fault_of_state) && self.may_be_wrong_call(),
+                wrong_call: number.is_some_and(is_fault) && self.may_be_wrong_call(),
                 lost_thumb: number.is_some_and(is_fault_of_state) && self.has_lost_thumb(),
             };
             let candidates = self.unwinder.candidates(&search, memory);

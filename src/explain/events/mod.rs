@@ -1,6 +1,7 @@
 //! What the events of a trace show beside the kernel's state: who holds a semaphore, who takes and gives, how long threads and
 //! interrupts had the processor, and where memory does not show it, what each thread does at the end.
 
+mod activity;
 mod interrupts;
 mod objects;
 mod pointers;
@@ -9,6 +10,7 @@ mod standstill;
 mod tries;
 mod words;
 
+pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused, Twice};
@@ -46,40 +48,6 @@ const CHANGES_PRIORITY: u64 = 14;
 
 /// What the kernel calls the thread that runs its timers.
 pub(super) const TIMER_THREAD: &str = "System Timer Thread";
-
-/// What a thread did.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Activity {
-    /// Ticks that it had the processor.
-    pub ran: i64,
-    /// How often it got the processor.
-    pub dispatched: u64,
-    /// How often it blocked.
-    pub blocks: u64,
-    /// Ticks and event of the last time, and how long it had had the processor by then.
-    pub blocked: Option<(i64, u64, i64)>,
-    /// The longest that it had the processor between two times that it blocked.
-    pub longest: i64,
-    /// How often a call suspended it.
-    pub suspended: u64,
-    /// Ticks since which it is in its state, where an event shows that.
-    pub since: Option<(i64, u64)>,
-    /// The last event that ended a wait of it.
-    pub woken: Option<u64>,
-}
-
-/// A call that may wait, by an interrupt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrongCall {
-    /// The event.
-    pub seq: u64,
-    /// What is called.
-    pub call: String,
-    /// On what.
-    pub object: Option<Addr>,
-    /// The number of the interrupt, where it is known.
-    pub interrupt: Option<u32>,
-}
 
 /// What the events show.
 #[derive(Debug, Default)]

@@ -26,6 +26,8 @@ const NOTHING: Addr = 0xE010_0000;
 const THUMB: u64 = 1 << 24;
 /// So far below its stack, or above its lowest end, a thread's stack pointer runs into a guard.
 const GUARD: u64 = 512;
+/// A push writes at most 16 registers, or 32 of the FPU, directly below the stack pointer.
+const PUSHED: u64 = 128;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -102,7 +104,10 @@ fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus) -> Optio
         return Some(first);
     }
     let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
-    let failed = |place: &&Place| can_fail(place, cpus);
+    // Memory that can be read gives no bus error at a fetch.
+    let is_fetch = fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == "IBUSERR"));
+    let is_there = |place: &Place| place.registers.pc().and_then(|pc| cpus.has(pc)) == Some(true);
+    let failed = |place: &&Place| can_fail(place, cpus) && !(is_fetch && is_there(place));
     let named = |place: &&Place| address.is_some() && place.effect.and_then(Effect::address) == address;
     let some = found.all.iter().find(named).or_else(|| found.all.iter().find(failed))?;
     let mut others = found.all.iter().filter(|place| if named(&some) { named(place) } else { failed(place) });
@@ -121,7 +126,7 @@ fn possible_place(place: &Place) -> Evidence {
 fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
     let to = match effect {
         Effect::Lower(to) => to,
-        Effect::Write(at, _) if at < sp && !knows_bits => at,
+        Effect::Write(at, _) if !knows_bits && at & 3 == 0 && at < sp && sp.saturating_sub(at) <= PUSHED => at,
         _ => return None,
     };
     (stack.holds(sp) && stack.start.is_some_and(|start| to < start)).then_some(to)

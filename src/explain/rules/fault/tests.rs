@@ -1,3 +1,5 @@
+//! Which of several places is named.
+
 use super::*;
 use crate::cpu::Registers;
 use crate::session::Places;
@@ -9,9 +11,13 @@ fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
 }
 
 fn placed(all: Vec<Place>) -> Option<Addr> {
+    placed_of(Registers::new(Architecture::CortexM), all, &Cpus::default())
+}
+
+fn placed_of(registers: Registers, all: Vec<Place>, cpus: &Cpus) -> Option<Addr> {
     let cpu = CpuState {
         core: 0,
-        registers: Registers::new(Architecture::CortexM),
+        registers,
         under: None,
         exception: None,
         functions: Vec::new(),
@@ -23,7 +29,7 @@ fn placed(all: Vec<Place>) -> Option<Addr> {
         failed: None,
         interrupts: None,
     };
-    the_place(&cpu, None, &Cpus::default())?.registers.pc()
+    the_place(&cpu, cpu.registers.fault().as_ref(), cpus)?.registers.pc()
 }
 
 /// A frame that a switch of threads had left was named as the place of a fault.
@@ -44,10 +50,27 @@ fn room_below_the_end_of_a_stack() {
     let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
     let of = |effect| lowered(effect, 0x1080, &stack, false);
     assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
-    assert_eq!(of(Effect::Write(0xFF8, 4)), Some(0xFF8), "a push");
+    assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1060, &stack, false), Some(0xFF8), "a push");
     assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
+    let store = |at| lowered(Effect::Write(at, 8), 0x1020, &stack, false);
+    assert_eq!(store(0xFFC), Some(0xFFC));
+    assert_eq!((store(0xFFB), store(0x20)), (None, None), "a store through another register was taken for a push");
     assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
     assert_eq!(of(Effect::Read(0xFF8, 4)), None);
     assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
     assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
+}
+
+/// Words beside the frame that look like one had hidden where a fetch had failed.
+#[test]
+fn a_fetch_that_got_a_bus_error_was_of_no_memory_that_can_be_read() {
+    let fetched = |pc| Place { is_outside_code: true, ..place(pc, THUMB, None) };
+    let ram = Cpus::over(vec![crate::abi::Region { start: 0x2000_0000, len: 0x8000 }]);
+    let of = |cfsr| {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("xpsr", 5) && registers.set("cfsr", cfsr));
+        placed_of(registers, vec![fetched(0x2000_2804), fetched(0x9000_0100)], &ram)
+    };
+    assert_eq!(of(1 << 8), Some(0x9000_0100), "IBUSERR");
+    assert_eq!(of(1 << 17), None, "INVSTATE: either");
 }
