@@ -23,7 +23,7 @@ pub struct Cache<M> {
 }
 
 impl<M: Memory> Cache<M> {
-    /// Remembers up to [`DEFAULT_LIMIT`] bytes of `inner`.
+    /// Remembers up to 64 MiB of `inner`.
     pub const fn new(inner: M) -> Self {
         Self::with_limit(inner, DEFAULT_LIMIT)
     }

@@ -84,7 +84,7 @@ pub struct Filters {
     pub to: Option<Position>,
     /// Events around which to look.
     pub around: Vec<Position>,
-    /// How far `around` reaches; `None` is [`REACH`].
+    /// How far `around` reaches; `None` is 10 events.
     pub reach: Option<u64>,
 }
 

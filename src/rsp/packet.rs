@@ -65,7 +65,7 @@ pub struct Endless;
 /// Cuts the first token off `input`. `Ok(None)`: it has not come over completely yet.
 ///
 /// # Errors
-/// [`Endless`] once a packet passes [`MAX_RAW`] without an end or [`MAX_BODY`] when expanded.
+/// [`Endless`] once a packet passes 4 MiB without an end or [`MAX_BODY`] when expanded.
 pub fn next_token(input: &[u8]) -> Result<Option<Token>, Endless> {
     match token(input) {
         Ok((rest, frame)) => {

@@ -168,7 +168,7 @@ impl EventNames {
     /// The same without a trace: whatever the ELF calls events.
     ///
     /// # Errors
-    /// As [`EventNames::add_of_elf`].
+    /// [`Error`] where an enumeration was chosen that is not there.
     pub fn add_all_of_elf(&mut self, elf: &Arc<Elf>, catalogue: &mut Catalogue) -> Result<bool, Error> {
         let Some(ids) = catalogue.user_ids() else { return Ok(false) };
         self.put_elf(elf, &BTreeSet::new(), &ids, catalogue)
