@@ -176,7 +176,8 @@ fn of_report(kernel: &Kernel, detail: Detail, name: &str) -> Report {
 
 /// What people are told of a CPU that runs no thread.
 fn told(kernel: &Kernel) -> String {
-    let notes = of_report(kernel, Detail::Summary { width: 80, all: false }, "threads").notes;
+    // At this width all columns have room: no note says which width shows them.
+    let notes = of_report(kernel, Detail::Summary { width: 200, all: false }, "threads").notes;
     notes.join("\n")
 }
 
