@@ -32,7 +32,7 @@ impl Region {
         self.start.checked_add(self.len.checked_sub(1)?)
     }
 
-    /// How far behind the start an address is; `None` outside.
+    /// How far after the start an address is; `None` outside.
     #[must_use]
     pub fn offset_of(self, address: Addr) -> Option<u64> {
         address.checked_sub(self.start).filter(|offset| *offset < self.len)

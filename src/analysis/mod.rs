@@ -274,7 +274,7 @@ pub fn reports(
     Ok(request.names.iter().flat_map(|name| made.report(*name, usize::MAX)).collect())
 }
 
-/// The inversions, and the threads that wait for each other, as stretches of time.
+/// The inversions, and the threads that wait for each other, as periods of time.
 pub type Marks = (Vec<Inverted>, Vec<Circle>);
 
 /// What one pass over the events found. Each report is made when it is asked for: who prints them one by one needs room

@@ -37,7 +37,7 @@ pub(super) struct Scope<'q> {
     pub in_sight: bool,
     /// Number of events before the last few.
     begin_of_end: u64,
-    /// Slots behind the newest event that could not be read.
+    /// Slots after the newest event that could not be read.
     unread_at_end: u64,
     /// Where filters leave something out: by context, the last event that they keep.
     last_kept: Vec<Option<u64>>,

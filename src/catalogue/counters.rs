@@ -1,4 +1,4 @@
-//! What the companions of a kernel count, as data: which event feeds a counter, and how.
+//! What the components of a kernel count, as data: which event feeds a counter, and how.
 
 use std::sync::OnceLock;
 

@@ -116,7 +116,7 @@ impl QnxEvents {
     }
 }
 
-/// True where words hold characters that can be printed, up to a zero byte, and nothing behind it.
+/// True where words hold characters that can be printed, up to a zero byte, and nothing after it.
 #[must_use]
 #[expect(clippy::arithmetic_side_effects, reason = "counts characters")]
 pub fn looks_like_text(mut bytes: impl Iterator<Item = u8>) -> bool {

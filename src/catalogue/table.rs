@@ -184,7 +184,7 @@ impl Catalogue {
         self.templates.get(&id)
     }
 
-    /// What ThreadX and its companions insert.
+    /// What ThreadX and its components insert.
     #[must_use]
     pub fn threadx(names: Names) -> Self {
         let enumerations = read_enumerations(include_str!("codes.tsv"));
@@ -262,7 +262,7 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     lines.map(|line| line.split('\t').collect::<Vec<_>>()).filter(move |row| row.len() == width)
 }
 
-/// A number as tables write it: decimal, or hexadecimal behind `0x`.
+/// A number as tables write it: decimal, or hexadecimal after `0x`.
 pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

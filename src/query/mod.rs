@@ -33,7 +33,7 @@ fn not_in_trace(message: impl Into<String>) -> Error {
 /// One thing that a filter asks for, or excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// True behind `!`: what it names is left out.
+    /// True after `!`: what it names is left out.
     pub exclude: bool,
     /// What was typed, without the `!`.
     pub text: String,

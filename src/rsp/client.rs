@@ -94,7 +94,7 @@ pub struct Client {
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
-    /// `?` was sent together with the first question: a stop reply behind the answer to that one may be its answer.
+    /// `?` was sent together with the first question: a stop reply after the answer to that one may be its answer.
     asked_why: bool,
     /// The most bytes of one read that the line allows.
     line_limit: usize,

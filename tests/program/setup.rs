@@ -55,7 +55,7 @@ void handler (void)
 }
 "#;
 
-/// What every ThreadX program has, and the functions by which its companions are found.
+/// What every ThreadX program has, and the functions by which its components are found.
 const PROGRAM: &str = "char _tx_version_id[] = \"Copyright */ #error * ThreadX Test/GNU Version 6.4.2 *\";\n\
     void *_tx_thread_current_ptr;\nvoid _fx_media_open (void) {}\nvoid _nx_ip_create (void) {}\nvoid _ux_system_initialize (void) {}\n";
 

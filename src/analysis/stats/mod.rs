@@ -4,12 +4,12 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 mod can;
-mod companions;
+mod components;
 mod interrupts;
 mod threads;
 
 use self::can::Can;
-use self::companions::Companions;
+use self::components::Components;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
@@ -99,7 +99,7 @@ pub(super) struct Stats {
     spare: Core,
     threads: Threads,
     interrupts: Interrupts,
-    companions: Companions,
+    components: Components,
 }
 
 /// One more.
@@ -114,7 +114,7 @@ impl Stats {
             spare: Core::default(),
             threads: Threads::default(),
             interrupts: Interrupts::default(),
-            companions: Companions::new(catalogue),
+            components: Components::new(catalogue),
         }
     }
 
@@ -204,12 +204,12 @@ impl Making for Stats {
     }
 
     fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
-        def.is_some_and(|def| self.companions.has(def))
+        def.is_some_and(|def| self.components.has(def))
     }
 
     #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
-        self.companions.event(event, system);
+        self.components.event(event, system);
     }
 
     fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
@@ -223,7 +223,7 @@ impl Making for Stats {
         reports.extend(self.threads.report(blind, Can::of(system), scope, system));
         reports.extend(self.threads.wakeups(&self.interrupts, scope, system));
         reports.extend(self.interrupts.report(all.unannounced, scope, system));
-        reports.extend(self.companions.reports(scope));
+        reports.extend(self.components.reports(scope));
         reports
     }
 }

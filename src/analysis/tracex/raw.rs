@@ -87,7 +87,7 @@ impl Raw {
 pub(super) struct Order {
     /// The first unused slot of the buffer: nothing from there on is read.
     stop: Option<u64>,
-    /// Events behind which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
+    /// Events after which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
     turn: Option<usize>,
     /// True where more stamps rise than fall.
     up: bool,
@@ -110,7 +110,7 @@ impl Order {
         if has(Code::UnusedSlot) && !joined {
             order.stop = first_unused(trace);
         }
-        // The viewer reads events right behind the registry: zeros are an unused slot.
+        // The viewer reads events right after the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
@@ -230,7 +230,7 @@ fn first_unused(trace: &Trace) -> Option<u64> {
     }
     let missing = trace.about.held.saturating_sub(expected);
     let end = next.saturating_add(missing);
-    // Behind the last slot comes the first, and a gap that holds both begins with the first.
+    // After the last slot comes the first, and a gap that holds both begins with the first.
     gap(missing, if end > capacity { missing } else { end });
     lowest
 }

@@ -13,7 +13,7 @@ mod words;
 pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
-pub use pools::{Block, Former, Refused, Twice};
+pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use tries::Inversion;
 
@@ -54,11 +54,11 @@ pub(super) const TIMER_THREAD: &str = "System Timer Thread";
 pub struct Events {
     /// Numbers of objects by address, while events come.
     numbers: Interner,
-    /// The objects: by these numbers while events come, by address behind the last one.
+    /// The objects: by these numbers while events come, by address after the last one.
     objects: Vec<(Addr, One)>,
     /// Objects that some event was about since the last gap.
     known: Vec<usize>,
-    /// What each thread did, with its address: by its number while events come, by address behind the last one.
+    /// What each thread did, with its address: by its number while events come, by address after the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
     names: BTreeMap<Addr, String>,
@@ -90,7 +90,7 @@ pub struct Events {
     pub cores: u16,
     /// True where its clock runs.
     pub has_clock: bool,
-    /// True where it has all events since it began: none was written over or lost.
+    /// True where it has all events since it began: none was overwritten or lost.
     pub is_whole: bool,
     /// The bits that the trace stores of an address.
     mask: u64,
@@ -244,7 +244,7 @@ impl Events {
         place(&mut self.active, index).map(|(_, activity)| activity)
     }
 
-    /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
+    /// After the last event: what the events leave each thread doing, and the inversions of the whole trace.
     pub fn end(&mut self, system: &System<'_>, inversions: Vec<Inverted>) {
         // Without a clock nothing lasts.
         if self.has_clock {
@@ -514,7 +514,7 @@ impl Events {
         if self.numbers.find(named).is_some() {
             return None;
         }
-        self.objects.iter().find(|(_, one)| one.pool.former(memory).is_some()).map(|(pool, _)| *pool)
+        self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
     }
 
     /// An interrupt may ask for nothing that can make it wait, and for no mutex.

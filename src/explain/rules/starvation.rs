@@ -82,7 +82,7 @@ impl Off {
         }
     }
 
-    /// Behind the priority of the one that runs.
+    /// After the priority of the one that runs.
     fn words(self) -> Option<String> {
         match self {
             Self::Priority => None,

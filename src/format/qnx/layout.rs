@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             6.x, 32 bits                7.x, 64 bits (inferred)     8.0 (from its header file)
-//! buffer      16384 bytes, page aligned, one behind the other
+//! buffer      16384 bytes, page aligned, one after the other
 //! header      160                         184                         208
 //!             0 base of buffer 0          0                           0, 8 reserved
 //!             4 next, in a circle         8
@@ -11,7 +11,7 @@
 //!             16 sequence number          24                          24
 //!             20 index << 13              28
 //!             28 first event              40
-//!             32 behind the last event    48
+//!             32 after the last event    48
 //! events      16 bytes each: header word, low word of the clock, two words
 //! capacity    1014                        1012                        1011
 //! ```

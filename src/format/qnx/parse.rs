@@ -27,7 +27,7 @@ pub struct RawBuffer {
     pub place: u32,
     /// The first element.
     pub begin: u64,
-    /// Behind the last element.
+    /// After the last element.
     pub tail: u64,
 }
 
@@ -148,7 +148,7 @@ impl RawBuffer {
         (self.place >> 13) as u64
     }
 
-    /// Number of elements by the pointers to the first and behind the last; `None` where there cannot be so many.
+    /// Number of elements by the pointers to the first and after the last; `None` where there cannot be so many.
     #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     fn count_by_end(&self, shape: Shape) -> Option<u64> {
         let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();

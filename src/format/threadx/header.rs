@@ -29,7 +29,7 @@ pub struct Header {
     pub buffer_end: u64,
     /// Where the next event goes.
     pub current: u64,
-    /// True where the three words behind the pointers are those that the kernel puts there.
+    /// True where the three words after the pointers are those that the kernel puts there.
     pub marked: bool,
 }
 
@@ -97,7 +97,7 @@ pub fn parse(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], Header> {
     ))
 }
 
-/// One registry entry with a name of `name_size` bytes, and the padding behind it.
+/// One registry entry with a name of `name_size` bytes, and the padding after it.
 ///
 /// # Errors
 /// Fewer bytes than an entry has.
@@ -155,7 +155,7 @@ impl Header {
     }
 
     /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. 0 where
-    /// neither that, nor the marks, nor the registry behind the header show one.
+    /// neither that, nor the marks, nor the registry after the header show one.
     pub(super) fn evidence(&self, width: Width) -> u32 {
         let named = self.id == u64::from(MAGIC);
         let behind = self.leads_to_registry(width);

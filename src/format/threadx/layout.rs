@@ -95,7 +95,7 @@ pub struct TraceLayout {
     /// The slot that the next event goes to: the oldest one once the ring has wrapped. `None` where the pointer leads
     /// nowhere.
     pub current: Option<u64>,
-    /// The slots that the kernel's own pointer and the header's copy of it lead to.
+    /// The slots that the kernel's own pointer and the header's copy of it point to.
     pub pointers: (Option<u64>, Option<u64>),
     /// Valid bits of a time stamp.
     pub time_mask: u64,
@@ -225,7 +225,7 @@ impl TraceLayout {
         whole(address.wrapping_sub(self.ring), self.entry_size())
     }
 
-    /// The slot that a pointer in the header leads to.
+    /// The slot that a pointer in the header points to.
     #[must_use]
     pub fn slot_of_pointer(&self, pointer: u64) -> Option<u64> {
         let start = self.ring.wrapping_sub(self.header);
@@ -255,7 +255,7 @@ impl TraceLayout {
         position.checked_rem(self.capacity).unwrap_or(0)
     }
 
-    /// The slot so many behind another, around the ring.
+    /// The slot so many after another, around the ring.
     #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "a slot, and a number of slots that are read")]
     pub fn after(&self, slot: u64, count: u64) -> u64 {
@@ -299,7 +299,7 @@ impl TraceLayout {
         self.header.wrapping_add((self.word.bytes() as u64).wrapping_mul(8))
     }
 
-    /// The first byte behind the ring.
+    /// The first byte after the ring.
     #[must_use]
     pub const fn ring_end(&self) -> Addr {
         self.address(self.capacity)

@@ -52,7 +52,7 @@ pub struct HeaderType {
     pub chained: bool,
 }
 
-/// Names of the header types in TI's enumeration; those behind are reserved.
+/// Names of the header types in TI's enumeration; those after are reserved.
 static NAMES: [&str; 13] = [
     "Event",
     "EventWithTimestamp",

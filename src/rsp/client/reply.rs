@@ -8,7 +8,7 @@ use crate::rsp::packet::from_hex;
 /// gdbstub does not know `qSupported` without a colon.
 pub(super) const SUPPORTED: &[u8] = b"qSupported:hwbreak+";
 
-/// Behind a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
+/// After a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
 pub(super) const FENCE: &[u8] = b"vMustReplyEmpty";
 
 /// Switches acknowledgements off.

@@ -83,7 +83,7 @@ impl Link {
                         asked = Instant::now();
                         self.send(&[question]).map_err(Failure::Fatal)?;
                     }
-                    // The stub is still busy with what it was asked before: our question is behind that.
+                    // The stub is still busy with what it was asked before: our question is after that.
                     Err(Failure::Late(received)) if received.stray.is_some() && waits < MORE_WAITS => {
                         waits += 1;
                     }
