@@ -141,7 +141,8 @@ impl Object {
     }
 
     /// Whether a timer runs.
-    pub(super) fn active(&self) -> Option<bool> {
+    #[must_use]
+    pub fn active(&self) -> Option<bool> {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 

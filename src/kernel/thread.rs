@@ -7,7 +7,7 @@ use super::port::FLOATS;
 use super::position::Position;
 use super::stack::Stack;
 use super::walk::Node;
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Region, Width};
 use crate::mem::Memory;
 use crate::report::StateKind;
 
@@ -164,6 +164,9 @@ pub struct Thread {
     pub floats: Option<bool>,
     /// True where it waits for a time at most, or sleeps.
     pub timed: Option<bool>,
+    /// Ticks that its timer has left, where that runs and they are a negative number: as the word and as that number. The kernel
+    /// counts down once in each turn of its timer wheel.
+    pub negative: Option<(u64, i64)>,
     /// What it waits for.
     pub waits: Option<Wait>,
     /// Mutexes that it owns.
@@ -193,6 +196,13 @@ pub struct Thread {
     named: Option<(Addr, u64)>,
     /// Where a module's thread goes on with its own stack when it has left the kernel.
     module_pointer: Option<Addr>,
+}
+
+/// A word that is a negative number, and that number.
+fn negative(word: u64, width: Width) -> Option<(u64, i64)> {
+    let unused = 64u32.checked_sub(u32::try_from(width.bytes()).ok()?.checked_mul(8)?)?;
+    let signed = word.checked_shl(unused)?.cast_signed() >> unused;
+    (signed < 0).then_some((word, signed))
 }
 
 /// The bytes of a thread's control block, by members.
@@ -299,6 +309,9 @@ impl Thread {
             // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
+            negative: get("tx_timer_internal_remaining_ticks")
+                .filter(|_| get("tx_timer_internal_list_head").is_some_and(|list| list != 0))
+                .and_then(|ticks| negative(ticks, layout.shape.word)),
             waits: None,
             owns: Vec::new(),
             core: None,
@@ -373,8 +386,9 @@ impl Thread {
         self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
 
-    /// What its state says it waits for, and the control block that it names.
-    pub(super) fn suspended_on(&self) -> Option<(Kind, Addr)> {
+    /// What its state says it waits for, and the control block that it names, whether that is there or not.
+    #[must_use]
+    pub fn suspended_on(&self) -> Option<(Kind, Addr)> {
         // The control block of a wait that is over stays there.
         let kind = Kind::of_state(self.state?.0)?;
         Some((kind, self.suspended_on?))
@@ -422,6 +436,9 @@ impl Thread {
             None if state.name() == "unknown" => format!("state {}", state.0),
             None => state.name().to_owned(),
         };
+        if let Some((ticks, signed)) = self.negative.filter(|_| self.state != Some(State::READY)) {
+            text.push_str(&format!(", {ticks} ticks left ({signed})"));
+        }
         if self.core.is_some() {
             text.push_str(", yet current");
         }
@@ -429,5 +446,18 @@ impl Thread {
             text.push_str(", to be suspended");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_its_highest_bit_is_a_negative_number() {
+        assert_eq!(negative(0xFFFF_FFBC, Width::W4), Some((0xFFFF_FFBC, -68)));
+        assert_eq!(negative(0x7FFF_FFFF, Width::W4), None);
+        assert_eq!(negative(0xFFFF_FFBC, Width::W8), None);
+        assert_eq!(negative(u64::MAX, Width::W8), Some((u64::MAX, -1)));
     }
 }

@@ -2,10 +2,12 @@
 
 mod asleep;
 mod callback;
+mod candidates;
 mod control_blocks;
 mod corrupt_pool;
 mod deadlock;
 mod fault;
+mod flag_lock;
 mod giver_gone;
 mod interrupts;
 mod inversion;
@@ -16,6 +18,7 @@ mod jump;
 mod livelock;
 mod masked;
 mod masking_code;
+mod negative_time;
 mod never_given;
 mod never_seen;
 mod no_tick;
@@ -72,8 +75,10 @@ pub static CHECKS: &[Check] = &[
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
+    Check { what: "sleeps and time-outs of a negative number", find: negative_time::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
+    Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },

@@ -8,6 +8,8 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_task;
+use super::candidates;
 use super::words::{behind, waiting};
 use crate::kernel::{Kernel, Kind};
 
@@ -125,6 +127,8 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             .extend(silent.iter().map(|text| Evidence { seq: None, ..Evidence::memory(first.address, text.clone()) }));
     }
     let gone = gone_giver(wait, case, graph);
+    let perhaps = if gone.is_none() { candidates::of(task.address, wait, case, graph) } else { None };
+    let perhaps = perhaps.map_or_else(String::new, |who| format!("; {who}"));
     let claimed = if gone.is_some() { Confidence::Likely } else { Confidence::Hint };
     let (confidence, mut detractors) = case.cap(claimed);
     let why = gone.unwrap_or_else(|| {
@@ -138,7 +142,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     };
     Finding {
         code: Code::EventNeverSet,
-        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before"),
+        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{perhaps}"),
         confidence,
         detractors,
         evidence,
@@ -154,6 +158,6 @@ fn gone_giver(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let one = case.events?.object(wait.object)?;
     let mut givers = one.givers.keys();
     let (Some(Giver::Thread(thread)), None) = (givers.next(), givers.next()) else { return None };
-    let giver = graph.stored(case, *thread)?;
+    let giver = graph.stored(case, *thread).filter(|giver| !is_timer_task(giver, case))?;
     giver.does.gone().map(|gone| format!("{}, which alone gave it, {gone}", case.label(giver.address)))
 }

@@ -21,8 +21,12 @@ pub(super) fn uses(task: &Task, object: Addr, case: &Case<'_>) -> bool {
 }
 
 fn in_code(thread: &Thread, object: Addr, case: &Case<'_>) -> bool {
-    let function = thread.entry.and_then(|entry| case.look.function(entry & !1));
-    function.is_some_and(|function| {
+    thread.entry.is_some_and(|entry| code_holds(entry & !1, object, case))
+}
+
+/// True where the function at an address holds that of an object.
+pub(super) fn code_holds(at: Addr, object: Addr, case: &Case<'_>) -> bool {
+    case.look.function(at).is_some_and(|function| {
         holds(Region { start: function.address & !3, len: function.size.min(FUNCTION) }, object, case)
     })
 }
