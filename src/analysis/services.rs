@@ -25,7 +25,6 @@ const MAX_UNKNOWN: usize = 1 << 14;
 struct Pages(Vec<Option<Box<[u64; PAGE]>>>);
 
 impl Pages {
-    #[inline]
     fn bump(&mut self, def: DefId) {
         let Ok(index) = usize::try_from(def.0) else { return };
         let (page, place) = (index / PAGE, index % PAGE);
@@ -152,7 +151,6 @@ impl Making for Services {
         true
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, _: &System<'_>) {
         self.count(event);
     }
