@@ -69,6 +69,7 @@ pub struct ContextIndex {
 impl ContextIndex {
     /// The number of a context.
     #[must_use]
+    #[inline]
     pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
         let (addresses, ids) = self.kinds.get(kind as usize)?;
         ids.get(usize::try_from(addresses.find(address)?).ok()?).copied()
@@ -104,6 +105,7 @@ impl Contexts {
 
     /// The context of this number.
     #[must_use]
+    #[inline]
     pub fn get(&self, id: ContextId) -> Option<&Context> {
         self.list.get(usize::try_from(id.0).ok()?)
     }

@@ -70,6 +70,7 @@ impl Words {
 
     /// Exactly four words: every ThreadX event.
     #[must_use]
+    #[inline]
     pub const fn four(words: [u64; 4]) -> Self {
         Self { inline: words, len: 4, spill: 0 }
     }
@@ -90,12 +91,14 @@ impl Words {
 
     /// True where the payload is in the arena.
     #[must_use]
+    #[inline]
     pub const fn is_spilled(&self) -> bool {
         self.len == Self::SPILLED
     }
 
     /// The words held in place.
     #[must_use]
+    #[inline]
     pub fn inline(&self) -> &[u64] {
         self.inline.get(..usize::from(self.len)).unwrap_or(&[])
     }

@@ -23,6 +23,7 @@ impl Default for Interner {
 
 impl Interner {
     /// The slot in which a word is, or which is free for it.
+    #[inline]
     fn slot(&self, word: u64) -> usize {
         let product = u128::from(word ^ self.keys.0).wrapping_mul(u128::from(self.keys.1));
         #[allow(clippy::cast_possible_truncation, reason = "both halves are taken")]
@@ -40,11 +41,13 @@ impl Interner {
 
     /// The number of a word that was added before.
     #[must_use]
+    #[inline]
     pub fn find(&self, word: u64) -> Option<u32> {
         self.slots.get(self.slot(word))?.checked_sub(1)
     }
 
     /// The number of a word, which is added where it is new.
+    #[inline]
     pub fn intern(&mut self, word: u64) -> u32 {
         let slot = self.slot(word);
         match self.slots.get(slot).and_then(|n| n.checked_sub(1)) {
@@ -79,6 +82,7 @@ impl Interner {
 
     /// The word of a number.
     #[must_use]
+    #[inline]
     pub fn word(&self, number: u32) -> Option<u64> {
         self.words.get(usize::try_from(number).ok()?).copied()
     }

@@ -51,6 +51,7 @@ impl<'m> Marks<'m> {
         Self { all, ends }
     }
 
+    #[inline]
     fn has(&self, def: DefId) -> bool {
         (self.ends.0..=self.ends.1).contains(&def.0) && self.all.iter().any(|m| m.def == def)
     }
@@ -137,6 +138,7 @@ impl Nest {
     }
 
     /// False for events that [`Nest::step`] need not see: nearly all of them.
+    #[inline]
     pub fn concerns(&self, event: &Event, marks: &Marks<'_>) -> bool {
         self.open > 0 || event.def.is_some_and(|def| marks.has(def))
     }

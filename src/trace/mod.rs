@@ -233,6 +233,7 @@ impl Trace {
 
     /// The whole payload of an event.
     #[must_use]
+    #[inline]
     pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
         if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
     }
@@ -331,6 +332,7 @@ impl Walk<'_> {
     }
 
     /// The next event where it is: nothing is copied.
+    #[inline]
     pub fn advance(&mut self) -> Option<&Event> {
         if self.at >= self.filled && !self.next_block() {
             return None;
@@ -344,6 +346,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = Event;
 
+    #[inline]
     fn next(&mut self) -> Option<Event> {
         self.advance().copied()
     }

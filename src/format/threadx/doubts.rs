@@ -197,6 +197,7 @@ impl Doubts {
     }
 
     /// Ticks of a step to an event, which its stamp alone would make `step`.
+    #[inline]
     pub fn step(&self, seq: u64, step: u64) -> i64 {
         if step < self.sure { i64::try_from(step).unwrap_or(i64::MAX) } else { self.unusual(seq, step) }
     }

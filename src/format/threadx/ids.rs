@@ -46,6 +46,7 @@ impl Ids {
         this
     }
 
+    #[inline]
     pub fn known(&self, id: u32) -> Known {
         match usize::try_from(id).ok().and_then(|id| self.dense.get(id)) {
             Some(known) => *known,
@@ -55,11 +56,13 @@ impl Ids {
     }
 
     /// True where an id is known, or one that applications choose.
+    #[inline]
     pub fn has_meaning(&self, id: u32) -> bool {
         self.known(id).means
     }
 
     /// False for memory that something else overwrote.
+    #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
         self.known(entry.id).is_entry(entry, cores)
     }
@@ -68,6 +71,7 @@ impl Ids {
 impl Known {
     /// False for memory that something else overwrote: no kernel stores such an entry. Kernels check no id, so an odd
     /// id alone is no damage, and what else is in doubt is shown.
+    #[inline]
     pub fn is_entry(&self, entry: &Entry, cores: u16) -> bool {
         entry.core < cores.max(1) && (self.means || is_plausible(entry))
     }

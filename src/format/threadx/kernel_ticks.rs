@@ -66,6 +66,7 @@ pub(super) struct KernelTicks {
 impl KernelTicks {
     /// False for events that need not come: none do once there are intervals enough; and before that, in a thread, those
     /// that say nothing about time, unless the processor was idle.
+    #[inline]
     pub fn takes(&self, kind: ContextKind, is_timed: impl FnOnce() -> bool) -> bool {
         self.intervals.len() < MOST && (self.idle || kind == ContextKind::Isr || is_timed())
     }

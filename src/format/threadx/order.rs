@@ -449,6 +449,7 @@ pub(super) struct Votes {
 }
 
 impl Votes {
+    #[inline]
     pub fn count(&mut self, before: u64, now: u64) {
         match now.cmp(&before) {
             std::cmp::Ordering::Greater => self.up += 1,

@@ -51,6 +51,7 @@ impl Ring {
     }
 
     /// Shows the slots of a block, some at a time, with the sequence number of the first.
+    #[inline]
     pub fn slots_of(&self, place: Place, codec: &Codec, mut each: impl FnMut(u64, &[Entry])) {
         let Some(run) = self.runs.get(place.run) else { return };
         let start = place.first * codec.size();
@@ -236,6 +237,7 @@ impl Steps {
     }
 
     /// Takes events of slots that follow each other, by the same clock as the others; `elapsed` is set to that at each.
+    #[inline]
     pub fn add(&mut self, seq: u64, entries: &[Entry], clock: &Clock, elapsed: &mut [u64]) {
         match clock.direction {
             Direction::Up => self.add_by(seq, entries, clock, elapsed, |before, stamp| stamp.checked_sub(before)),
