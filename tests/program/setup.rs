@@ -220,9 +220,7 @@ fn the_code_enables_a_buffer_of_the_size_that_it_names() {
             return 0;
         }
     "#;
-    if !installed("cc") {
-        return;
-    }
+    require!(installed("cc"));
     let elf = fixture("host.elf").display().to_string();
     let text = code(&[&elf, "--all", "--over-reset", "--keep", "2s", "--rate", "500", "--objects", "20"]);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
