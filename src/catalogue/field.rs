@@ -172,7 +172,7 @@ fn label(name: &str) -> &str {
         "get_option" | "set_option" => "option",
         "suspended_count" => "suspended",
         "current_count" | "initial_count" => "count",
-        "sleep_value" => "ticks",
+        "sleep_value" => "kernel_ticks",
         "remaining_blocks" => "blocks",
         "size_requested" | "request_size" | "requested_length" => "size",
         "destination_ptr" | "destination_ip_address" => "to",
