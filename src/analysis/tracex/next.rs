@@ -228,7 +228,6 @@ impl Pass<'_> {
     }
 
     /// Hands out an event, and the one that is inserted after it.
-    #[inline]
     fn hand_out(
         &mut self,
         step: &mut Step,

@@ -59,7 +59,6 @@ pub(super) fn low(word: u64) -> u32 {
 }
 
 impl Raw {
-    #[inline]
     fn of(words: &[Word], event: &Event) -> Self {
         let word = |id: ContextId| words.get(usize::try_from(id.0).ok()?).copied();
         let mut info = [0; 4];
@@ -195,7 +194,6 @@ impl Order {
     }
 
     /// Ticks from one stamp to the next: the clock starts over at its mask, and at nothing else.
-    #[inline]
     pub const fn step(&self, before: u64, now: u64) -> u64 {
         let (low, high) = if self.up { (before, now) } else { (now, before) };
         if high >= low {

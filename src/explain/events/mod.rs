@@ -27,7 +27,9 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
+use crate::analysis::tracker::{
+    Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
+};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -343,6 +345,18 @@ impl Events {
         }
     }
 
+    fn blocked(&mut self, event: &Event, thread: ThreadNo, call: Option<Call>, system: &System<'_>) {
+        let state = system.thread(thread).map(|thread| thread.state);
+        if let Some(activity) = self.does(thread).filter(|_| state == Some(ThreadState::Blocked(Some(3)))) {
+            activity.suspended = activity.suspended.saturating_add(1);
+        }
+        let call = call.filter(|_| matches!(state, Some(ThreadState::Blocked(_))));
+        let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
+        if state != Some(ThreadState::Blocked(Some(CHANGES_PRIORITY))) {
+            self.blocks(event, (thread, system.thread(thread).map(|thread| thread.address)), object);
+        }
+    }
+
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
         if let Change::Readied { thread, interrupt: Some(number), .. } = *change
@@ -357,20 +371,7 @@ impl Events {
         }
         self.goes_on(event, change, system);
         match *change {
-            Change::Blocked { thread, call, .. } => {
-                let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-                let suspended = system.thread(thread).is_some_and(|t| t.state == ThreadState::Blocked(Some(3)));
-                if let Some(activity) = self.does(thread).filter(|_| suspended) {
-                    activity.suspended = activity.suspended.saturating_add(1);
-                }
-                let call = call.filter(|_| waits);
-                let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
-                let gives_way =
-                    system.thread(thread).is_none_or(|t| t.state != ThreadState::Blocked(Some(CHANGES_PRIORITY)));
-                if gives_way {
-                    self.blocks(event, (thread, address(thread)), object);
-                }
-            }
+            Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {
                     activity.dispatched = activity.dispatched.saturating_add(1);
