@@ -1,9 +1,9 @@
 /*
  * Failures of waits on purpose: a small hub that goes wrong in the way that
- * the word at 0x20010000 says, as in failures.c. The first two ways are
- * healthy. Each other way has the threads that it needs, and lamp. waits.tsv
- * says what is true of each. With FW_OTHER the same failures have other names,
- * priorities, and another tick.
+ * the word at 0x20010000 says, as in failures.c. The first two ways and the
+ * last are healthy. Each other way has the threads that it needs, and lamp.
+ * waits.tsv says what is true of each. With FW_OTHER the same failures have
+ * other names, priorities, and another tick.
  */
 #include "kernel.h"
 
@@ -17,7 +17,12 @@ enum failure {
     CREDITS_GONE,     /* both are taken on a path without a put, and all wait    */
     SERVER_COMPLETED, /* and its clients wait for replies                        */
     NEVER_SET,        /* flags of which nobody sets the first                    */
-    SHORT_MASK        /* a wrong flag is set, long before the oldest event       */
+    SHORT_MASK,       /* a wrong flag is set, long before the oldest event       */
+    FLAG_HELD,        /* a flag is a lock, and who took it has completed         */
+    NEGATIVE_SLEEP,   /* next - now, of a thread that is late                    */
+    TIMER_OFF,        /* whose callback gives what is waited for                 */
+    JOB_COMPLETED,    /* of which another waits to be done, again and again      */
+    PERIODIC          /* healthy: all of the last four go on                     */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -50,13 +55,15 @@ static TX_THREAD *spooler;
 static struct { ULONG line[4]; TX_BLOCK_POOL pool; } drawn;
 #define cells drawn.pool
 static TX_QUEUE frames, jobs, readings, requests, replies, boot_log;
-static TX_SEMAPHORE acknowledge, slots, parked;
-static TX_EVENT_FLAGS_GROUP link, bring_up;
+static TX_QUEUE levels;
+static TX_SEMAPHORE acknowledge, slots, parked, due;
+static TX_EVENT_FLAGS_GROUP link, bring_up, volume, done;
+static TX_TIMER scan_timer, once_timer;
 
 #define CELLS 6
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[4], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
+static ULONG frame_storage[4], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8], level_storage[4];
 
 enum { UP = 0x10, CABLE = 1, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
 static volatile ULONG sum;
@@ -298,6 +305,131 @@ static VOID part_entry(ULONG flag)
         mk_thread_sleep(1);
 }
 
+/* ---- a flag that is set while nobody has the volume ---- */
+
+enum { FREE = 1, DONE = 2, NEWS = 4 };
+
+static VOID copier_entry(ULONG unused)
+{
+    ULONG actual;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&volume, FREE, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_thread_sleep(1);
+        if (FAILURE == FLAG_HELD && _tx_timer_system_clock > END - 20)
+            return;
+        mk_flags_set(&volume, FREE);
+        mk_thread_sleep(3);
+    }
+}
+
+static VOID indexer_entry(ULONG ticks)
+{
+    ULONG actual;
+    for (;;) {
+        mk_thread_sleep(ticks);
+        mk_flags_get(&volume, FREE, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_flags_set(&volume, FREE);
+    }
+}
+
+/* ---- levels, at times that are computed ---- */
+
+static VOID gauge_entry(ULONG unused)
+{
+    ULONG next = _tx_timer_system_clock;
+    (void)unused;
+    for (;;) {
+        mk_queue_send(&levels, &next, TX_NO_WAIT);
+        if (FAILURE == NEGATIVE_SLEEP && _tx_timer_system_clock > END - 20)
+            mk_thread_sleep(9);
+        next += 3;
+        mk_thread_sleep(next - _tx_timer_system_clock);
+    }
+}
+
+static VOID tank_entry(ULONG unused)
+{
+    ULONG level;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&levels, &level, TX_WAIT_FOREVER);
+        sum += level;
+    }
+}
+
+/* Has nothing to do, and sleeps for the longest time that there is. */
+static VOID spare_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;)
+        mk_thread_sleep(TX_WAIT_FOREVER);
+}
+
+/* ---- a timer that gives a semaphore; another came once ---- */
+
+static VOID scan_due(ULONG unused)
+{
+    (void)unused;
+    mk_semaphore_put(&due);
+}
+
+static VOID once(ULONG unused)
+{
+    (void)unused;
+    sum++;
+}
+
+static VOID scanner_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&due, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+    }
+}
+
+static VOID power_entry(ULONG unused)
+{
+    (void)unused;
+    mk_thread_sleep(BEGIN);
+    for (;;) {
+        if (FAILURE == TIMER_OFF) /* it is stopped, and not started again */
+            scan_timer.tx_timer_internal.tx_timer_internal_list_head = NULL;
+        mk_thread_sleep(4);
+    }
+}
+
+/* ---- a job that is done again and again ---- */
+
+static VOID job_entry(ULONG unused)
+{
+    (void)unused;
+    while (!failing(JOB_COMPLETED)) {
+        mk_flags_set(&done, DONE);
+        mk_thread_sleep(1);
+    }
+}
+
+static VOID boss_entry(ULONG unused)
+{
+    ULONG actual;
+    (void)unused;
+    for (;;)
+        mk_flags_get(&done, DONE, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+}
+
+static VOID news_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_flags_set(&done, NEWS);
+    }
+}
+
 /* Sends what the start has to say, and completes on purpose; who reads that waits on. */
 static VOID startup_entry(ULONG unused)
 {
@@ -345,6 +477,13 @@ VOID app_define(VOID)
     mk_semaphore_create(&parked, PICK("parked", "asleep"), 0);
     mk_flags_create(&link, PICK("link", "cable"));
     mk_flags_create(&bring_up, PICK("bring up", "begin"));
+    mk_queue_create(&levels, PICK("levels", "heights"), 1, level_storage, sizeof level_storage);
+    mk_semaphore_create(&due, PICK("scan due", "survey due"), 0);
+    mk_flags_create(&volume, PICK("volume", "disc"));
+    mk_flags_create(&done, PICK("done", "finished"));
+    mk_flags_set(&volume, FREE);
+    mk_timer_create(&once_timer, PICK("once", "single"), once, 0, 5, 0, 1);
+    mk_timer_create(&scan_timer, PICK("scan", "survey"), scan_due, 0, 1, 1, has(PERIODIC) || has(TIMER_OFF));
     thread(PICK("lamp", "signal"), lamp_entry, 0, PICK(14, 19));
     if (has(HEALTHY) || has(RELEASED_TWICE) || has(POOL_OVERWRITTEN)) {
         thread(PICK("feeder", "loader"), feeder_entry, 0, PICK(6, 5));
@@ -377,6 +516,27 @@ VOID app_define(VOID)
     if (has(STARTED)) {
         thread(PICK("startup", "boot"), startup_entry, 0, PICK(4, 3));
         thread(PICK("console", "screen"), console_entry, 0, PICK(20, 24));
+    }
+    if (has(PERIODIC) || has(FLAG_HELD)) {
+        thread(PICK("copier", "mover"), copier_entry, 0, PICK(15, 16));
+        thread(PICK("indexer", "lister"), indexer_entry, 7, PICK(18, 20));
+    }
+    if (has(FLAG_HELD))
+        thread(PICK("shell", "prompt"), indexer_entry, 2, PICK(6, 5));
+    if (has(PERIODIC) || has(NEGATIVE_SLEEP)) {
+        thread(PICK("gauge", "float"), gauge_entry, 0, PICK(5, 6));
+        thread(PICK("tank", "basin"), tank_entry, 0, PICK(9, 8));
+    }
+    if (has(PERIODIC))
+        thread(PICK("spare", "reserve"), spare_entry, 0, PICK(21, 25));
+    if (has(PERIODIC) || has(TIMER_OFF))
+        thread(PICK("scanner", "surveyor"), scanner_entry, 0, PICK(8, 9));
+    if (has(TIMER_OFF))
+        thread(PICK("power", "supply"), power_entry, 0, PICK(7, 5));
+    if (has(JOB_COMPLETED)) {
+        thread(PICK("worker", "labour"), job_entry, 0, PICK(16, 17));
+        thread(PICK("boss", "head"), boss_entry, 0, PICK(9, 10));
+        thread(PICK("news", "tidings"), news_entry, 0, PICK(13, 12));
     }
     if (has(SHORT_MASK)) {
         thread(PICK("master", "chief"), master_entry, 0, PICK(5, 4));

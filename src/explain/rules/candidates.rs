@@ -31,8 +31,8 @@ fn timers(wait: &Wait, case: &Case<'_>) -> Vec<String> {
     let off: Vec<&Object> = kernel.objects.iter().filter(is_off).collect();
     let gives = |timer: &&&Object| callback::calls(timer, &|name| is_gift(wait.kind, name), case);
     let has = |timer: &&&Object| callback::holds(timer, wait.object, case);
-    let surest: Vec<&Object> = off.iter().filter(gives).filter(has).copied().collect();
-    let found = if surest.is_empty() { off.iter().filter(gives).copied().collect() } else { surest };
+    let by_address: Vec<&Object> = off.iter().filter(has).copied().collect();
+    let found = if by_address.is_empty() { off.iter().filter(gives).copied().collect() } else { by_address };
     let named = |timer: &Object| {
         let function = callback::function(timer).and_then(|at| case.look.function(at));
         let function = function.map_or_else(String::new, |function| format!(" (callback {})", function.name));
@@ -59,9 +59,7 @@ fn threads(waiter: Addr, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Vec<Str
     let all: Vec<&Task> = graph.tasks.list.iter().filter(is_gone).collect();
     let one = case.events.and_then(|events| events.object(wait.object));
     let gave = |task: &&&Task| {
-        let is = |by: &Giver| {
-            matches!(by, Giver::Thread(thread) if case.events.is_some_and(|events| events.is(task.address, *thread)))
-        };
+        let is = |by: &Giver| matches!(by, Giver::Thread(thread) if case.events.is_some_and(|events| events.is(task.address, *thread)));
         one.is_some_and(|one| one.givers.keys().any(is))
     };
     let with_sign = |task: &&&Task| gave(task) || users::uses(task, wait.object, case);

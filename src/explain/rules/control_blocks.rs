@@ -185,16 +185,18 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let waiters: Vec<&crate::kernel::Thread> =
         threads().filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address)).collect();
     let names: Vec<String> = waiters.iter().map(|thread| thread.label()).collect();
-    let of_waiter = |thread: &&crate::kernel::Thread| {
-        Evidence::memory(thread.address, format!("{} waits for it", thread.label()))
-    };
+    let of_waiter =
+        |thread: &&crate::kernel::Thread| Evidence::memory(thread.address, format!("{} waits for it", thread.label()));
     evidence.extend(waiters.iter().map(of_waiter));
     let wait = if names.len() == 1 { "waits" } else { "wait" };
     let waited = if names.is_empty() { String::new() } else { format!("; {} {wait} for it", names.join(", ")) };
     let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
     Finding {
         code: explain::Code::CorruptControlBlock,
-        claim: format!("{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{waited}", block.found),
+        claim: format!(
+            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{waited}",
+            block.found
+        ),
         confidence,
         detractors,
         evidence,

@@ -62,7 +62,8 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     let threads: Vec<Addr> = std::iter::once(holder.address).chain(waiters.iter().copied()).collect();
     let others = graph.behind(&threads);
     let mut evidence: Vec<Evidence> = waiters.iter().map(|w| waiting(*w, wait.object, case, graph)).collect();
-    evidence.push(Evidence::event(taken.seq, format!("{name} takes {flags:#x} of {object}, and no event sets it again")));
+    evidence
+        .push(Evidence::event(taken.seq, format!("{name} takes {flags:#x} of {object}, and no event sets it again")));
     evidence.push(match events.activity(holder.address).and_then(|activity| activity.since) {
         Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
         None => shows(holder.address, format!("{name}: {is}"), graph),

@@ -1,9 +1,9 @@
 //! A thread sleeps, or waits with a time-out, for a number of ticks that is negative as a signed number: a period of which it was
 //! late (`next - tx_time_get()`). The kernel's times have no sign, so at 1000 ticks a second it sleeps for more than three weeks.
 //!
-//! Against it: a program may sleep nearly for ever on purpose, with `TX_WAIT_FOREVER` (-1), one less, or a round number. The
-//! kernel subtracts the length of its timer wheel in each turn, so what is left shows which of these it can have been: then it is a
-//! hint.
+//! Against it: a program may sleep nearly for ever on purpose, with one less than `TX_WAIT_FOREVER` (that itself starts no timer), or
+//! a round number. The kernel subtracts the length of its timer wheel in each turn, so what is left shows which of these it can have
+//! been: then it is a hint.
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
@@ -28,11 +28,11 @@ fn entries(case: &Case<'_>) -> Option<u64> {
     case.look.symbol(WHEEL)?.size.checked_div(case.width()).filter(|entries| (1..=MOST).contains(entries))
 }
 
-/// True where a time that a program may give on purpose leaves this: -1, -2, or a number that ends in zeros.
+/// True where a time that a program may give on purpose leaves this: -2, or a number that ends in zeros.
 fn may_be_meant(left: i64, entries: Option<u64>) -> bool {
     let Some(entries) = entries.and_then(|entries| i64::try_from(entries).ok()) else { return true };
     let was = |begin: i64| begin.saturating_sub(left).checked_rem(entries) == Some(0);
-    [-1, -2, 0].into_iter().any(was)
+    [-2, 0].into_iter().any(was)
 }
 
 fn finding(thread: &Thread, (left, signed): (u64, i64), case: &Case<'_>, graph: &Graph) -> Option<Finding> {
@@ -49,7 +49,7 @@ fn finding(thread: &Thread, (left, signed): (u64, i64), case: &Case<'_>, graph: 
     let is_meant = may_be_meant(signed, entries(case));
     let (confidence, mut detractors) = case.cap(if is_meant { Confidence::Hint } else { Confidence::Likely });
     if is_meant {
-        detractors.push("the time may be TX_WAIT_FOREVER, or a round number, on purpose".to_owned());
+        detractors.push("the time may be nearly TX_WAIT_FOREVER, or a round number, on purpose".to_owned());
     }
     let others: Vec<Addr> = graph.behind(&[thread.address]);
     let text = format!("{name}: {left:#x} ticks of its timer are left at its last turn of the kernel's timer wheel");
@@ -76,9 +76,8 @@ mod tests {
     #[test]
     fn a_sleep_for_ever_is_no_difference_below_zero() {
         assert!(!may_be_meant(-68, Some(32)), "-4, two turns ago");
-        assert!(may_be_meant(-1, Some(32)));
-        assert!(may_be_meant(-65, Some(32)), "TX_WAIT_FOREVER, two turns ago");
-        assert!(may_be_meant(-66, Some(32)));
+        assert!(!may_be_meant(-1, Some(32)), "TX_WAIT_FOREVER starts no timer, so it was -33 before");
+        assert!(may_be_meant(-66, Some(32)), "one less than TX_WAIT_FOREVER, two turns ago");
         assert!(may_be_meant(-0x8000_0000, Some(32)), "a round number");
         assert!(may_be_meant(-68, None), "the wheel is not known");
     }
