@@ -3,14 +3,15 @@
 //!
 //! Against it: a program may sleep nearly for ever on purpose, with one less than `TX_WAIT_FOREVER` (that itself starts no timer), or
 //! a round number. The kernel subtracts the length of its timer wheel in each turn, so what is left shows which of these it can have
-//! been: then it is a hint.
+//! been: then it is a hint. Nothing is said while the thread of the kernel's timers is ready: it still has to look at those that are over.
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_thread;
 use super::words::behind;
 use crate::abi::Addr;
-use crate::kernel::Thread;
+use crate::kernel::{State, Thread};
 
 /// The array that the kernel's timer wheel is.
 const WHEEL: &str = "_tx_timer_list";
@@ -19,6 +20,11 @@ const MOST: u64 = 1024;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
+    // It has not looked yet at the times that are over: what is left of them may have passed 0.
+    let is_behind = |thread: &&Thread| is_timer_thread(thread, case) && thread.state == Some(State::READY);
+    if kernel.threads.iter().any(|thread| is_behind(&thread)) {
+        return Vec::new();
+    }
     let of = |thread: &Thread| finding(thread, thread.negative?, case, graph);
     kernel.threads.iter().filter_map(of).collect()
 }
