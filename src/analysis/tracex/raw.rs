@@ -60,7 +60,6 @@ pub(super) fn low(word: u64) -> u32 {
 }
 
 impl Raw {
-    #[inline]
     fn of(words: &[Word], event: &Event) -> Self {
         let word = |id: ContextId| words.get(usize::try_from(id.0).ok()?).copied();
         let context = word(event.context);
@@ -95,7 +94,6 @@ pub(super) struct Votes {
 
 impl Votes {
     /// Takes the next event of the buffer; true where it starts over.
-    #[inline]
     pub fn add(&mut self, slot: u64, stamp: u64) -> bool {
         let mut starts_over = false;
         if let Some((before, earlier)) = self.before {
@@ -125,7 +123,7 @@ impl Votes {
 pub(super) struct Order {
     /// The first unused slot of the buffer: nothing from there on is read.
     stop: Option<u64>,
-    /// Events behind which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
+    /// Events after which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
     turn: Option<usize>,
     /// True where more stamps rise than fall.
     pub up: bool,
@@ -158,7 +156,7 @@ impl Order {
         if has(trace, Code::UnusedSlot) && !is_joined(trace) {
             order.stop = first_unused(trace);
         }
-        // The viewer reads events right behind the registry: zeros are an unused slot.
+        // The viewer reads events right after the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
@@ -219,7 +217,6 @@ impl Order {
     }
 
     /// Ticks from one stamp to the next: the clock starts over at its mask, and at nothing else.
-    #[inline]
     pub const fn step(&self, before: u64, now: u64) -> u64 {
         let (low, high) = if self.up { (before, now) } else { (now, before) };
         if high >= low {
@@ -267,7 +264,7 @@ fn first_unused(trace: &Trace) -> Option<u64> {
     }
     let missing = trace.about.held.saturating_sub(expected);
     let end = next.saturating_add(missing);
-    // Behind the last slot comes the first, and a gap that holds both begins with the first.
+    // After the last slot comes the first, and a gap that holds both begins with the first.
     gap(missing, if end > capacity { missing } else { end });
     lowest
 }
