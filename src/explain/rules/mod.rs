@@ -81,7 +81,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "pools that drain or are used up", find: pools::find },
-    Check { what: "waits for what a thread gave that is gone", find: giver_gone::find },
+    Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "event flags that no thread waits for", find: wrong_mask::find },
     Check { what: "full queues that no thread reads", find: queue_full::unread },
