@@ -22,7 +22,7 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
         Some(_) => case.object(address),
     };
     let (confidence, detractors) = case.cap(Confidence::Likely);
-    let text = format!("{label}: the list of created {what}s leads to it twice");
+    let text = format!("{label}: the list of created {what}s contains it twice");
     let events = case.events.and_then(|events| events.created(address));
     let mut evidence = vec![Evidence::memory(address, text)];
     evidence.extend(events.map(|seq| Evidence::event(seq, format!("{label} is created"))));

@@ -1,5 +1,5 @@
 //! A pool that is used up because its blocks wait as messages in a queue whose reader does not read: drivers and protocols pass
-//! pointers to packets on. Nobody leaks them, and the thread that asks for memory is a victim: the cause is what the reader waits
+//! pointers to packets on. No thread leaks them, and the thread that asks for memory is a victim: the cause is what the reader waits
 //! for. The words of the messages in memory show it. Who reads is known from events, or from the code of the threads.
 //!
 //! Against it: the reader may be about to go on. So it is likely only where the reader waits for ever for something else, and
