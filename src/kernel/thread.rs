@@ -7,7 +7,7 @@ use super::port::FLOATS;
 use super::position::Position;
 use super::stack::Stack;
 use super::walk::Node;
-use crate::abi::{Addr, Region, Width};
+use crate::abi::{Addr, Region};
 use crate::mem::Memory;
 use crate::report::StateKind;
 
@@ -90,6 +90,8 @@ pub struct Wanted {
     pub flags: u64,
     /// True where all of them are needed, false where any one is enough.
     pub all: bool,
+    /// True where the thread that gets them clears them.
+    pub clears: bool,
 }
 
 /// The first function of a thread that is neither of the kernel nor of the C library.
@@ -164,9 +166,8 @@ pub struct Thread {
     pub floats: Option<bool>,
     /// True where it waits for a time at most, or sleeps.
     pub timed: Option<bool>,
-    /// Ticks that its timer has left, where that runs and they are a negative number: as the word and as that number. The kernel
-    /// counts down once in each turn of its timer wheel.
-    pub negative: Option<(u64, i64)>,
+    /// About how many ticks are left of that time: the kernel counts them down in steps.
+    pub ticks_left: Option<u64>,
     /// What it waits for.
     pub waits: Option<Wait>,
     /// Mutexes that it owns.
@@ -196,13 +197,6 @@ pub struct Thread {
     named: Option<(Addr, u64)>,
     /// Where a module's thread goes on with its own stack when it has left the kernel.
     module_pointer: Option<Addr>,
-}
-
-/// A word that is a negative number, and that number.
-fn negative(word: u64, width: Width) -> Option<(u64, i64)> {
-    let unused = 64u32.checked_sub(u32::try_from(width.bytes()).ok()?.checked_mul(8)?)?;
-    let signed = word.checked_shl(unused)?.cast_signed() >> unused;
-    (signed < 0).then_some((word, signed))
 }
 
 /// The bytes of a thread's control block, by members.
@@ -268,7 +262,13 @@ impl Thread {
     /// The event flags that it waits for, or waited for last.
     pub fn wanted(&self) -> Option<Wanted> {
         let (flags, option) = (self.suspend_info?, self.suspend_option?);
-        Some(Wanted { flags, all: option & 2 != 0 })
+        Some(Wanted { flags, all: option & 2 != 0, clears: option & 1 != 0 })
+    }
+
+    /// True where it ran before, and is suspended at its beginning again: a call reset it, and none resumed it.
+    pub fn is_reset(&self) -> bool {
+        let is_suspended = self.state == Some(State(3));
+        is_suspended && self.position.never_ran && self.run_count.is_some_and(|runs| runs > 0)
     }
 
     /// The bytes that it asks a byte pool for, where it waits for them.
@@ -309,9 +309,7 @@ impl Thread {
             // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
-            negative: get("tx_timer_internal_remaining_ticks")
-                .filter(|_| get("tx_timer_internal_list_head").is_some_and(|list| list != 0))
-                .and_then(|ticks| negative(ticks, layout.shape.word)),
+            ticks_left: get("tx_timer_internal_remaining_ticks"),
             waits: None,
             owns: Vec::new(),
             core: None,
@@ -436,9 +434,6 @@ impl Thread {
             None if state.name() == "unknown" => format!("state {}", state.0),
             None => state.name().to_owned(),
         };
-        if let Some((ticks, signed)) = self.negative.filter(|_| self.state != Some(State::READY)) {
-            text.push_str(&format!(", {ticks} ticks left ({signed})"));
-        }
         if self.core.is_some() {
             text.push_str(", yet current");
         }
@@ -446,18 +441,5 @@ impl Thread {
             text.push_str(", to be suspended");
         }
         text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_with_its_highest_bit_is_a_negative_number() {
-        assert_eq!(negative(0xFFFF_FFBC, Width::W4), Some((0xFFFF_FFBC, -68)));
-        assert_eq!(negative(0x7FFF_FFFF, Width::W4), None);
-        assert_eq!(negative(0xFFFF_FFBC, Width::W8), None);
-        assert_eq!(negative(u64::MAX, Width::W8), Some((u64::MAX, -1)));
     }
 }

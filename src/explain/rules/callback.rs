@@ -3,7 +3,7 @@
 use super::super::Case;
 use super::super::events::TIMER_THREAD;
 use super::super::state::Task;
-use super::{jump, users};
+use super::jump;
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Object, Thread};
 use crate::session::{Function, is_of_kernel};
@@ -62,38 +62,17 @@ fn timers(functions: &[Function], thread: Option<&Thread>, case: &Case<'_>) -> V
 /// True where the callback of a timer jumps to one of these functions, or calls it: a callback that jumps on at its end is none of
 /// the callers.
 fn jumps_on(timer: &Object, starts: &[Addr], case: &Case<'_>) -> bool {
-    targets(timer, case).iter().any(|to| starts.contains(to))
-}
-
-/// The callback of a timer.
-pub(super) fn function(timer: &Object) -> Option<Addr> {
-    timer.get(FUNCTION).map(|function| function & !1)
-}
-
-/// True where the callback of a timer calls a function of such a name, or jumps to it at its end.
-pub(super) fn calls(timer: &Object, is: &dyn Fn(&str) -> bool, case: &Case<'_>) -> bool {
-    let mut functions = targets(timer, case).into_iter().filter_map(|to| case.look.function(to));
-    functions.any(|function| is(&function.name))
-}
-
-/// True where the code of a timer's callback holds the address of an object.
-pub(super) fn holds(timer: &Object, object: Addr, case: &Case<'_>) -> bool {
-    function(timer).is_some_and(|at| users::code_holds(at, object, case))
-}
-
-/// Where the callback of a timer jumps to.
-fn targets(timer: &Object, case: &Case<'_>) -> Vec<Addr> {
     let targets = || {
-        let start = function(timer)?;
+        let start = timer.get(FUNCTION)? & !1;
         let size = case.look.function(start)?.size.min(MOST);
         let code = case.look.bytes(start, size)?;
         let halves = (0..code.len()).step_by(2).filter_map(|at| {
             let (first, second) = (Endian::Little.u16(&code, at)?, Endian::Little.u16(&code, at.checked_add(2)?)?);
             jump::target(first, second, start.checked_add(u64::try_from(at).ok()?)?.checked_add(4)?)
         });
-        Some(halves.map(|to| to & !1).collect())
+        Some(halves.collect::<Vec<_>>())
     };
-    targets().unwrap_or_default()
+    targets().is_some_and(|targets| targets.iter().any(|to| starts.contains(&(to & !1))))
 }
 
 /// True for the thread in which the kernel runs its timers.
