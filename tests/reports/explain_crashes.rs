@@ -152,6 +152,26 @@ fn ram_alone_and_a_core_without_its_elf_claim_what_can_be_known() {
     }
 }
 
+/// What exceptions left on the stacks shows a fault where its instruction can only fail, or where no code is.
+#[test]
+fn a_fault_in_ram_alone_was_not_looked_for_in_frames_without_code_and_on_the_main_stack() {
+    for (name, code, _) in ALL {
+        // Nothing was pushed, or the instruction does not fail by itself.
+        if matches!(name, "overflow" | "guard" | "recursion" | "assert") {
+            continue;
+        }
+        let truth = truth(name);
+        let findings = explain(name, "ram.bin", true, &[]);
+        let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+        assert_eq!([&first["code"], &first["confidence"]], [code, "hint"], "{name}: {first}");
+        let claim = first["claim"].as_str().unwrap();
+        assert!(claim.ends_with(", if the CPU is in a fault"), "{first}");
+        assert_eq!(claim.contains("thread victim"), code != "isr-fault", "{first}");
+        let function = truth.get("function").or(truth.get("caller")).unwrap();
+        assert!(first.to_string().contains(function.as_str()), "{name}: no {function}: {first}");
+    }
+}
+
 /// One stop has no duration: a hint, with the variable.
 #[test]
 fn a_handler_of_nmi_that_waits_was_not_looked_at() {
