@@ -46,8 +46,7 @@ impl Target<'_> {
             Under::Thread(at) => kernel.thread(at),
             _ => None,
         };
-        let stacks: Vec<Region> =
-            thread.into_iter().flat_map(Thread::stretches).map(|(start, len)| Region { start, len }).collect();
+        let stacks: Vec<Region> = thread.into_iter().flat_map(Thread::stacks).collect();
         let main = self.main_stack(kernel);
         let found: Vec<Candidate> = self.with_unwinder(Some(kernel), |unwinder, memory, symbols| {
             // A constant among the code is none.

@@ -4,6 +4,7 @@
 #![cfg(all(unix, feature = "cli"))]
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::support::children::quiet;
 use super::support::dice::Dice;
-use super::support::machine::{fixture, free_port, installed, tx_trace, wait_for};
+use super::support::machine::{Scratch, fixture, free_port, installed, symbol, tx_trace, wait_for};
 
 /// Each way to fail, and what names it: with the fault registers and PSP, and with the registers of a core alone.
 const ALL: [(&str, &str, &str); 14] = [
@@ -172,6 +173,30 @@ fn a_fault_in_ram_alone_was_not_looked_for_in_frames_without_code_and_on_the_mai
     }
 }
 
+/// A handler that saves what was pushed does so for a fault. On the stack of another thread these words may be anything.
+#[test]
+fn registers_that_a_handler_saved_make_a_fault_in_ram_alone_likely() {
+    const RAM: usize = 0x2000_0000;
+    let frame = truth("divide").get("frame").map(|at| usize::from_str_radix(&at[2..], 16).unwrap() - RAM).unwrap();
+    let file = std::fs::File::open(fixture("crash-divide.ram.bin.gz")).unwrap();
+    let mut ram = Vec::new();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut ram).unwrap();
+    let neighbour = usize::try_from(symbol(&fixture("crash.elf"), "neighbour_stack")).unwrap() - RAM;
+    for (to, confidence) in [(0x6000, "likely"), (neighbour + 64, "hint")] {
+        let mut ram = ram.clone();
+        ram.copy_within(frame..frame + 32, to);
+        let scratch = Scratch::new("saved");
+        let image = scratch.path("ram.bin");
+        std::fs::write(&image, ram).unwrap();
+        let elf = fixture("crash.elf").display().to_string();
+        let image = format!("{}@{RAM:#x}", image.display());
+        let found = findings(&["explain", "--format", "json", &elf, &image]);
+        let first = found.first().unwrap();
+        assert_eq!([&first["code"], &first["confidence"]], ["usage-fault", confidence], "{first}");
+        assert_eq!(first.to_string().contains("a handler saved them"), confidence == "likely", "{first}");
+    }
+}
+
 /// One stop has no duration: a hint, with the variable.
 #[test]
 fn a_handler_of_nmi_that_waits_was_not_looked_at() {
@@ -190,9 +215,7 @@ fn halts() -> usize {
 
 #[test]
 fn a_healthy_target_has_nothing_above_a_hint_wherever_it_is_halted() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     for (elf, seed) in [("crash.elf", 16), ("failure.elf", 17)] {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");
