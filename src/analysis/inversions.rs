@@ -127,7 +127,6 @@ impl Making for Inversions {
         Ok(Inversions { several: of.trace.about.cores > 1, ..Inversions::default() })
     }
 
-    #[inline]
     fn span(&mut self, span: &Span, system: &System<'_>) {
         if self.several {
             self.span_of_several(span, system);
@@ -136,7 +135,6 @@ impl Making for Inversions {
         }
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }

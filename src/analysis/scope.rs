@@ -64,7 +64,6 @@ impl<'q> Scope<'q> {
     }
 
     /// Takes the next event; the ticks from which on spans up to it are in the window.
-    #[inline]
     pub fn take(&mut self, event: &Event) -> i64 {
         self.events += 1;
         if self.filtered {
@@ -88,6 +87,11 @@ impl<'q> Scope<'q> {
         from
     }
 
+    /// Takes all events of a trace that no filter leaves out: their number, and the ticks of the first and the last in time.
+    pub const fn take_all(&mut self, events: u64, ticks: Option<(i64, i64)>) {
+        (self.events, self.kept, self.span) = (events, events, ticks);
+    }
+
     #[cold]
     fn judge(&mut self, event: &Event) {
         self.inside = self.query.is_in_range(event);
@@ -103,7 +107,6 @@ impl<'q> Scope<'q> {
     }
 
     /// True where the events that are kept may be the last ones; without filters these are far from the first.
-    #[inline]
     pub const fn is_near_end(&self) -> bool {
         self.filtered || self.events >= self.begin_of_end
     }

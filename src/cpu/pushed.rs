@@ -64,7 +64,6 @@ impl Pushed {
     }
 
     /// True for those of another exception that has called an address without the Thumb bit.
-    #[must_use]
     pub const fn is_of_handler_without_thumb(&self) -> bool {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == 0 && self.pc & 1 == 0
     }

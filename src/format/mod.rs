@@ -219,7 +219,6 @@ pub struct Found {
 
 impl Found {
     /// True where it is at `address` and says so.
-    #[must_use]
     pub const fn claims(&self, address: Addr) -> bool {
         address & self.word.max() == self.base
     }
@@ -240,7 +239,6 @@ pub struct Hints {
 
 impl Hints {
     /// The location that [`Hints::header`] gives.
-    #[must_use]
     pub fn given(&self) -> Option<Location> {
         let header = self.header?;
         let how =

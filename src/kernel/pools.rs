@@ -55,7 +55,6 @@ pub struct FreeList {
 
 impl FreeList {
     /// True where it has all free blocks, and ends after them.
-    #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.listed == self.counted && self.leads_to.is_none()
     }

@@ -207,7 +207,6 @@ struct Dense {
 }
 
 impl Dense {
-    #[inline]
     fn has(&self, index: u32) -> Option<bool> {
         self.keep.get(usize::try_from(index).ok()?).copied()
     }
@@ -304,7 +303,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where the event passes every filter.
-    #[inline]
     pub fn keeps(&self, event: &Event) -> bool {
         self.is_in_range(event)
             && self.defs.as_ref().is_none_or(|set| {
@@ -323,7 +321,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where the event is in the range of `--from`, `--to` and `--around`.
-    #[inline]
     pub fn is_in_range(&self, event: &Event) -> bool {
         let after = match self.from {
             None => true,

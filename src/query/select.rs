@@ -379,17 +379,14 @@ impl Objects {
         self.asked
     }
 
-    #[inline]
     pub(super) fn includes(&self, address: Addr) -> bool {
         self.include.binary_search(&address).is_ok()
     }
 
-    #[inline]
     pub(super) fn excludes(&self, address: Addr) -> bool {
         self.exclude.binary_search(&address).is_ok()
     }
 
-    #[inline]
     pub(super) fn typed(&self, address: Addr) -> bool {
         self.typed.contains(&address)
     }

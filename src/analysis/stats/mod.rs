@@ -186,7 +186,6 @@ impl Making for Stats {
         Ok(Stats::new(of.catalogue))
     }
 
-    #[inline]
     fn span(&mut self, span: &Span, _: &System<'_>) {
         // Somebody else had the core: the next interrupt is another one.
         if !matches!(span.who, Who::Isr | Who::Unknown) {
@@ -194,7 +193,6 @@ impl Making for Stats {
         }
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, system));
     }
@@ -207,7 +205,6 @@ impl Making for Stats {
         def.is_some_and(|def| self.components.has(def))
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
         self.components.event(event, system);
     }

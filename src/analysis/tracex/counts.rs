@@ -204,7 +204,6 @@ pub(super) struct Middleware {
 }
 
 impl Middleware {
-    #[inline]
     pub fn step(&mut self, step: &Step) {
         let [_, second, third, fourth] = step.raw.info;
         let mut file = |counter: usize, n: u32| bump(&mut self.filex, counter, n);

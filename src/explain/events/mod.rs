@@ -26,7 +26,9 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
+use crate::analysis::tracker::{
+    Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
+};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -64,6 +66,8 @@ pub struct Events {
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
+    /// The last event that created an object.
+    created: BTreeMap<Addr, u64>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
     /// How low the stack pointers of threads were.
@@ -174,6 +178,12 @@ impl Events {
     #[must_use]
     pub fn initial(&self, semaphore: Addr) -> Option<u64> {
         self.initial.get(&(semaphore & self.mask)).copied()
+    }
+
+    /// The last event that created a thread or an object.
+    #[must_use]
+    pub fn created(&self, object: Addr) -> Option<u64> {
+        self.created.get(&(object & self.mask)).copied()
     }
 
     /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
@@ -342,6 +352,18 @@ impl Events {
         }
     }
 
+    fn blocked(&mut self, event: &Event, thread: ThreadNo, call: Option<Call>, system: &System<'_>) {
+        let state = system.thread(thread).map(|thread| thread.state);
+        if let Some(activity) = self.does(thread).filter(|_| state == Some(ThreadState::Blocked(Some(3)))) {
+            activity.suspended = activity.suspended.saturating_add(1);
+        }
+        let call = call.filter(|_| matches!(state, Some(ThreadState::Blocked(_))));
+        let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
+        if state != Some(ThreadState::Blocked(Some(CHANGES_PRIORITY))) {
+            self.blocks(event, (thread, system.thread(thread).map(|thread| thread.address)), object);
+        }
+    }
+
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
         if let Change::Readied { thread, interrupt: Some(number), .. } = *change
@@ -356,22 +378,10 @@ impl Events {
         }
         self.goes_on(event, change, system);
         match *change {
-            Change::Blocked { thread, call, .. } => {
-                let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-                let suspended = system.thread(thread).is_some_and(|t| t.state == ThreadState::Blocked(Some(3)));
-                if let Some(activity) = self.does(thread).filter(|_| suspended) {
-                    activity.suspended = activity.suspended.saturating_add(1);
-                }
-                let call = call.filter(|_| waits);
-                let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
-                let gives_way =
-                    system.thread(thread).is_none_or(|t| t.state != ThreadState::Blocked(Some(CHANGES_PRIORITY)));
-                if gives_way {
-                    self.blocks(event, (thread, address(thread)), object);
-                }
-            }
+            Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {
+                    activity.first = activity.first.or(Some(event.seq));
                     activity.dispatched = activity.dispatched.saturating_add(1);
                 }
             }
@@ -428,6 +438,9 @@ impl Events {
                 self.interrupts.acts();
             }
             self.wrong_call(event, role, words, system);
+        }
+        if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
+            self.created.insert(object, event.seq);
         }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);

@@ -44,7 +44,6 @@ pub struct Kev {
 
 impl Kev {
     /// Byte order.
-    #[must_use]
     pub const fn endian(&self) -> Endian {
         if self.big { Endian::Big } else { Endian::Little }
     }
@@ -52,7 +51,6 @@ impl Kev {
 
 /// True where bytes begin as a file does: with its first words or, where these are damaged, with a good part of them
 /// and several keys after them.
-#[must_use]
 pub fn is_file(bytes: &[u8]) -> bool {
     if bytes.starts_with(KEV_MAGIC) {
         return true;
@@ -71,7 +69,6 @@ pub(super) fn lies_at(memory: &mut dyn Memory, address: Addr) -> bool {
 
 /// Reads the header of a file; `None` where it is no such file, or its header has no end.
 #[expect(clippy::arithmetic_side_effects, reason = "the elements are a part of the file")]
-#[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Kev> {
     if !is_file(bytes) {
         return None;

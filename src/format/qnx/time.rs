@@ -56,7 +56,6 @@ pub struct Doubts {
 
 impl Doubts {
     /// Number of steps that are in doubt.
-    #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
     pub const fn count(&self) -> u64 {
         self.turns + self.falls
@@ -65,7 +64,6 @@ impl Doubts {
 
 /// Ticks from one time to another, negative where the other is earlier. The clock has 64 bits: also where damaged times
 /// are more than half its range apart, these ticks lead from the one exactly to the other.
-#[must_use]
 pub const fn ticks(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()
 }
@@ -128,7 +126,6 @@ impl Times {
     }
 
     /// The times of all events, and what of them is in doubt.
-    #[must_use]
     pub fn finish(mut self) -> (Vec<u64>, Doubts) {
         let waiting = std::mem::take(&mut self.waiting);
         match self.first {
