@@ -10,9 +10,9 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{callback, inversion, isr_stuck, masking_code, place};
+use super::{callback, fault, inversion, isr_stuck, masking_code, place};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
+use crate::cpu::{Architecture, Effect, Level, Loop};
 use crate::kernel::{State, Thread, Under};
 use crate::session::{CpuState, Function, is_of_kernel};
 
@@ -67,18 +67,12 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
     }
-    let in_fault = match cpu.registers.level() {
-        Level::Exception(number) => is_fault(number),
-        Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
-        Level::Thread | Level::Unknown => false,
-    };
-    let of_fault = cpu.interrupted.as_ref().and_then(|found| found.exception).is_some_and(is_fault);
     let waits =
         matches!(cpu.under, Some(Under::Idle | Under::Scheduler(_) | Under::StartUp)) && cpu.exception.is_none();
     let in_kernel = is_in_kernel(cpu);
     // A stop in a handler of stack errors is a rule of its own.
     let handles = |function: &Function| cpus.stack_handlers.iter().any(|region| region.contains(function.pc & !1));
-    if in_fault || of_fault || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
+    if fault::is_in(cpu) || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
         return None;
     }
     if let Some(assert) = assert(cpu) {
