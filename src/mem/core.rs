@@ -7,9 +7,7 @@ use super::segments::{Block, Segments};
 use super::{Memory, ReadError, Region};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
-use crate::elf::{
-    Elf, ElfKind, Machine, PF_W, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section, Segment,
-};
+use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section, Segment};
 
 pub(crate) const NT_PRSTATUS: u32 = 1;
 pub(crate) const NT_386_TLS: u32 = 0x200;

@@ -7,6 +7,7 @@ mod objects;
 mod pointers;
 mod pools;
 mod standstill;
+mod timers;
 mod tries;
 mod words;
 
@@ -15,6 +16,7 @@ pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Former, Refused, Twice};
 pub use standstill::WithoutTimers;
+pub use timers::TimerWork;
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +78,8 @@ pub struct Events {
     pub blocks_on: Option<(Addr, u64, u64)>,
     /// Since the last event of the thread that runs the kernel's timers.
     pub without_timers: WithoutTimers,
+    /// What that thread does.
+    pub timers: TimerWork,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -355,6 +359,7 @@ impl Events {
             activity.woken = Some(event.seq);
         }
         self.goes_on(event, change, system);
+        self.timers.change(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => {
                 let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -576,6 +581,7 @@ impl Consumer for Events {
         }
         self.interrupts.forget();
         self.tries.forget();
+        self.timers.forget();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }
