@@ -251,6 +251,14 @@ impl<'a, 'c> Look<'a, 'c> {
                 is_read: self.knows_bits(),
             });
         }
+        if riscv::is_null_call(&self.cpu.registers) {
+            let by = self.caller().map_or_else(String::new, |at| format!(", by {}", words::place_at(at, self.case)));
+            return Some(Kind {
+                code: Code::NullCall,
+                words: format!("a call through a null pointer{by}"),
+                is_read: true,
+            });
+        }
         let read = self.bits().find_map(|bit| Some((bit.kind?, bit)));
         if let Some((kind, bit)) = read {
             let code = match kind {
@@ -275,6 +283,12 @@ impl<'a, 'c> Look<'a, 'c> {
             (Some((code, words)), None) => Some(Kind { code, words: words.to_owned(), is_read: true }),
             (None, kind) => kind,
         }
+    }
+
+    /// The call, of a RISC-V, that led to an address without code.
+    fn caller(&self) -> Option<Addr> {
+        let ra = riscv::return_address(&self.cpu.registers, self.thread?, self.case)?;
+        self.case.look.function(ra).and(ra.checked_sub(2))
     }
 
     /// True where the registers that say which fault it is are known.
@@ -563,5 +577,6 @@ impl<'a, 'c> Look<'a, 'c> {
     }
 }
 
+mod riscv;
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,7 @@ mod timers_still;
 mod users;
 mod vector;
 mod words;
+mod writers;
 mod wrong_context;
 mod wrong_mask;
 
