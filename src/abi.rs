@@ -4,7 +4,6 @@
 pub type Addr = u64;
 
 /// The last address of `len` bytes, `addr` itself for none; `None` where they pass the end of the address space.
-#[must_use]
 pub fn last_address(addr: Addr, len: usize) -> Option<Addr> {
     Region { start: addr, len: len.max(1) as u64 }.last()
 }
@@ -21,37 +20,31 @@ pub struct Region {
 
 impl Region {
     /// From one address to another, both included; `None` for all of the address space, and where `last` is lower.
-    #[must_use]
     pub fn between(start: Addr, last: Addr) -> Option<Self> {
         Some(Self { start, len: last.checked_sub(start)?.checked_add(1)? })
     }
 
     /// The last address; `None` for an empty range, and for one that passes the end of the address space.
-    #[must_use]
     pub fn last(self) -> Option<Addr> {
         self.start.checked_add(self.len.checked_sub(1)?)
     }
 
-    /// How far behind the start an address is; `None` outside.
-    #[must_use]
+    /// How far after the start an address is; `None` outside.
     pub fn offset_of(self, address: Addr) -> Option<u64> {
         address.checked_sub(self.start).filter(|offset| *offset < self.len)
     }
 
     /// True where an address is in it.
-    #[must_use]
     pub fn contains(self, address: Addr) -> bool {
         self.offset_of(address).is_some()
     }
 
     /// True where two ranges share a byte.
-    #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.len > 0 && other.contains(self.start) || other.len > 0 && self.contains(other.start)
     }
 
     /// True where all of it is in another range; an empty one may also be at its end.
-    #[must_use]
     pub fn is_within(self, outer: Self) -> bool {
         let offset = self.start.checked_sub(outer.start);
         offset.and_then(|offset| outer.len.checked_sub(offset)).is_some_and(|room| self.len <= room)
@@ -88,7 +81,6 @@ pub enum Width {
 
 impl Width {
     /// The width of `bytes` bytes; `None` for anything but 4 and 8.
-    #[must_use]
     pub const fn from_bytes(bytes: u64) -> Option<Self> {
         match bytes {
             4 => Some(Self::W4),
@@ -98,7 +90,6 @@ impl Width {
     }
 
     /// Number of bytes.
-    #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
             Self::W4 => 4,
@@ -107,13 +98,11 @@ impl Width {
     }
 
     /// Number of bytes, as a distance between addresses.
-    #[must_use]
     pub const fn size(self) -> u64 {
         self.bytes() as u64
     }
 
     /// The largest value that fits.
-    #[must_use]
     pub const fn max(self) -> u64 {
         match self {
             Self::W4 => 0xFFFF_FFFF,
@@ -125,13 +114,11 @@ impl Width {
 impl Width {
     /// The address `by` above another, in an address space of this width. It wraps: a program may be loaded below its own
     /// addresses.
-    #[must_use]
     pub const fn moved(self, address: Addr, by: u64) -> Addr {
         address.wrapping_add(by) & self.max()
     }
 
     /// The reverse of [`Width::moved`].
-    #[must_use]
     pub const fn moved_back(self, address: Addr, by: u64) -> Addr {
         address.wrapping_sub(by) & self.max()
     }
@@ -139,7 +126,6 @@ impl Width {
 
 impl Endian {
     /// Its name in output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Little => "little",
@@ -148,7 +134,6 @@ impl Endian {
     }
 
     /// Two bytes at `offset`; `None` past the end.
-    #[must_use]
     pub fn u16(self, bytes: &[u8], offset: usize) -> Option<u16> {
         let end = offset.checked_add(2)?;
         let b: [u8; 2] = bytes.get(offset..end)?.try_into().ok()?;
@@ -159,7 +144,6 @@ impl Endian {
     }
 
     /// Four bytes at `offset`; `None` past the end.
-    #[must_use]
     pub fn u32(self, bytes: &[u8], offset: usize) -> Option<u32> {
         let end = offset.checked_add(4)?;
         let b: [u8; 4] = bytes.get(offset..end)?.try_into().ok()?;
@@ -170,7 +154,6 @@ impl Endian {
     }
 
     /// Eight bytes at `offset`; `None` past the end.
-    #[must_use]
     pub fn u64(self, bytes: &[u8], offset: usize) -> Option<u64> {
         let end = offset.checked_add(8)?;
         let b: [u8; 8] = bytes.get(offset..end)?.try_into().ok()?;
@@ -181,7 +164,6 @@ impl Endian {
     }
 
     /// The bytes of a word; what does not fit into `width` is cut off.
-    #[must_use]
     pub fn bytes(self, width: Width, word: u64) -> Vec<u8> {
         let mut bytes: Vec<u8> = word.to_le_bytes().into_iter().take(width.bytes()).collect();
         if self == Self::Big {
@@ -191,7 +173,6 @@ impl Endian {
     }
 
     /// One word of `width` at `offset`, zero-extended; `None` past the end.
-    #[must_use]
     pub fn word(self, width: Width, bytes: &[u8], offset: usize) -> Option<u64> {
         match width {
             Width::W4 => self.u32(bytes, offset).map(u64::from),

@@ -196,7 +196,7 @@ impl Elf {
     /// Reads the header and the tables of segments and sections.
     ///
     /// # Errors
-    /// When the bytes are not ELF, end inside the header, or name an unknown class or byte order. Damage behind the
+    /// When the bytes are not ELF, end inside the header, or name an unknown class or byte order. Damage after the
     /// header is no error: what is there can be used, and [`Elf::damage`] describes the rest.
     pub fn open(bytes: impl Into<Bytes>) -> Result<Self, ElfError> {
         let bytes = bytes.into();

@@ -106,7 +106,7 @@ pub fn reason(error: &io::Error) -> String {
     let number = error.raw_os_error().map(|number| format!(" (os error {number})")).unwrap_or_default();
     let text = text.strip_suffix(&number).unwrap_or(&text);
     let mut letters = text.chars();
-    // A sentence of the system begins with a capital letter; here it goes on behind a colon.
+    // A sentence of the system begins with a capital letter; here it goes on after a colon.
     let first = letters.next().filter(|_| !number.is_empty()).map(|first| first.to_ascii_lowercase());
     first.map_or_else(|| text.to_owned(), |first| format!("{first}{}", letters.as_str()))
 }

@@ -182,7 +182,6 @@ pub use trace::{Event, Issue, Severity, Trace};
 /// The command line of this process.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-#[must_use]
 pub fn main() -> std::process::ExitCode {
     cli::main()
 }

@@ -199,7 +199,7 @@ impl Column {
 }
 
 /// A note on the unit of times that people read. Programs get ticks in any case.
-pub const RATELESS: &str = "times are in ticks of the trace's clock: --hz RATE converts them";
+pub const RATELESS: &str = "times are in ticks of the trace's clock, not of the kernel's: --hz RATE converts them";
 
 /// Rows under named columns.
 #[derive(Debug, Clone, PartialEq, Default)]

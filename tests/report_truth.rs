@@ -16,6 +16,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::builder::{Buffer, Entry, Registered};
+use support::decode::text;
 use support::simulated::{Kernel, Loss, Outcome, STACK_SIZE, Setup, Who, stack};
 use support::threadx::{ALPHA, BASE, decode, decode_bytes};
 use tx_trace::analysis::{Name, ReportRequest, reports};
@@ -73,16 +74,6 @@ fn number(cell: &Cell) -> i64 {
         Cell::Ticks(n) => *n,
         Cell::Empty => 0,
         other => panic!("no number: {other:?}"),
-    }
-}
-
-fn text(cell: &Cell) -> String {
-    match cell {
-        Cell::Named(_, Some(name)) => name.clone(),
-        Cell::Named(address, None) => format!("{address:#x}"),
-        Cell::Text(text) => text.clone(),
-        Cell::Term(term) => term.name.to_owned(),
-        other => format!("{other:?}"),
     }
 }
 

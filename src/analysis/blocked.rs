@@ -207,7 +207,6 @@ impl Making for Blocked {
         Ok(Blocked::default())
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }

@@ -6,7 +6,6 @@ use crate::report::Cell;
 pub(super) use crate::trace::many;
 
 /// Part of a whole in percent; `None` of nothing.
-#[must_use]
 pub fn share(part: i64, whole: i64) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "a share is shown with two decimals")]
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)

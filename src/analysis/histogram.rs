@@ -127,7 +127,6 @@ impl Histogram {
     }
 
     /// How many numbers were counted.
-    #[must_use]
     pub fn count(&self) -> u64 {
         match &self.0 {
             Kept::Few(few) => few.len() as u64,
@@ -136,7 +135,6 @@ impl Histogram {
     }
 
     /// The smallest, exactly.
-    #[must_use]
     pub fn min(&self) -> Option<u64> {
         match &self.0 {
             Kept::Few(few) => few.iter().copied().min(),
@@ -145,7 +143,6 @@ impl Histogram {
     }
 
     /// The largest, exactly.
-    #[must_use]
     pub fn max(&self) -> Option<u64> {
         match &self.0 {
             Kept::Few(few) => few.iter().copied().max(),
@@ -154,7 +151,6 @@ impl Histogram {
     }
 
     /// The number below or at which so many of a hundred are (nearest rank), within one percent.
-    #[must_use]
     pub fn percentile(&self, percent: u8) -> Option<u64> {
         self.counted().percentile(percent)
     }

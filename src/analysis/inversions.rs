@@ -44,7 +44,7 @@ struct Cycle {
     links: Vec<(ThreadNo, ObjectNo, ThreadNo)>,
 }
 
-/// An inversion as a stretch of time: for pictures. Threads and locks are addresses, as the trace stores them.
+/// An inversion as a period of time: for pictures. Threads and locks are addresses, as the trace stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inverted {
     /// Who waits.
@@ -65,7 +65,7 @@ pub struct Inverted {
     pub to: Option<(i64, u64)>,
 }
 
-/// Threads that wait for each other, as a stretch of time: for pictures.
+/// Threads that wait for each other, as a period of time: for pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circle {
     /// Who waits for which lock of the next one, the last for one of the first.
@@ -97,7 +97,7 @@ pub(super) struct Inversions {
     /// On several cores: those that are over, but of which some core has not shown its time yet.
     closing: Vec<Window>,
     done: Vec<Window>,
-    /// Those that are still open behind the last event.
+    /// Those that are still open after the last event.
     open: Vec<Window>,
     sums: Sums,
     /// Priorities that threads have of their own.
@@ -127,7 +127,6 @@ impl Making for Inversions {
         Ok(Inversions { several: of.trace.about.cores > 1, ..Inversions::default() })
     }
 
-    #[inline]
     fn span(&mut self, span: &Span, system: &System<'_>) {
         if self.several {
             self.span_of_several(span, system);
@@ -136,7 +135,6 @@ impl Making for Inversions {
         }
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }
@@ -455,7 +453,7 @@ impl Inversions {
         self.cycles.iter_mut().filter(of_it).for_each(|cycle| cycle.to = Some(moment(event)));
     }
 
-    /// What was found as stretches of time. At most so many as the report lists.
+    /// What was found as periods of time. At most so many as the report lists.
     pub(super) fn marks(&mut self, system: &System<'_>) -> (Vec<Inverted>, Vec<Circle>) {
         self.close_up(system);
         let address = |no| system.thread(no).map_or(0, |thread| thread.address);

@@ -37,7 +37,6 @@ impl Making for Latency {
         })
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
         for change in step.changes {
             self.threads.change(step.event, change);
@@ -54,7 +53,6 @@ impl Making for Latency {
         self.every.is_some() || self.spans.is_some()
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
         if let Some(every) = &mut self.every {
             every.event(event);

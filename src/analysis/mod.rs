@@ -53,7 +53,6 @@ macro_rules! reports {
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
             /// Its name on the command line.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -105,14 +104,12 @@ macro_rules! reports {
                 })*
             }
 
-            #[inline]
             fn span(&mut self, span: &Span, system: &System<'_>) {
                 $(if let Some(report) = &mut self.$module {
                     report.span(span, system);
                 })*
             }
 
-            #[inline]
             fn changes(&mut self, step: &Step<'_>, system: &System<'_>) {
                 $(if let Some(report) = &mut self.$module
                     && (self.scope.keeps || $module::$type::NEEDS.changes == Changes::UpToEnd)
@@ -121,7 +118,6 @@ macro_rules! reports {
                 })*
             }
 
-            #[inline]
             fn event(&mut self, event: &Event, looks: u32, system: &System<'_>) {
                 $(if looks & (1 << Name::$variant as u32) != 0
                     && let Some(report) = &mut self.$module
@@ -274,7 +270,7 @@ pub fn reports(
     Ok(request.names.iter().flat_map(|name| made.report(*name, usize::MAX)).collect())
 }
 
-/// The inversions, and the threads that wait for each other, as stretches of time.
+/// The inversions, and the threads that wait for each other, as periods of time.
 pub type Marks = (Vec<Inverted>, Vec<Circle>);
 
 /// What one pass over the events found. Each report is made when it is asked for: who prints them one by one needs room
@@ -379,7 +375,6 @@ impl<'a> Made<'a> {
     }
 
     /// What is known after the last event, whatever the filters keep.
-    #[must_use]
     pub const fn system(&self) -> &System<'a> {
         self.tracker.system()
     }
@@ -420,7 +415,6 @@ impl Reports<'_> {
 impl Consumer for Reports<'_> {
     /// States must be right, so the tracker sees every event; reports see what the filters keep, and the time between
     /// events that the filters' range keeps.
-    #[inline]
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
         let from = self.scope.take(step.event);
         if std::mem::take(&mut self.is_behind_gap) && self.scope.in_sight {

@@ -138,12 +138,12 @@ impl LastEvents {
         }
     }
 
-    /// Events are missing behind the last one.
+    /// Events are missing after the last one.
     pub fn gap(&mut self) {
         self.found.gap();
     }
 
-    /// Them, behind the last event of the trace.
+    /// Them, after the last event of the trace.
     pub fn events(&self, system: &System<'_>) -> impl Iterator<Item = (&Event, Option<Outcome>)> {
         self.events.iter().map(|event| (event, self.found.of(event.seq, system, self.now, true)))
     }

@@ -56,7 +56,6 @@ impl Making for Profile {
         Ok(Profile::default())
     }
 
-    #[inline]
     fn span(&mut self, span: &Span, _: &System<'_>) {
         let core = place(&mut self.cores, usize::from(span.core));
         if let Some(sum) = core.and_then(|core| place(&mut core.0, span.who.place())) {

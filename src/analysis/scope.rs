@@ -37,7 +37,7 @@ pub(super) struct Scope<'q> {
     pub in_sight: bool,
     /// Number of events before the last few.
     begin_of_end: u64,
-    /// Slots behind the newest event that could not be read.
+    /// Slots after the newest event that could not be read.
     unread_at_end: u64,
     /// Where filters leave something out: by context, the last event that they keep.
     last_kept: Vec<Option<u64>>,
@@ -64,7 +64,6 @@ impl<'q> Scope<'q> {
     }
 
     /// Takes the next event; the ticks from which on spans up to it are in the window.
-    #[inline]
     pub fn take(&mut self, event: &Event) -> i64 {
         self.events += 1;
         if self.filtered {
@@ -103,7 +102,6 @@ impl<'q> Scope<'q> {
     }
 
     /// True where the events that are kept may be the last ones; without filters these are far from the first.
-    #[inline]
     pub const fn is_near_end(&self) -> bool {
         self.filtered || self.events >= self.begin_of_end
     }

@@ -25,7 +25,6 @@ const MAX_UNKNOWN: usize = 1 << 14;
 struct Pages(Vec<Option<Box<[u64; PAGE]>>>);
 
 impl Pages {
-    #[inline]
     fn bump(&mut self, def: DefId) {
         let Ok(index) = usize::try_from(def.0) else { return };
         let (page, place) = (index / PAGE, index % PAGE);
@@ -108,6 +107,14 @@ impl Pairs {
     }
 }
 
+/// The contexts with their events, the most first; those with as many in the order of their names.
+fn groups(by: BTreeMap<Key, (Cell, ByName)>) -> Vec<(u64, Cell, ByName)> {
+    let total = |own: &ByName| own.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let mut groups: Vec<_> = by.into_values().map(|(cell, own)| (total(&own), cell, own)).collect();
+    groups.sort_by_key(|(total, ..)| Reverse(*total));
+    groups
+}
+
 /// Most first, then by name.
 fn sorted(counts: ByName) -> Vec<(String, u64)> {
     let mut list: Vec<(String, u64)> = counts.into_iter().collect();
@@ -152,7 +159,6 @@ impl Making for Services {
         true
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, _: &System<'_>) {
         self.count(event);
     }
@@ -280,11 +286,7 @@ impl Services {
             scope.push(&mut services, || vec![Cell::Text(name), Cell::Count(n), ratio(n, scope.kept)]);
         }
         let mut threads = report("services_threads", "Events by thread", by_thread);
-        let mut groups: Vec<(u64, Cell, ByName)> =
-            by.into_values().map(|(cell, own)| (own.values().fold(0, |s, n| n.saturating_add(s)), cell, own)).collect();
-        // The map was in order of names: those with as many events stay so.
-        groups.sort_by_key(|(total, ..)| Reverse(*total));
-        for (total, cell, own) in groups {
+        for (total, cell, own) in groups(by) {
             for (name, n) in sorted(own) {
                 scope.push(&mut threads, || vec![cell.clone(), Cell::Text(name), Cell::Count(n), ratio(n, total)]);
             }

@@ -74,7 +74,6 @@ impl Making for Stack {
         role.is_some_and(|r| r.stack.is_some())
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
         if let Some(role) = system.role(event).filter(|r| r.stack.is_some()) {
             self.pointer(event, role.stack, system);

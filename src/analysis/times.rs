@@ -37,7 +37,6 @@ pub(super) const fn why(counts: Counts) -> Option<&'static str> {
 }
 
 /// How long something took, for a sentence; `None` where the clock does not measure it.
-#[must_use]
 pub fn length(clock: &Clock, ticks: i64) -> Option<String> {
     number(clock, ticks).map(|(number, unit)| format!("{number} {unit}"))
 }

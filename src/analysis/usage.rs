@@ -190,7 +190,6 @@ impl Making for Use {
         Ok(Use::new(of.trace, of.catalogue))
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
     }
@@ -199,7 +198,6 @@ impl Making for Use {
         def.is_some_and(|def| self.of(def).is_some())
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
         let Some(def) = event.def.and_then(|d| usize::try_from(d.0).ok()) else { return };
         let Some(Some(act)) = self.uses.get(def) else { return };

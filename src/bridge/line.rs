@@ -11,7 +11,7 @@ const PACKET: &[u8] = b"qRcmd,";
 /// Bytes of text in one console packet: below the smallest packet size that a stub announces.
 const CHUNK: usize = 480;
 
-/// The text behind `tx-trace` in the monitor line of a packet; `None` for any other packet.
+/// The text after `tx-trace` in the monitor line of a packet; `None` for any other packet.
 pub(super) fn own_line(body: &[u8]) -> Option<String> {
     let text = from_hex(body.strip_prefix(PACKET)?)?;
     let rest = text.strip_prefix(NAME)?;

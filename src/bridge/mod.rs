@@ -24,7 +24,7 @@ pub use relay::End;
 use relay::Relay;
 pub use threads::{Mode, Threads};
 
-/// Answers a monitor line: gets the text behind `tx-trace`, memory to read, and where to write.
+/// Answers a monitor line: gets the text after `tx-trace`, memory to read, and where to write.
 pub type Answer<'a> = dyn FnMut(&str, &mut Remote, &mut dyn Write) + 'a;
 
 /// How often the interrupt flag is checked.

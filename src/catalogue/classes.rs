@@ -15,13 +15,11 @@ pub fn short_class(class: &str) -> String {
 }
 
 /// The categories whose bits are set.
-#[must_use]
 pub fn mask_names(bits: u64) -> Vec<&'static str> {
     classes().filter(|(mask, _)| bits & mask != 0).map(|(_, name)| name).collect()
 }
 
 /// The mask in words: the categories that are on, or those that are off where these are fewer.
-#[must_use]
 pub fn mask_text(bits: u64) -> String {
     let (on, off) = (mask_names(bits), mask_names(!bits));
     match (on.len(), off.len()) {

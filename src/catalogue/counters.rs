@@ -1,4 +1,4 @@
-//! What the companions of a kernel count, as data: which event feeds a counter, and how.
+//! What the components of a kernel count, as data: which event feeds a counter, and how.
 
 use std::sync::OnceLock;
 
@@ -44,7 +44,6 @@ pub enum Adds {
 impl Adds {
     /// What an event with these words adds; `None` where it lacks the word, or the word is `doubtful` (bit n for word
     /// n).
-    #[must_use]
     pub fn of(self, words: &[u64], doubtful: u8) -> Option<u64> {
         let word = |n: usize| {
             let sound = doubtful.checked_shr(n as u32).is_none_or(|bits| bits & 1 == 0);
@@ -76,7 +75,6 @@ impl Adds {
 }
 
 /// Every counter, in the order in which reports list them.
-#[must_use]
 pub fn counters() -> &'static [Counter] {
     static ALL: OnceLock<Vec<Counter>> = OnceLock::new();
     ALL.get_or_init(|| rows(include_str!("counters.tsv")).filter_map(|r| read(&r)).collect())

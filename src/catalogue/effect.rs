@@ -60,7 +60,6 @@ impl Effect {
     ];
 
     /// Its name in a catalogue file.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(e, _)| *e == self).map_or("", |(_, n)| n)
     }
@@ -82,7 +81,6 @@ pub struct Effects {
 impl Effects {
     /// Reads `ready:1 run:4`: effect and number of the field, from 1; field 0, or none, is the running context. `run:1+2`
     /// acts on what words 1 and 2 name together, the low half first.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut list, mut high) = (Vec::new(), None);
         for part in text.split_whitespace() {
@@ -100,7 +98,6 @@ impl Effects {
     }
 
     /// The effects as a catalogue file writes them.
-    #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "counts words of an event")]
     pub fn to_text(&self) -> String {
         let number = |word: usize| word + 1;
@@ -122,13 +119,11 @@ impl Effects {
     }
 
     /// True where the event has this effect.
-    #[must_use]
     pub fn has(&self, effect: Effect) -> bool {
         self.list.iter().any(|(e, _)| *e == effect)
     }
 
     /// The payload word (from 0) that this effect acts on.
-    #[must_use]
     pub fn word(&self, effect: Effect) -> Option<usize> {
         self.list.iter().find(|(e, _)| *e == effect).and_then(|(_, f)| *f)
     }
@@ -139,7 +134,6 @@ impl Effects {
     }
 
     /// The target that this word and another name together.
-    #[must_use]
     pub fn named_with(&self, word: usize, words: &[u64]) -> Option<Addr> {
         let high = self.high?;
         let (effect, _) = *self.list.iter().find(|(_, low)| *low == Some(word) || (low.is_some() && high == word))?;
@@ -148,7 +142,6 @@ impl Effects {
 
     /// What this effect acts on: the address of an object or a context, as events and contexts name it. `None` where it
     /// has no such effect, or acts on the running context.
-    #[must_use]
     pub(super) fn target(&self, effect: Effect, words: &[u64]) -> Option<Addr> {
         let low = *words.get(self.word(effect)?)?;
         Some(match self.high.and_then(|h| words.get(h)) {

@@ -65,7 +65,6 @@ impl ArgKind {
     ];
 
     /// Its name in JSON and in listings.
-    #[must_use]
     pub fn name(self) -> &'static str {
         if self == Self::System {
             // Nothing for a reader: only what interrupts are numbered by.
@@ -75,13 +74,11 @@ impl ArgKind {
     }
 
     /// The kind of this name in a catalogue file.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, n)| *n == text).map(|(k, _)| *k)
     }
 
     /// True where JSON gives the value as a number, not as a hex string.
-    #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Dec | Self::Size | Self::Ticks | Self::State | Self::Process)
     }
@@ -100,7 +97,6 @@ pub struct Enumeration {
 
 impl Enumeration {
     /// The word for this value.
-    #[must_use]
     pub fn word(&self, value: u64) -> Option<&str> {
         self.words.iter().find(|(v, _)| *v == value).map(|(_, w)| w.as_str())
     }
@@ -135,8 +131,6 @@ pub enum Takes {
 
 impl Takes {
     /// The value of a field that begins at `word` (from 0); `None` where the payload ends before it.
-    #[must_use]
-    #[inline]
     pub fn value(self, words: &[u64], word: usize, endian: Endian) -> Option<u64> {
         let first = *words.get(word)?;
         if self != Self::Two {
@@ -178,7 +172,7 @@ fn label(name: &str) -> &str {
         "get_option" | "set_option" => "option",
         "suspended_count" => "suspended",
         "current_count" | "initial_count" => "count",
-        "sleep_value" => "ticks",
+        "sleep_value" => "kernel_ticks",
         "remaining_blocks" => "blocks",
         "size_requested" | "request_size" | "requested_length" => "size",
         "destination_ptr" | "destination_ip_address" => "to",

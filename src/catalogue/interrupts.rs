@@ -6,7 +6,6 @@ use crate::trace::{Interrupts, Mark, Number};
 impl Catalogue {
     /// The events that begin and end interrupts. `processor`: the target's processor numbers its exceptions, and the
     /// kernel stores that number beside the one that the application chose.
-    #[must_use]
     pub fn interrupts(&self, processor: bool) -> Interrupts {
         self.iter()
             .filter_map(|def| {

@@ -48,7 +48,6 @@ pub enum Product {
 
 impl Product {
     /// Its short name, as `--class` takes it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tx => "tx",
@@ -109,7 +108,6 @@ impl EventDef {
     }
 
     /// The field that describes payload word `index` (from 0).
-    #[must_use]
     pub fn field(&self, index: usize) -> Option<&FieldDef> {
         self.fields.get(index)?.as_ref()
     }

@@ -38,7 +38,6 @@ pub enum Show {
 impl ObjectType {
     /// What the parameters of such an object say: names, values, and how to show them. `word` is the size of a stored
     /// word.
-    #[must_use]
     pub fn parameters(&self, values: [u64; 2], word: u64) -> Vec<(&'static str, u64, Show)> {
         let [first, second] = values;
         // A queue that was there before the trace is registered with the words that it holds, and without the size
@@ -60,19 +59,16 @@ fn types() -> &'static [ObjectType] {
 }
 
 /// The type of this code in a ThreadX registry.
-#[must_use]
 pub fn threadx_object(code: u32) -> Option<&'static ObjectType> {
     types().iter().find(|t| t.code == code)
 }
 
 /// The type of this name in a ThreadX registry.
-#[must_use]
 pub fn threadx_object_named(name: &str) -> Option<&'static ObjectType> {
     types().iter().find(|t| t.name == name)
 }
 
 /// Start and size of a thread's stack, where its registration has them.
-#[must_use]
 pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {
     // Another system's registry may give the same code to something else.
     let kind = threadx_object(object.type_code).filter(|t| object.is_thread && object.type_name == Some(t.name))?;
@@ -83,7 +79,6 @@ pub fn registered_stack(object: &Object) -> Option<(Addr, u64)> {
 
 /// What an object can hold, as its registration says: messages, counts, blocks, packets, or bytes of a byte pool. `word` and
 /// `pointer` are their sizes on the target in bytes.
-#[must_use]
 pub fn capacity(object: &Object, word: u64, pointer: u64) -> Option<u64> {
     let kind = threadx_object(object.type_code).filter(|t| object.type_name == Some(t.name))?;
     let all = kind.parameters([object.param1, object.param2], word);

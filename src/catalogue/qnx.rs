@@ -53,7 +53,6 @@ pub struct QnxEvents {
 }
 
 /// The definitions of QNX events. The numbers that [`QnxEvents::find`] gives are those of its catalogue.
-#[must_use]
 pub fn qnx_events() -> &'static QnxEvents {
     static EVENTS: OnceLock<QnxEvents> = OnceLock::new();
     EVENTS.get_or_init(QnxEvents::read)
@@ -61,26 +60,22 @@ pub fn qnx_events() -> &'static QnxEvents {
 
 impl QnxEvents {
     /// The catalogue.
-    #[must_use]
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue.clone()
     }
 
     /// The definition of a number that [`QnxEvents::find`] gave.
-    #[must_use]
     pub fn def(&self, number: DefId) -> Option<&EventDef> {
         self.catalogue.def(number)
     }
 
     /// The name of a class, by its number in memory.
-    #[must_use]
     pub fn class(&self, number: u16) -> Option<&'static str> {
         CLASSES.get(usize::from(number)).copied()
     }
 
     /// The definition of an event of this release (64 is 6.4), class, number and payload of 32-bit words; `is_text`
     /// returns whether the payload holds characters, and is called only for an application's event.
-    #[must_use]
     pub fn find(
         &self,
         release: u16,
@@ -116,8 +111,7 @@ impl QnxEvents {
     }
 }
 
-/// True where words hold characters that can be printed, up to a zero byte, and nothing behind it.
-#[must_use]
+/// True where words hold characters that can be printed, up to a zero byte, and nothing after it.
 #[expect(clippy::arithmetic_side_effects, reason = "counts characters")]
 pub fn looks_like_text(mut bytes: impl Iterator<Item = u8>) -> bool {
     let printable = |byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');

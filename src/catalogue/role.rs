@@ -17,21 +17,16 @@ impl Word {
     }
 
     /// The index of the word.
-    #[must_use]
     pub fn index(self) -> Option<usize> {
         (self != Self::NONE).then_some(usize::from(self.0))
     }
 
     /// True where there is such a word.
-    #[must_use]
-    #[inline]
     pub fn is_some(self) -> bool {
         self != Self::NONE
     }
 
     /// The value of the word in a payload.
-    #[must_use]
-    #[inline]
     pub fn of(self, words: &[u64]) -> Option<u64> {
         words.get(usize::from(self.0)).copied().filter(|_| self.is_some())
     }
@@ -185,8 +180,6 @@ impl Role {
     }
 
     /// The thread that a word names, in some systems together with a second word.
-    #[must_use]
-    #[inline]
     pub fn target(&self, word: Word, words: &[u64]) -> Option<u64> {
         let low = word.of(words)?;
         Some(match self.high.of(words) {
@@ -196,8 +189,6 @@ impl Role {
     }
 
     /// True where a thread in the state of this code has ended.
-    #[must_use]
-    #[inline]
     pub fn is_end(&self, code: u64) -> bool {
         u32::try_from(code).is_ok_and(|c| self.ended.checked_shr(c).is_some_and(|bits| bits & 1 == 1))
     }
@@ -213,14 +204,11 @@ impl Roles {
     }
 
     /// The role of a definition.
-    #[must_use]
-    #[inline]
     pub fn get(&self, def: DefId) -> Option<&Role> {
         self.0.get(def.0 as usize)
     }
 
     /// True where some call states how long its caller is ready to wait: one that does not then waits for nothing.
-    #[must_use]
     pub fn state_waits(&self) -> bool {
         self.0.iter().any(|r| r.wait.is_some())
     }

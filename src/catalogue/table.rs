@@ -96,7 +96,6 @@ impl Catalogue {
     }
 
     /// What a type code of the registry means, where the system's tables say so.
-    #[must_use]
     pub fn object_type(&self, code: u32) -> Option<&'static ObjectType> {
         self.object_types.and_then(|of| of(code))
     }
@@ -109,43 +108,36 @@ impl Catalogue {
     }
 
     /// The system's conventions.
-    #[must_use]
     pub const fn ways(&self) -> Ways {
         self.ways
     }
 
     /// What each definition does, by its number.
-    #[must_use]
     pub fn roles(&self) -> &Roles {
         self.roles.get_or_init(|| Roles::of(self))
     }
 
     /// True where some event has this effect: what no event can show is not zero, but unknown.
-    #[must_use]
     pub fn has_effect(&self, effect: super::Effect) -> bool {
         self.defs.iter().any(|d| d.effects.has(effect))
     }
 
     /// True where priority `a` is more urgent than `b`.
-    #[must_use]
     pub fn is_more_urgent(&self, a: u16, b: u16) -> bool {
         if self.ways.larger_is_urgent { a > b } else { a < b }
     }
 
     /// The ids that applications choose; `None` where the system gives them no range of their own.
-    #[must_use]
     pub fn user_ids(&self) -> Option<RangeInclusive<u32>> {
         self.user.as_ref().map(|(ids, _)| ids.clone())
     }
 
     /// True where the id is one that applications choose.
-    #[must_use]
     pub fn is_user_id(&self, id: u32) -> bool {
         self.user.as_ref().is_some_and(|(ids, _)| ids.contains(&id))
     }
 
     /// What an event without a definition is called, so that the name can be given to `--event`.
-    #[must_use]
     pub fn made_up_name(&self, id: u32) -> String {
         if self.is_user_id(id) { format!("user_{id}") } else { format!("event_{id}") }
     }
@@ -179,12 +171,11 @@ impl Catalogue {
     }
 
     /// The sentence with the arguments of an event of the application, where its definition has one.
-    #[must_use]
     pub fn template(&self, id: u32) -> Option<&Template> {
         self.templates.get(&id)
     }
 
-    /// What ThreadX and its companions insert.
+    /// What ThreadX and its components insert.
     #[must_use]
     pub fn threadx(names: Names) -> Self {
         let enumerations = read_enumerations(include_str!("codes.tsv"));
@@ -219,20 +210,16 @@ impl Catalogue {
     }
 
     /// The number of the definition of this id.
-    #[must_use]
-    #[inline]
     pub fn find(&self, id: u32) -> Option<DefId> {
         self.by_id.get(&id).copied()
     }
 
     /// The definition of this number.
-    #[must_use]
     pub fn def(&self, id: DefId) -> Option<&EventDef> {
         self.defs.get(id.0 as usize)
     }
 
     /// The definition of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&EventDef> {
         self.defs.iter().find(|d| d.name.eq_ignore_ascii_case(name) || d.macro_name.eq_ignore_ascii_case(name))
     }
@@ -248,7 +235,6 @@ impl Catalogue {
     }
 
     /// The enumeration of this name.
-    #[must_use]
     pub fn enumeration(&self, name: &str) -> Option<&Arc<Enumeration>> {
         self.enumerations.iter().find(|e| e.name == name)
     }
@@ -262,7 +248,7 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
     lines.map(|line| line.split('\t').collect::<Vec<_>>()).filter(move |row| row.len() == width)
 }
 
-/// A number as tables write it: decimal, or hexadecimal behind `0x`.
+/// A number as tables write it: decimal, or hexadecimal after `0x`.
 pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

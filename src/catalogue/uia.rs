@@ -23,7 +23,6 @@ pub struct Declared {
 }
 
 /// Every declared event.
-#[must_use]
 pub fn uia_events() -> &'static [Declared] {
     static ALL: OnceLock<Vec<Declared>> = OnceLock::new();
     ALL.get_or_init(|| {

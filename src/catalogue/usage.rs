@@ -75,7 +75,6 @@ impl ObjectUse {
 
 impl Catalogue {
     /// What the events of each definition do to objects, in the order of the definitions.
-    #[must_use]
     pub fn object_uses(&self) -> Vec<Option<ObjectUse>> {
         self.iter().map(ObjectUse::of).collect()
     }

@@ -23,7 +23,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Of what was typed behind `--bt`: nothing at all, nothing behind it, or names.
+    /// Of what was typed after `--bt`: nothing at all, nothing after it, or names.
     pub fn of(typed: Option<Vec<String>>) -> Self {
         match typed {
             None => Self::Nothing,

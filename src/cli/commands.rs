@@ -493,7 +493,7 @@ fn kernel_events() -> impl Iterator<Item = &'static str> {
 pub(super) const ABOUT: &str =
     "tx-trace finds the event trace that an RTOS left in a target's memory, and prints what happened.";
 
-/// What `--version` prints behind the name.
+/// What `--version` prints after the name.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let [version, commit, target] = [env!("CARGO_PKG_VERSION"), env!("TX_TRACE_COMMIT"), env!("TX_TRACE_TARGET")];
     format!("{version}\ncommit: {commit}\ntarget: {target}\nJSON schema: {SCHEMA}")
@@ -529,7 +529,7 @@ impl Typed {
         Ok(Self { row, matches })
     }
 
-    /// The ids of the options that were typed, and of the words behind the command.
+    /// The ids of the options that were typed, and of the words after the command.
     pub fn ids(&self) -> Vec<String> {
         let typed = |id: &&str| self.matches.value_source(id) == Some(ValueSource::CommandLine);
         let command = self.row.command();

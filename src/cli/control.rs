@@ -55,7 +55,7 @@ pub(super) fn request(typed: options::Control) -> Result<Request, Error> {
     Ok(Request::new(Control { inputs, verb, yes, ranges }, output))
 }
 
-/// Understands the words behind `control`; what is no word of the action is a file.
+/// Understands the words after `control`; what is no word of the action is a file.
 fn parse(words: Vec<String>) -> Result<(Verb, Vec<PathBuf>), Error> {
     let mut words = words.into_iter();
     let name = words.next().unwrap_or_else(|| "show".to_owned());
@@ -85,7 +85,7 @@ fn parse(words: Vec<String>) -> Result<(Verb, Vec<PathBuf>), Error> {
     Ok((verb, Vec::new()))
 }
 
-/// The files behind an action that takes no words. A word that is no file is more likely a slip than a name.
+/// The files after an action that takes no words. A word that is no file is more likely a slip than a name.
 fn files(verb: &str, words: &[String]) -> Result<Vec<PathBuf>, Error> {
     let exists = |word: &str| Path::new(word).exists();
     let is_file =

@@ -62,7 +62,7 @@ impl Diagnostics {
         sys::columns_of_stderr().filter(|columns| *columns >= 20).unwrap_or(COLUMNS)
     }
 
-    /// A sentence behind a word that says what it is. What the target has in it is escaped.
+    /// A sentence after a word that says what it is. What the target has in it is escaped.
     fn sentence(&self, head: &str, style: Style, text: impl Display) {
         self.write_clean(&output::sentence((head, style), &text.to_string(), &self.styles(), self.width()));
     }
@@ -87,7 +87,7 @@ impl Diagnostics {
         self.write(&format!("{}\n", output::escape(&text.to_string())));
     }
 
-    /// A question; the answer is typed behind it.
+    /// A question; the answer is typed after it.
     pub(super) fn ask(&self, text: &str) {
         self.write(text);
     }

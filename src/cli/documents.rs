@@ -115,7 +115,7 @@ fn manual_page(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     man.render_name_section(out)?;
     let mut synopsis = Vec::new();
     man.render_synopsis_section(&mut synopsis)?;
-    // clap_mangen writes a blank behind an option that has no long name.
+    // clap_mangen writes a blank after an option that has no long name.
     out.write_all(String::from_utf8_lossy(&synopsis).replace(" \\fR]", "\\fR]").as_bytes())?;
     man.render_description_section(out)?;
     if command.has_subcommands() {

@@ -26,7 +26,7 @@ struct Dump {
 enum What {
     /// The trace's bytes.
     Trace,
-    /// Everything of one stop, and these stretches of memory besides.
+    /// Everything of one stop, and these ranges of memory besides.
     Evidence(Vec<Region>),
 }
 

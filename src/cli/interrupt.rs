@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use signals::is_listed;
 
-    /// A signal between the creation of the file and its entry in the list left `NAME.partPID` behind. A file of
+    /// A signal between the creation of the file and its entry in the list left `NAME.partPID` after. A file of
     /// another program is never listed.
     #[test]
     fn a_signal_right_after_the_creation_left_an_unfinished_file() {

@@ -133,7 +133,7 @@ fn help(out: &mut dyn Write) -> io::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Words in lines of at most 80 columns behind a head.
+/// Words in lines of at most 80 columns after a head.
 fn wrapped<'a>(out: &mut dyn Write, head: &str, words: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let mut line = head.to_owned();
     for word in words {

@@ -311,7 +311,7 @@ pub struct Filters {
 #[derive(Args)]
 #[command(next_help_heading = "Clock and names")]
 pub struct Clock {
-    /// Ticks in a second: 72000000, 72M, or a symbol that holds it
+    /// Ticks of the trace's clock in a second: 72000000, 72M, or a symbol that holds it
     #[arg(long, value_name = "HZ|SYMBOL", value_parser = values::rate)]
     pub hz: Option<Rate>,
     /// Which way the clock counts: up, down

@@ -139,7 +139,7 @@ pub struct Selection<'a> {
     loaded: &'a Loaded,
     query: &'a Query<'a>,
     skip: u64,
-    /// So many behind these.
+    /// So many after these.
     most: u64,
     from: i64,
     time: TimeFrom,

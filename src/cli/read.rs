@@ -203,7 +203,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// True where so much of what the filters keep is among what was read, behind another event.
+    /// True where so much of what the filters keep is among what was read, after another event.
     fn holds(&self, loaded: &Loaded, wanted: Option<u64>, amount: Amount) -> Result<bool, Error> {
         let Some(wanted) = wanted else {
             let start = start_of(amount, loaded)?;

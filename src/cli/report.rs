@@ -281,7 +281,7 @@ impl Document<'_> {
         let Some(kernel) = kernel else {
             return out.table("Threads", summary.threads.clone(), "list --event internal_thread_*");
         };
-        // A page has the columns that a narrow terminal has: what a thread waits for must be in sight.
+        // A page has the columns that a narrow terminal has: what a thread waits for must be visible.
         let width = if out.is_page { 0 } else { options.width };
         let mut reports = kernel::reports(kernel, Detail::Summary { width, all: false });
         reports.iter_mut().for_each(|report| summary::shorten(report, THREADS));

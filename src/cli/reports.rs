@@ -102,7 +102,7 @@ pub(super) fn all<'m>(made: &'m mut Made<'_>, request: &'m ReportRequest) -> imp
 }
 
 /// Prints one report after the other, so that the rows of one take room at a time: programs get all rows. Those of the
-/// kernel in memory, where it was read, come last, with the backtraces of its threads; behind them what `explain` finds.
+/// kernel in memory, where it was read, come last, with the backtraces of its threads; after them what `explain` finds.
 pub(super) fn stream(
     reports: impl Iterator<Item = impl Borrow<Report>>,
     (kernel, explanation): (Option<(Width, Vec<Report>)>, Option<&Explanation>),

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::session;
 use crate::setup::{Program, State, Wanted};
 
-/// Events in a second, where nobody knows better.
+/// Events in a second, where nothing better is known.
 const RATE: u64 = 1000;
 /// The most events and objects that are asked for: a buffer of 4 GiB.
 const MOST: u64 = 1 << 27;

@@ -1,4 +1,4 @@
-//! What the options take: each function makes a typed value of the text behind an option, or says what it takes.
+//! What the options take: each function makes a typed value of the text after an option, or says what it takes.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -118,7 +118,7 @@ fn pair(text: &str, form: &str, example: &str) -> Value<(String, u64)> {
     Ok((name.to_owned(), value))
 }
 
-/// `FILE@ADDR`: the last `@` with a number behind it; a path may hold others.
+/// `FILE@ADDR`: the last `@` with a number after it; a path may hold others.
 pub(super) fn image(text: OsString) -> Value<Image> {
     let split = text.to_str().and_then(|t| t.rsplit_once('@'));
     let Some((path, address)) = split.filter(|(p, a)| !p.is_empty() && a.starts_with(|c: char| c.is_ascii_digit()))

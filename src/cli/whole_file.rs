@@ -24,7 +24,7 @@ pub struct WholeFile {
 
 impl WholeFile {
     /// Begins the file `path`. An older file keeps its mode and, where that is possible, its owner; a symbolic link
-    /// stays a link, and the file that it leads to is written.
+    /// stays a link, and the file that it points to is written.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let path = behind_links(path)?;
         let old = fs::metadata(&path).ok();

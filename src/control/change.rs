@@ -170,7 +170,7 @@ mod tests {
         bytes: [u8; 16],
         refuses: usize,
         forgets: usize,
-        /// Writes that it takes; it refuses those behind them.
+        /// Writes that it takes; it refuses those after them.
         writes: usize,
     }
 

@@ -79,7 +79,7 @@ impl Owners {
         self.registered.iter().chain(&self.found)
     }
 
-    /// Looks for words that control blocks begin with; one is a block where its link leads to another of its kind.
+    /// Looks for words that control blocks begin with; one is a block where its link points to another of its kind.
     fn find(&mut self, start: Addr, bytes: &[u8], memory: &mut dyn Memory, layouts: &[Layout]) {
         for layout in layouts {
             let word = layout.shape.word;

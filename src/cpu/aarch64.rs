@@ -40,7 +40,7 @@ pub(super) const MODEL: Model = Model {
     triple: "aarch64-none-elf",
 };
 
-/// The word behind x28 is not used.
+/// The word after x28 is not used.
 const ALL: &str = "x28 - x26 x27 x24 x25 x22 x23 x20 x21 x18 x19 x16 x17 x14 x15 x12 x13 x10 x11 x8 x9 x6 x7 x4 x5 x2 x3 \
                    x0 x1 x29 x30";
 const KEPT: &str = "x27 x28 x25 x26 x23 x24 x21 x22 x19 x20 x29 x30";

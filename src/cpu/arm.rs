@@ -97,7 +97,7 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
         return Err(stack.no_frame(format!("{cpsr:#010x} is not a CPSR: the processor has no such mode")));
     }
     let interrupt = kind == 1;
-    // d0-d31 or d8-d31 and the status word; then the return address behind r0-r12 and lr, or r4-r11.
+    // d0-d31 or d8-d31 and the status word; then the return address after r0-r12 and lr, or r4-r11.
     let (doubles, behind) = if interrupt { (32 * 8 + 4, 14 * 4) } else { (24 * 8 + 4, 8 * 4) };
     let (size, remark) = stack.float_bytes(floats, doubles, WORD, behind)?;
     let mut registers = Registers::of(Architecture::Arm, Origin::Frame);
@@ -119,7 +119,7 @@ pub(super) fn saved(stack: &mut Stack<'_>, floats: Option<bool>) -> Result<Saved
     // A frame that was built for a function in Thumb state has its address with bit 0 set.
     let pc = registers.pc().unwrap_or_default();
     registers.put("pc", if cpsr & 0x20 == 0 { pc } else { pc & !1 });
-    // Behind the pc of a frame as it was built is a zero.
+    // After the pc of a frame as it was built is a zero.
     let empty = words(EMPTY).flatten().all(|name| registers.get(name) == Some(0));
     let built = empty && stack.peek(WORD, 0).is_ok_and(|word| word == 0);
     let kind = if built { SavedKind::NeverRan } else { SavedKind::Interrupted };

@@ -3,14 +3,14 @@
 use crate::abi::{Addr, Region};
 use crate::elf::{Elf, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR};
 
-/// The most stretches that are kept.
-const MAX_STRETCHES: usize = 1024;
+/// The most ranges that are kept.
+const MAX_RANGES: usize = 1024;
 
-/// The stretches of memory that hold a program's code.
+/// The ranges of memory that hold a program's code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodeRanges {
     /// First and last address of each, in order; empty where they are not known.
-    stretches: Vec<(Addr, Addr)>,
+    ranges: Vec<(Addr, Addr)>,
 }
 
 impl CodeRanges {
@@ -35,31 +35,31 @@ impl CodeRanges {
     /// From first and last addresses; what overlaps or adjoins becomes one. More than can be kept is nothing known.
     fn new(mut all: Vec<(Addr, Addr)>) -> Self {
         all.sort_unstable();
-        let mut stretches: Vec<(Addr, Addr)> = Vec::new();
+        let mut ranges: Vec<(Addr, Addr)> = Vec::new();
         for (first, last) in all {
-            match stretches.last_mut() {
+            match ranges.last_mut() {
                 Some(before) if first.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
                     before.1 = before.1.max(last);
                 }
-                _ => stretches.push((first, last)),
+                _ => ranges.push((first, last)),
             }
         }
-        if stretches.len() > MAX_STRETCHES {
-            stretches.clear();
+        if ranges.len() > MAX_RANGES {
+            ranges.clear();
         }
-        Self { stretches }
+        Self { ranges }
     }
 
     /// Whether code is at `address`; `None` where it is not known where code is.
     pub fn holds(&self, address: Addr) -> Option<bool> {
         let within = |(first, last): &(Addr, Addr)| (*first..=*last).contains(&address);
-        (!self.stretches.is_empty()).then(|| self.stretches.iter().any(within))
+        (!self.ranges.is_empty()).then(|| self.ranges.iter().any(within))
     }
 
     /// As text, for a core's notes: `8000-8fff 10000-10fff`, both ends included; empty where nothing is known.
     pub fn to_text(&self) -> String {
         let one = |(first, last): &(Addr, Addr)| format!("{first:x}-{last:x}");
-        self.stretches.iter().map(one).collect::<Vec<_>>().join(" ")
+        self.ranges.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     /// The reverse of [`CodeRanges::to_text`]; text that is anything else is nothing known.
@@ -69,7 +69,7 @@ impl CodeRanges {
             let (first, last) = part.split_once('-')?;
             Some((number(first)?, number(last)?)).filter(|(first, last)| first <= last)
         };
-        let all: Option<Vec<_>> = text.split_whitespace().take(MAX_STRETCHES + 1).map(one).collect();
+        let all: Option<Vec<_>> = text.split_whitespace().take(MAX_RANGES + 1).map(one).collect();
         Self::new(all.unwrap_or_default())
     }
 }

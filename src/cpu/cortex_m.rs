@@ -75,7 +75,7 @@ const SKIPPED: u64 = 1 << 9;
 const EXCEPTION: u64 = 0x1FF;
 
 /// True in an exception: by `xpsr`, or where that does not show it, by an EXC_RETURN in `pc` or `lr`. One that leads to
-/// thread mode on the main stack is left out: behind it is nothing at `psp`, and GDB goes on by `sp` alone.
+/// thread mode on the main stack is left out: after it is nothing at `psp`, and GDB goes on by `sp` alone.
 fn in_exception(registers: &Registers) -> bool {
     match registers.level() {
         Level::Exception(_) => true,
@@ -160,7 +160,7 @@ const fn returns_to_thread(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 0xC == 0xC
 }
 
-/// True for an EXC_RETURN that leads to a thread's stack, or to another exception, which may have come upon a thread. Bit 1
+/// True for an EXC_RETURN that leads to a thread's stack, or to another exception, which may have interrupted a thread. Bit 1
 /// is 0 in all of them: `lr` after a reset is 0xffffffff.
 const fn returns_by_psp_or_to_handler(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 2 == 0 && word & 0xC != 8

@@ -144,7 +144,7 @@ impl Stack<'_> {
         Ok(())
     }
 
-    /// The word so many bytes behind the next.
+    /// The word so many bytes after the next.
     #[allow(clippy::arithmetic_side_effects, reason = "offsets in a frame, by the tables of each architecture")]
     pub(super) fn peek(&mut self, width: Width, behind: usize) -> Result<u64, SavedError> {
         let offset = self.offset + behind;
@@ -192,7 +192,7 @@ impl Stack<'_> {
     }
 
     /// How many bytes of floating-point registers are next: `size` where the frame has them. Where nothing says so, the
-    /// return address does, which is `behind` bytes behind them: the one of the two that is code, where it is known
+    /// return address does, which is `after` bytes after them: the one of the two that is code, where it is known
     /// where code is. The remark is what had to be assumed.
     ///
     /// # Errors

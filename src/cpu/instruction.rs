@@ -254,7 +254,6 @@ pub struct Waiting {
 
 /// The WFI or WFE at the program counter or directly in front of it, where the CPU stops. `from`: the first address of `code`,
 /// where an instruction begins.
-#[must_use]
 pub fn waiting(architecture: Architecture, pc: Addr, from: Addr, code: &[u8]) -> Option<Waiting> {
     if architecture != Architecture::CortexM {
         return None;

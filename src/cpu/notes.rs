@@ -12,7 +12,7 @@ const fn head(width: Width) -> (usize, usize) {
     }
 }
 
-/// The registers of one thread of a system, from its `NT_PRSTATUS` note and the `NT_386_TLS` note behind that; `None`
+/// The registers of one thread of a system, from its `NT_PRSTATUS` note and the `NT_386_TLS` note after that; `None`
 /// where the first is too short.
 pub fn from_notes(
     architecture: Architecture,
@@ -33,7 +33,7 @@ pub fn from_notes(
     Some(registers)
 }
 
-/// The `NT_386_TLS` note that goes behind a thread's `NT_PRSTATUS`, where there is one.
+/// The `NT_386_TLS` note that goes after a thread's `NT_PRSTATUS`, where there is one.
 pub fn to_tls(registers: &Registers, endian: Endian) -> Option<Vec<u8>> {
     (registers.architecture() == Architecture::X86).then(|| x86::segment_note(registers, endian)).flatten()
 }
@@ -81,7 +81,7 @@ pub fn to_prstatus(registers: &Registers, endian: Endian, lwp: u32, signal: u16)
     put(12, 2, signal.into());
     put(pid, 4, lwp.into());
     let values = order.map(|name| name.and_then(|name| registers.get(name)).unwrap_or(0));
-    // Readers of cores need one word behind the registers.
+    // Readers of cores need one word after the registers.
     desc.extend(values.chain([0]).flat_map(|value| endian.bytes(width, value)));
     desc
 }

@@ -114,7 +114,7 @@ fn effect(registers: &Registers, first: u16, second: u16) -> Option<Effect> {
     Effect::of(registers, &[first.to_le_bytes(), second.to_le_bytes()].concat())
 }
 
-/// Instructions one behind the other: address and halves.
+/// Instructions one after the other: address and halves.
 struct Walk<'a> {
     at: Addr,
     /// The last instruction.
@@ -190,7 +190,7 @@ fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
     }
 }
 
-/// A place in front of or behind an instruction, of which pc is a multiple of 4.
+/// A place in front of or after an instruction, of which pc is a multiple of 4.
 const fn near(at: Addr, offset: u64, adds: bool) -> Addr {
     let base = at.wrapping_add(4) & !3;
     (if adds { base.wrapping_add(offset) } else { base.wrapping_sub(offset) }) & 0xFFFF_FFFF

@@ -59,7 +59,6 @@ impl Pushed {
     }
 
     /// True for those of another exception that has called an address without the Thumb bit.
-    #[must_use]
     pub const fn is_of_handler_without_thumb(&self) -> bool {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == 0 && self.pc & 1 == 0
     }
@@ -75,7 +74,7 @@ impl Pushed {
     }
 
     /// The registers of what was interrupted, with `kept`: those that a call keeps, as far as they are known. `above`: the
-    /// address behind the frame; where that is not known, the stack pointer is not either.
+    /// address after the frame; where that is not known, the stack pointer is not either.
     pub fn registers(&self, kept: &Registers, above: Option<Addr>) -> Registers {
         let mut registers = Registers::of(Architecture::CortexM, Origin::Frame);
         for (name, value) in NAMES.into_iter().zip(self.first) {
@@ -95,12 +94,12 @@ impl Pushed {
     }
 }
 
-/// True for the exceptions that a fault leads to: HardFault, MemManage, BusFault, UsageFault, SecureFault.
+/// True for the exceptions that a fault causes: HardFault, MemManage, BusFault, UsageFault, SecureFault.
 pub const fn is_fault(exception: u32) -> bool {
     matches!(exception, 3..=7)
 }
 
-/// True for those of them that a call of an address without the Thumb bit leads to.
+/// True for those of them that a call of an address without the Thumb bit causes.
 pub const fn is_fault_of_state(exception: u32) -> bool {
     matches!(exception, 3 | 6)
 }

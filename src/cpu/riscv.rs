@@ -60,7 +60,7 @@ pub(super) const MODEL_64: Model = Model {
 
 /// From 1R on.
 const KEPT: &str = "s11 s10 s9 s8 s7 s6 s5 s4 s3 s2 s1 fp";
-/// Behind those of [`KEPT`], in a frame of an interrupt.
+/// After those of [`KEPT`], in a frame of an interrupt.
 const REST: &str = "t6 t5 t4 t3 t2 t1 t0 a7 a6 a5 a4 a3 a2 a1 a0 ra";
 
 /// `mstatus`: state of the floating-point unit; 0 is off.

@@ -164,7 +164,7 @@ fn doubt<'t>(thread: &'t KernelThread, cpu: &Registers) -> Option<&'t str> {
     thread.position.how.split_once("; ").map(|(_, why)| why)
 }
 
-/// Adds the CPUs, or a system's own threads, that run none of the kernel's threads. `handler`: what a CPU does behind a crash,
+/// Adds the CPUs, or a system's own threads, that run none of the kernel's threads. `handler`: what a CPU does after a crash,
 /// which comes first.
 fn with_cpus(
     mut threads: Vec<Thread>,

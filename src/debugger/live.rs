@@ -6,7 +6,6 @@ use super::from_kernel::{OVERFLOW, shown};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Kernel, Thread as KernelThread, cpu_of};
-use crate::mem::Region;
 
 /// The thread that a core's CPU runs, or whose exception it handles. `None` where no thread runs, and where the CPU is in
 /// thread mode on a stack that is not the thread's: the kernel's word alone is not enough.
@@ -24,7 +23,7 @@ pub fn runs_on(kernel: &Kernel, core: usize, cpu: &Registers) -> Option<Addr> {
 /// True where a stack pointer is in a stack of this thread. Where it is not known which stack it uses, those that its control
 /// block names count.
 fn is_on(thread: &KernelThread, sp: Addr) -> bool {
-    thread.holds(sp) || thread.stretches().any(|(start, len)| Region { start, len }.contains(sp))
+    thread.holds(sp) || thread.stacks().any(|stack| stack.contains(sp))
 }
 
 /// What is known of a CPU that is on the stack of no thread: a stack may have overflowed.

@@ -98,14 +98,12 @@ struct Table<'a> {
 impl Table<'_> {
     /// Number and `st_name` of each entry, read at its place (gABI). Nearly all entries are rejected by this field or the
     /// next, and reading whole ones makes the first line of `last` a sixth later.
-    #[inline]
     fn name_offsets(&self) -> impl Iterator<Item = (usize, usize)> {
         let entries = self.entries.chunks_exact(self.entry_size).enumerate();
         entries.filter_map(|(number, entry)| Some((number, self.endian.u32(entry, 0)? as usize)))
     }
 
     /// Number and `st_value` of each entry. It is at 4 in the entries of 32 bits, and at 8 in those of 64.
-    #[inline]
     fn values(&self) -> impl Iterator<Item = (usize, u64)> {
         let entries = self.entries.chunks_exact(self.entry_size).enumerate();
         entries.filter_map(|(number, entry)| Some((number, self.endian.word(self.width, entry, self.width.bytes())?)))
@@ -395,7 +393,6 @@ impl NameFilter {
     }
 
     /// Positions of the wanted names that begin as the string at `offset` does.
-    #[inline]
     fn candidates(&self, names: &[u8], offset: usize) -> &[usize] {
         let head = names.get(offset..).map_or(0, head) & self.mask;
         if !self.bits.may_have(head) {
@@ -427,7 +424,6 @@ impl Bits {
         ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
     }
 
-    #[inline]
     fn may_have(&self, number: u64) -> bool {
         let (word, bit) = Self::place(number);
         self.0.get(word).is_some_and(|word| word & bit != 0)
@@ -435,7 +431,6 @@ impl Bits {
 }
 
 /// The first eight bytes, zeros after the end.
-#[inline]
 fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(eight) => u64::from_le_bytes(*eight),

@@ -225,7 +225,7 @@ fn what_the_program_writes() {
         (0x3000, 4, Some(false)),
         (0x303E, 4, Some(false)),
         (0x3040, 0x40, Some(true)),
-        // Behind the sections of a segment that is written.
+        // After the sections of a segment that is written.
         (0x307E, 4, Some(true)),
         (0x3080, 4, Some(true)),
         (0x30FE, 4, None),
@@ -443,7 +443,7 @@ fn a_long_table_is_as_a_short_one() {
     }
 }
 
-/// A section whose end is behind all numbers was said to reach up to 18446744073709551615.
+/// A section whose end is after all numbers was said to reach up to 18446744073709551615.
 #[test]
 fn an_end_that_no_file_has_was_printed() {
     let mut w = program(true, false, 2, 62, vec![]);

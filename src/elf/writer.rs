@@ -69,7 +69,7 @@ pub struct Writer {
     pub sects: Vec<Sect>,
     pub syms: Vec<Sym>,
     pub dynsyms: Vec<Sym>,
-    /// Notes go behind all other segments' bytes, though their header is the first (as GDB writes cores).
+    /// Notes go after all other segments' bytes, though their header is the first (as GDB writes cores).
     pub notes: Vec<(&'static str, u32, Vec<u8>)>,
 }
 

@@ -9,7 +9,7 @@ use crate::sym::Symbols;
 const NULL: Addr = 0x1000;
 /// So near to a pattern an address is a member of what that points to.
 const NEAR: Addr = 0x1000;
-/// So near behind the end of memory something ran over it.
+/// So near after the end of memory something ran over it.
 const BEHIND: Addr = 1 << 20;
 
 /// The last region of a Cortex-M's memory map: beyond the registers of the core.
@@ -38,7 +38,7 @@ pub(super) fn what(
     if at < NULL {
         return Some(match at {
             0 => "a null pointer".to_owned(),
-            at => format!("{at} bytes behind a null pointer"),
+            at => format!("{at} bytes after a null pointer"),
         });
     }
     if let Some(said) = pattern(at, word) {
@@ -86,5 +86,5 @@ fn outside(at: Addr, regions: Option<&[Region]>, architecture: Architecture) -> 
     let regions = regions?;
     let last = regions.iter().filter_map(|region| region.last()).filter(|last| *last < at).max();
     let behind = last.and_then(|last| at.checked_sub(last)).filter(|behind| *behind < BEHIND);
-    behind.map(|behind| format!("{behind} bytes behind the end of the memory that this source has"))
+    behind.map(|behind| format!("{behind} bytes after the end of the memory that this source has"))
 }

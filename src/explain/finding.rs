@@ -66,7 +66,7 @@ pub enum Code {
     PoolEmpty,
     /// The kernel was called from where this call is not allowed.
     WrongContext,
-    /// The words of the kernel in the memory of a pool were written over.
+    /// The words of the kernel in the memory of a pool were overwritten.
     CorruptPool,
     /// A control block holds what cannot be right.
     CorruptControlBlock,

@@ -10,7 +10,7 @@ use crate::sym::{Symbol, Symbols};
 /// The most bytes of one answer.
 const MOST: usize = 1024;
 
-/// Bytes of a stretch of memory that are read at once.
+/// Bytes of a range of memory that are read at once.
 const PAGE: u64 = 1024;
 /// The most pages of a source that has its memory at hand, and of one that is asked over a link.
 const PAGES: (usize, usize) = (1 << 14, 64);
@@ -22,7 +22,7 @@ pub struct Look<'a> {
     pages: RefCell<Pages>,
 }
 
-/// What was read of stretches of memory.
+/// What was read of ranges of memory.
 #[derive(Default)]
 struct Pages {
     read: BTreeMap<Addr, Option<Vec<u8>>>,
@@ -49,15 +49,15 @@ impl<'a> Look<'a> {
         Some(bytes)
     }
 
-    /// Bytes within a stretch of memory, which is read page by page, each once, and of a target only so many.
-    pub(super) fn within(&self, stretch: Region, at: Addr, len: usize) -> Option<Vec<u8>> {
+    /// Bytes within a range of memory, which is read page by page, each once, and of a target only so many.
+    pub(super) fn within(&self, range: Region, at: Addr, len: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut at = at;
         let end = at.checked_add(u64::try_from(len).ok().filter(|len| *len <= PAGE)?)?;
         while at < end {
-            let into = at.checked_sub(stretch.start).filter(|into| *into < stretch.len)?;
+            let into = at.checked_sub(range.start).filter(|into| *into < range.len)?;
             let first = into.checked_sub(into % PAGE)?;
-            let page = self.page(stretch.start.checked_add(first)?, PAGE.min(stretch.len.checked_sub(first)?))?;
+            let page = self.page(range.start.checked_add(first)?, PAGE.min(range.len.checked_sub(first)?))?;
             let from = usize::try_from(into % PAGE).ok()?;
             let rest = page.get(from..)?;
             let part = rest.get(..rest.len().min(usize::try_from(end.checked_sub(at)?).ok()?))?;
@@ -81,7 +81,7 @@ impl<'a> Look<'a> {
         page
     }
 
-    /// True where a stretch of memory was not read because it would take too long.
+    /// True where a range of memory was not read because it would take too long.
     pub(super) fn is_spent(&self) -> bool {
         self.pages.try_borrow().is_ok_and(|pages| pages.are_spent)
     }

@@ -42,7 +42,7 @@ impl Does {
         }
     }
 
-    /// Behind the name of a thread that neither runs nor will by itself; `None` for other states.
+    /// After the name of a thread that neither runs nor will by itself; `None` for other states.
     pub const fn gone(self) -> Option<&'static str> {
         match self {
             Self::Suspended => Some("is suspended"),

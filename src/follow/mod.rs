@@ -75,7 +75,7 @@ pub struct Gap {
     pub lost: Lost,
     /// The trace was enabled again: the target was reset.
     pub restarted: bool,
-    /// The number of the first event behind it.
+    /// The number of the first event after it.
     pub seq: u64,
 }
 
@@ -132,9 +132,9 @@ pub struct Follower {
     pace: Pace,
     /// When to read again, while that is waited for.
     next_read: Option<Instant>,
-    /// How many slots behind the cursor were held back by the read before.
+    /// How many slots after the cursor were held back by the read before.
     seen: u64,
-    /// Events that wait for words that the kernel fills in late, and the cursor behind them.
+    /// Events that wait for words that the kernel fills in late, and the cursor after them.
     held: Option<(Update, Box<dyn Follow>)>,
     /// Each event moves the clock by one.
     counts: bool,
@@ -258,7 +258,7 @@ impl Follower {
     pub fn poll(&mut self) -> Result<Update, Error> {
         let mut batch = self.target.read_new(self.cursor.as_ref(), false)?;
         let has_gap = batch.lost.count > 0 || batch.restarted;
-        // What was read and held back is shown first, and the gap behind it.
+        // What was read and held back is shown first, and the gap after it.
         if let Some(update) = if has_gap { self.rest() } else { None } {
             return Ok(Update { more: true, ..update });
         }
@@ -287,7 +287,7 @@ impl Follower {
     }
 
     /// Holds events back, from the first on whose words the kernel fills in late. None is held back twice, nor where the
-    /// ring fills fast. `after` is the place behind all of the `slots` that were read; returns how many of them stay.
+    /// ring fills fast. `after` is the place after all of the `slots` that were read; returns how many of them stay.
     fn hold_late(&mut self, update: &mut Update, after: Box<dyn Follow>, slots: u64) -> u64 {
         let (base, seen) = (self.numbers.seq, std::mem::take(&mut self.seen));
         let fast = update.more || self.how == How::Held || slots > self.cursor.capacity() / 8;

@@ -53,7 +53,7 @@ impl Numbers {
             // Time counts from the first event that is shown.
             (None, _, Some(first)) => first.ticks.saturating_neg(),
             (Some((ticks, _)), Some(before), _) => ticks.saturating_sub(before.ticks),
-            // Behind a gap: as far as the stamps show, which is less than the clock's period.
+            // After a gap: as far as the stamps show, which is less than the clock's period.
             (Some((ticks, stamp)), None, Some(first)) => {
                 let step = stamp.zip(first.stamp).map_or(0, |(a, b)| trace.clock.step(a, b));
                 let step = i64::try_from(step).unwrap_or(0);

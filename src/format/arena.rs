@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Words of many payloads, one behind the other.
+/// Words of many payloads, one after the other.
 #[derive(Debug, Default)]
 pub struct Arena {
     words: Vec<u64>,

@@ -27,7 +27,6 @@ impl<'a> Haystack<'a> {
     }
 
     /// No more of them than this many bytes, not counting holes; `false` where that leaves some out.
-    #[must_use]
     pub fn bounded(self, most: u64) -> (Self, bool) {
         const ALL: &[(u64, u64)] = &[(0, u64::MAX)];
         let mut left = most;
@@ -43,15 +42,12 @@ impl<'a> Haystack<'a> {
     }
 
     /// The bytes, from the first on.
-    #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// The first offset, from `at` on, where a search has to look. Of an `at` that a block begins with only: a search
     /// that asks at every step pays for one comparison.
-    #[inline]
-    #[must_use]
     pub fn next(&self, at: usize) -> usize {
         if at.is_multiple_of(BLOCK) { self.behind_zeros(at) } else { at }
     }

@@ -177,7 +177,7 @@ pub trait Follow: std::fmt::Debug {
 /// What was inserted since the last look.
 #[derive(Debug)]
 pub struct Batch {
-    /// The new slots, behind those that were known.
+    /// The new slots, after those that were known.
     pub capture: Box<dyn Capture>,
     /// How many slots at the start of the capture were known before.
     pub known: u64,
@@ -219,7 +219,6 @@ pub struct Found {
 
 impl Found {
     /// True where it is at `address` and says so.
-    #[must_use]
     pub const fn claims(&self, address: Addr) -> bool {
         address & self.word.max() == self.base
     }
@@ -240,7 +239,6 @@ pub struct Hints {
 
 impl Hints {
     /// The location that [`Hints::header`] gives.
-    #[must_use]
     pub fn given(&self) -> Option<Location> {
         let header = self.header?;
         let how =
@@ -260,7 +258,7 @@ pub struct Location {
     pub pointer: Option<Width>,
     /// One sentence: how it was found.
     pub how: String,
-    /// True where symbols led to it, which can be of another build than the memory.
+    /// True where it was found by symbols, which can be of another build than the memory.
     pub by_symbols: bool,
 }
 
@@ -283,7 +281,7 @@ const fn nom_order(endian: Endian) -> nom::number::Endianness {
     }
 }
 
-/// These stretches of memory sorted, and no two of them touch.
+/// These ranges of memory sorted, and no two of them touch.
 fn merged(spans: impl IntoIterator<Item = Region>) -> Vec<Region> {
     let mut spans: Vec<Region> = spans.into_iter().filter(|r| r.len > 0).collect();
     spans.sort_unstable_by_key(|r| (r.start, r.len));

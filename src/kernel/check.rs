@@ -15,14 +15,14 @@ use crate::trace::{Issue, Place, Severity};
 const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
 
-/// A control block that a list leads to, whose first word is not that of such a block.
+/// A control block that a list points to, whose first word is not that of such a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
     pub kind: Option<Kind>,
     /// Where it is.
     pub address: Addr,
-    /// The control block, or the list's head, that leads to it.
+    /// The control block, or the list's head, that points to it.
     pub from: Addr,
     /// The word that is there instead.
     pub found: u64,

@@ -58,7 +58,7 @@ pub enum Above {
 }
 
 impl Above {
-    /// True for an exception of a Cortex-M that a fault leads to.
+    /// True for an exception of a Cortex-M that a fault causes.
     pub const fn is_fault(&self) -> bool {
         matches!(self, Self::Exception(number, _) if is_fault(*number))
     }

@@ -23,7 +23,7 @@ impl Kernel {
         let len = |kind: Kind| self.layout.object(kind).map_or(0, |s| s.len);
         let objects = self.objects.iter().map(|o| Region { start: o.address, len: len(o.kind) });
         let blocks = threads.chain(objects).map(|region| ("control blocks", region));
-        let stacks = self.threads.iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len });
+        let stacks = self.threads.iter().flat_map(|t| t.stacks());
         blocks.chain(stacks.filter(|r| r.len <= MAX_STACK).map(|region| ("stack", region))).collect()
     }
 

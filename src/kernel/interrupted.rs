@@ -129,7 +129,7 @@ impl Kernel {
         found.collect()
     }
 
-    /// Keeps them. Where one shows it, the exception that came upon a thread is named.
+    /// Keeps them. Where one shows it, the exception that interrupted a thread is named.
     pub fn take_interrupted(&mut self, found: Vec<Interrupted>) {
         self.interrupted = found;
         self.name_exceptions();
@@ -152,8 +152,7 @@ impl Kernel {
             Under::Thread(at) => self.thread(at),
             _ => None,
         };
-        let stacks: Vec<Region> =
-            thread.into_iter().flat_map(Thread::stretches).map(|(start, len)| Region { start, len }).collect();
+        let stacks: Vec<Region> = thread.into_iter().flat_map(Thread::stacks).collect();
         let entry = thread.and_then(|t| symbols.function(t.entry? & !1));
         let entry = entry.map(|s| Region { start: s.address & !1, len: s.size.max(1) });
         let none = Registers::new(Architecture::CortexM);
@@ -173,7 +172,7 @@ impl Kernel {
         Some(found)
     }
 
-    /// The thread is interrupted by the exception that came upon it, not by one that came upon that.
+    /// The thread is interrupted by the exception that interrupted it, not by a nested one.
     fn name_exceptions(&mut self) {
         for found in &self.interrupted {
             let within = found.certain().and_then(|place| place.within.as_ref());
@@ -272,7 +271,7 @@ impl Look<'_> {
         Some(found)
     }
 
-    /// Neither a stack pointer nor unwind information leads to it.
+    /// Neither a stack pointer nor unwind information points to it.
     fn by_search(&self, exit: Option<&Exit>, memory: &mut dyn Memory) -> Option<Interrupted> {
         let number = exit.map_or(self.number, |exit| exit.exception.or(self.number));
         let mut found = self.none(number);
@@ -311,7 +310,7 @@ impl Look<'_> {
         }
         if found.places.is_empty() {
             let why = if is_on_main {
-                "lr leads back to another exception, and no frame on the main stack fits"
+                "lr points back to another exception, and no frame on the main stack fits"
             } else {
                 "PSP is not known (--reg psp=N), and no frame on the stack fits"
             };

@@ -53,7 +53,7 @@ impl Type {
     }
 }
 
-/// Members one behind the other, each with its name; a port's bytes have none.
+/// Members one after the other, each with its name; a port's bytes have none.
 pub(super) type Members = Vec<(&'static str, Type)>;
 
 /// A timer within something: its members, under `prefix`.
@@ -115,7 +115,7 @@ fn thread_head(port: Additions) -> Members {
     all
 }
 
-/// Members behind the links of the created list: those of default options.
+/// Members after the links of the created list: those of default options.
 fn thread_tail(port: Additions) -> Members {
     let mut all = port.after_created.to_vec();
     all.extend([
@@ -210,7 +210,7 @@ impl Kind {
         format!("{}_STRUCT", self.facts().stem.to_ascii_uppercase())
     }
 
-    /// Members up to and with the links of the created list, and of a mutex those behind it; without the stem.
+    /// Members up to and with the links of the created list, and of a mutex those after it; without the stem.
     fn members(self, port: Additions) -> Members {
         let mut all = vec![("id", Word), ("name", Pointer)];
         match self {
@@ -285,7 +285,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The address behind its last byte, from the start of the struct.
+    /// The address after its last byte, from the start of the struct.
     fn end(self) -> Option<u64> {
         self.offset.checked_add(self.size.size())
     }
@@ -432,7 +432,7 @@ impl Layout {
         self.objects.get(index)
     }
 
-    /// Forgets the members behind a thread's created list: they are somewhere else.
+    /// Forgets the members after a thread's created list: they are somewhere else.
     pub(super) fn drop_tail(&mut self) {
         if let Some(tail) = self.tail {
             self.thread.without(tail);

@@ -70,7 +70,7 @@ fn followed(layout: &Layout, memory: &mut dyn Memory, head: Addr, count: Option<
     if walk.led > 0 && more { list.walk_by(memory, head, &[]) } else { walk }
 }
 
-/// Threads that other variables of the kernel lead to.
+/// Threads that other variables of the kernel point to.
 fn known(memory: &mut dyn Memory, symbols: &dyn Symbols, globals: &Globals, shape: Shape) -> Vec<Addr> {
     let mut known = globals.each_core(memory, shape, "_tx_thread_current_ptr", shape.pointer);
     known.extend(globals.each_core(memory, shape, "_tx_thread_execute_ptr", shape.pointer));
@@ -87,7 +87,7 @@ pub struct Sources<'a> {
     pub globals: &'a Globals<'a>,
     /// Threads that a trace's registry names.
     pub named: Vec<Addr>,
-    /// What a search of memory found, where no variable leads to the list.
+    /// What a search of memory found, where no variable points to the list.
     pub searched: &'a [Root],
 }
 
@@ -206,7 +206,7 @@ pub(super) fn find(
         "no debug information gives the offsets of members of control blocks: {} is used: {}",
         found.layout.how,
         if found.walk.broken.is_none() {
-            "with it the list of threads leads back to its start"
+            "with it the list of threads points back to its start"
         } else {
             "with it most of the list of threads can be read"
         }

@@ -12,7 +12,7 @@ use crate::sym::Symbol;
 use crate::trace::{Issue, Place, many};
 
 impl Kernel {
-    /// Reads the objects of one kind. True where no symbol leads to their list, and they were found without it.
+    /// Reads the objects of one kind. True where no symbol points to their list, and they were found without it.
     pub(super) fn read_kind(
         &mut self,
         memory: &mut dyn Memory,
@@ -89,7 +89,7 @@ impl Kernel {
         Issue::new(Code::KernelDamaged, message).at(Place::address(symbol.address))
     }
 
-    /// Threads that were found though no symbol leads to them.
+    /// Threads that were found though no symbol points to them.
     pub(super) fn found_blind(&self, named: &[Addr]) -> Issue {
         let by_registry = self.threads.iter().any(|t| named.contains(&t.address));
         let message = format!(

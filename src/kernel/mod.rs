@@ -104,11 +104,11 @@ pub struct Kernel {
     pub interrupted: Vec<Interrupted>,
     /// The function of the start-up code that the CPU is in: the kernel is of the run before.
     pub start_up: Option<String>,
-    /// Control blocks that a list leads to and that do not begin as such ones do.
+    /// Control blocks that a list points to and that do not begin as such ones do.
     pub overwritten: Vec<Overwritten>,
     /// What went wrong.
     pub issues: Vec<Issue>,
-    /// How many of the first issues are about lists that variables of the ELF lead to.
+    /// How many of the first issues are about lists that variables of the ELF point to.
     of_lists: usize,
 }
 
@@ -123,7 +123,7 @@ impl Kernel {
     pub fn read(memory: &mut dyn Memory, about: &About<'_>) -> Result<Self, Error> {
         ahead::read_ahead(memory, about);
         let globals = Globals::new(about.symbols);
-        // All of memory is searched only where no variable leads to the threads.
+        // All of memory is searched only where no variable points to the threads.
         let blind = about.symbols.lookup(HEAD).is_none();
         let searched = if blind { roots::search(memory, about.endian) } else { Vec::new() };
         let named = roots::of(about.registered, None);
@@ -264,7 +264,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         ),
         Mismatch::None { tried, by_elf } => Error::failed(
             Code::KernelLayout,
-            "the list of threads cannot be read: no known layout leads back to its start",
+            "the list of threads cannot be read: no known layout fits it",
             if by_elf {
                 "check that the ELF is that of the program that ran, and that the dump is placed right"
             } else {

@@ -1,4 +1,4 @@
-//! Whether pointers in memory match an ELF: its variables of the kernel lead to threads, and the control blocks of the
+//! Whether pointers in memory match an ELF: its variables of the kernel point to threads, and the control blocks of the
 //! threads lead to its code and constants.
 
 #![allow(clippy::arithmetic_side_effects, reason = "counts threads that are held in memory")]
@@ -24,7 +24,7 @@ const FEWEST: usize = 2;
 /// The kernel's pointers to threads, by the ELF's addresses. Those that are 0 are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pointers {
-    /// Those that lead to the control block of a thread.
+    /// Those that point to the control block of a thread.
     pub good: usize,
     /// Those that could be followed.
     pub compared: usize,
@@ -61,7 +61,7 @@ impl Program<'_> {
         (found.compared > 0).then_some(found)
     }
 
-    /// The number of threads in memory, where none of their control blocks leads to this ELF's code or constants: it is the
+    /// The number of threads in memory, where none of their control blocks points to this ELF's code or constants: it is the
     /// ELF of another program. Of an ELF that is linked with libraries nothing can be said.
     pub fn foreign_threads(&self, memory: &mut dyn Memory, trace: &Trace) -> Option<usize> {
         let is_linked_alone = self.elf.kind() == ElfKind::Exec && self.elf.sections().all(|s| s.kind != SHT_DYNAMIC);

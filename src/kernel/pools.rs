@@ -1,7 +1,7 @@
 //! The memory of pools: the blocks of a byte pool as the kernel chains them, and those of a block pool.
 //!
 //! A block of a byte pool begins with a link to the next block and a mark: 0xFFFFEEEE while it is free, the address of its pool
-//! while it is allocated. Links lead forward; that of the last block, which has no bytes of its own, leads back to the first. A
+//! while it is allocated. Links lead forward; that of the last block, which has no bytes of its own, points back to the first. A
 //! block of a block pool begins with one pointer: to the next free block, or 0, while it is free, to its pool while it is
 //! allocated. The kernel changes these words so that the chain is whole after each store.
 
@@ -49,13 +49,12 @@ pub struct FreeList {
     pub listed: u64,
     /// How many the pool counts.
     pub counted: u64,
-    /// The block behind the last of these: one that is in the list already, or that is allocated.
+    /// The block after the last of these: one that is in the list already, or that is allocated.
     pub leads_to: Option<PoolBlock>,
 }
 
 impl FreeList {
-    /// True where it has all free blocks, and ends behind them.
-    #[must_use]
+    /// True where it has all free blocks, and ends after them.
     pub const fn is_whole(&self) -> bool {
         self.listed == self.counted && self.leads_to.is_none()
     }
@@ -68,7 +67,7 @@ pub struct PoolBlocks {
     pub all: Vec<PoolBlock>,
     /// Where they are not whole.
     pub damage: Option<PoolDamage>,
-    /// Where the list of free blocks leads to, if no block is there.
+    /// The end of the list of free blocks, if no block is there.
     pub astray: Option<Addr>,
     /// The list of free blocks of a block pool without such damage.
     pub free: Option<FreeList>,
@@ -133,7 +132,7 @@ impl Bytes {
         (least..=most).contains(&link) && link.saturating_sub(self.start).is_multiple_of(4)
     }
 
-    /// True for the last block: its link leads back to the first, and it ends where the pool does.
+    /// True for the last block: its link points back to the first, and it ends where the pool does.
     fn is_last(&self, at: Addr, link: Addr) -> bool {
         link == self.start && self.end.saturating_sub(at) <= self.head().saturating_mul(2)
     }
@@ -161,7 +160,7 @@ impl Bytes {
     }
 
     /// Where no block begins at `at`, either what was there was overwritten, or the link that leads there: then the block
-    /// that is left out is behind that link.
+    /// that is left out is after that link.
     fn damage(
         &self,
         at: Addr,
@@ -176,7 +175,7 @@ impl Bytes {
         let left_out = all.last().filter(|last| {
             let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
             let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
-            // A block that is left out leads to another one.
+            // A block that is left out points to another one.
             places.into_iter().any(|place| begins(place).and_then(&mut begins).is_some())
         });
         match left_out {

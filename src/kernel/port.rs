@@ -9,15 +9,15 @@ use Type::{Pointer, Word};
 pub(super) struct Additions {
     /// The names of these ports.
     pub(super) name: &'static str,
-    /// Behind the links of the ready list: the `pthread_t` of a port to Linux.
+    /// After the links of the ready list: the `pthread_t` of a port to Linux.
     pub(super) pthread: bool,
-    /// Behind that.
+    /// After that.
     pub(super) before_name: u64,
-    /// Behind a timer's links.
+    /// After a timer's links.
     pub(super) timer: u64,
     /// Before the links of the created list.
     pub(super) before_created: u64,
-    /// Behind them.
+    /// After them.
     pub(super) after_created: &'static [(&'static str, Type)],
 }
 

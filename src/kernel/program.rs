@@ -54,7 +54,7 @@ pub fn enable_bits(memory: &mut dyn Memory, symbols: &dyn Symbols, endian: Endia
     endian.word(width, &memory.read_bytes(symbol.address, width.bytes()).ok()?, 0)
 }
 
-/// The width of the pointers in the threads' control blocks, by their stacks: behind id, run count and stack pointer the
+/// The width of the pointers in the threads' control blocks, by their stacks: after id, run count and stack pointer the
 /// kernel stores start, end and size, and the end is the last byte. `None` where no block shows one width and no other.
 pub fn pointer_width(memory: &mut dyn Memory, trace: &Trace) -> Option<Width> {
     let (endian, word) = (trace.about.endian, trace.about.word);
@@ -83,7 +83,7 @@ pub fn pointer_width(memory: &mut dyn Memory, trace: &Trace) -> Option<Width> {
 /// they read as something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
-    /// Names that are the same in the registry and behind the control block's pointer.
+    /// Names that are the same in the registry and after the control block's pointer.
     pub same: usize,
     /// Names that could be compared.
     pub compared: usize,
@@ -170,7 +170,7 @@ impl Program<'_> {
         score
     }
 
-    /// True where the names that the pointers at `offset` lead to were made up as the program ran: they are in no ELF, and
+    /// True where the names that the pointers at `offset` point to were made up as the program ran: they are in no ELF, and
     /// say nothing of it. Two threads are enough.
     fn made_up(&self, memory: &mut dyn Memory, blocks: &Blocks, offset: usize) -> bool {
         blocks.words(offset).take(2).all(|(name, at)| {
@@ -230,7 +230,7 @@ impl Blocks {
         Some(found)
     }
 
-    /// True for a block whose stack ends where its start and its size put it: behind id, run count and stack pointer.
+    /// True for a block whose stack ends where its start and its size put it: after id, run count and stack pointer.
     fn has_whole_stack(&self, block: &Bytes) -> bool {
         let word = |n: usize| self.endian.word(self.pointer, block, self.pointer.bytes().saturating_mul(n));
         let (Some(start), Some(end), Some(size)) = (word(3), word(4), word(5)) else { return false };

@@ -40,7 +40,7 @@ fn begins(word: u32) -> Option<Option<Kind>> {
 }
 
 /// Every aligned word in memory that a control block begins with. Constants of the kernel's code are among them: only
-/// a list that leads back to its start shows which are objects. Empty where the source does not list its memory.
+/// a list that points back to its start shows which are objects. Empty where the source does not list its memory.
 pub(super) fn search(memory: &mut dyn Memory, endian: Option<Endian>) -> Vec<Root> {
     let (mut found, mut room) = (Vec::new(), HashMap::new());
     let mut left = LIMIT;

@@ -7,7 +7,7 @@ use super::port::FLOATS;
 use super::position::Position;
 use super::stack::Stack;
 use super::walk::Node;
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::mem::Memory;
 use crate::report::StateKind;
 
@@ -355,12 +355,12 @@ impl Thread {
         last.is_some() && last == self.stack_end
     }
 
-    /// Where its stacks are, and how many bytes each has: what its control block names, too, where it is not known which
-    /// that is.
-    pub fn stretches(&self) -> impl Iterator<Item = (Addr, u64)> + '_ {
+    /// Its stacks: also what its control block names, where it is not known which of them that is.
+    pub fn stacks(&self) -> impl Iterator<Item = Region> + '_ {
         let known = [Some(self.stack), self.kernel_stack].into_iter().flatten();
         let known = known.filter_map(|stack| stack.start.zip(stack.size));
-        known.chain(self.named.filter(|_| self.stacks == Stacks::Unknown))
+        let named = self.named.filter(|_| self.stacks == Stacks::Unknown);
+        known.chain(named).map(|(start, len)| Region { start, len })
     }
 
     /// Its name, or its address.

@@ -12,7 +12,7 @@ use crate::mem::Memory;
 /// The most objects of one list.
 pub(super) const MAX: usize = 4096;
 
-/// The most entries that are read in search of a list that leads back to its start.
+/// The most entries that are read in search of a list that points back to its start.
 const MAX_VISITS: usize = 4 * MAX;
 
 /// What a list is made of.
@@ -77,15 +77,15 @@ impl Broken {
 /// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
-    /// In the order of the list; those behind a break, which were found backwards, last.
+    /// In the order of the list; those after a break, which were found backwards, last.
     pub nodes: Vec<Node>,
     /// How many of them were found only backwards.
     pub recovered: usize,
     /// How many were found only from other pointers to entries.
     pub led: usize,
-    /// Why it is not whole; `None` for a list that leads back to its start.
+    /// Why it is not whole; `None` for a list that points back to its start.
     pub broken: Option<Broken>,
-    /// Pointers back that do not lead to where the pointers forth came from.
+    /// Backward pointers that contradict the forward pointers.
     pub bad_back_links: usize,
 }
 
@@ -138,7 +138,7 @@ impl List<'_> {
     }
 
     /// Follows a list whose head is not known, from entries of it. `named`: addresses at which there should be entries;
-    /// `searched`: words that look like entries, which count only where a list leads back to its start.
+    /// `searched`: words that look like entries, which count only where a list points back to its start.
     pub fn walk_from(&self, memory: &mut dyn Memory, named: &[Addr], searched: &[Addr]) -> Walk {
         let (mut seen, mut visits) = (HashSet::new(), 0usize);
         let mut best = Walk::default();

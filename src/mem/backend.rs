@@ -52,7 +52,7 @@ struct Connection {
     name: String,
     timeout: Duration,
     interrupt: Option<&'static AtomicBool>,
-    /// What came behind the last answer.
+    /// What came after the last answer.
     rest: Vec<u8>,
     /// Why nothing can be asked any more: an answer that comes late would be taken for the next one.
     broken: Option<RspError>,

@@ -29,7 +29,7 @@ pub struct Unpacked {
 pub enum End {
     /// All of it is there, and its checksum is right.
     Whole,
-    /// All of it is there; this many bytes behind it are something else.
+    /// All of it is there; this many bytes after it are something else.
     Trailing(usize),
     /// There is more than the bound.
     TooLarge,
@@ -50,7 +50,7 @@ pub fn bound_of(packed: usize) -> usize {
     packed.saturating_mul(DENSITY).clamp(MIN_BOUND, MAX_BOUND)
 }
 
-/// Unpacks `packed`, all its members one behind the other, to at most `bound` bytes.
+/// Unpacks `packed`, all its members one after the other, to at most `bound` bytes.
 pub fn unpack(packed: &[u8], bound: usize) -> Unpacked {
     let mut bytes = Vec::new();
     // The file gives its size at its end (modulo 4 GiB, of the last member): believed as far as it can be true.

@@ -12,7 +12,7 @@ use super::segments::{Block, Segments};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
 
-/// An address, count or size: hexadecimal behind `0x`, else decimal; `_` may separate digits, and a `+` may precede them.
+/// An address, count or size: hexadecimal after `0x`, else decimal; `_` may separate digits, and a `+` may precede them.
 /// `None` where it is something else, or does not fit into 64 bits.
 pub fn parse_number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

@@ -56,7 +56,7 @@ impl Block {
     }
 }
 
-/// A stretch of addresses and the block that serves it; both ends included.
+/// A range of addresses and the block that serves it; both ends included.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: Addr,
@@ -222,12 +222,12 @@ impl Memory for Segments {
     }
 }
 
-/// Stretches that were met; no two touch. The end is not included.
+/// Ranges that were met; no two touch. The end is not included.
 #[derive(Default)]
 struct Seen(BTreeMap<u64, u64>);
 
 impl Seen {
-    /// Adds a stretch; the parts of it that are new. Each stretch that it swallows is visited once, and never again.
+    /// Adds a range; the parts of it that are new. Each range that it swallows is visited once, and never again.
     fn add(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut fresh = Vec::new();
         let (mut from, mut to, mut at) = (start, end, start);
@@ -279,7 +279,7 @@ fn arrange(blocks: &[Block]) -> Vec<Span> {
     spans
 }
 
-/// Joins sorted stretches, of first and last address, that touch or overlap.
+/// Joins sorted ranges, of first and last address, that touch or overlap.
 pub(super) fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
     let mut joined: Vec<(Addr, Addr)> = Vec::new();
     for (start, last) in spans {

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use super::escape::escape_into;
 use super::line::{Line, width_of};
 
-/// What shows that something is missing, behind a space.
+/// What shows that something is missing, after a space.
 const MORE: &str = "~";
 
 /// The arguments of one line.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// All of them, escaped, one behind the other, a space before each.
+    /// All of them, escaped, one after the other, a space before each.
     text: String,
     parts: Vec<Part>,
     /// Columns that there are.

@@ -12,7 +12,7 @@ use super::{BUFFER, EventSink, View};
 use crate::catalogue::Catalogue;
 use crate::trace::{ContextKind, Event, Extra, Issue};
 
-/// The head of the event table, up to the context and behind it.
+/// The head of the event table, up to the context and after it.
 const CONTEXT: [&str; 9] =
     ["seq", "slot", "ticks", "delta", "stamp", "core", "context.kind", "context.address", "context.name"];
 const EVENT: [&str; 9] =
@@ -109,7 +109,7 @@ impl<W: Write> Record<W> {
         self.add(&words.join(" "));
     }
 
-    /// Text as [`text`] has it, with something behind it.
+    /// Text as [`text`] has it, with something after it.
     fn text_and(&mut self, text: &str, behind: &str) {
         let mut field = std::mem::take(&mut self.field);
         field.clear();
@@ -158,7 +158,7 @@ impl<W: Write> Csv<W> {
         record.text(Some(args));
     }
 
-    /// Each argument in columns of its own. What is not to be relied on has a question mark behind its text, as in the table.
+    /// Each argument in columns of its own. What is not to be relied on has a question mark after its text, as in the table.
     fn arg_columns(&mut self, view: &View<'_>, event: &Event) {
         let Self { rows, record, columns, .. } = self;
         let mut left = *columns;
@@ -171,7 +171,7 @@ impl<W: Write> Csv<W> {
             } else {
                 record.hex(Some(arg.value), view.digits());
             }
-            // A question mark behind it, as in the table: it is not to be relied on.
+            // A question mark after it, as in the table: it is not to be relied on.
             record.text_and(arg.text, if arg.doubtful { "?" } else { "" });
         });
         record.nothing(left.saturating_mul(ARG.len()));

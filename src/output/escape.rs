@@ -4,7 +4,6 @@ use unicode_width::UnicodeWidthChar;
 
 /// True for characters that must not reach a terminal as they are: controls (C0, DEL, C1), invisible characters and
 /// those that change the direction of text.
-#[must_use]
 pub const fn is_hostile(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}'
@@ -15,8 +14,6 @@ pub const fn is_hostile(c: char) -> bool {
 }
 
 /// True where the text is printable ASCII from end to end: most names are, and nothing needs to be done to them.
-#[must_use]
-#[inline]
 pub fn is_plain(text: &str) -> bool {
     // Eight bytes at a time: every name is asked for every event.
     let (chunks, rest) = text.as_bytes().as_chunks();
@@ -24,7 +21,6 @@ pub fn is_plain(text: &str) -> bool {
 }
 
 /// The same of eight bytes: each is ASCII, not below a space, and not DEL.
-#[inline]
 const fn are_plain(bytes: [u8; 8]) -> bool {
     const TOP: u64 = u64::from_ne_bytes([0x80; 8]);
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
@@ -58,7 +54,6 @@ pub fn escape_into(text: &str, out: &mut String) {
 }
 
 /// The text with hostile characters spelled out.
-#[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_into(text, &mut out);
@@ -67,7 +62,6 @@ pub fn escape(text: &str) -> String {
 
 /// Columns that a character takes in a terminal. Marks that combine are counted as one, as not every terminal combines
 /// them: a line may come out shorter than thought, never longer.
-#[must_use]
 pub fn columns(c: char) -> usize {
     UnicodeWidthChar::width(c).unwrap_or(1).max(1)
 }

@@ -11,7 +11,7 @@ use super::window::Window;
 use super::{View, escape};
 use crate::trace::DefId;
 
-/// The width of a table that nobody limits: nothing is cut.
+/// The width of a table without a limit: nothing is cut.
 pub const UNLIMITED: usize = usize::MAX;
 
 /// What the time column counts from.

@@ -11,7 +11,7 @@ use super::escape::{columns, escape, is_plain};
 pub(super) struct Line {
     text: Vec<u8>,
     width: usize,
-    /// The column behind what is written; at most `width`.
+    /// The column after what is written; at most `width`.
     col: usize,
     /// Spaces that are not written yet.
     spaces: usize,

@@ -210,7 +210,7 @@ fn is_emoji(word: &str) -> bool {
     word.bytes().filter(|b| *b == b':').count() > 1 && !is_time()
 }
 
-/// A word as a code span. A bar would end the cell of a table, there as well; behind a backslash it cannot be escaped.
+/// A word as a code span. A bar would end the cell of a table, there as well; after a backslash it cannot be escaped.
 fn code(word: &str, place: Place) -> String {
     let fence = fence(word, 1);
     let room = if fence.len() > 1 { " " } else { "" };

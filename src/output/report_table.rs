@@ -53,7 +53,7 @@ impl<'w, W: Write> TableReports<'w, W> {
         if std::mem::replace(&mut self.any, true) { writeln!(self.out) } else { Ok(()) }
     }
 
-    /// A sentence, behind something that its further lines leave room for.
+    /// A sentence, after something that its further lines leave room for.
     fn sentence(&mut self, before: &str, text: &str) -> io::Result<()> {
         let indent = before.len();
         let mut line = Line::new(usize::MAX);
@@ -71,26 +71,26 @@ impl<'w, W: Write> TableReports<'w, W> {
     }
 }
 
-/// Writes a grid as a table.
-fn table(grid: &Grid<'_>, widths: &[usize], styles: &Styles, out: &mut impl Write) -> io::Result<()> {
+/// Writes a view as a table.
+fn table(view: &TableView<'_>, widths: &[usize], styles: &Styles, out: &mut impl Write) -> io::Result<()> {
     let (on, off) = styles.around(Style::Head);
     let mut line = Line::new(usize::MAX);
-    let heads: Vec<Vec<String>> = grid.heads.iter().zip(widths).map(|(head, width)| folded(head, *width)).collect();
+    let heads: Vec<Vec<String>> = view.heads.iter().zip(widths).map(|(head, width)| folded(head, *width)).collect();
     let most = heads.iter().map(Vec::len).max().unwrap_or(1);
     for at in 0..most {
         // Heads of fewer lines stand just above their columns.
         let part = |head: &Vec<String>| (at + head.len()).checked_sub(most).and_then(|at| head.get(at)).cloned();
         line.mark(on);
-        put(&mut line, heads.iter().map(part), &grid.columns, widths, |_, _| {});
+        put(&mut line, heads.iter().map(part), &view.columns, widths, |_, _| {});
         line.unmark(off);
         line.end(out)?;
     }
-    for row in &grid.report.rows {
-        let cells: Vec<Vec<String>> = grid.texts(row).zip(widths).map(|(text, width)| folded(&text, *width)).collect();
+    for row in &view.report.rows {
+        let cells: Vec<Vec<String>> = view.texts(row).zip(widths).map(|(text, width)| folded(&text, *width)).collect();
         for at in 0..cells.iter().map(Vec::len).max().unwrap_or(1) {
             let parts = cells.iter().map(|cell| cell.get(at).cloned());
-            put(&mut line, parts, &grid.columns, widths, |line, place| {
-                let (on, off) = styles.around(grid.cell(row, place.column).map_or(Style::Plain, style_of));
+            put(&mut line, parts, &view.columns, widths, |line, place| {
+                let (on, off) = styles.around(view.cell(row, place.column).map_or(Style::Plain, style_of));
                 if place.begins { line.mark(on) } else { line.unmark(off) }
             });
             line.end(out)?;
@@ -100,18 +100,18 @@ fn table(grid: &Grid<'_>, widths: &[usize], styles: &Styles, out: &mut impl Writ
 }
 
 /// Writes each row as a record: a line for each cell that is not empty.
-fn records(grid: &Grid<'_>, options: &TableOptions, out: &mut impl Write) -> io::Result<()> {
-    let indent = grid.columns.iter().map(|c| width_of(c.title)).max().unwrap_or(0) + GAP;
+fn records(view: &TableView<'_>, options: &TableOptions, out: &mut impl Write) -> io::Result<()> {
+    let indent = view.columns.iter().map(|c| width_of(c.title)).max().unwrap_or(0) + GAP;
     let room = options.width.saturating_sub(indent).max(VALUE);
     let (on, off) = options.styles.around(Style::Head);
     let mut line = Line::new(usize::MAX);
-    for (number, row) in grid.report.rows.iter().enumerate() {
+    for (number, row) in view.report.rows.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
-        let cells = grid.report.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Empty);
+        let cells = view.report.columns.iter().zip(row).filter(|(_, cell)| **cell != Cell::Empty);
         for (column, cell) in cells {
-            let text = grid.words.text_and_unit(column, cell);
+            let text = view.words.text_and_unit(column, cell);
             let (begin, end) = options.styles.around(style_of(cell));
             for (i, part) in folded(&text, room).iter().enumerate().filter(|(_, part)| !part.is_empty()) {
                 if i == 0 {
@@ -153,19 +153,19 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
             self.sentence("", report.nothing())?;
             return self.lines_of_notes(&report.notes);
         }
-        let grid = Grid::of(report, &self.words);
-        let fits = |narrow| grid.fit(self.options.width, narrow);
+        let view = TableView::of(report, &self.words);
+        let fits = |narrow| view.fit(self.options.width, narrow);
         if let Some(widths) = fits(NARROW).or_else(|| fits(NARROWEST)) {
-            table(&grid, &widths, &self.options.styles, &mut self.out)?;
-        } else if let Some(tables) = grid.tables(self.options.width) {
-            for (i, (grid, widths)) in tables.iter().enumerate() {
+            table(&view, &widths, &self.options.styles, &mut self.out)?;
+        } else if let Some(tables) = view.tables(self.options.width) {
+            for (i, (view, widths)) in tables.iter().enumerate() {
                 if i > 0 {
                     writeln!(self.out)?;
                 }
-                table(grid, widths, &self.options.styles, &mut self.out)?;
+                table(view, widths, &self.options.styles, &mut self.out)?;
             }
         } else {
-            records(&grid, &self.options, &mut self.out)?;
+            records(&view, &self.options, &mut self.out)?;
         }
         self.lines_of_notes(&report.notes)
     }
@@ -197,7 +197,7 @@ const fn style_of(cell: &Cell) -> Style {
 
 /// What a table has in its lines and columns: of the report's columns those that have a value. The texts of its cells are
 /// made when they are asked for: those of all rows would take more room than the rows.
-struct Grid<'r> {
+struct TableView<'r> {
     report: &'r Report,
     words: &'r Words<'r>,
     /// By column of the table: that of the report.
@@ -208,7 +208,7 @@ struct Grid<'r> {
     widest: Vec<usize>,
 }
 
-impl<'r> Grid<'r> {
+impl<'r> TableView<'r> {
     fn of(report: &'r Report, words: &'r Words<'_>) -> Self {
         let is_shown =
             |cell: &Cell| !matches!(cell, Cell::Empty) && !matches!(cell, Cell::Text(text) if text.is_empty());

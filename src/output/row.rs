@@ -119,7 +119,7 @@ impl<'d> Word<'d> {
 enum Undescribed<'d> {
     /// None: the definition of a kernel's event describes all that mean anything.
     None,
-    /// All before this one: behind them are zeros.
+    /// All before this one: after them are zeros.
     Before(usize),
     /// What the application filled, and did not describe.
     Filled(&'d EventDef),

@@ -6,7 +6,7 @@ use super::escape::columns;
 use super::layout::UNLIMITED;
 use super::line::width_of;
 
-/// The most names that get a short form; the names behind them are shown whole.
+/// The most names that get a short form; the names after them are shown whole.
 const MOST: usize = 1 << 12;
 
 /// Names in a column of so many columns. All names are escaped.

@@ -139,7 +139,7 @@ impl<W: Write> Show<W> {
     }
 }
 
-/// True where a text is the hexadecimal of a word, or that behind its type.
+/// True where a text is the hexadecimal of a word, or that after its type.
 fn is_same(text: &str, word: u64) -> bool {
     let text = text.rsplit(' ').next().unwrap_or(text);
     text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) == Some(word)

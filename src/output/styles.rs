@@ -51,7 +51,6 @@ impl Styles {
     }
 
     /// What to write before and after text of this style; both empty without colour.
-    #[inline]
     pub(super) fn around(&self, style: Style) -> (&str, &str) {
         if style == Style::Plain || self.on.is_empty() {
             return ("", "");

@@ -140,7 +140,7 @@ impl<W: Write> Table<W> {
             let _ = arguments.add_prose(label, text);
         });
         let outcome = outcome.take().map(|outcome| rows.outcome(view, &outcome));
-        // The object says what the call was about; all other words come behind the outcome.
+        // The object says what the call was about; all other words come after the outcome.
         let mut before = outcome.as_ref().map(|_| usize::from(rows.leads_with_object(view, event)));
         let add_outcome = |arguments: &mut Arguments| match &outcome {
             Some(texts) => add_shortest(arguments, texts),

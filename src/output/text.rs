@@ -8,13 +8,11 @@ pub(super) fn add(out: &mut String, value: impl Display) {
 }
 
 /// Adds a number in decimal.
-#[inline]
 pub(super) fn add_decimal(out: &mut String, n: impl itoa::Integer) {
     out.push_str(itoa::Buffer::new().format(n));
 }
 
 /// Adds `0x` and a number in hexadecimal, at least so many digits long.
-#[inline]
 pub(super) fn add_hex(out: &mut String, n: u64, digits: usize) {
     out.push_str(HexBuffer::default().format(n, digits));
 }
@@ -30,13 +28,11 @@ pub(super) struct HexBuffer([u8; 18]);
 
 impl HexBuffer {
     /// `0x` and the number, at least so many digits long, at most 16.
-    #[inline]
     pub(super) fn format(&mut self, n: u64, digits: usize) -> &str {
         std::str::from_utf8(self.bytes(n, digits)).unwrap_or_default()
     }
 
     /// The same as bytes.
-    #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "there are 1 to 16 digits")]
     pub(super) fn bytes(&mut self, n: u64, digits: usize) -> &[u8] {
         let needed = 16 - n.leading_zeros() as usize / 4;

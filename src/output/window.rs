@@ -45,7 +45,6 @@ pub struct Window {
     pub unknown: Option<u32>,
 }
 
-#[inline]
 fn set(list: &mut Vec<bool>, index: u32) {
     let Ok(index) = usize::try_from(index) else { return };
     match list.get_mut(index) {
@@ -77,7 +76,6 @@ impl Window {
     }
 
     /// Adds one event.
-    #[inline]
     pub fn add(&mut self, event: &Event) {
         if self.events == 0 {
             (self.first, self.last, self.first_seq) = (event.ticks, event.ticks, event.seq);

@@ -119,7 +119,9 @@ pub(super) fn word_number(name: &str) -> Option<usize> {
 }
 
 pub(super) fn is_named(field: &FieldDef, name: &str) -> bool {
-    field.name.eq_ignore_ascii_case(name) || field.label.eq_ignore_ascii_case(name)
+    // `kernel_ticks` was `ticks` once.
+    let short = field.label.strip_prefix("kernel_").unwrap_or(&field.label);
+    [&field.name, &*field.label, short].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A dotted IPv4 address.

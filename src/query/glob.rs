@@ -90,7 +90,7 @@ impl Part {
     }
 }
 
-/// The set that `text` (behind its `[`) begins with, and what follows it.
+/// The set that `text` (after its `[`) begins with, and what follows it.
 fn set<'a>(text: &'a str, low: &dyn Fn(char) -> char) -> Option<(Part, &'a str)> {
     let (not, body) = match text.strip_prefix(['!', '^']) {
         Some(body) => (true, body),

@@ -33,7 +33,7 @@ fn not_in_trace(message: impl Into<String>) -> Error {
 /// One thing that a filter asks for, or excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// True behind `!`: what it names is left out.
+    /// True after `!`: what it names is left out.
     pub exclude: bool,
     /// What was typed, without the `!`.
     pub text: String,
@@ -207,7 +207,6 @@ struct Dense {
 }
 
 impl Dense {
-    #[inline]
     fn has(&self, index: u32) -> Option<bool> {
         self.keep.get(usize::try_from(index).ok()?).copied()
     }
@@ -304,7 +303,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where the event passes every filter.
-    #[inline]
     pub fn keeps(&self, event: &Event) -> bool {
         self.is_in_range(event)
             && self.defs.as_ref().is_none_or(|set| {
@@ -323,7 +321,6 @@ impl<'a> Query<'a> {
     }
 
     /// True where the event is in the range of `--from`, `--to` and `--around`.
-    #[inline]
     pub fn is_in_range(&self, event: &Event) -> bool {
         let after = match self.from {
             None => true,

@@ -50,7 +50,7 @@ pub enum Edge {
     To,
 }
 
-/// The seconds of `1.5ms`; `None` where there is no unit of time behind a number.
+/// The seconds of `1.5ms`; `None` where there is no unit of time after a number.
 fn seconds(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let (number, scale) = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;

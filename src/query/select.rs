@@ -18,7 +18,7 @@ pub(super) struct Scope<'a> {
     pub address_of: AddressOf<'a>,
 }
 
-/// A number as people type it: decimal, or hexadecimal behind `0x`.
+/// A number as people type it: decimal, or hexadecimal after `0x`.
 pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
@@ -311,7 +311,7 @@ fn is_registered(text: &str, scope: &Scope<'_>) -> bool {
     scope.trace.objects.iter().any(|o| o.is_thread && named.fits(&o.name))
 }
 
-/// What is said of a thread that met nothing, beside others that did. Of the newest stretch alone nothing follows for a
+/// What is said of a thread that met nothing, beside others that did. Of the newest events alone nothing follows for a
 /// thread that is known: it may have run before.
 fn missing_thread(text: &str, scope: &Scope<'_>) -> Option<String> {
     match (is_registered(text, scope), is_whole(scope)) {
@@ -379,17 +379,14 @@ impl Objects {
         self.asked
     }
 
-    #[inline]
     pub(super) fn includes(&self, address: Addr) -> bool {
         self.include.binary_search(&address).is_ok()
     }
 
-    #[inline]
     pub(super) fn excludes(&self, address: Addr) -> bool {
         self.exclude.binary_search(&address).is_ok()
     }
 
-    #[inline]
     pub(super) fn typed(&self, address: Addr) -> bool {
         self.typed.contains(&address)
     }

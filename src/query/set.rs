@@ -30,7 +30,6 @@ impl EventSet {
     }
 
     /// True where the event is one of these.
-    #[inline]
     pub fn has(&self, event: &Event) -> bool {
         event.def.and_then(|d| self.defs.has(d.0)).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
     }

@@ -90,11 +90,11 @@ pub struct Client {
     max_chunk: usize,
     /// `x` is offered.
     binary: bool,
-    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty or `E..` from a stub that does not know `?`.
+    /// The stub's answer to `?`: `T05thread:01;`, `S05`. Empty from a stub that does not know `?`.
     stop_reason: Vec<u8>,
     /// A stop reply showed that the target ran before we came.
     found_running: bool,
-    /// `?` was sent together with the first question: a stop reply behind the answer to that one may be its answer.
+    /// `?` was sent together with the first question: a stop reply after the answer to that one may be its answer.
     asked_why: bool,
     /// The most bytes of one read that the line allows.
     line_limit: usize,
@@ -331,7 +331,7 @@ impl Client {
     fn learn(&mut self, answer: &[u8]) {
         // From here on a stub is there, which may have halted the target for us.
         self.left = false;
-        let features = if reply::is_error(answer) { Features::default() } else { Features::parse(answer) };
+        let features = Features::parse(answer);
         self.max_chunk = read::chunk_limit(features.packet_size(), self.line_limit);
         self.binary = features.has("binary-upload");
         self.link.features = Some(features);
@@ -359,6 +359,7 @@ impl Client {
     /// Halts a target that runs and whose stub does not answer meanwhile; its stop reply.
     fn interrupt_target(&mut self) -> Result<Vec<u8>, RspError> {
         self.link.acked_ahead = false;
+        self.link.last_error = None;
         self.link.send_raw(&[3])?;
         match self.link.answer(b"", &reply::is_stop, Wait::Unacknowledged) {
             Ok(answer) => {
@@ -368,15 +369,15 @@ impl Client {
             Err(Failure::Fatal(error)) => Err(self.link.fail_with(error)),
             // Unless it was halted all the time, and it was our question that was lost.
             Err(_) if self.link.resync() => self.link.ask(b"?", &reply::is_stop_answer),
-            Err(failure) => {
+            Err(_) => {
                 // `D` would be a byte too many for it.
                 self.left = true;
-                let refusal = failure.stray().filter(|stray| reply::is_error(stray));
-                Err(self.link.fail(match refusal {
+                let kind = match &self.link.last_error {
                     // A target that runs is silent.
-                    Some(stray) => RspErrorKind::Refusal { packet: "?".to_owned(), reply: excerpt(stray) },
+                    Some(reply) => RspErrorKind::Refusal { packet: "?".to_owned(), reply: excerpt(reply) },
                     None => RspErrorKind::Runs { timeout: self.link.timeout },
-                }))
+                };
+                Err(self.link.fail(kind))
             }
         }
     }
@@ -387,6 +388,12 @@ impl Client {
         if reply::is_gone(&answer) {
             self.left = true;
             return Err(self.link.error(RspErrorKind::NoTarget { reply: excerpt(&answer) }));
+        }
+        // Each stub with a target knows why that is halted.
+        if reply::is_error(&answer) {
+            self.left = true;
+            let (packet, reply) = ("?".to_owned(), excerpt(&answer));
+            return Err(self.link.error(RspErrorKind::Refusal { packet, reply }));
         }
         self.pending = Pending::of(&answer);
         self.stop_reason = answer;

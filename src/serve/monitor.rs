@@ -6,7 +6,7 @@ use gdbstub::target::ext::monitor_cmd::ConsoleOutput;
 
 use crate::mem::Memory;
 
-/// Answers a line: gets the text behind `tx-trace`, the memory, and where to write.
+/// Answers a line: gets the text after `tx-trace`, the memory, and where to write.
 pub type Answer<'a> = dyn FnMut(&str, &mut dyn Memory, &mut dyn Write) + 'a;
 
 /// Bytes of text in one packet.

@@ -139,8 +139,8 @@ const AHEAD: u64 = 1024;
 fn read_ahead(threads: &[&Thread], memory: &mut dyn Memory) {
     let used = |thread: &&Thread| {
         let sp = thread.position.registers.as_ref()?.sp()?;
-        let (start, len) = thread.stretches().find(|(start, len)| Region { start: *start, len: *len }.contains(sp))?;
-        let left = start.checked_add(len)?.checked_sub(sp)?;
+        let stack = thread.stacks().find(|stack| stack.contains(sp))?;
+        let left = stack.start.checked_add(stack.len)?.checked_sub(sp)?;
         Some((sp, usize::try_from(left.min(AHEAD)).ok()?))
     };
     let wanted: Vec<(Addr, usize)> = threads.iter().filter_map(used).collect();
@@ -198,7 +198,7 @@ impl Stopped<'_> {
 
     fn unwind(&self, thread: &Thread, registers: &Registers, memory: &mut dyn Memory) -> Backtrace {
         let unwinder = Unwinder { architecture: registers.architecture(), ..*self.unwinder };
-        let mut stacks: Vec<Region> = thread.stretches().map(|(start, len)| Region { start, len }).collect();
+        let mut stacks: Vec<Region> = thread.stacks().collect();
         if thread.pthread.is_some() {
             stacks.extend(registers.sp().and_then(|sp| system_stack(sp, memory)));
         }

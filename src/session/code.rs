@@ -29,7 +29,7 @@ pub enum Compared {
     /// Not yet: memory has nothing of the ELF's own bytes in it, and can be asked.
     #[default]
     Not,
-    /// When files were opened. Behind them are the ELF's own bytes by now.
+    /// When files were opened. After them are the ELF's own bytes by now.
     Was(Option<CodeMatch>),
 }
 
@@ -104,8 +104,8 @@ impl CodeMatch {
     }
 }
 
-/// A stretch of code in the ELF.
-struct Stretch {
+/// A range of code in the ELF.
+struct CodeRange {
     /// Its address as linked.
     start: Addr,
     bytes: Bytes,
@@ -181,14 +181,14 @@ fn is_uniform(bytes: &[u8]) -> bool {
 
 /// What the program executes and does not write, where it runs: its sections, else its segments. What shares its addresses
 /// with something else (an overlay, an object file that is not linked) is in memory only at times.
-fn code(elf: &Elf) -> Vec<Stretch> {
+fn code(elf: &Elf) -> Vec<CodeRange> {
     let mut sections: Vec<Section> = elf.sections().filter(is_in_memory).collect();
     if sections.is_empty() {
         let fixed = |p: &Segment| p.kind == PT_LOAD && p.flags & PF_X != 0 && p.flags & PF_W == 0;
         return elf
             .segments()
             .filter(fixed)
-            .map(|p| Stretch { start: p.vaddr, bytes: elf.segment_bytes(&p) })
+            .map(|p| CodeRange { start: p.vaddr, bytes: elf.segment_bytes(&p) })
             .collect();
     }
     sections.sort_by_key(|s| s.addr);
@@ -201,7 +201,7 @@ fn code(elf: &Elf) -> Vec<Stretch> {
         let alone = before.is_none_or(|before| before < section.addr) && !overlaps_next;
         before = before.max(Some(last));
         if alone && section.flags & SHF_EXECINSTR != 0 && section.flags & SHF_WRITE == 0 {
-            all.push(Stretch { start: section.addr, bytes: elf.section_bytes(section) });
+            all.push(CodeRange { start: section.addr, bytes: elf.section_bytes(section) });
         }
     }
     all
@@ -216,7 +216,7 @@ fn is_in_memory(section: &Section) -> bool {
     clippy::arithmetic_side_effects,
     reason = "offsets in code that is held in memory; no sample is longer than LEN"
 )]
-fn samples(code: &[Stretch]) -> Vec<(Addr, &[u8])> {
+fn samples(code: &[CodeRange]) -> Vec<(Addr, &[u8])> {
     let total: usize = code.iter().map(|part| part.bytes.len()).sum();
     let count = (total / LEN).clamp(1, SAMPLES);
     let step = total / count;
@@ -252,7 +252,7 @@ mod tests {
     const CODE: u64 = 6;
     const TEXT: u64 = 0x0800_0000;
 
-    /// Bytes that look like code: no two stretches are alike.
+    /// Bytes that look like code: no two ranges are alike.
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed;
         let mut next = || {

@@ -127,8 +127,7 @@ impl Target<'_> {
             Some(Under::Thread(at)) => kernel.and_then(|kernel| kernel.thread(at)),
             _ => None,
         };
-        let mut stacks: Vec<Region> =
-            thread.into_iter().flat_map(|t| t.stretches()).map(|(start, len)| Region { start, len }).collect();
+        let mut stacks: Vec<Region> = thread.into_iter().flat_map(|t| t.stacks()).collect();
         // Before the first thread, and in the scheduler, the CPU is on a stack of its own.
         if registers.architecture() == Architecture::CortexM {
             stacks.extend(registers.sp().and_then(main_stack_at));

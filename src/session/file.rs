@@ -74,7 +74,7 @@ fn hint_for(what: &str, path: &Path) -> String {
     }
 }
 
-/// For the name of a file with something behind it that is not `@ADDR`.
+/// For the name of a file with something after it that is not `@ADDR`.
 fn address_hint(file: &Path, address: &str) -> String {
     let file = file.display();
     match parse_number(address) {

@@ -22,7 +22,7 @@ pub struct Identity {
     pub agreement: Option<Agreement>,
     /// How many thread entries are functions of the ELF.
     pub entries: Option<Entries>,
-    /// How many of the kernel's pointers lead to threads.
+    /// How many of the kernel's pointers point to threads.
     pub pointers: Option<Pointers>,
     /// How much of the code does.
     pub code: Option<CodeMatch>,

@@ -69,7 +69,7 @@ impl Target<'_> {
         Ok(pc.map(|pc| Interrupted { function: self.function_at(pc), in_interrupt: false, in_start_up }))
     }
 
-    /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt came upon it. `None` where the
+    /// Where the running thread of a Cortex-M is: at the program counter, or where an interrupt stopped it. `None` where the
     /// source has no registers of it, the CPU is in a fault, or no thread runs.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ impl Target<'_> {
         Ok((loaded, capture.follow()))
     }
 
-    /// Reads what was inserted behind a place; nothing of it is kept.
+    /// Reads what was inserted after a place; nothing of it is kept.
     ///
     /// # Errors
     /// As [`Follow::read`].

@@ -6,7 +6,7 @@ use crate::mem::{Memory, ReadError, Region};
 
 /// How much is read at a time.
 const STEP: u64 = 1 << 20;
-/// Behind what cannot be read the next try is at a multiple of this.
+/// After what cannot be read the next try is at a multiple of this.
 const GRAIN: u64 = 256;
 /// The longest stride over what cannot be read.
 const MAX_STRIDE: u64 = 64 << 10;

@@ -39,7 +39,7 @@ fn needs_user_file(program: &Program, wanted: &Wanted) -> bool {
 fn head(program: &Program, wanted: &Wanted) -> String {
     let mut text = format!("/* The event trace for {}, by `tx-trace setup`.\n", program.name);
     let kernel = program.version.as_deref().unwrap_or("ThreadX, whose version is not in this ELF");
-    line(&mut text, "Kernel", &comma_list(&[&[kernel], program.companions.as_slice()].concat()));
+    line(&mut text, "Kernel", &comma_list(&[&[kernel], program.components.as_slice()].concat()));
     line(&mut text, "Machine", &program.machine.to_string());
     let time = match &wanted.time_source {
         Some(_) => "the expression that was given",
@@ -83,7 +83,7 @@ fn buffer(wanted: &Wanted) -> String {
 fn to_do(program: &Program, wanted: &Wanted) -> Vec<String> {
     let mut steps = vec!["Put each part below into the file that it names.".to_owned()];
     if needs_user_file(program, wanted) {
-        let built = comma_list(&[&["the kernel"], program.companions.as_slice(), &["the application"]].concat());
+        let built = comma_list(&[&["the kernel"], program.components.as_slice(), &["the application"]].concat());
         steps.push(format!("Build {built} again, each with TX_INCLUDE_USER_DEFINE_FILE defined."));
     }
     steps.push("Call trace_start() first in tx_application_define().".to_owned());
@@ -247,9 +247,9 @@ fn left_out(program: &Program) -> String {
     let mut text =
         "/* Classes of events that are left out, so that the buffer reaches further back:\n   a sum of\n".to_owned();
     let has = |name: &str| match name.split('_').next() {
-        Some("FX") => program.companions.contains(&"FileX"),
-        Some("NX") => program.companions.iter().any(|name| name.starts_with("NetX")),
-        Some("UX") => program.companions.contains(&"USBX"),
+        Some("FX") => program.components.contains(&"FileX"),
+        Some("NX") => program.components.iter().any(|name| name.starts_with("NetX")),
+        Some("UX") => program.components.contains(&"USBX"),
         _ => true,
     };
     for (mask, name) in classes().filter(|(mask, name)| mask & NEEDED == 0 && has(name)) {

@@ -1,4 +1,4 @@
-//! The C code that enables ThreadX's event trace in a program, chosen by what its ELF shows: the kernel and its companions,
+//! The C code that enables ThreadX's event trace in a program, chosen by what its ELF shows: the kernel and its components,
 //! the processor and its counter of cycles, and whether the trace is compiled in already.
 
 mod code;
@@ -10,8 +10,8 @@ use crate::elf::{Elf, Machine, PT_LOAD};
 use crate::format::threadx::symbols::{CURRENT, HEADER, KERNEL};
 use time::Time;
 
-/// What the functions of a companion begin with, and its name.
-const COMPANIONS: [(&str, &str); 3] = [("_fx_", "FileX"), ("_nx_", "NetX"), ("_ux_", "USBX")];
+/// What the functions of a component begin with, and its name.
+const COMPONENTS: [(&str, &str); 3] = [("_fx_", "FileX"), ("_nx_", "NetX"), ("_ux_", "USBX")];
 /// What NetX Duo has, and NetX classic has not.
 const DUO: &str = "_nxd_";
 /// There in every kernel for several cores.
@@ -44,7 +44,7 @@ pub enum State {
 pub struct Program {
     name: String,
     version: Option<String>,
-    companions: Vec<&'static str>,
+    components: Vec<&'static str>,
     machine: Machine,
     time: Time,
     state: State,
@@ -59,7 +59,7 @@ pub struct Wanted {
     pub keep: Duration,
     /// Events in a second.
     pub rate: u64,
-    /// True where nobody typed the rate.
+    /// True where the rate was not typed.
     pub rate_is_guessed: bool,
     /// Entries of the object registry.
     pub objects: u64,
@@ -94,12 +94,12 @@ impl Program {
             (true, false) => State::NotEnabled,
             (true, true) => State::There,
         };
-        let companions = COMPANIONS.into_iter().filter(|(prefix, _)| has_any(prefix));
-        let companions = companions.map(|(_, name)| if name == "NetX" && has_any(DUO) { "NetX Duo" } else { name });
+        let components = COMPONENTS.into_iter().filter(|(prefix, _)| has_any(prefix));
+        let components = components.map(|(_, name)| if name == "NetX" && has_any(DUO) { "NetX Duo" } else { name });
         Some(Self {
             name: comment(name),
             version: version(elf),
-            companions: companions.collect(),
+            components: components.collect(),
             machine: elf.machine(),
             time: Time::of(elf, has_any(SEVERAL_CORES)),
             state,

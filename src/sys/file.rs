@@ -60,7 +60,7 @@ pub fn data_ranges(file: &File, meta: &Metadata) -> Vec<(u64, u64)> {
     while at < len && ranges.len() < MAX_RANGES {
         let start = match seek(file, SeekFrom::Data(at)) {
             Ok(start) if start < len => start,
-            // No data behind `at`.
+            // No data after `at`.
             Err(Errno::NXIO) | Ok(_) => return ranges,
             Err(_) => return vec![(0, len)],
         };

@@ -150,7 +150,7 @@ pub struct Woken {
     pub ending: Ending,
 }
 
-/// A stretch of time on a track.
+/// A period of time on a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// The track.
@@ -163,7 +163,7 @@ pub struct Slice {
     pub to: i64,
     /// The event that shows it begin; `None` where it began before the window, or no event says with what.
     pub begins: Option<u64>,
-    /// False where it goes on: behind the window, behind the end of the trace, or where events are missing nobody knows
+    /// False where it goes on: after the window, after the end of the trace, or where events are missing nobody knows
     /// for how long.
     pub is_over: bool,
     /// The flow that ends at its start: from whoever woke this thread.
@@ -201,20 +201,20 @@ pub struct Level {
 pub enum Doubt {
     /// Events are missing.
     Lost,
-    /// The clock of the event behind it is not plausible, or goes back.
+    /// The clock of the event after it is not plausible, or goes back.
     Clock,
 }
 
-/// A stretch of time of which something is not known. No slice is drawn across one where events are lost.
+/// A period of time of which something is not known. No slice is drawn across one where events are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// Why.
     pub doubt: Doubt,
     /// Ticks of the last event before it.
     pub from: i64,
-    /// Ticks of the first event behind it.
+    /// Ticks of the first event after it.
     pub to: i64,
-    /// The first event behind it.
+    /// The first event after it.
     pub seq: u64,
 }
 
@@ -236,7 +236,7 @@ pub enum Pointed {
     Finding(&'static str, String),
 }
 
-/// A stretch of time, or a moment, that a picture points out.
+/// A period of time, or a moment, that a picture points out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// What it is.

@@ -48,7 +48,7 @@ impl<'t> PlausibleTimes<'t> {
         }
         let line = self.lines.get_mut(at)?;
         let Line { plausible, last } = *line;
-        // Behind a single stamp that is not plausible, time goes on from before it; behind a clock that was set, from there.
+        // After a single stamp that is not plausible, time goes on from before it; after a clock that was set, from there.
         let is_plausible = [plausible, last].into_iter().flatten().any(|before| fits(self.clock, before, now));
         line.last = Some(now);
         if is_plausible || plausible.is_none() {

@@ -68,7 +68,7 @@ pub(super) struct Player<'p, 's> {
     flows: u64,
     /// Those of the event that is looked at.
     begun: Vec<FlowId>,
-    /// Slices that come behind its instant.
+    /// Slices that come after its instant.
     late: Vec<Slice>,
     written: io::Result<()>,
 }
@@ -337,7 +337,7 @@ impl<'p, 's> Player<'p, 's> {
     fn runs(&mut self, event: &Event, thread: ThreadNo, at: Option<i64>, system: &System<'_>) {
         let Some(track) = self.plan.track_of(event.core, Who::Thread(thread), system) else { return };
         let at = at.unwrap_or(event.ticks);
-        // The spans, which are known by now, say who had it behind that.
+        // The spans, which are known by now, say who had it after that.
         if self.core(event.core).is_none_or(|core| core.shown > at) {
             return;
         }

@@ -213,7 +213,7 @@ impl Trace {
         self.issues.iter().filter(|i| i.code == Code::RingUnreadable).fold(0, |sum, i| sum.saturating_add(i.count))
     }
 
-    /// Slots behind the newest event that was read, where some cannot be read: the end of the trace is not known.
+    /// Slots after the newest event that was read, where some cannot be read: the end of the trace is not known.
     #[must_use]
     pub fn unread_at_end(&self) -> u64 {
         let behind = |newest: Event| self.about.held.checked_sub(newest.seq.checked_add(1)?);

@@ -37,7 +37,7 @@ pub const fn is_on_process_stack(exc_return: u64) -> bool {
     exc_return & PROCESS_STACK != 0
 }
 
-/// True for the registers of an exception that came upon another: no thread did what led to it. A value of this kind comes into
+/// True for the registers of an exception that interrupted another: no thread caused it. A value of this kind comes into
 /// lr only as an exception begins.
 pub fn leads_to_handler(registers: &Registers) -> bool {
     let is_m_profile = registers.architecture() == Architecture::CortexM;

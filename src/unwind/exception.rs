@@ -26,7 +26,7 @@ const PROCESS_STACK: u64 = 1 << 2;
 const NO_FLOATS: u64 = 1 << 4;
 
 impl Exit {
-    /// True where what it pushed is on the process stack: it came upon a thread.
+    /// True where what it pushed is on the process stack: it interrupted a thread.
     pub const fn is_on_process_stack(&self) -> bool {
         self.exc_return & PROCESS_STACK != 0
     }
@@ -49,7 +49,7 @@ pub struct Search<'a> {
     pub kept: Registers,
     /// Whether the frame has room for floating-point registers; `None` where that is not known.
     pub floats: Option<bool>,
-    /// The exception is one that a call of a wrong address leads to.
+    /// The exception is one that a call of a wrong address causes.
     pub wrong_call: bool,
     /// The processor says that it was not in Thumb state: what it pushed has that bit clear.
     pub lost_thumb: bool,

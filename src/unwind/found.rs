@@ -11,7 +11,7 @@ const MAX_FOUND: usize = 8;
 const MAX_BYTES: u64 = 4096;
 
 impl Walk<'_, '_> {
-    /// Adds the words above the stack pointer that are addresses of code behind a call.
+    /// Adds the words above the stack pointer that are addresses of code after a call.
     pub(super) fn look_for_return_addresses(&mut self) {
         let Some(sp) = self.stack_pointer() else { return };
         let Some(stack) = self.stacks.iter().copied().find(|stack| stack.contains(sp)) else { return };
@@ -39,7 +39,7 @@ impl Unwinder<'_> {
         (self.code.holds(pc) == Some(true)).then(|| Some((pc.checked_sub(4)?, 4)))?
     }
 
-    /// The address that a word leads back to, where it follows a call in the program's code.
+    /// The address that a word points back to, where it follows a call in the program's code.
     pub(super) fn return_to(&self, word: u64, memory: &mut dyn Memory) -> Option<Addr> {
         let thumb = match self.architecture {
             Architecture::CortexM => (word & 1 == 1).then_some(true)?,
@@ -131,7 +131,7 @@ fn is_call_through(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// `call *0x98(%r12)` has seven bytes behind its prefix, and was not taken for a call.
+    /// `call *0x98(%r12)` has seven bytes after its prefix, and was not taken for a call.
     #[test]
     fn calls_through_memory_of_x86() {
         let calls: [&[u8]; 8] = [

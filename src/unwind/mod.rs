@@ -66,7 +66,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// An address in the function: that of the call, where `pc` is a return address behind it.
+    /// An address in the function: that of the call, where `pc` is a return address after it.
     pub const fn address(&self) -> Addr {
         if self.is_next { self.pc } else { self.pc.saturating_sub(1) }
     }
@@ -186,7 +186,7 @@ struct Walk<'u, 'm> {
     is_next: bool,
     /// The main stack of a Cortex-M, while the frames are those of exceptions on it.
     main: Option<Region>,
-    /// True once a frame was inferred: all behind it are too.
+    /// True once a frame was inferred: all after it are too.
     inferred: bool,
     frames: Vec<Frame>,
     /// The exceptions that were left on the way.
@@ -274,7 +274,7 @@ impl Walk<'_, '_> {
         let caller = if self.lost_thumb { Err(End::NotCode(self.pc)) } else { self.caller() };
         let caller = match caller {
             Ok(caller) => caller,
-            // A handler in assembler: as long as the link register leads back to a thread, nothing of its own stack matters.
+            // A handler in assembler: as long as the link register points back to a thread, nothing of its own stack matters.
             Err(end) => match self.leave_handler_by_link(system) {
                 Some(left) => return left,
                 None => return self.go_back_by_link().ok_or(end),
@@ -306,7 +306,7 @@ impl Walk<'_, '_> {
     }
 
     /// From a call of a wrong address: the link register holds where the call would have returned to. That is inferred, as a
-    /// damaged return address leads to the same.
+    /// damaged return address has the same effect.
     fn go_back_by_link(&mut self) -> Option<Origin> {
         let architecture = self.unwinder.architecture;
         let number = architecture.link_register().filter(|_| self.is_next)?;

@@ -158,7 +158,7 @@ fn a_handler_leads_to_the_thread_that_it_interrupted() {
     let mut board = Board::new();
     let psp = STACK.start + 0x100;
     board.put(psp, &pushed(0x1235, 0x1800, 0x0100_0000));
-    // A return address behind the frame, and one in it, which is none of the thread's stack any more.
+    // A return address after the frame, and one in it, which is none of the thread's stack any more.
     board.put(psp + 32, &[CALL as u32 | 1, 0x1801]);
     board.put(psp - 8, &[CALL as u32 | 1]);
     let (frames, end) = board.backtrace(&in_handler(0xFFFF_FFFD, psp));
@@ -225,7 +225,7 @@ fn without_a_program_counter_there_is_no_backtrace() {
     assert_eq!(Board::new().backtrace(&[("sp", STACK.start)]), (Vec::new(), End::NoRegisters));
 }
 
-/// In front of a device's registers, bytes behind the end of the stack were read up to a fixed number: reading may change them.
+/// In front of a device's registers, bytes after the end of the stack were read up to a fixed number: reading may change them.
 #[test]
 fn registers_of_devices_were_read_behind_the_main_stack() {
     let len = |sp| main_stack_at(sp).map(|stack| stack.len);
@@ -278,7 +278,7 @@ fn unwind_information_with_language_data_is_used_and_a_hostile_one_is_survived()
     }
 }
 
-/// Each return address leads to code that has frames, and each frame is empty or leads back.
+/// Each return address points to code that has frames, and each frame is empty or leads back.
 #[test]
 fn a_cyclic_stack_ends() {
     let mut board = Board::new();

@@ -1,31 +1,10 @@
 //! What the firmware counted for itself, against what is decoded of its trace: every event id, on every capture.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use crate::support::decode::{Seen, seen, threadx};
-use crate::support::flat::Flat;
+use crate::support::decode::{Seen, fixture, load, seen};
 use tx_trace::abi::{Endian, Width};
-use tx_trace::catalogue::Names;
-use tx_trace::format::{DecodeOptions, Extent, Hints};
-use tx_trace::sym::NoSymbols;
-use tx_trace::trace::{ContextKind, Trace};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
-
-/// The trace in a file that holds one somewhere.
-fn load(name: &str) -> Trace {
-    let bytes = std::fs::read(fixture(name)).unwrap();
-    let found = threadx().scan(&bytes, 1)[0];
-    let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
-    let hints = Hints { header: Some(found.base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
-    let catalogue = threadx().catalogue(Names::Duo);
-    capture.decode(&catalogue, &DecodeOptions::default()).unwrap()
-}
+use tx_trace::trace::ContextKind;
 
 /// The counters of what is in the ring: the window, or all where the ring has not wrapped.
 fn truth(name: &str) -> BTreeMap<String, u64> {

@@ -486,7 +486,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
             assert_eq!(claims(&k, name), (Stacks::Unknown, None, None), "{name}");
             assert_eq!(thread(&k, name).stack.high.bytes(Some(9)), None);
             // What the control block names is evidence nevertheless.
-            assert_eq!(thread(&k, name).stretches().count(), 1);
+            assert_eq!(thread(&k, name).stacks().count(), 1);
         }
         assert_eq!(claims(&k, "low"), (Stacks::Own, Some(64), Some(b.at["stack low"])));
         let issue = k.issues.iter().find(|i| i.message.contains("may be of a module")).unwrap();

@@ -170,7 +170,7 @@ fn what_a_damaged_stamp_does_not_touch_keeps_its_time() {
     }
 }
 
-/// A stretch that held another was said to count no time, and a whole turn of the clock was counted before it.
+/// A range that held another was said to count no time, and a whole turn of the clock was counted before it.
 #[test]
 fn a_damaged_stamp_within_slots_of_another_lap_is_no_turn_of_the_clock() {
     for sound in all().iter().filter(|s| ["wrapped", "counts down", "big-endian"].contains(&&*s.name)) {
@@ -417,7 +417,7 @@ fn sound_words(steps: &[u64]) -> Sound {
 
 /// Slots of an older lap, of another capture, or moved by some bytes were among the others, and nothing was said.
 #[test]
-fn stretches_that_do_not_fit_are_said() {
+fn ranges_that_do_not_fit_are_said() {
     for sound in all().iter().filter(|s| s.times.len() == 256 && decoded(&s.buffer).clock.runs()) {
         if ["ticks of low resolution", "a count of events"].contains(&&*sound.name) {
             continue;

@@ -1,34 +1,16 @@
 //! Traces of real kernels, where their folder is there: every event against what is known of it.
 
 use crate::support;
-use crate::support::flat::Flat;
-use tx_trace::catalogue::{Catalogue, Names};
-use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
-use tx_trace::sym::NoSymbols;
-use tx_trace::trace::{ContextKind, Trace};
-
-fn threadx() -> &'static dyn Format {
-    ALL.iter().find(|f| f.name() == "threadx").copied().unwrap()
-}
-
-fn load(bytes: Vec<u8>, extent: Extent) -> (Trace, Catalogue) {
-    let found = threadx().scan(&bytes, 4);
-    let base = found[0].base;
-    let mut memory = Flat::new(base, bytes);
-    let hints = Hints { header: Some(base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, extent).unwrap();
-    let catalogue = threadx().catalogue(Names::Duo);
-    let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
-    (trace, catalogue)
-}
+use crate::support::decode::scanned;
+use tx_trace::format::Extent;
+use tx_trace::trace::ContextKind;
 
 #[test]
 fn every_event_of_the_expected_lists() {
     let Some(dir) = support::real_traces() else { return };
     for name in ["demo_threadx", "demo_netx_tcp"] {
         let bytes = std::fs::read(dir.join("threadx").join(format!("{name}.trx"))).unwrap();
-        let (trace, _) = load(bytes, Extent::All);
+        let (trace, _) = scanned(&bytes, Extent::All);
         let expected = std::fs::read_to_string(dir.join("threadx").join(format!("{name}.expected.tsv"))).unwrap();
         let mut events = trace.events();
         for line in expected.lines().skip(1) {
@@ -72,7 +54,7 @@ fn every_context_of_a_real_kernel_has_a_name() {
     let Some(dir) = support::real_traces() else { return };
     for name in ["real_cm4f.trx", "real_linux64.trx", "real_ppc_be.trx", "real_rv64.trx"] {
         let bytes = std::fs::read(dir.join("threadx").join(name)).unwrap();
-        let (trace, catalogue) = load(bytes, Extent::All);
+        let (trace, catalogue) = scanned(&bytes, Extent::All);
         assert!(trace.about.wrapped, "{name}");
         assert_eq!(trace.len(), trace.about.capacity, "{name}");
         for (_, c) in trace.contexts.iter() {
@@ -92,10 +74,10 @@ fn the_newest_events_are_the_tail_of_all_of_them() {
     let Some(dir) = support::real_traces() else { return };
     for name in ["real_cm4f.trx", "real_rv64.trx", "demo_filex.trx", "real_ppc_be.trx"] {
         let bytes = std::fs::read(dir.join("threadx").join(name)).unwrap();
-        let (all, _) = load(bytes.clone(), Extent::All);
+        let (all, _) = scanned(&bytes, Extent::All);
         let all: Vec<_> = all.events().map(|e| (e.seq, e.slot, e.id, e.words)).collect();
         for n in [0u64, 1, 7, 50, 400, 5000] {
-            let (tail, _) = load(bytes.clone(), Extent::Newest(n));
+            let (tail, _) = scanned(&bytes, Extent::Newest(n));
             let tail: Vec<_> = tail.events().map(|e| (e.seq, e.slot, e.id, e.words)).collect();
             let expected = &all[all.len().saturating_sub(n as usize)..];
             assert_eq!(tail, expected, "{name} {n}");

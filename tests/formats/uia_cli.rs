@@ -195,9 +195,7 @@ fn the_same_events_from_a_file_a_stub_and_in_gdb() {
     assert!(want.contains("Log.print"), "{want}");
     let live = events(&run(&format!("last 12 --elf uia-stop.elf --remote 127.0.0.1:{port}")));
     assert_eq!(live, want);
-    if !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("gdb-multiarch"));
     let scratch = Scratch::new("uia-gdb");
     let script = Command::new(env!("CARGO_BIN_EXE_tx-trace")).arg("gdb").output().unwrap().stdout;
     std::fs::write(scratch.path("tx_trace.py"), script).unwrap();

@@ -234,8 +234,8 @@ impl Scene<'_> {
         Some(self.store(&word, new))
     }
 
-    /// A stretch of slots within the ring.
-    fn stretch(&mut self, most: usize) -> Option<Range<usize>> {
+    /// A range of slots within the ring.
+    fn range(&mut self, most: usize) -> Option<Range<usize>> {
         let (ring, step) = (&self.places.ring, self.places.step);
         let end = ring.end.min(self.data.len());
         let slots = end.checked_sub(ring.start)? / step;
@@ -245,7 +245,7 @@ impl Scene<'_> {
     }
 
     fn shifted(&mut self) -> Option<Damage> {
-        let part = self.stretch(32)?;
+        let part = self.range(32)?;
         let by = (1 + self.dice.below(self.places.step - 1)).min(part.len() - 1);
         let by = if self.dice.once_in(2) { by } else { (by & !3).max(1) };
         if self.dice.once_in(2) {
@@ -258,7 +258,7 @@ impl Scene<'_> {
 
     /// Slots of another capture of the same shape, or of elsewhere in this one.
     fn spliced(&mut self) -> Option<Damage> {
-        let part = self.stretch(64)?;
+        let part = self.range(64)?;
         let alike = |(_, p): &&(&[u8], &Places)| p.step == self.places.step && p.big == self.places.big;
         let others: Vec<_> = self.others.iter().filter(alike).collect();
         let (bytes, places) = others[self.dice.below(others.len())];
@@ -298,7 +298,7 @@ impl Scene<'_> {
         Some(damage)
     }
 
-    /// A stretch of events as they were a lap before.
+    /// A range of events as they were a lap before.
     fn older(&mut self) -> Option<Damage> {
         let (first, _) = self.event()?;
         let stamp = |p: &Place| self.places.word(&self.data, &p.stamp);

@@ -503,9 +503,7 @@ fn gdb(elf: &Path, port: u16, commands: &[String]) -> String {
 
 #[test]
 fn a_dump_of_a_live_target_is_what_gdb_dumps() {
-    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch"));
     let (elf, scratch) = (fixture("cm3.elf"), Scratch::new("dumps-live"));
     let qemu = Qemu::dead(&elf);
     let [ours, theirs, hex, srec, core] =
@@ -554,9 +552,7 @@ fn a_dump_of_a_live_target_is_what_gdb_dumps() {
 
 #[test]
 fn a_stub_behind_a_unix_socket() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let (elf, scratch) = (fixture("cm3.elf"), Scratch::new("dumps-unix"));
     let socket = scratch.path("gdb socket");
     let _qemu = Running(

@@ -301,9 +301,7 @@ fn under_another_build_there_was_no_trace_and_no_thread() {
 /// Over a link it costs reads: `info` and `threads` compare, `last` does not.
 #[test]
 fn code_of_a_live_target_is_compared_by_info_and_threads() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let files = Scratch::new("live-code");
     let own = fixture("cm3.elf");
     let other = put(&files, "other.elf", other_code(std::fs::read(&own).unwrap()));

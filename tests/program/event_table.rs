@@ -288,3 +288,13 @@ fn the_line_now_names_the_function_that_runs() {
         assert!(now(other).ends_with("watchdog is the running thread"), "{other}: {}", now(other));
     }
 }
+
+/// `ticks=7` beside "blocked for 1749464 ticks": two clocks had one name.
+#[test]
+fn the_kernels_ticks_had_the_name_of_the_traces() {
+    let of = |name: &str| stdout(&format!("list --arg {name}=7 cm3.elf cm3.core"));
+    let text = of("kernel_ticks");
+    assert!(text.contains(" ticks, woken by") && text.contains(" kernel_ticks=7 "), "{text}");
+    assert_eq!(of("sleep_value"), text, "the name of the field");
+    assert_eq!(of("ticks"), text, "as it was called");
+}

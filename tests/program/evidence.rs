@@ -350,9 +350,7 @@ fn events_of_the_application_were_numbers_without_the_program() {
 
 #[test]
 fn gdb_opens_a_core_made_of_files() {
-    if !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("gdb-multiarch"));
     let scratch = Scratch::new("evidence-gdb");
     let (core, _) = core(&scratch, "x.core", &[&path("cm3.elf"), &path("cm3.core")]);
     opens_in_gdb(&core);
@@ -361,9 +359,7 @@ fn gdb_opens_a_core_made_of_files() {
 
 #[test]
 fn a_core_over_the_link_from_qemu() {
-    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch"));
     let scratch = Scratch::new("evidence-qemu");
     let elf = path("cm3.elf");
     let qemu = Qemu::dead(&fixture("cm3.elf"));
@@ -396,9 +392,7 @@ fn a_core_over_the_link_from_qemu() {
 /// the ELF another processor.
 #[test]
 fn a_core_of_qemus_own_was_interrupted_by_exception_499() {
-    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch"));
     let scratch = Scratch::new("evidence-guest");
     let elf = path("cm3.elf");
     let qemu = Qemu::dead(&fixture("cm3.elf"));

@@ -52,9 +52,7 @@ const LOADED: u64 = 0x5555_5555_4000;
 
 #[test]
 fn gdb_showed_question_marks_for_a_program_that_was_moved() {
-    if !installed("gdb") {
-        return;
-    }
+    require!(installed("gdb"));
     let scratch = Scratch::new("evidence-pie");
     let (elf, source) = (path("host.elf"), path("host.core"));
     is_found(&look(&source), LOADED);
@@ -82,9 +80,7 @@ fn note_of_auxv() -> Vec<u8> {
 
 #[test]
 fn the_core_of_a_live_process_tells_where_it_was_loaded() {
-    if !installed("gdb") || !installed("gdbserver") {
-        return;
-    }
+    require!(installed("gdb") && installed("gdbserver"));
     let scratch = Scratch::new("evidence-pie-live");
     let elf = fixture("host.elf");
     let server = gdbserver_at_the_end(&elf);

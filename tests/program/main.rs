@@ -11,6 +11,7 @@
     reason = "tests say what they expect by failing"
 )]
 
+#[macro_use]
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -202,9 +202,7 @@ fn held_up(upstream: String) -> (String, Arc<HeldUp>) {
 
 #[test]
 fn a_signal_while_attached_leaves_the_target_as_it_should_be_left() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let elf = fixture("cm3.elf");
     for (signal, leave, runs) in
         [("INT", "running", true), ("TERM", "halted", false), ("TERM", "running", true), ("INT", "as-found", true)]

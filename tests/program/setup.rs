@@ -55,7 +55,7 @@ void handler (void)
 }
 "#;
 
-/// What every ThreadX program has, and the functions by which its companions are found.
+/// What every ThreadX program has, and the functions by which its components are found.
 const PROGRAM: &str = "char _tx_version_id[] = \"Copyright */ #error * ThreadX Test/GNU Version 6.4.2 *\";\n\
     void *_tx_thread_current_ptr;\nvoid _fx_media_open (void) {}\nvoid _nx_ip_create (void) {}\nvoid _ux_system_initialize (void) {}\n";
 
@@ -220,9 +220,7 @@ fn the_code_enables_a_buffer_of_the_size_that_it_names() {
             return 0;
         }
     "#;
-    if !installed("cc") {
-        return;
-    }
+    require!(installed("cc"));
     let elf = fixture("host.elf").display().to_string();
     let text = code(&[&elf, "--all", "--over-reset", "--keep", "2s", "--rate", "500", "--objects", "20"]);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -67,9 +67,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_c_of_the_tutorial_compiles() {
-    if !installed("arm-none-eabi-gcc") {
-        return;
-    }
+    require!(installed("arm-none-eabi-gcc"));
     let clang = installed("clang");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial.md");
     let blocks = blocks(&std::fs::read_to_string(page).unwrap());

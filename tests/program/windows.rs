@@ -231,9 +231,7 @@ fn links(windows: &Windows) {
 /// The program as GDB's child: it reads the memory that GDB has, over its standard input and output. The other ends of
 /// these pipes are read as on Linux, and as on Windows.
 fn gdb_command(windows: &Windows) {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let script = format!("source {}/gdb/tx_trace.py", env!("CARGO_MANIFEST_DIR"));
     let start = format!("#!/bin/sh\nexec wine {} \"$@\"\n", windows.program.display());
     let program = windows.scratch.program("tx-trace", start);

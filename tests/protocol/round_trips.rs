@@ -39,9 +39,7 @@ fn port_of(remote: &str) -> u16 {
 /// The handshake, two flights of reads, and `D` where the target is set running. Each question was waited for alone: 7.
 #[test]
 fn last_50_on_qemu_takes_four_round_trips() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let elf = fixture("cm3.elf");
     let qemu = Qemu::dead(&elf);
     assert_eq!(last_50(&elf, qemu.port, "as-found"), 4, "it ran");
@@ -53,9 +51,7 @@ fn last_50_on_qemu_takes_four_round_trips() {
 /// The function that the thread is in comes with them: GDB shows the same.
 #[test]
 fn last_50_names_the_function_in_four_round_trips() {
-    if !installed("qemu-system-arm") || !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch"));
     let (elf, port) = (fixture("cm3-stream.elf"), free_port());
     let mut qemu = Command::new("qemu-system-arm");
     qemu.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"]);
@@ -86,9 +82,7 @@ fn last_50_names_the_function_in_four_round_trips() {
 
 #[test]
 fn last_50_on_gdbserver_takes_four_round_trips() {
-    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_pointer_width = "64") && cfg!(target_endian = "little"));
     let elf = fixture("host.elf");
     let server = gdbserver_at_the_end(&elf);
     let turns = last_50(&elf, port_of(&server.remote()), "as-found");

@@ -234,9 +234,7 @@ fn over(
 
 #[test]
 fn a_bad_line_to_qemu() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let elf = fixture("cm3.elf");
     let qemu = Qemu::dead(&elf);
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin").display());
@@ -247,9 +245,7 @@ fn a_bad_line_to_qemu() {
 
 #[test]
 fn a_bad_line_from_gdbserver() {
-    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_pointer_width = "64") && cfg!(target_endian = "little"));
     let elf = fixture("host.elf");
     // Without acknowledgements it takes damaged requests as they are: nobody can see that, so none is damaged.
     let server = gdbserver_at_the_end(&elf);

@@ -53,9 +53,7 @@ fn count_in_passing(port: u16) -> u32 {
 
 #[test]
 fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let (port, image) = (free_port(), counter());
     let _qemu = start_qemu(port, &image, &[]);
     // The first connection only waits for the program to get going.
@@ -89,9 +87,7 @@ fn qemu_that_ran_runs_on_and_qemu_that_stood_stays() {
 
 #[test]
 fn qemu_before_its_first_instruction_and_at_its_limits() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let (port, image) = (free_port(), counter());
     let _qemu = start_qemu(port, &image, &["-S"]);
     let mut memory = Remote::new(connect(port, Leave::AsFound));
@@ -132,9 +128,7 @@ fn elf_header(client: &mut Client) -> Vec<u8> {
 
 #[test]
 fn gdbserver_is_read_and_left_as_found() {
-    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_pointer_width = "64") && cfg!(target_endian = "little"));
     let port = free_port();
     let mut server =
         quiet(Command::new("gdbserver").arg(format!("127.0.0.1:{port}")).args(["/bin/sh", "-c", "exec sleep 5"]));
@@ -155,9 +149,7 @@ fn gdbserver_is_read_and_left_as_found() {
 
 #[test]
 fn gdbserver_on_a_pipe() {
-    if !installed("gdbserver") || !cfg!(target_pointer_width = "64") || !cfg!(target_endian = "little") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_pointer_width = "64") && cfg!(target_endian = "little"));
     let endpoint = Endpoint::parse("|gdbserver - /bin/true 2>/dev/null").unwrap();
     let mut client = Client::connect(&endpoint, Options::default()).unwrap();
     assert_eq!(&elf_header(&mut client)[..4], b"\x7fELF");

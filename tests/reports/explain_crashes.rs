@@ -170,9 +170,7 @@ fn halts() -> usize {
 
 #[test]
 fn a_healthy_target_has_nothing_above_a_hint_wherever_it_is_halted() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     for (elf, seed) in [("crash.elf", 16), ("failure.elf", 17)] {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");

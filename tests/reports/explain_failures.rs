@@ -234,13 +234,13 @@ fn damaged_control_blocks_were_taken_for_another_elf() {
     );
 }
 
-/// `the object at 0x0 was written over` was said of the variable that leads to the list.
+/// `the object at 0x0 was overwritten` was said of the variable that leads to the list.
 #[test]
 fn the_head_of_a_list_was_called_the_object_at_0() {
     let head = super::support::machine::symbol(&fixture("failure.elf"), "_tx_mutex_created_ptr");
     let findings = explain_damaged("damaged-head", &[(usize::try_from(head).unwrap(), 0x1179)]);
     let claim = findings.first().expect("a finding")["claim"].as_str().unwrap();
-    assert!(claim.starts_with("_tx_mutex_created_ptr was written over: "), "{claim}");
+    assert!(claim.starts_with("_tx_mutex_created_ptr was overwritten: "), "{claim}");
     assert!(!format!("{findings:?}").contains("object at 0x0"), "{findings:?}");
 }
 

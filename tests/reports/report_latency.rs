@@ -10,11 +10,9 @@ mod printed;
 mod usage;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::{Door, open, threadx};
-use crate::support::flat::Flat;
+use crate::support::decode::{Door, fixture, load, open, text};
 use proptest::prelude::*;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::histogram::Histogram;
@@ -22,10 +20,9 @@ use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
 use tx_trace::error::Error;
 use tx_trace::error::ErrorKind;
-use tx_trace::format::{DecodeOptions, Extent, Hints};
+use tx_trace::format::Extent;
 use tx_trace::query::{Filters, Key, Query};
 use tx_trace::report::{Cell, Report};
-use tx_trace::sym::NoSymbols;
 use tx_trace::trace::{
     About, Clock, ContextKind, Contexts, DefId, Direction, Event, Events, Known, ObjectTable, Trace, WalkState, Words,
 };
@@ -40,24 +37,6 @@ const POOL: u64 = 0x2000_0300;
 const SEMAPHORE: u64 = 0x2000_0400;
 
 // ---- Reading reports ----
-
-fn text(cell: &Cell) -> String {
-    match cell {
-        Cell::Empty => "-".to_owned(),
-        Cell::Text(t) | Cell::State(_, t) => t.clone(),
-        Cell::Term(term) => term.name.to_owned(),
-        Cell::Count(n) => n.to_string(),
-        Cell::Ticks(n) => n.to_string(),
-        Cell::Address(a) => format!("{a:#x}"),
-        Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
-        Cell::Flag(f) => f.to_string(),
-        Cell::Real(n) => n.to_string(),
-        Cell::Named(a, name) => name.clone().unwrap_or(format!("{a:#x}")),
-        Cell::ThreadTimes(_) | Cell::Frames(_) | Cell::Registers(_) | Cell::FaultBits(_) => {
-            unreachable!("no report here has one")
-        }
-    }
-}
 
 /// Each row as one line, cells apart by blanks, in the order of their first cell.
 fn lines(report: &Report) -> Vec<String> {

@@ -6,21 +6,17 @@ mod foreign;
 mod parts;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::threadx;
+use crate::support::decode::{fixture, load, text, threadx};
 use crate::support::flat::Flat;
-use crate::support::threadx::variables;
-use tx_trace::abi::{Endian, Width};
+use crate::support::threadx::capture_of;
 use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Effect};
 use tx_trace::catalogue::{Catalogue, Effects, EventDef, FieldDef, Names, Product};
-use tx_trace::format::threadx::Place;
-use tx_trace::format::{DecodeOptions, Extent, Hints, Located, Location};
+use tx_trace::format::{DecodeOptions, Extent};
 use tx_trace::query::{Filters, Key, Query};
 use tx_trace::report::{Cell, Report};
-use tx_trace::sym::{Layers, NoSymbols};
 use tx_trace::trace::Trace;
 
 const BASE: u64 = 0x2000_4000;
@@ -38,17 +34,7 @@ fn all_reports(trace: &Trace, catalogue: &Catalogue, filters: &Filters) -> Vec<R
 
 fn decode(b: &Buffer, catalogue: &Catalogue, cores: u64) -> Trace {
     let mut memory = Flat::new(b.base, b.bytes());
-    let located = Place {
-        at: Location {
-            header: b.base,
-            endian: Some(if b.big { Endian::Big } else { Endian::Little }),
-            pointer: Some(Width::W4),
-            how: "the test".to_owned(),
-            by_symbols: true,
-        },
-        kernel: variables(&[("cores", cores)]),
-    };
-    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
+    let capture = capture_of(&mut memory, b, &[("cores", cores)], Extent::All);
     capture.decode(catalogue, &DecodeOptions::default()).unwrap()
 }
 
@@ -78,18 +64,8 @@ fn get<'r>(reports: &'r [Report], name: &str) -> &'r Report {
 fn word(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
-        Cell::Text(t) | Cell::State(_, t) => t.clone(),
-        Cell::Term(term) => term.name.to_owned(),
-        Cell::Count(n) => n.to_string(),
-        Cell::Ticks(n) => n.to_string(),
-        Cell::Address(a) => format!("{a:#x}"),
-        Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
-        Cell::Flag(f) => f.to_string(),
         Cell::Real(n) => format!("{n:.2}"),
-        Cell::Named(a, name) => name.clone().unwrap_or_else(|| format!("{a:#x}")),
-        Cell::ThreadTimes(_) | Cell::Frames(_) | Cell::Registers(_) | Cell::FaultBits(_) => {
-            unreachable!("no report here has one")
-        }
+        cell => text(cell),
     }
 }
 

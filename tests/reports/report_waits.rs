@@ -10,17 +10,15 @@ mod open;
 
 use crate::support;
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::flat::Flat;
-use crate::support::threadx::variables;
-use tx_trace::abi::{Endian, Width};
+use crate::support::decode::{scanned, text};
+use crate::support::threadx::capture_of;
 use tx_trace::analysis::{Name, ReportRequest, reports};
 use tx_trace::catalogue::{ArgKind, Catalogue, Effects, EventDef, FieldDef, Names, Product};
-use tx_trace::format::threadx::{Place, ThreadX};
-use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints, Located, Location};
+use tx_trace::format::threadx::ThreadX;
+use tx_trace::format::{DecodeOptions, Extent, Format};
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::query::{Filters, Key, Position, Query};
-use tx_trace::report::{Cell, Report, ThreadTime};
-use tx_trace::sym::{Layers, NoSymbols};
+use tx_trace::report::Report;
 use tx_trace::trace::Trace;
 
 const BASE: u64 = 0x2000_4000;
@@ -74,18 +72,8 @@ fn registry() -> Vec<Registered> {
 }
 
 fn decode(buffer: &Buffer, known: &[(&'static str, u64)]) -> (Trace, Catalogue) {
-    let located = Place {
-        at: Location {
-            header: buffer.base,
-            endian: Some(Endian::Little),
-            pointer: Some(Width::W4),
-            how: "the test".to_owned(),
-            by_symbols: true,
-        },
-        kernel: variables(known),
-    };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
-    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
+    let capture = capture_of(&mut memory, buffer, known, Extent::All);
     let catalogue = ThreadX.catalogue(Names::default());
     let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
     (trace, catalogue)
@@ -115,23 +103,7 @@ fn blocked(events: &[Entry]) -> Report {
 fn cell(report: &Report, row: usize, name: &str) -> String {
     let at = report.columns.iter().position(|c| c.name == name).unwrap_or_else(|| panic!("no column {name}"));
     assert_eq!(report.rows[row].len(), report.columns.len());
-    match &report.rows[row][at] {
-        Cell::Empty => "-".to_owned(),
-        Cell::Text(t) => t.clone(),
-        Cell::Term(term) => term.name.to_owned(),
-        Cell::Count(n) => n.to_string(),
-        Cell::Ticks(n) => n.to_string(),
-        Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
-        Cell::Flag(yes) => yes.to_string(),
-        Cell::Named(_, Some(name)) => name.clone(),
-        Cell::Named(address, None) => format!("{address:#x}"),
-        Cell::ThreadTimes(all) => {
-            let name = |t: &ThreadTime| t.name.clone().unwrap_or_else(|| format!("{:#x}", t.address));
-            let one = |t: &ThreadTime| format!("{} {}", name(t), t.ticks.unwrap());
-            if all.is_empty() { "none".to_owned() } else { all.iter().map(one).collect::<Vec<_>>().join(", ") }
-        }
-        other => format!("{other:?}"),
-    }
+    text(&report.rows[row][at])
 }
 
 fn row(report: &Report, row: usize, names: &str) -> String {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::{Door, open, threadx};
+use crate::support::decode::{Door, open, scanned, threadx};
 use crate::support::flat::Flat;
 use tx_trace::analysis::tracex::{FILEX, NETX, Numbers, numbers};
 use tx_trace::analysis::{self, Name, ReportRequest};

@@ -1,5 +1,6 @@
 //! Bytes to plain events by the library, through each of the ways in which it can be led to a trace.
 
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::builder::Buffer;
@@ -9,6 +10,7 @@ use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::code::Code;
 use tx_trace::error::Error;
 use tx_trace::format::{ALL, DecodeOptions, Extent, Format, Hints};
+use tx_trace::report::{Cell, ThreadTime};
 use tx_trace::sym::{NoSymbols, Pairs, Symbols};
 use tx_trace::trace::{ContextKind, Trace};
 
@@ -31,6 +33,50 @@ pub struct Seen {
 
 pub fn threadx() -> &'static dyn Format {
     ALL.iter().find(|f| f.name() == "threadx").copied().unwrap()
+}
+
+/// The path of a fixture.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// The trace in bytes that hold one somewhere.
+pub fn scanned(bytes: &[u8], extent: Extent) -> (Trace, Catalogue) {
+    let found = threadx().scan(bytes, 1)[0];
+    let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
+    let hints = Hints { header: Some(found.base), ..Hints::default() };
+    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
+    let capture = located.capture(&mut memory, &NoSymbols, extent).unwrap();
+    let catalogue = threadx().catalogue(Names::Duo);
+    (capture.decode(&catalogue, &DecodeOptions::default()).unwrap(), catalogue)
+}
+
+/// The trace in a fixture that holds one somewhere.
+pub fn load(name: &str) -> Trace {
+    scanned(&std::fs::read(fixture(name)).unwrap(), Extent::All).0
+}
+
+/// A cell of a report as a short text.
+pub fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Empty => "-".to_owned(),
+        Cell::Text(t) | Cell::State(_, t) => t.clone(),
+        Cell::Term(term) => term.name.to_owned(),
+        Cell::Count(n) => n.to_string(),
+        Cell::Ticks(n) => n.to_string(),
+        Cell::Address(a) | Cell::Named(a, None) => format!("{a:#x}"),
+        Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
+        Cell::Flag(f) => f.to_string(),
+        Cell::Real(n) => n.to_string(),
+        Cell::Named(_, Some(name)) => name.clone(),
+        Cell::ThreadTimes(all) if all.is_empty() => "none".to_owned(),
+        Cell::ThreadTimes(all) => {
+            let name = |t: &ThreadTime| t.name.clone().unwrap_or_else(|| format!("{:#x}", t.address));
+            let one = |t: &ThreadTime| format!("{} {}", name(t), t.ticks.unwrap());
+            all.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 /// All events that the library hands out.

@@ -1,4 +1,4 @@
-//! One stretch of memory, and the count of what was read from it.
+//! One range of memory, and the count of what was read from it.
 
 use tx_trace::mem::{Memory, ReadError};
 

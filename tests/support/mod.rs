@@ -1,5 +1,12 @@
 //! What the test files share: one module of each test program.
-#![allow(dead_code, unused_imports, unreachable_pub, missing_docs, reason = "each test program uses a part")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    unreachable_pub,
+    missing_docs,
+    reason = "each test program uses a part"
+)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,6 +19,15 @@
     clippy::arithmetic_side_effects,
     reason = "tests say what they expect by failing"
 )]
+
+/// Ends a test that cannot run here. What is missing was printed as SKIPPED.
+macro_rules! require {
+    ($is_there:expr) => {
+        if !$is_there {
+            return;
+        }
+    };
+}
 
 #[cfg(feature = "cli")]
 pub mod browser;

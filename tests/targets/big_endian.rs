@@ -65,9 +65,7 @@ fn hand_on(stub: TcpStream, listener: TcpListener) {
 
 #[test]
 fn a_live_big_endian_target_says_what_its_core_says() {
-    if !installed("qemu-ppc") {
-        return;
-    }
+    require!(installed("qemu-ppc"));
     let scratch = Scratch::new("big-endian");
     let program = scratch.path("be.elf");
     // The fixture is data, and not executable; copied by another process, so that no child holds it open for writing.

@@ -198,9 +198,7 @@ fn gdb(words: &[&str]) -> String {
 
 #[test]
 fn gdb_begins_at_the_crash_in_an_evidence_core_and_over_serve() {
-    if !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("gdb-multiarch"));
     let scratch = Scratch::new("crash");
     for name in ALL.into_iter().filter(|name| *name != "null_call" && *name != "assert") {
         let truth = Truth::of(name);
@@ -253,9 +251,7 @@ fn halts() -> usize {
 
 #[test]
 fn no_crash_is_invented_where_a_healthy_target_is_halted() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let healthy = Healthy::start();
     let elf = fixture("crash.elf").display().to_string();
     wait_for("its threads", || {

@@ -77,9 +77,7 @@ fn newest(elf: &str, core: &str) -> String {
 
 #[test]
 fn a_ci_step_passes_on_a_good_run() {
-    if !installed(&["bash", "jq", "qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["bash", "jq", "qemu-system-arm", "gdb-multiarch"]));
     let (scratch, elf) = (Scratch::new(), fixture("cm3.elf"));
     let (_qemu, port) = machine_at(&elf, &WELL);
     // Of an earlier run that failed.
@@ -96,9 +94,7 @@ fn a_ci_step_passes_on_a_good_run() {
 
 #[test]
 fn a_ci_step_fails_on_a_crash_and_shows_it() {
-    if !installed(&["bash", "jq", "qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["bash", "jq", "qemu-system-arm", "gdb-multiarch"]));
     let (scratch, elf) = (Scratch::new(), fixture("cm3.elf"));
     let (_qemu, port) = machine_at(&elf, &DEAD);
     let done = ci_step(&scratch, &[], &[&elf, "--remote", &format!("127.0.0.1:{port}")]);
@@ -117,9 +113,7 @@ fn a_ci_step_fails_on_a_crash_and_shows_it() {
 
 #[test]
 fn each_condition_of_the_ci_step_can_fail() {
-    if !installed(&["bash", "jq"]) {
-        return;
-    }
+    require!(installed(&["bash", "jq"]));
     let scratch = Scratch::new();
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let changed = [("NEVER_EVENT", "APP_BOOT_STEP"), ("MOST_STACK", "33")];
@@ -143,9 +137,7 @@ fn each_condition_of_the_ci_step_can_fail() {
 
 #[test]
 fn a_ci_step_that_cannot_look_does_not_pass() {
-    if !installed(&["bash", "jq"]) {
-        return;
-    }
+    require!(installed(&["bash", "jq"]));
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let (never, image) = (fixture("cm3-never.elf"), format!("{}@0x20000000", fixture("cm3-never.ram.bin")));
     let nobody = format!("127.0.0.1:{}", tools::free_port());
@@ -164,9 +156,7 @@ fn a_ci_step_that_cannot_look_does_not_pass() {
 
 #[test]
 fn a_report_at_a_breakpoint() {
-    if !installed(&["qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["qemu-system-arm", "gdb-multiarch"]));
     let (scratch, elf) = (Scratch::new(), fixture("cm3.elf"));
     let done = gdb_script(&scratch, "report-at-breakpoint.gdb", &elf, &[]);
     assert_eq!(done.status, Some(0), "{}\n{}", done.out, done.err);
@@ -182,9 +172,7 @@ fn a_report_at_a_breakpoint() {
 
 #[test]
 fn a_report_that_cannot_be_had_is_told_by_the_status() {
-    if !installed(&["qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["qemu-system-arm", "gdb-multiarch"]));
     let scratch = Scratch::new();
     std::fs::write(scratch.path("report.md"), "old").unwrap();
     let done = gdb_script(&scratch, "report-at-breakpoint.gdb", &fixture("cm3-never.elf"), &[]);
@@ -201,9 +189,7 @@ fn a_report_that_cannot_be_had_is_told_by_the_status() {
 
 #[test]
 fn a_flight_recorder_keeps_every_crash() {
-    if !installed(&["qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["qemu-system-arm", "gdb-multiarch"]));
     let (scratch, elf) = (Scratch::new(), fixture("cm3.elf"));
     // Of yesterday.
     std::fs::write(scratch.path("crash-002.core"), "old").unwrap();
@@ -222,9 +208,7 @@ fn a_flight_recorder_keeps_every_crash() {
 
 #[test]
 fn a_flight_recorder_that_cannot_record_ends() {
-    if !installed(&["qemu-system-arm", "gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["qemu-system-arm", "gdb-multiarch"]));
     let scratch = Scratch::new();
     let wrong = "set tx-trace binary /nonexistent/tx-trace";
     let done = gdb_script(&scratch, "flight-recorder.gdb", &fixture("cm3.elf"), &[wrong]);

@@ -47,9 +47,7 @@ fn a_picture_of_a_live_target_had_no_findings() {
 /// A target that ran is not halted for longer, and that is said.
 #[test]
 fn a_picture_of_a_target_that_ran_has_no_findings_and_says_so() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let port = free_port();
     let mut command = Command::new("qemu-system-arm");
     command.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"]);

@@ -44,9 +44,7 @@ fn faults(rows: &[Value]) -> Vec<&Value> {
 
 #[test]
 fn an_evidence_core_of_a_crash_says_what_the_live_target_did() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let scratch = Scratch::new("faults");
     let elf = fixture("cm3.elf").display().to_string();
     // A Cortex-M3 and a Cortex-M4.
@@ -79,9 +77,7 @@ fn an_evidence_core_of_a_crash_says_what_the_live_target_did() {
 
 /// GDB reads the interrupt controller from the core: which interrupts are enabled, and the priority of PendSV and SysTick.
 fn interrupts_are_in(core: &str) {
-    if !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("gdb-multiarch"));
     let show = ["-ex", "x/wx 0xe000e100", "-ex", "x/wx 0xe000ed20", "-ex", "x/wx 0xe000e018", "-ex", "x/wx 0xe000e010"];
     let out =
         Command::new("gdb-multiarch").args(["-nx", "-batch"]).args(show).arg("--core").arg(core).output().unwrap();
@@ -188,9 +184,7 @@ fn faults_of_other_processors_are_read_from_their_stubs() {
 /// The simulated Cortex-M3 behind the real OpenOCD, which answers a read that failed with zeros.
 #[test]
 fn openocd_gives_the_fault_registers_and_no_zeros_for_them() {
-    if !installed("openocd") {
-        return;
-    }
+    require!(installed("openocd"));
     let chip = CortexM::start(Setup { state: State::Halted, ..Setup::default() });
     let openocd = OpenOcd::start(&chip, Config::default());
     let (elf, remote) = (chip.elf().display().to_string(), openocd.gdb());

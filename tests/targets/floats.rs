@@ -87,9 +87,7 @@ fn place(rows: &[Value], failed: &Failed) -> Value {
 
 #[test]
 fn a_crash_whose_floats_were_not_stored() {
-    if !installed("qemu-system-arm") || !installed("arm-none-eabi-gcc") {
-        return;
-    }
+    require!(installed("qemu-system-arm") && installed("arm-none-eabi-gcc"));
     let scratch = Scratch::new("floats");
     let elf = scratch.path("crash.elf");
     build(&elf);

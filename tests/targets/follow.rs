@@ -101,9 +101,7 @@ fn by_short_halts_where_a_stub_needs_them() {
 
 #[test]
 fn a_process_under_gdbserver_in_non_stop_mode() {
-    if !installed("gdbserver") || !cfg!(target_arch = "x86_64") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_arch = "x86_64"));
     let scratch = Scratch::new(&format!("stream-host-{}", free_port()));
     let program = scratch.path("stream.elf");
     // Copied by another process: a program that another thread's child still holds open for writing cannot be run.
@@ -157,9 +155,7 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
 /// Between two tries a program that stood at its start was left standing there, and never enabled its trace.
 #[test]
 fn a_process_that_stood_at_its_start_was_waited_for_in_vain() {
-    if !installed("gdbserver") || !cfg!(target_arch = "x86_64") {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(target_arch = "x86_64"));
     let scratch = Scratch::new(&format!("stream-start-{}", free_port()));
     let program = scratch.path("stream.elf");
     assert!(Command::new("cp").arg(fixture("host-stream.elf")).arg(&program).status().unwrap().success());

@@ -26,7 +26,7 @@ fn stub(memory: Vec<u8>) -> (String, Arc<AtomicUsize>) {
     stub_of(vec![(BASE, memory)])
 }
 
-/// The same of several stretches; serves one client after the other.
+/// The same of several ranges; serves one client after the other.
 fn stub_of(memory: Vec<(u64, Vec<u8>)>) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, read) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicUsize::new(0)));

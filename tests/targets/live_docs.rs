@@ -101,9 +101,7 @@ fn wait_for(port: u16) {
 
 #[test]
 fn what_the_page_of_the_bridge_shows() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let page = blocks("bridge.md");
     let [start, session] = page.as_slice() else { panic!("two blocks") };
     let elf = fixture("cm3.elf");
@@ -130,9 +128,7 @@ fn what_the_page_of_the_bridge_shows() {
 
 #[test]
 fn what_the_page_of_control_shows() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm", "arm-none-eabi-gcc"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm", "arm-none-eabi-gcc"]));
     let scratch = Scratch::new();
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/firmware/build.sh");
     assert!(Command::new("sh").arg(build).arg(&scratch.0).arg("live").output().unwrap().status.success());

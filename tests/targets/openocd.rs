@@ -86,9 +86,7 @@ fn the_tcl_port_gives_the_newest_events_without_a_halt() {
 
 #[test]
 fn the_tcl_port_tells_a_big_endian_target() {
-    if !installed("openocd") {
-        return;
-    }
+    require!(installed("openocd"));
     let chip = CortexM::start(Setup { ring: Some(256), big_endian: true, ..Setup::default() });
     // OpenOCD's Cortex-M target is always little-endian; a bare memory access port is not.
     let after = "target create memory mem_ap -dap cm.dap -ap-num 0 -endian big -gdb-port disabled; targets memory";

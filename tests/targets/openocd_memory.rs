@@ -190,9 +190,7 @@ fn a_read_that_fails_names_its_address_and_leaves_the_others_alone() {
 /// It was "is the ELF of another build?".
 #[test]
 fn a_target_that_openocd_has_not_examined() {
-    if !installed("openocd") {
-        return;
-    }
+    require!(installed("openocd"));
     let chip = CortexM::start(Setup { ring: Some(EVENTS), ..Setup::default() });
     chip.power_off();
     let openocd = OpenOcd::start(&chip, Config::default());

@@ -148,9 +148,7 @@ fn leave_halted_holds_the_connection_to_pyocd_until_ctrl_c() {
 #[test]
 fn the_bridge_shows_threads_in_front_of_pyocd() {
     let Some(program) = PyOcd::program() else { return };
-    if !machine::installed("gdb-multiarch") {
-        return;
-    }
+    require!(machine::installed("gdb-multiarch"));
     let chip = CortexM::start(Setup { state: State::Halted, ..Setup::default() });
     let pyocd = PyOcd::start(&program, &chip, &["--connect", "attach", "-O", "rtos.enable=false"]);
     let commands = ["info threads", "thread apply all bt 3", threads::LIST];

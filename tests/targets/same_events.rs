@@ -44,9 +44,7 @@ fn gdb_batch(elf: &Path, port: u16, commands: &[String]) -> String {
 
 #[test]
 fn every_door_prints_the_same_last_50() {
-    if !PORT_NAMES.iter().all(|p| installed(p)) {
-        return;
-    }
+    require!(PORT_NAMES.iter().all(|p| installed(p)));
     let (elf, scratch) = (fixture("cm3.elf"), Scratch::new("doors"));
     let qemu = Qemu::dead(&elf);
     let [ram, core, trace] = ["ram.bin", "x.core", "x.trx"].map(|name| scratch.path(name));
@@ -122,9 +120,7 @@ fn nameless(text: &str) -> Vec<String> {
 
 #[test]
 fn last_50_costs_few_packets() {
-    if !PORT_NAMES.iter().all(|p| installed(p)) {
-        return;
-    }
+    require!(PORT_NAMES.iter().all(|p| installed(p)));
     let elf = fixture("cm3.elf");
     let qemu = Qemu::dead(&elf);
     let mut session = Target::open(Inputs {
@@ -175,9 +171,7 @@ fn last_50_costs_few_packets() {
 
 #[test]
 fn a_guest_that_ran_runs_on_and_one_that_stood_stays() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let elf = fixture("cm3.elf");
     let words = |remote: &str| {
         let out = tx_trace(&["last", "5", "--elf", &elf.display().to_string(), "--remote", remote]);
@@ -201,9 +195,7 @@ fn a_guest_that_ran_runs_on_and_one_that_stood_stays() {
 
 #[test]
 fn a_running_native_process_under_gdbserver() {
-    if !installed("gdbserver") || !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
-        return;
-    }
+    require!(installed("gdbserver") && cfg!(all(target_arch = "x86_64", target_os = "linux")));
     let elf = fixture("host.elf");
     let server = machine::gdbserver_at_the_end(&elf);
     let elf = elf.display().to_string();
@@ -236,9 +228,7 @@ fn a_running_native_process_under_gdbserver() {
 /// Once a GDB was there QEMU answers a plain `D` with E22, to everybody, and a guest that ran stayed halted.
 #[test]
 fn qemu_stayed_halted_where_gdb_had_been_before() {
-    if !PORT_NAMES.iter().all(|p| installed(p)) {
-        return;
-    }
+    require!(PORT_NAMES.iter().all(|p| installed(p)));
     let elf = fixture("cm3.elf");
     let qemu = Qemu::dead(&elf);
     let remote = format!("target remote {}", qemu.remote());

@@ -1,4 +1,4 @@
-//! Who ran for how long since any moment: cumulative ticks, and a log of what they were when each first ran behind such
+//! Who ran for how long since any moment: cumulative ticks, and a log of what they were when each first ran after such
 //! a moment. So an event costs the same however many waits are open.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
@@ -11,13 +11,13 @@ struct Sum {
     who: Who,
     priority: Option<u16>,
     ticks: i64,
-    /// The last moment behind which it ran.
+    /// The last moment after which it ran.
     moment: u64,
     /// The last question that has counted it.
     asked: u64,
 }
 
-/// What a sum was before its thread first ran behind a moment.
+/// What a sum was before its thread first ran after a moment.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     moment: u64,
@@ -44,7 +44,7 @@ pub(super) struct Ran {
     asked: u64,
 }
 
-/// So many entries are read again at the most for one answer; then the questions are answered, and asked anew.
+/// So many entries are read again at the most for one answer; then the questions are answered, and asked again.
 const MAX_LOG: usize = 1 << 15;
 
 impl Ran {
@@ -89,7 +89,7 @@ impl Ran {
         }
     }
 
-    /// True where so much is remembered that questions should be asked anew.
+    /// True where so much is remembered that questions should be asked again.
     pub fn is_full(&self) -> bool {
         self.log.len() >= MAX_LOG
     }

@@ -32,7 +32,6 @@ impl Waits {
         self.by_thread.len()
     }
 
-    #[inline]
     pub fn is_empty(&self) -> bool {
         self.by_thread.is_empty()
     }

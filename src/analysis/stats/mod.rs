@@ -4,12 +4,12 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
 mod can;
-mod companions;
+mod components;
 mod interrupts;
 mod threads;
 
 use self::can::Can;
-use self::companions::Companions;
+use self::components::Components;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
@@ -99,7 +99,7 @@ pub(super) struct Stats {
     spare: Core,
     threads: Threads,
     interrupts: Interrupts,
-    companions: Companions,
+    components: Components,
 }
 
 /// One more.
@@ -114,7 +114,7 @@ impl Stats {
             spare: Core::default(),
             threads: Threads::default(),
             interrupts: Interrupts::default(),
-            companions: Companions::new(catalogue),
+            components: Components::new(catalogue),
         }
     }
 
@@ -186,7 +186,6 @@ impl Making for Stats {
         Ok(Stats::new(of.catalogue))
     }
 
-    #[inline]
     fn span(&mut self, span: &Span, _: &System<'_>) {
         // Somebody else had the core: the next interrupt is another one.
         if !matches!(span.who, Who::Isr | Who::Unknown) {
@@ -194,7 +193,6 @@ impl Making for Stats {
         }
     }
 
-    #[inline]
     fn changes(&mut self, step: &Step<'_>, _: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, system));
     }
@@ -204,12 +202,11 @@ impl Making for Stats {
     }
 
     fn looks_at(&self, def: Option<DefId>, _: Option<&Role>) -> bool {
-        def.is_some_and(|def| self.companions.has(def))
+        def.is_some_and(|def| self.components.has(def))
     }
 
-    #[inline]
     fn event(&mut self, event: &Event, system: &System<'_>) {
-        self.companions.event(event, system);
+        self.components.event(event, system);
     }
 
     fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
@@ -223,7 +220,7 @@ impl Making for Stats {
         reports.extend(self.threads.report(blind, Can::of(system), scope, system));
         reports.extend(self.threads.wakeups(&self.interrupts, scope, system));
         reports.extend(self.interrupts.report(all.unannounced, scope, system));
-        reports.extend(self.companions.reports(scope));
+        reports.extend(self.components.reports(scope));
         reports
     }
 }

@@ -166,7 +166,6 @@ impl Contexts {
     }
 
     /// The thread that an event's context is.
-    #[inline]
     pub fn who(&self, raw: &Raw) -> Option<usize> {
         self.by_context.get(raw.number).copied().flatten()
     }

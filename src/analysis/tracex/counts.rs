@@ -16,7 +16,7 @@ const fn is_thread(context: u32) -> bool {
 pub struct Performance {
     /// Changes of who runs next, each event before idle time among them.
     pub context_switches: u64,
-    /// Resumptions behind which another thread runs.
+    /// Resumptions after which another thread runs.
     pub thread_preemptions: u64,
     /// Time slices by a rule that finds none in nearly all traces.
     pub time_slices: u64,
@@ -95,7 +95,7 @@ impl Counting {
         }
     }
 
-    /// A resumption counts where the first thread that runs behind it is not the one that ran last.
+    /// A resumption counts where the first thread that runs after it is not the one that ran last.
     fn preemptions(&mut self, event: u32, next: u32) {
         let to_thread = is_thread(next);
         if to_thread && self.waiting > 0 {
@@ -127,7 +127,7 @@ impl Counting {
     }
 
     pub fn finish(mut self) -> Performance {
-        // No thread ran any more behind these: each compares with what the last event leads to, the last with no thread.
+        // No thread ran any more after these: each compares with what the last event leads to, the last with no thread.
         let (next, is_resumption) = self.last;
         let last = u64::from(is_resumption && self.waiting > 0);
         let others = if next == self.scheduled { 0 } else { self.waiting.saturating_sub(last) };
@@ -204,7 +204,6 @@ pub(super) struct Middleware {
 }
 
 impl Middleware {
-    #[inline]
     pub fn step(&mut self, step: &Step) {
         let [_, second, third, fourth] = step.raw.info;
         let mut file = |counter: usize, n: u32| bump(&mut self.filex, counter, n);

@@ -45,7 +45,7 @@ pub struct Numbers {
     pub inserted_events: u64,
     /// Ticks from the first event to the last; 1 where there are none.
     pub max_relative_ticks: u64,
-    /// Events behind an unused slot, which it does not read.
+    /// Events after an unused slot, which it does not read.
     pub unread_events: u64,
     /// Performance statistics.
     pub performance: Performance,

@@ -115,7 +115,7 @@ pub(super) fn walk(
     let mut held: Option<Step> = None;
     let mut waiting: Option<Raw> = None;
     let mut index = 0u64;
-    // What follows an event decides who is next: each is taken when the one behind it is known.
+    // What follows an event decides who is next: each is taken when the one after it is known.
     let mut take = |raw: &Raw, after: Option<&Raw>| {
         let ticks = held.as_ref().map_or(0, |b| b.ticks.saturating_add(order.step(b.raw.stamp, raw.stamp)));
         let next = pass.next(raw, index, after, held.as_mut());
@@ -227,8 +227,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Hands out an event, and the one that is inserted behind it.
-    #[inline]
+    /// Hands out an event, and the one that is inserted after it.
     fn hand_out(
         &mut self,
         step: &mut Step,

@@ -59,7 +59,6 @@ pub(super) fn low(word: u64) -> u32 {
 }
 
 impl Raw {
-    #[inline]
     fn of(words: &[Word], event: &Event) -> Self {
         let word = |id: ContextId| words.get(usize::try_from(id.0).ok()?).copied();
         let mut info = [0; 4];
@@ -87,7 +86,7 @@ impl Raw {
 pub(super) struct Order {
     /// The first unused slot of the buffer: nothing from there on is read.
     stop: Option<u64>,
-    /// Events behind which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
+    /// Events after which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
     turn: Option<usize>,
     /// True where more stamps rise than fall.
     up: bool,
@@ -110,7 +109,7 @@ impl Order {
         if has(Code::UnusedSlot) && !joined {
             order.stop = first_unused(trace);
         }
-        // The viewer reads events right behind the registry: zeros are an unused slot.
+        // The viewer reads events right after the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
@@ -195,7 +194,6 @@ impl Order {
     }
 
     /// Ticks from one stamp to the next: the clock starts over at its mask, and at nothing else.
-    #[inline]
     pub const fn step(&self, before: u64, now: u64) -> u64 {
         let (low, high) = if self.up { (before, now) } else { (now, before) };
         if high >= low {
@@ -230,7 +228,7 @@ fn first_unused(trace: &Trace) -> Option<u64> {
     }
     let missing = trace.about.held.saturating_sub(expected);
     let end = next.saturating_add(missing);
-    // Behind the last slot comes the first, and a gap that holds both begins with the first.
+    // After the last slot comes the first, and a gap that holds both begins with the first.
     gap(missing, if end > capacity { missing } else { end });
     lowest
 }

@@ -56,7 +56,6 @@ pub(super) struct Ids {
 
 impl Ids {
     /// The dense number of an id, from 0.
-    #[inline]
     pub fn of(&mut self, event: u32) -> usize {
         if self.number.is_empty() {
             self.number = vec![0; 0x1_0000];

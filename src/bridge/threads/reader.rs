@@ -258,8 +258,7 @@ impl Reader<'_> {
         };
         let threads = threads.map(|mut kernel| {
             let stacks = kernel.threads.iter().filter(|thread| thread.is_sound());
-            let stacks: Vec<Region> =
-                stacks.flat_map(|thread| thread.stretches()).map(|(start, len)| Region { start, len }).collect();
+            let stacks: Vec<Region> = stacks.flat_map(|thread| thread.stacks()).collect();
             stacks.iter().for_each(|stack| memory.inner_mut().allowed.add_stack(*stack));
             drop(memory.read_batch(&saved_frames(&kernel, &stacks)));
             info.place_threads(&mut kernel, &mut memory, &mut stop);

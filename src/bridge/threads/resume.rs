@@ -51,7 +51,7 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Translates the actions behind `vCont;`. `cpu_of`: the CPU that runs a thread. `cpus`: the stub's numbers for them, empty
+/// Translates the actions after `vCont;`. `cpu_of`: the CPU that runs a thread. `cpus`: the stub's numbers for them, empty
 /// where it has none. `offered`: the kinds that the stub takes, where that is known.
 pub(super) fn translate(
     actions: &str,

@@ -187,7 +187,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Behind a `(`: where the cast ends, if it is one. Names of types are no values, and a value follows.
+    /// After a `(`: where the cast ends, if it is one. Names of types are no values, and a value follows.
     fn cast(&mut self) -> Option<usize> {
         let mut at = self.at;
         let mut sure = false;

@@ -121,7 +121,7 @@ fn lines(text: &str) -> Vec<Line> {
     list
 }
 
-/// `define NAME body`, behind the `#`; a macro with parameters is none.
+/// `define NAME body`, after the `#`; a macro with parameters is none.
 fn object_macro(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());

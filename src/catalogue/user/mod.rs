@@ -181,7 +181,6 @@ fn is_marker(name: &str) -> bool {
 }
 
 /// Events of names with ids, one for each id: the first name that is no marker, another one as its alias.
-#[must_use]
 pub fn named(pairs: impl IntoIterator<Item = (u32, String)>) -> Vec<UserEvent> {
     let mut list: Vec<UserEvent> = Vec::new();
     let mut at = std::collections::HashMap::new();
@@ -202,13 +201,11 @@ pub fn named(pairs: impl IntoIterator<Item = (u32, String)>) -> Vec<UserEvent> {
 
 impl UserEvents {
     /// Our own table: what [`parse`] reads back as the same.
-    #[must_use]
     pub fn to_tsv(&self) -> String {
         tsv::write(self)
     }
 
     /// TraceX's custom events. Kinds, words and sentences have no place there, nor have commas.
-    #[must_use]
     pub fn to_trxc(&self) -> String {
         trxc::write(self)
     }

@@ -21,7 +21,6 @@ pub struct Template {
 impl Template {
     /// Parses a sentence: `{i1}` to `{i4}` and `{name}` are replaced by arguments, `{{` and `}}` by braces. `None` for
     /// an empty one.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = Vec::new();
         let mut plain = String::new();

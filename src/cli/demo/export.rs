@@ -20,7 +20,7 @@ use crate::error::{Error, reason};
 static CORE: &[u8] = include_bytes!("../../../tests/fixtures/cm3.core");
 /// The trace buffer alone.
 static TRACE: &[u8] = include_bytes!("../../../tests/fixtures/cm3.trx");
-/// The same after a reset, and six events of the run behind it.
+/// The same after a reset, and six events of the run after it.
 static RESET: &[u8] = include_bytes!("reset.trx");
 /// Two buffers that one run filled, one after the other.
 static ROTATED: [&[u8]; 2] = [include_bytes!("old.trx"), include_bytes!("new.trx")];

@@ -1,4 +1,4 @@
-//! Pages of docs/ for a terminal: paragraphs, lists and tables are put into lines anew.
+//! Pages of docs/ for a terminal: paragraphs, lists and tables are wrapped to its width.
 
 use super::TOPICS;
 use super::page::{OPTIONS, Page};
@@ -121,7 +121,7 @@ fn table(page: &mut Page, rows: &[Vec<String>]) {
     }
 }
 
-/// A table that is too wide: below each name its cells, each behind its heading.
+/// A table that is too wide: below each name its cells, each after its heading.
 fn records(page: &mut Page, rows: &[Vec<String>]) {
     let Some(([_, headings @ ..], rows)) = rows.split_first().map(|(head, rows)| (head.as_slice(), rows)) else {
         return;

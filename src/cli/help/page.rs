@@ -52,7 +52,7 @@ impl Page {
         self.line(&format!("{text}:"));
     }
 
-    /// A text behind `head`; its further lines begin at `column`.
+    /// A text after `head`; its further lines begin at `column`.
     pub(super) fn text(&mut self, head: &str, column: usize, text: &str) {
         let mut line = format!("{head:column$}");
         let mut is_first = true;

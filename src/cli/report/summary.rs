@@ -88,7 +88,7 @@ impl Summary {
     }
 }
 
-/// Leaves out rows behind the first ones.
+/// Leaves out rows after the first ones.
 pub(super) fn shorten(report: &mut Report, most: usize) {
     let more = report.rows.len().saturating_sub(most);
     report.rows.truncate(most);

@@ -16,7 +16,7 @@ use crate::trace::{Issue, Severity, Trace};
 const MOST: usize = 5;
 /// A stack of which so much was used is named.
 const FULL: u64 = 80;
-/// Behind what only the events show.
+/// After what only the events show.
 const BY_EVENTS: &str = " (by the events)";
 
 /// What it is made of.
@@ -33,7 +33,7 @@ pub struct Verdict<'a> {
     pub stack: Option<&'a Report>,
 }
 
-/// The exception that another came upon, where that is certain.
+/// The exception that another one interrupted, where that is certain.
 fn nested(kernel: &Kernel, core: usize) -> Option<String> {
     let found = kernel.interrupted.iter().find(|found| found.core == core)?;
     found.certain()?.within.clone()

@@ -24,7 +24,7 @@ const CFSR: [Bit; 20] = [
     (1 << 13, "LSPERR", "a bus error at the frame's place for s0 to s15: they are stale in it"),
     (BFARVALID, "BFARVALID", "bfar holds the address"),
     (1 << 16, "UNDEFINSTR", "an undefined instruction"),
-    (1 << 17, "INVSTATE", "no Thumb state: a jump, a return or a vector led to an even address"),
+    (1 << 17, "INVSTATE", "no Thumb state: a jump, a return or a vector went to an even address"),
     (1 << 18, "INVPC", "an exception return with a wrong EXC_RETURN or a damaged frame"),
     (1 << 19, "NOCP", "an instruction of a coprocessor or FPU that is off or not there"),
     (1 << 20, "STKOF", "the stack passed its limit (msplim, psplim): the exception frame may not have been written"),

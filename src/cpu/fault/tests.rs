@@ -46,13 +46,13 @@ fn bits_of_an_earlier_fault_are_no_current_fault() {
     // In the handler of another fault: UsageFault, with bits of a bus fault beside it.
     let fault = cortex_m(&[("xpsr", 0x0100_0006), ("cfsr", 0x0200_8200), ("hfsr", 0), ("bfar", 4)]).unwrap();
     assert_eq!(said(&fault).1, ["DIVBYZERO"]);
-    // In an interrupt; shcsr shows whether it came upon the handler of a fault.
+    // In an interrupt; shcsr shows whether it interrupted the handler of a fault.
     let in_irq = ("xpsr", 0x0100_0024);
     assert_eq!(cortex_m(&[in_irq, ("cfsr", 0x200)]).unwrap().current, None);
     assert_eq!(cortex_m(&[in_irq, ("cfsr", 0x200), ("shcsr", 0x7_0000)]).unwrap().current, Some(false));
     let fault = cortex_m(&[in_irq, ("cfsr", 0x200), ("shcsr", 2)]).unwrap();
     assert_eq!((fault.name, fault.current), (Some("BusFault"), Some(true)));
-    // An NMI upon a HardFault.
+    // An NMI during a HardFault.
     assert_eq!(cortex_m(&[("xpsr", 0x0100_0002), ("cfsr", 0x200), ("shcsr", 0)]).unwrap().current, None);
     // Nothing shows what the CPU does.
     let fault = cortex_m(&[("cfsr", 0x200)]).unwrap();

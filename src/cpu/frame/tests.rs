@@ -207,7 +207,7 @@ fn arm_that_never_ran_and_what_is_no_frame() {
     }
 }
 
-/// The order of an interrupt's frame behind SPSR and ELR: x28 and nothing, pairs down to x0 x1, then x29 x30.
+/// The order of an interrupt's frame after SPSR and ELR: x28 and nothing, pairs down to x0 x1, then x29 x30.
 fn aarch64_interrupt(floats: bool) -> Vec<u64> {
     let mut words = vec![0x3C5, 0x8200];
     if floats {

@@ -14,7 +14,7 @@ mod words;
 pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
-pub use pools::{Block, Former, Refused, Twice};
+pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
@@ -28,7 +28,9 @@ use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place};
+use crate::analysis::tracker::{
+    Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
+};
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -56,11 +58,11 @@ pub(super) const TIMER_THREAD: &str = "System Timer Thread";
 pub struct Events {
     /// Numbers of objects by address, while events come.
     numbers: Interner,
-    /// The objects: by these numbers while events come, by address behind the last one.
+    /// The objects: by these numbers while events come, by address after the last one.
     objects: Vec<(Addr, One)>,
     /// Objects that some event was about since the last gap.
     known: Vec<usize>,
-    /// What each thread did, with its address: by its number while events come, by address behind the last one.
+    /// What each thread did, with its address: by its number while events come, by address after the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
     names: BTreeMap<Addr, String>,
@@ -94,7 +96,7 @@ pub struct Events {
     pub cores: u16,
     /// True where its clock runs.
     pub has_clock: bool,
-    /// True where it has all events since it began: none was written over or lost.
+    /// True where it has all events since it began: none was overwritten or lost.
     pub is_whole: bool,
     /// The bits that the trace stores of an address.
     mask: u64,
@@ -248,7 +250,7 @@ impl Events {
         place(&mut self.active, index).map(|(_, activity)| activity)
     }
 
-    /// Behind the last event: what the events leave each thread doing, and the inversions of the whole trace.
+    /// After the last event: what the events leave each thread doing, and the inversions of the whole trace.
     pub fn end(&mut self, system: &System<'_>, inversions: Vec<Inverted>) {
         // Without a clock nothing lasts.
         if self.has_clock {
@@ -346,6 +348,18 @@ impl Events {
         }
     }
 
+    fn blocked(&mut self, event: &Event, thread: ThreadNo, call: Option<Call>, system: &System<'_>) {
+        let state = system.thread(thread).map(|thread| thread.state);
+        if let Some(activity) = self.does(thread).filter(|_| state == Some(ThreadState::Blocked(Some(3)))) {
+            activity.suspended = activity.suspended.saturating_add(1);
+        }
+        let call = call.filter(|_| matches!(state, Some(ThreadState::Blocked(_))));
+        let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
+        if state != Some(ThreadState::Blocked(Some(CHANGES_PRIORITY))) {
+            self.blocks(event, (thread, system.thread(thread).map(|thread| thread.address)), object);
+        }
+    }
+
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
         if let Change::Readied { thread, interrupt: Some(number), .. } = *change
@@ -361,20 +375,7 @@ impl Events {
         self.goes_on(event, change, system);
         self.timers.change(event, change, system);
         match *change {
-            Change::Blocked { thread, call, .. } => {
-                let waits = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-                let suspended = system.thread(thread).is_some_and(|t| t.state == ThreadState::Blocked(Some(3)));
-                if let Some(activity) = self.does(thread).filter(|_| suspended) {
-                    activity.suspended = activity.suspended.saturating_add(1);
-                }
-                let call = call.filter(|_| waits);
-                let object = call.and_then(|call| Some((system.address(call.object?), call.seq)));
-                let gives_way =
-                    system.thread(thread).is_none_or(|t| t.state != ThreadState::Blocked(Some(CHANGES_PRIORITY)));
-                if gives_way {
-                    self.blocks(event, (thread, address(thread)), object);
-                }
-            }
+            Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {
                     activity.dispatched = activity.dispatched.saturating_add(1);
@@ -519,7 +520,7 @@ impl Events {
         if self.numbers.find(named).is_some() {
             return None;
         }
-        self.objects.iter().find(|(_, one)| one.pool.former(memory).is_some()).map(|(pool, _)| *pool)
+        self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
     }
 
     /// An interrupt may ask for nothing that can make it wait, and for no mutex.

@@ -44,7 +44,7 @@ pub struct Given {
     pub flags: u64,
 }
 
-/// How often a thread has a mutex behind each of its puts, since that became less or it gave the mutex back for the last time.
+/// How often a thread has a mutex after each of its puts, since that became less or it gave the mutex back for the last time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// The thread, as the trace stores its address.

@@ -31,7 +31,7 @@ pub struct Block {
 
 /// A block of memory that was allocated and released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Former {
+pub struct Freed {
     /// It, while it was allocated.
     pub block: Block,
     /// Who released it.
@@ -46,7 +46,7 @@ pub struct Twice {
     /// Its first byte.
     pub start: Addr,
     /// It, as it was released for the first time.
-    pub first: Former,
+    pub first: Freed,
     /// Who released it again.
     pub by: Giver,
     /// The event.
@@ -116,7 +116,7 @@ pub struct Pool {
     /// Allocated and not released, by address.
     pub live: BTreeMap<Addr, Block>,
     /// Allocated and released, by address.
-    former: BTreeMap<Addr, Former>,
+    freed: BTreeMap<Addr, Freed>,
     /// The threads that get no memory.
     pub refused: BTreeMap<Addr, Refused>,
     /// How many were allocated.
@@ -169,8 +169,8 @@ impl Pool {
 
     /// A block is given back. `is_handed_over`: a thread that waits for memory gets it.
     pub fn release(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool) {
-        let former = self.former.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
-        let twice = former.map(|first| Twice { start: memory, first, by, seq });
+        let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
+        let twice = freed.map(|first| Twice { start: memory, first, by, seq });
         self.twice = self.twice.or(twice);
         if let Some(block) = self.live.remove(&memory) {
             self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
@@ -179,41 +179,41 @@ impl Pool {
             if let Some(rounds) = self.rounds.get_mut(&block.thread).filter(|_| !block.is_doubtful) {
                 rounds.releases(block.round);
             }
-            if self.former.len() >= MAX_BLOCKS {
-                self.former.pop_first();
+            if self.freed.len() >= MAX_BLOCKS {
+                self.freed.pop_first();
             }
-            self.former.insert(memory, Former { block, by, seq });
+            self.freed.insert(memory, Freed { block, by, seq });
         }
         if is_handed_over {
-            self.former.remove(&memory);
+            self.freed.remove(&memory);
         }
     }
 
     /// Something that is no thread gets a block.
     pub fn leaves(&mut self, memory: Addr) {
-        self.former.remove(&memory);
+        self.freed.remove(&memory);
     }
 
     /// Events are missing: what is allocated is not known any more.
     pub fn forget(&mut self) {
         self.live.clear();
-        self.former.clear();
+        self.freed.clear();
         self.rounds.clear();
         self.refused.clear();
     }
 
     /// The block that was released last of those that held an address.
-    pub fn held(&self, at: Addr) -> Option<(Addr, Former)> {
-        let holds = |(start, former): &(&Addr, &Former)| {
-            at.checked_sub(**start).is_some_and(|into| into < former.block.len.unwrap_or(0))
+    pub fn held(&self, at: Addr) -> Option<(Addr, Freed)> {
+        let holds = |(start, freed): &(&Addr, &Freed)| {
+            at.checked_sub(**start).is_some_and(|into| into < freed.block.len.unwrap_or(0))
         };
-        let found = self.former.iter().filter(holds).max_by_key(|(_, former)| former.seq);
-        found.map(|(start, former)| (*start, *former))
+        let found = self.freed.iter().filter(holds).max_by_key(|(_, freed)| freed.seq);
+        found.map(|(start, freed)| (*start, *freed))
     }
 
     /// The block that begins at an address, as it was released last.
-    pub fn former(&self, start: Addr) -> Option<Former> {
-        self.former.get(&start).copied()
+    pub fn freed(&self, start: Addr) -> Option<Freed> {
+        self.freed.get(&start).copied()
     }
 
     /// The block that was allocated last.

@@ -4,7 +4,7 @@ use super::{Events, TIMER_THREAD};
 use crate::analysis::tracker::{Change, System, Who};
 use crate::trace::{ContextKind, Event};
 
-/// A stretch of the trace in which nothing wakes the thread that runs the kernel's timers.
+/// A part of the trace in which nothing wakes the thread that runs the kernel's timers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WithoutTimers {
     /// The event with which it begins, and its ticks; `None` for the beginning of the trace.

@@ -1,4 +1,4 @@
-//! A thread waits for an interrupt (WFI, WFE) within a stretch of code that has disabled interrupts, and no interrupt is enabled
+//! A thread waits for an interrupt (WFI, WFE) in code that has disabled interrupts, and no interrupt is enabled
 //! in the interrupt controller: SysTick alone could wake it, and code that does this mostly stops SysTick first.
 //!
 //! Against it: SysTick may count. Its control register (SYST_CSR) is not read, so this is a hint. An idle thread that waits with

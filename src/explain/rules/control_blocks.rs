@@ -1,6 +1,6 @@
-//! Control blocks and lists that contradict themselves. A list that leads to a block which does not begin with its id shows a
-//! block that was written over: which variable it is in, what is there now, and what is in front of it say by whom. Other
-//! contradictions may be a moment in the middle of a call of the kernel: they are hints, behind everything else, and nothing is
+//! Control blocks and lists that contradict themselves. A list that points to a block which does not begin with its id shows a
+//! block that was overwritten: which variable it is in, what is there now, and what is in front of it say by whom. Other
+//! contradictions may be a moment in the middle of a call of the kernel: they are hints, after everything else, and nothing is
 //! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
@@ -22,7 +22,7 @@ const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
 /// Functions of the kernel in which its lists are whole.
 const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"];
 
-/// Blocks that were written over.
+/// Blocks that were overwritten.
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     if kernel.overwritten.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         return Vec::new();
     }
     let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
-    // An ELF of another build leads to what is no list of the kernel: that is said of it as a whole.
+    // An ELF of another build points to what is not a list of the kernel: this is reported once, for the whole ELF.
     let of_moment = of_moment.filter(|issue| !is_impossible(issue, case) && !case.trust.other_build);
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
@@ -91,7 +91,7 @@ fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
     block.address != 0 && block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
 }
 
-/// A list leads to where no control block can be: what was written over is the block that leads there.
+/// A list points to where no control block can be: the overwritten block is the one that points there.
 fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let what = block.kind.map_or("thread", |kind| kind.name());
     if block.from == 0 {
@@ -103,7 +103,7 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let to = block.address;
     Finding {
         code: explain::Code::CorruptControlBlock,
-        claim: format!("{from} was written over: its pointer to the next {what} leads to {to:#x}, where none can be"),
+        claim: format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}, where none can be"),
         confidence,
         detractors,
         evidence: vec![Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)],
@@ -116,7 +116,7 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     }
 }
 
-/// The variable that leads to the first block of a list leads to where none can be.
+/// The variable that points to the first block of a list points to where none can be.
 fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
     let name = block.kind.map_or_else(|| HEAD.to_owned(), Kind::head);
     let symbol = case.look.symbol(&name);
@@ -124,8 +124,8 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
     let to = block.address;
     let list = format!("the head of the list of created {what}s");
     let claim = match &symbol {
-        Some(_) => format!("{name} was written over: {list} leads to {to:#x}, where no {what} can be"),
-        None => format!("{list} leads to {to:#x}, where no {what} can be"),
+        Some(_) => format!("{name} was overwritten: {list} points to {to:#x}, where no {what} can be"),
+        None => format!("{list} points to {to:#x}, where no {what} can be"),
     };
     let (confidence, evidence) = match &symbol {
         Some(symbol) => (confidence, vec![Evidence::memory(symbol.address, format!("{name}: {list}")).holds(to)]),
@@ -157,7 +157,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let words = case.words(&bytes, false);
     let same = words.iter().take_while(|word| **word == block.found).count();
     let reads = text(block.found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
-    let more = if same > 1 { format!(", and so do {} words behind it", same.saturating_sub(1)) } else { String::new() };
+    let more = if same > 1 { format!(", and so do {} words after it", same.saturating_sub(1)) } else { String::new() };
     let (confidence, detractors) = case.cap(Confidence::Likely);
     let mut evidence = vec![
         Evidence::memory(
@@ -184,7 +184,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let within = threads.filter(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label).next();
     Finding {
         code: explain::Code::CorruptControlBlock,
-        claim: format!("{label} was written over: it begins with {:#x}{reads} instead of its id", block.found),
+        claim: format!("{label} was overwritten: it begins with {:#x}{reads} instead of its id", block.found),
         confidence,
         detractors,
         evidence,
@@ -211,7 +211,7 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         detractors,
         evidence: evidence.into_iter().collect(),
         explains: Vec::new(),
-        next: "look at what is in front of it in memory: it was probably written over its end".to_owned(),
+        next: "look at what is in front of it in memory: it was probably written past its end".to_owned(),
         threads: issue.place.address.into_iter().collect(),
         behind: Vec::new(),
     }

@@ -1,4 +1,4 @@
-//! The memory of a pool, of which the words of the kernel in front of a block were written over. Most often somebody wrote past
+//! The memory of a pool, of which the words of the kernel in front of a block were overwritten. Most often somebody wrote past
 //! the end of the block in front of it; or through a pointer to memory that was released, and that holds other blocks now.
 //! The trace knows whose these blocks are. The next search of the pool follows what was written there, and faults: that fault
 //! is listed under this.
@@ -7,7 +7,7 @@
 //! the pool they may be anything: then it is a hint.
 
 use super::super::cpus::{first_place, thread_of};
-use super::super::events::{Former, Giver};
+use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::text;
@@ -42,19 +42,19 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 pub(super) fn blocks(pool: &Object, case: &Case<'_>) -> Option<PoolBlocks> {
     let shape = case.kernel?.layout.shape;
     let (start, len) = (pool.get("start")?, pool.get("size")?);
-    let stretch = Region { start, len };
+    let range = Region { start, len };
     if !case.look.is_stored() && !is_beside(start, case) {
         return None;
     }
     let width = shape.pointer.bytes();
     let mut read = |at: Addr, words: usize| {
-        let bytes = case.look.within(stretch, at, words.checked_mul(width)?)?;
+        let bytes = case.look.within(range, at, words.checked_mul(width)?)?;
         Some(case.words(&bytes, true)).filter(|all| all.len() == words)
     };
     PoolBlocks::of(pool, shape, &mut read)
 }
 
-/// True for an address in such memory as control blocks and stacks are in: a start that was written over may be that of a
+/// True for an address in such memory as control blocks and stacks are in: a start that was overwritten may be that of a
 /// device, which must not be read.
 fn is_beside(start: Addr, case: &Case<'_>) -> bool {
     let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
@@ -84,7 +84,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     let reads = format!("{reads:#x}{}", text(reads, case).map_or_else(String::new, |text| format!(" (\"{text}\")")));
     let what = match damage.at {
         Some(at) => format!("at {at:#x}, where a block begins, it holds {reads}"),
-        None => format!("its list of free blocks leads to {reads}, where none of its blocks begins"),
+        None => format!("its list of free blocks points to {reads}, where none of its blocks begins"),
     };
     let front = match stack {
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
@@ -98,7 +98,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     behind.extend(followers(damage, case));
     Finding {
         code: Code::CorruptPool,
-        claim: format!("the memory of {name} was written over: {what}{front}"),
+        claim: format!("the memory of {name} was overwritten: {what}{front}"),
         confidence,
         detractors,
         evidence,
@@ -134,7 +134,7 @@ struct Around {
     /// Its first byte, who allocated it, in words, and the event.
     owner: Option<(String, u64)>,
     /// A block that was there before: its first byte, its owner, who released it, and it.
-    former: Option<(Addr, String, String, Former)>,
+    freed: Option<(Addr, String, String, Freed)>,
     /// The variable in front of the pool.
     before: Option<String>,
     kind: Kind,
@@ -158,14 +158,14 @@ impl Around {
         let live = front.and_then(|front| memory?.live.get(&case.stored(front.start)).copied());
         let front_before = front.filter(|front| front.is_free).and_then(|front| {
             let start = case.stored(front.start);
-            Some((start, memory?.former(start)?))
+            Some((start, memory?.freed(start)?))
         });
-        let former = damage.at.and_then(|at| memory?.held(case.stored(at))).or(front_before);
+        let freed = damage.at.and_then(|at| memory?.held(case.stored(at))).or(front_before);
         let before = damage.at.filter(|_| front.is_none()).and_then(|at| at.checked_sub(1));
         Self {
             front,
             owner: live.map(|block| (who(block.thread), block.seq)),
-            former: former.map(|(at, old)| (at, who(old.block.thread), giver(old.by, case, graph), old)),
+            freed: freed.map(|(at, old)| (at, who(old.block.thread), giver(old.by, case, graph), old)),
             before: before.and_then(|at| case.look.variable(at)).map(|symbol| symbol.name),
             kind: pool.kind,
         }
@@ -175,7 +175,7 @@ impl Around {
         let Some(front) = self.front else { return self.before.clone() };
         let which = format!("the block of {} bytes at {:#x}", front.len, front.start);
         Some(match (&self.owner, front.is_free) {
-            (_, true) => match self.former.as_ref().filter(|(start, ..)| *start == front.start) {
+            (_, true) => match self.freed.as_ref().filter(|(start, ..)| *start == front.start) {
                 Some((_, owner, by, _)) => format!("{which}, which is free: {owner} had it, and {by} released it"),
                 None => format!("{which}, which is free"),
             },
@@ -189,7 +189,7 @@ impl Around {
         if let Some((front, (owner, seq))) = self.front.zip(self.owner.as_ref()) {
             all.push(Evidence::event(*seq, format!("{owner} allocates the block at {:#x}", front.start)));
         }
-        if let Some((start, owner, by, old)) = &self.former {
+        if let Some((start, owner, by, old)) = &self.freed {
             let len = old.block.len.map_or_else(String::new, |len| format!(" of {len} bytes"));
             all.push(Evidence::event(old.block.seq, format!("{owner} allocates a block{len} at {start:#x}")));
             all.push(Evidence::event(old.seq, format!("{by} releases it")));
@@ -198,7 +198,7 @@ impl Around {
     }
 
     fn doubt(&self) -> Option<String> {
-        let (start, owner, ..) = self.former.as_ref()?;
+        let (start, owner, ..) = self.freed.as_ref()?;
         let is_front = self.front.is_some_and(|front| front.start == *start);
         (!is_front).then(|| {
             format!("either block may be the one: that in front of it, or that which {owner} had there before")
@@ -219,7 +219,7 @@ impl Around {
             (None, _, Some(before)) => format!("look for a write past the end of {before}"),
             (None, ..) => "look for a write past the end of what is in front of it".to_owned(),
         };
-        match &self.former {
+        match &self.freed {
             Some((start, _, by, _)) if self.front.is_none_or(|front| front.start != *start) || self.owner.is_some() => {
                 format!("{past}, or for a pointer that is used after {by} called {release}")
             }
@@ -228,7 +228,7 @@ impl Around {
     }
 }
 
-/// The thread whose stack begins directly behind the damaged words, and was used to its end.
+/// The thread whose stack begins directly after the damaged words, and was used to its end.
 fn stack_behind<'k>(at: Addr, pool: &Object, kernel: &'k Kernel) -> Option<&'k Thread> {
     let words = if pool.kind == Kind::BytePool { 2 } else { 1 };
     let start = at.checked_add((kernel.layout.shape.pointer.bytes() as u64).checked_mul(words)?)?;

@@ -189,7 +189,7 @@ struct Look<'a, 'c> {
     fault: Option<Fault>,
     place: Option<&'a Place>,
     thread: Option<&'a Thread>,
-    /// The exception that the fault came upon, in words; `None` for a thread.
+    /// The exception that the fault interrupted, in words; `None` for a thread.
     within: Option<String>,
     /// How the CPU came to where no code is.
     way: Option<Way>,

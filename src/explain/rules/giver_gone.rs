@@ -107,8 +107,9 @@ fn finding(
         Kind::Queue => "sends to",
         _ => "puts",
     };
-    let unread =
-        left.as_ref().map_or_else(String::new, |left| format!("; nobody else takes from {}", case.object(left.object)));
+    let unread = left
+        .as_ref()
+        .map_or_else(String::new, |left| format!("; no other thread takes from {}", case.object(left.object)));
     let others = graph.behind(&[giver.address, task.address]);
     let mut evidence = vec![
         waiting(task.address, wait.object, case, graph),

@@ -76,7 +76,7 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             Evidence::event(
                 inversion.from,
                 format!(
-                    "{w} has waited for {object} since, for {} ticks; {c} ran for {} of them",
+                    "{w} has waited for {object} since, for {} ticks of the trace; {c} ran for {} of them",
                     inversion.waited, inversion.ran
                 ),
             ),
@@ -197,7 +197,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     });
     let (name, others) = (culprit.label(), graph.behind(&[edge.holder]));
     let lasts = kept.map_or_else(String::new, |(since, ran)| {
-        format!(" and has not blocked for {since} ticks, and ran for {ran} of them")
+        format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them")
     });
     let mut symptoms = others.clone();
     // That others do not run either is the work of the same thread.

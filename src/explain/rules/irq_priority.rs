@@ -31,7 +31,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     .collect()
 }
 
-/// An interrupt that calls the kernel, and the kernel cannot keep it back, or PendSV comes upon it.
+/// An interrupt that calls the kernel, and the kernel cannot keep it back, or PendSV interrupts it.
 fn caller(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let known = case.events?.interrupts.by_number.iter().filter(|(number, one)| **number >= FIRST && one.acts > 0);
     let callers = known.filter_map(|(number, _)| Some((*number, interrupts::priority(cpu, *number)?)));

@@ -48,7 +48,7 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         detractors,
         evidence: vec![Evidence::event(
             seq,
-            format!("{} times since, {each} ticks each, in {all} ticks{silent}", one.row),
+            format!("{} times since, {each} ticks of the trace each, in {all}{silent}", one.row),
         )],
         explains: Vec::new(),
         next: format!("acknowledge the cause of {name} in its device before the handler ends"),
@@ -80,13 +80,13 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
     detractors.push("an event of its end may be missing".to_owned());
     Some(Finding {
         code: Code::IsrNeverEnds,
-        claim: format!("{name} began {lasts} ticks ago and has not ended"),
+        claim: format!("{name} began {lasts} ticks of the trace ago and has not ended"),
         confidence,
         detractors,
         evidence: vec![Evidence::event(
             open.seq,
             format!(
-                "it begins; before it took {} ticks at most; {} interrupts came on top of it since",
+                "it begins; before it took {} ticks of the trace at most; {} interrupts came on top of it since",
                 one.longest, open.above
             ),
         )],

@@ -1,5 +1,5 @@
 //! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
-//! word to change, or the tick behind it is overdue. And without events of interrupts: one that is pending again while its handler
+//! word to change, or the tick after it is overdue. And without events of interrupts: one that is pending again while its handler
 //! runs, or that keeps back a tick that is pending.
 //!
 //! A loop that counts, or reads a clock until its time is over, ends by itself: that is not claimed.
@@ -109,7 +109,8 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
-    evidence.extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending behind it".to_owned())));
+    evidence
+        .extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     if claimed == Confidence::Hint {
         detractors.push("a handler that waits for its device for a moment looks the same".to_owned());
@@ -150,7 +151,8 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
         .into_iter()
         .collect();
-    evidence.extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending behind it".to_owned())));
+    evidence
+        .extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let why = if is_again {
         "is pending again before its handler has ended"

@@ -1,7 +1,7 @@
 //! The CPU is, or an exception found it, where the program has no code: what that address is, and whether a call through a pointer
-//! or a damaged return address led there. A fault that this caused is reported by the rule of faults, with what is found out here.
+//! or a damaged return address caused it. A fault that this caused is reported by the rule of faults, with what is found out here.
 //!
-//! How it came there: behind a call of a register lr leads to the call. Behind a return lr leads behind the last call that was
+//! How it came there: after a call of a register lr leads to the call. After a return lr leads after the last call that was
 //! made, by the function that returned or by one that it called; what was popped is still below the stack pointer where no exception has come since.
 //!
 //! Against it: code that is not in the ELF, of a boot loader, a chip's ROM or a module. So it is claimed above a hint only where the
@@ -30,7 +30,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 /// How the CPU came to an address outside of the code.
 pub(super) struct Way {
-    /// In words, behind the address: ` (in table): a call through a pointer, by regulate (pump.c:12)`.
+    /// In words, after the address: ` (in table): a call through a pointer, by regulate (pump.c:12)`.
     pub words: String,
     pub evidence: Vec<Evidence>,
     /// True where it may have been a call.
@@ -62,7 +62,7 @@ impl Way {
                 (format!(": a call through a pointer, by {}", words::place_at(*at, case)), false)
             }
             Some(Before::Function { to, .. }) if to & !1 != pc & !1 => (returned(before.as_ref(), case), true),
-            // A call leaves a return address in lr; behind a return a function may have used lr for anything.
+            // A call leaves a return address in lr; after a return a function may have used lr for anything.
             None if pc >= NULL && registers.lr().is_some_and(|lr| is_no_code(lr, case)) => {
                 (": a damaged return address, as lr is none".to_owned(), true)
             }
@@ -124,8 +124,8 @@ impl Before {
     fn evidence(&self, case: &Case<'_>) -> Evidence {
         let (Self::Register { at } | Self::Function { at, .. }) = self;
         let text = match self {
-            Self::Register { .. } => "lr leads behind a call through a register".to_owned(),
-            Self::Function { to, .. } => format!("lr leads behind a call of {}", words::place_at(*to, case)),
+            Self::Register { .. } => "lr points after a call through a register".to_owned(),
+            Self::Function { to, .. } => format!("lr points after a call of {}", words::place_at(*to, case)),
         };
         Evidence::symbol(*at, &words::place_at(*at, case), text)
     }
@@ -143,7 +143,7 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
     Some(Before::Function { at: behind.checked_sub(4)?, to })
 }
 
-/// Where BL or B.W goes to, with its signed offset of 25 bits from behind it (Armv7-M Architecture Reference Manual, A7.7.12 and
+/// Where BL or B.W goes to, with its signed offset of 25 bits from after it (Armv7-M Architecture Reference Manual, A7.7.12 and
 /// A7.7.18).
 pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
     if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {

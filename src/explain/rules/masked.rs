@@ -59,27 +59,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     );
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(interrupts::polls(case, cpu));
-    let waiting: Vec<String> =
-        kept_back.iter().flatten().take(3).map(|number| interrupts::name(case, *number)).collect();
-    let waits = match (waiting.as_slice(), &tick) {
-        ([], _) => String::new(),
-        (_, Some(_)) => ": the tick is overdue".to_owned(),
-        ([one], _) => format!("; {one} is pending"),
-        (all, _) => format!("; {} are pending", all.join(", ")),
-    };
+    let waits = waits(kept_back.as_deref().unwrap_or_default(), tick.is_some(), case);
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
-    let (most, mut detractors) = match tick {
-        Some(_) => case.by_events(),
-        None => (Confidence::Hint, vec!["a short critical section looks the same".to_owned()]),
-    };
-    if kept_back.is_none() {
-        detractors.push("whether an interrupt waits is not known (--reg icsr=N)".to_owned());
-    }
-    let (confidence, against) = case.cap_of_registers(most);
-    detractors.extend(against);
-    if mask.is_none() {
-        detractors.push("it is inferred: which register disables them is not known (--reg primask=N)".to_owned());
-    }
+    let (confidence, detractors) = confidence(tick.is_some(), kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
     Some(Finding {
@@ -96,4 +78,32 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         threads: vec![thread.address],
         behind: Vec::new(),
     })
+}
+
+/// How sure it is, and what speaks against it. `waits_known`, `mask_known`: what waits, and the registers.
+fn confidence(is_overdue: bool, waits_known: bool, mask_known: bool, case: &Case<'_>) -> (Confidence, Vec<String>) {
+    let (most, mut detractors) = match is_overdue {
+        true => case.by_events(),
+        false => (Confidence::Hint, vec!["a short critical section looks the same".to_owned()]),
+    };
+    if !waits_known {
+        detractors.push("whether an interrupt waits is not known (--reg icsr=N)".to_owned());
+    }
+    let (confidence, against) = case.cap_of_registers(most);
+    detractors.extend(against);
+    if !mask_known {
+        detractors.push("it is inferred: which register disables them is not known (--reg primask=N)".to_owned());
+    }
+    (confidence, detractors)
+}
+
+/// What waits, for a claim.
+fn waits(kept_back: &[u64], is_overdue: bool, case: &Case<'_>) -> String {
+    let names: Vec<String> = kept_back.iter().take(3).map(|number| interrupts::name(case, *number)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        _ if is_overdue => ": the tick is overdue".to_owned(),
+        [one] => format!("; {one} is pending"),
+        all => format!("; {} are pending", all.join(", ")),
+    }
 }

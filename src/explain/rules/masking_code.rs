@@ -11,7 +11,7 @@ const FUNCTIONS: usize = 6;
 /// The most bytes of one in front of the place.
 const MOST: u64 = 1024;
 
-/// A place behind an instruction that disables interrupts.
+/// A place after an instruction that disables interrupts.
 pub(super) struct Disabled {
     /// Of that instruction.
     pub at: Addr,

@@ -1,4 +1,4 @@
-//! A wait that nobody in sight can end: nobody was seen to set, put or send since it began. That is how most threads of a
+//! A wait that no known thread can end: none was seen to set, put or send since it began. That is how most threads of a
 //! healthy system look, so it counts only for a thread that used to be woken: its run count and those of others say how often
 //! it should have run within the trace. It rests on what is absent: a hint. It is likely where the trace shows why: interrupts
 //! set other event flags of the same group, which nobody waits for (`wrong-event-mask`), or the only thread that gave cannot
@@ -74,12 +74,12 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
     let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push("the flags that nobody waits for may be read without a wait".to_owned());
+    detractors.push("the flags that no thread waits for may be read without a wait".to_owned());
     let others = graph.behind(&[task.address]);
     Some(Finding {
         code: Code::WrongEventMask,
         claim: format!(
-            "{name} waits for {:#x} of {object}, and {who} sets {set:#x}, which nobody waits for",
+            "{name} waits for {:#x} of {object}, and {who} sets {set:#x}, which no thread waits for",
             wanted.flags
         ),
         confidence,

@@ -1,4 +1,4 @@
-//! A stack that overflowed into the control block below it. Many programs define a thread's stack right behind its control
+//! A stack that overflowed into the control block below it. Many programs define a thread's stack right after its control
 //! block: what grows beyond the end of the stack damages the end of that block first. Functions leave holes in their frames, so
 //! some fill (0xEF) may be left at the end of the stack, which is then only nearly full: that the block below is damaged, too,
 //! makes the overflow likely, and the block its symptom.
@@ -12,7 +12,7 @@ use crate::kernel::{High, Stacks};
 
 /// Bytes that may be left of a stack that was overflown with holes.
 const NEAR: u64 = 64;
-/// Bytes between a control block and the stack behind it.
+/// Bytes between a control block and the stack after it.
 const GAP: u64 = 64;
 /// The most bytes of a control block, where no symbol says how long it is.
 const BLOCK: u64 = 0x140;
@@ -124,7 +124,7 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
 mod tests {
     use super::*;
 
-    /// `json` at 0x2000000c has 180 bytes, and its stack begins behind it, at 0x200000c0.
+    /// `json` at 0x2000000c has 180 bytes, and its stack begins after it, at 0x200000c0.
     #[test]
     fn a_control_block_directly_below_a_stack_is_hit_first() {
         assert!(is_next(0x2000_00c0, 0xB4, Some(0x2000_00c0)));

@@ -80,7 +80,7 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     })
 }
 
-/// The holder waits for ever for what nobody in sight gives.
+/// The holder waits for ever for what no known thread gives.
 fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wait = graph.tasks.at(edge.holder)?.wait.filter(|wait| wait.forever)?;
     let is_known = graph.wait(edge.holder).is_some() || wait.object == edge.object;
@@ -136,12 +136,12 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
     let (confidence, mut detractors) = case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint });
     if kept.raises == 0 {
-        detractors.push(format!("{holder} may have {object} on purpose for all that it does meanwhile"));
+        detractors.push(format!("{holder} may have {object} on purpose for as long as its work takes"));
     }
     let more = if kept.raises > 0 { ", more and more often" } else { "" };
     let others = graph.behind(&[edge.holder]);
     let puts = format!(
-        "{holder} gives {object} back and still has it; so do {} puts in a row, behind the last of which it has it {} times",
+        "{holder} gives {object} back and still has it; so do {} puts in a row, and after the last it has it {} times",
         kept.puts, kept.level
     );
     Some(Finding {

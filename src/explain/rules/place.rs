@@ -62,7 +62,7 @@ mod tests {
         vec![Function { pc: 0x100, name, offset: None, file: None, line: None, is_inlined: false, origin }]
     }
 
-    /// A CPU in `wdg_bark`, in an exception that came upon `modexp`.
+    /// A CPU in `wdg_bark`, in an exception that interrupted `modexp`.
     fn interrupted(within: Option<&str>, is_certain: bool) -> CpuState {
         let registers = Registers::new(Architecture::CortexM);
         let place = Place {

@@ -25,7 +25,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     full(case, graph).into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
 }
 
-/// Queues of which no reader is known: behind the waits that may keep it from reading.
+/// Queues of which no reader is known: after the waits that may keep it from reading.
 pub(super) fn unread(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = full(case, graph);
     let unknown: Vec<Addr> = all.into_iter().filter(|queue| finding(*queue, case, graph).is_none()).collect();

@@ -1,6 +1,6 @@
 //! A block of a pool that was released twice. The kernel takes the word in front of a block for the address of its pool. That of a
 //! free block is the link to the next one, which the second release changes as if it were a pool; the link becomes what is there.
-//! The list of free blocks then ends early, or leads back to itself, or to a block that is allocated, and is shorter than the
+//! The list of free blocks then ends early, or points back to itself, or to a block that is allocated, and is shorter than the
 //! count: the pool seems to have blocks and gives none, or two threads get the same memory. Where the kernel checks parameters it
 //! refuses the second release, and no event shows it.
 //!
@@ -46,8 +46,8 @@ fn by_list(pool: &Object, free: FreeList, case: &Case<'_>, graph: &Graph) -> Fin
     }
     let end = match leads_to {
         None => String::new(),
-        Some(block) if block.is_free => format!(", and then leads back to the block at {:#x}", block.start),
-        Some(block) => format!(", and then leads to the block at {:#x}, which is allocated", block.start),
+        Some(block) if block.is_free => format!(", and then points back to the block at {:#x}", block.start),
+        Some(block) => format!(", and then points to the block at {:#x}, which is allocated", block.start),
     };
     let text = format!("{label}: its list of free blocks has {listed}{end}; it counts {counted}");
     let mut evidence = vec![Evidence::memory(pool.address, text)];

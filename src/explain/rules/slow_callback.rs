@@ -106,8 +106,8 @@ fn finding(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         evidence.push(shows(thread, text, graph));
     }
     evidence.extend(most_frequent(case).iter().map(|(timer, period)| {
-        let every = if *period == 1 { "every tick".to_owned() } else { format!("every {period} ticks") };
-        Evidence::memory(timer.address, format!("timer {} comes {every} of the kernel", timer.label()))
+        let every = if *period == 1 { "every kernel tick".to_owned() } else { format!("every {period} kernel ticks") };
+        Evidence::memory(timer.address, format!("timer {} comes {every}", timer.label()))
     }));
     evidence.extend(its_cpu(thread, case).and_then(|cpu| place::callers(functions(cpu), CALLERS)));
     let names: Vec<String> = behind.iter().take(NAMED).map(|other| case.label(*other)).collect();
@@ -159,8 +159,8 @@ fn which(thread: Addr, case: &Case<'_>) -> String {
         return place::of(functions(cpu)).map_or_else(|| callback.clone(), |at| format!(" in {at}{callback}"));
     }
     match most_frequent(case).first() {
-        Some((timer, 1)) => format!(" that of timer {} every tick, and others", timer.label()),
-        Some((timer, period)) => format!(" that of timer {} every {period} ticks, and others", timer.label()),
+        Some((timer, 1)) => format!(" that of timer {} every kernel tick, and others", timer.label()),
+        Some((timer, period)) => format!(" that of timer {} every {period} kernel ticks, and others", timer.label()),
         None => " them".to_owned(),
     }
 }

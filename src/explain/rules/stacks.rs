@@ -121,7 +121,7 @@ fn was_below(thread: &Thread, below: &Thread, case: &Case<'_>) -> Option<Found> 
     })
 }
 
-/// True for the lowest bytes of a stack of which only the first few are no fill, and a quarter of the stack behind them is.
+/// True for the lowest bytes of a stack of which only the first few are no fill, and a quarter of the stack after them is.
 fn is_mark(low: &[u8], size: u64) -> bool {
     let need = usize::try_from(FEWEST.max(size / 4)).unwrap_or(usize::MAX).min(low.len().saturating_sub(MARK));
     let is_fill = |from: usize| low.iter().skip(from).take(need).all(|byte| *byte == FILL);
@@ -189,7 +189,7 @@ fn is_code(word: u64, case: &Case<'_>) -> bool {
 }
 
 /// The words below the stack hold return addresses that its lowest words hold too: the same calls went on there. Pointers to
-/// functions lead to where functions begin, and not behind a call.
+/// functions lead to where functions begin, and not after a call.
 fn went_on_below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Option<Evidence> {
     let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
     // Other threads may make the same calls on stacks of their own.

@@ -82,7 +82,7 @@ impl Off {
         }
     }
 
-    /// Behind the priority of the one that runs.
+    /// After the priority of the one that runs.
     fn words(self) -> Option<String> {
         match self {
             Self::Priority => None,
@@ -143,7 +143,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let waits = |task: &&&Task| {
         let text = format!(
-            "{}{} is ready and has not run for {} ticks",
+            "{}{} is ready and has not run for {} ticks of the trace",
             case.label(task.address),
             priority(task.address, graph),
             events.lasts(task.address)
@@ -153,8 +153,11 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
             None => shows(task.address, text, graph),
         }
     };
-    let mut evidence =
-        vec![shows(hog.address, format!("{name} has not blocked for {since} ticks, and ran for {ran} of them"), graph)];
+    let mut evidence = vec![shows(
+        hog.address,
+        format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them"),
+        graph,
+    )];
     evidence.extend(starved.iter().take(3).map(|task| waits(&task)));
     Some(Finding {
         code: Code::Starvation,

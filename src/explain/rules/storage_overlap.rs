@@ -79,7 +79,7 @@ fn control_blocks(storage: &Storage, case: &Case<'_>) -> Victims {
     registered.chain(objects).chain(threads).filter(is_hit).map(|(address, _, name)| (address, name)).collect()
 }
 
-/// Variables of the kernel that begin behind its start: one that it begins in holds it.
+/// Variables of the kernel that begin after its start: one that it begins in holds it.
 fn variables(storage: &Storage, case: &Case<'_>) -> Victims {
     let (mut all, mut gaps) = (Victims::new(), 0);
     let mut at = storage.region.start;

@@ -73,7 +73,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         code: Code::NoTick,
         claim: format!(
             "the tick does not come, or does not reach the kernel: {} for its time, and the kernel looks at its timers every \
-             {slots} ticks",
+             {slots} kernel ticks",
             waits(&armed)
         ),
         confidence,

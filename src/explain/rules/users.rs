@@ -1,5 +1,5 @@
 //! Which threads use an object, where no event shows it: the code of a thread's function holds the address of the object, or its
-//! stack does. A compiler keeps the address of a variable behind the function that uses it, or in a register that a call saves. It
+//! stack does. A compiler keeps the address of a variable after the function that uses it, or in a register that a call saves. It
 //! is a sign only: an address on a stack may be an old one, and a function that is called may use the object instead.
 
 use super::super::Case;

@@ -59,7 +59,7 @@ pub(super) struct Came {
     pub next: &'static str,
 }
 
-/// For an exception that has called nothing. `psp`: the stack pointer of what it came upon, where that is a thread.
+/// For an exception that has called nothing. `psp`: the stack pointer of what it interrupted, where that is a thread.
 pub(super) fn came(registers: &Registers, psp: Option<Addr>, case: &Case<'_>) -> Option<Came> {
     let lr = registers.lr().filter(|lr| is_exc_return(*lr))?;
     let (pc, xpsr) = (registers.pc()?, registers.get("xpsr")?);
@@ -75,7 +75,7 @@ pub(super) fn came(registers: &Registers, psp: Option<Addr>, case: &Case<'_>) ->
     let next = "find out what writes to the vector table: a write through a null pointer changes one at address 0";
     match Entry::of(registers, pushed, vector.map(|(_, vector)| vector), leads) {
         Entry::Vector => Some(Came {
-            words: format!(": the vector of {} leads there", name()),
+            words: format!(": the vector of {} points there", name()),
             evidence: vector.map(|(at, vector)| shown(at, vector, leads, case)),
             is_entry: true,
             next,
@@ -90,7 +90,7 @@ pub(super) fn came(registers: &Registers, psp: Option<Addr>, case: &Case<'_>) ->
         }),
         Entry::Unknown if pc < super::jump::NULL => None,
         Entry::Unknown => Some(Came {
-            words: format!(": the vector of {} leads there, or its handler returned there", name()),
+            words: format!(": the vector of {} points there, or its handler returned there", name()),
             evidence: None,
             is_entry: true,
             next,
@@ -107,7 +107,7 @@ pub(super) fn vector(number: u64, case: &Case<'_>) -> Option<(Addr, u64)> {
 
 fn shown(at: Addr, vector: u64, leads: u64, case: &Case<'_>) -> Evidence {
     if vector == leads {
-        return Evidence::memory(at, "the vector that leads there".to_owned()).holds(vector);
+        return Evidence::memory(at, "the vector that points there".to_owned()).holds(vector);
     }
     let own = words::function_at(vector & !1, case);
     Evidence::memory(at, format!("the vector, which was overwritten: the program has {vector:#x} ({own}) here"))

@@ -46,7 +46,7 @@ pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph
     let for_long = case.events.and_then(|events| {
         let activity = events.activity(thread)?;
         activity.since.filter(|_| events.has_clock)?;
-        Some(format!(", for {} ticks up to the newest event", events.lasts(thread)))
+        Some(format!(", for {} ticks of the trace up to the newest event", events.lasts(thread)))
     });
     let text =
         format!("{}: waits for {}{without}{}", case.label(thread), case.object(object), for_long.unwrap_or_default());

@@ -54,7 +54,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     }
     let (confidence, mut detractors) = case.cap(Confidence::Hint);
     detractors
-        .push("the flags that nobody waits for may be read without a wait, and the others may be rare".to_owned());
+        .push("the flags that no thread waits for may be read without a wait, and the others may be rare".to_owned());
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let others = graph.behind(&[task.address]);
     let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
@@ -66,7 +66,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     Some(Finding {
         code: Code::WrongEventMask,
         claim: format!(
-            "{name} waits for {:#x}{together} of {object}: {missing:#x} is not set, and {who} sets {stray:#x}, which nobody waits for",
+            "{name} waits for {:#x}{together} of {object}: {missing:#x} is not set, and {who} sets {stray:#x}, which no thread waits for",
             wanted.flags
         ),
         confidence,

@@ -18,7 +18,7 @@ const MOST: usize = 4;
 pub struct Moment {
     pub cpu: u8,
     pub time: u64,
-    /// An event may be inserted late behind those of an interrupt.
+    /// An event may be inserted late after those of an interrupt.
     pub in_interrupt: bool,
 }
 
@@ -37,7 +37,7 @@ struct Cpu {
     all: Vec<usize>,
     /// Those whose times rise.
     kept: Vec<usize>,
-    /// Those behind the last kept one that are far earlier.
+    /// Those after the last kept one that are far earlier.
     behind: Vec<usize>,
     wrong: Vec<usize>,
 }
@@ -92,7 +92,7 @@ fn give_times(moments: &mut [Moment], wrong: &[usize]) {
 }
 
 impl Cpu {
-    /// Takes the next event; `next` are those behind it.
+    /// Takes the next event; `next` are those after it.
     fn add(&mut self, moments: &[Moment], i: usize, next: &[usize]) {
         let time = |i: &usize| moments.get(*i).map_or(0, |moment| moment.time);
         let now = time(&i);

@@ -5,7 +5,7 @@ use super::parse;
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
-/// The key behind which the system page is.
+/// The key after which the system page is.
 const HEADER_END: &[u8] = b"TRACE_HEADER_END::";
 /// The longest text header.
 const MAX_HEADER: usize = 1 << 16;
@@ -44,15 +44,13 @@ pub struct Kev {
 
 impl Kev {
     /// Byte order.
-    #[must_use]
     pub const fn endian(&self) -> Endian {
         if self.big { Endian::Big } else { Endian::Little }
     }
 }
 
 /// True where bytes begin as a file does: with its first words or, where these are damaged, with a good part of them
-/// and several keys behind them.
-#[must_use]
+/// and several keys after them.
 pub fn is_file(bytes: &[u8]) -> bool {
     if bytes.starts_with(KEV_MAGIC) {
         return true;
@@ -71,7 +69,6 @@ pub(super) fn lies_at(memory: &mut dyn Memory, address: Addr) -> bool {
 
 /// Reads the header of a file; `None` where it is no such file, or its header has no end.
 #[expect(clippy::arithmetic_side_effects, reason = "the elements are a part of the file")]
-#[must_use]
 pub fn parse(bytes: &[u8]) -> Option<Kev> {
     if !is_file(bytes) {
         return None;
@@ -90,7 +87,7 @@ pub fn parse(bytes: &[u8]) -> Option<Kev> {
         if key == b"HEADER_END" {
             kev.syspage = value;
             let there = value.checked_add(syspage_len).and_then(|at| bytes.get(at..));
-            // A page that ends behind the file has a wrong length, or the file was cut.
+            // A page that ends after the file has a wrong length, or the file was cut.
             kev.events = bytes.len() - there.map_or(0, <[u8]>::len);
             let is_likely = there.is_some_and(|there| is_likely(there, kev.endian()));
             let sound = order_given && length_given == Some(true) && is_likely;
@@ -165,7 +162,7 @@ fn is_likely(bytes: &[u8], endian: Endian) -> bool {
     good >= all.len().div_ceil(2)
 }
 
-/// Where the elements begin behind the value of the system page's length, where no key can be read behind it: the key that
+/// Where the elements begin after the value of the system page's length, where no key can be read after it: the key that
 /// ends the header follows, and the page.
 fn page_end(value: &[u8]) -> Option<usize> {
     let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -177,31 +174,32 @@ fn page_end(value: &[u8]) -> Option<usize> {
 /// given place is taken where it matches.
 fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: bool, mut kev: Kev) -> Option<Kev> {
     let last = bytes.len().min(MAX_HEADER);
-    let first = |grid: Grid, fits: &dyn Fn(&[u8], Endian) -> bool| {
+    let first = |alignment: Alignment, fits: &dyn Fn(&[u8], Endian) -> bool| {
         (from..last)
-            .filter(|at| at % ELEMENT == grid.phase)
-            .find(|at| bytes.get(*at..).is_some_and(|rest| fits(rest, grid.endian)))
+            .filter(|at| at % ELEMENT == alignment.phase)
+            .find(|at| bytes.get(*at..).is_some_and(|rest| fits(rest, alignment.endian)))
     };
     let enough = |rest: &[u8]| ROW.min(rest.len() / ELEMENT).max(2);
-    let (at, endian) = grids(bytes, from, given, order_given.then(|| kev.endian())).into_iter().find_map(|grid| {
-        // Without the control event that they begin with, damage took it.
-        let found =
-            first(grid, &|rest, endian| begins(rest, endian) >= enough(rest)).or_else(|| first(grid, &is_row))?;
-        let given = given.filter(|given| *given <= found && given % ELEMENT == grid.phase);
-        Some((given.unwrap_or(found), grid.endian))
-    })?;
+    let (at, endian) =
+        alignments(bytes, from, given, order_given.then(|| kev.endian())).into_iter().find_map(|alignment| {
+            // Without the control event that they begin with, damage took it.
+            let found = first(alignment, &|rest, endian| begins(rest, endian) >= enough(rest))
+                .or_else(|| first(alignment, &is_row))?;
+            let given = given.filter(|given| *given <= found && given % ELEMENT == alignment.phase);
+            Some((given.unwrap_or(found), alignment.endian))
+        })?;
     (kev.syspage, kev.events, kev.big, kev.repaired) = (at, at, endian == Endian::Big, true);
     Some(kev)
 }
 
-/// Where the elements begin that the header says begin at `kev.events`, in a grid of elements that do: a file begins with a
+/// Where the elements begin that the header says begin at `kev.events`, in a alignment of elements that do: a file begins with a
 /// control event. Before it no element makes sense; what is between the header's end, at `from`, and there is the page. Where
 /// there is none near, damage took it, and the header is right.
 fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
     let endian = kev.endian();
     let is_first = |at: &usize| bytes.get(*at..).is_some_and(|rest| begins(rest, endian) == ROW);
     let is_page = |part: &[u8]| !is_classed(part, endian);
-    // As far before as elements go without a gap, and as far behind as there are none.
+    // As far before as elements go without a gap, and as far after as there are none.
     let back = std::iter::successors(kev.events.checked_sub(ELEMENT), |at| at.checked_sub(ELEMENT));
     let back = back.take_while(|at| *at >= from && bytes.get(*at..).is_some_and(|part| !is_page(part)));
     // The place itself is the first of these.
@@ -214,25 +212,26 @@ fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
 
 /// Where elements can be: they follow each other without a gap up to the end of the file.
 #[derive(Clone, Copy)]
-struct Grid {
+struct Alignment {
     /// The first byte, modulo the length of an element.
     phase: usize,
     endian: Endian,
 }
 
-/// All grids, that on which most elements make sense first: damage can bring a few elements of another file that are elsewhere.
+/// All alignments, that on which most elements make sense first: damage can bring a few elements of another file that are elsewhere.
 /// A place that is given counts twice, as payloads can look like elements too.
 #[expect(clippy::arithmetic_side_effects, reason = "counts elements")]
-fn grids(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Grid> {
-    let votes = |grid: &Grid| {
-        let skip = grid.phase.wrapping_sub(from) % ELEMENT;
+fn alignments(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Alignment> {
+    let votes = |alignment: &Alignment| {
+        let skip = alignment.phase.wrapping_sub(from) % ELEMENT;
         let there = bytes.get(from..).and_then(|there| there.get(skip..)).unwrap_or_default();
-        let votes = there.chunks_exact(ELEMENT).take(VOTERS).filter(|part| is_classed(part, grid.endian)).count();
-        if given.is_some_and(|given| given % ELEMENT == grid.phase) { 2 * votes } else { votes }
+        let votes = there.chunks_exact(ELEMENT).take(VOTERS).filter(|part| is_classed(part, alignment.endian)).count();
+        if given.is_some_and(|given| given % ELEMENT == alignment.phase) { 2 * votes } else { votes }
     };
     let orders = [Endian::Little, Endian::Big].into_iter().filter(|endian| order.is_none_or(|order| order == *endian));
-    let mut all: Vec<Grid> = orders.flat_map(|endian| (0..ELEMENT).map(move |phase| Grid { phase, endian })).collect();
-    all.sort_by_cached_key(|grid| std::cmp::Reverse(votes(grid)));
+    let mut all: Vec<Alignment> =
+        orders.flat_map(|endian| (0..ELEMENT).map(move |phase| Alignment { phase, endian })).collect();
+    all.sort_by_cached_key(|alignment| std::cmp::Reverse(votes(alignment)));
     all
 }
 
@@ -295,12 +294,12 @@ mod tests {
     const TEXT: &[u8] =
         b"TRACE_HEADER_BEGIN::TRACE_DATE:: MonTRACE_CPU_NUM::2TRACE_LITTLE_ENDIAN::TRUETRACE_SYSPAGE_LEN::24T";
 
-    /// A few elements of another file, written over the end of the header, were read as the first, and all were read askew.
+    /// A few elements of another file at the end of the header were taken for the first, and all were read at the wrong offset.
     #[test]
     fn elements_written_over_the_end_of_the_header_were_taken_for_the_first() {
         let mut file = [TEXT, &[b'x'; 17], &[0; 24], &elements(200)].concat();
         let start = TEXT.len() + 17 + 24;
-        // Over the page and the first three elements, on a grid of its own.
+        // Over the page and the first three elements, on a alignment of its own.
         let alien = elements(9);
         let alien = &alien[..start + 40 - (TEXT.len() + 3)];
         file[TEXT.len() + 3..start + 40].copy_from_slice(alien);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             6.x, 32 bits                7.x, 64 bits (inferred)     8.0 (from its header file)
-//! buffer      16384 bytes, page aligned, one behind the other
+//! buffer      16384 bytes, page aligned, one after the other
 //! header      160                         184                         208
 //!             0 base of buffer 0          0                           0, 8 reserved
 //!             4 next, in a circle         8
@@ -11,7 +11,7 @@
 //!             16 sequence number          24                          24
 //!             20 index << 13              28
 //!             28 first event              40
-//!             32 behind the last event    48
+//!             32 after the last event    48
 //! events      16 bytes each: header word, low word of the clock, two words
 //! capacity    1014                        1012                        1011
 //! ```
@@ -69,7 +69,6 @@ impl Shape {
     pub const ALL: [Self; 3] = [Self::Narrow, Self::Wide, Self::Unlinked];
 
     /// Bytes of the buffer's header.
-    #[must_use]
     pub const fn header(self) -> usize {
         match self {
             Self::Narrow => 160,
@@ -79,7 +78,6 @@ impl Shape {
     }
 
     /// Number of elements that a buffer has room for.
-    #[must_use]
     pub const fn capacity(self) -> u64 {
         match self {
             Self::Narrow => 1014,
@@ -89,7 +87,6 @@ impl Shape {
     }
 
     /// Width of a pointer.
-    #[must_use]
     pub const fn pointer(self) -> Width {
         match self {
             Self::Narrow => Width::W4,
@@ -98,7 +95,6 @@ impl Shape {
     }
 
     /// The release whose numbers the events have unless an option gives another: 64 is 6.4.
-    #[must_use]
     pub const fn release(self) -> u16 {
         match self {
             Self::Narrow => 64,
@@ -108,7 +104,6 @@ impl Shape {
     }
 
     /// What it is called.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Narrow => "6.x, 32-bit",
@@ -119,13 +114,11 @@ impl Shape {
 }
 
 /// Bytes from the start of a ring to a buffer of it.
-#[must_use]
 pub const fn behind(index: u64) -> u64 {
     index.wrapping_mul(BUFFER as u64)
 }
 
 /// The address of a buffer of a ring that begins at `start`.
-#[must_use]
 pub const fn buffer_at(start: Addr, index: u64) -> Addr {
     start.wrapping_add(behind(index))
 }

@@ -27,7 +27,7 @@ pub struct RawBuffer {
     pub place: u32,
     /// The first element.
     pub begin: u64,
-    /// Behind the last element.
+    /// After the last element.
     pub tail: u64,
 }
 
@@ -65,13 +65,11 @@ pub struct RawElement {
 
 impl RawElement {
     /// True where nothing was ever written.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.class == 0 && self.event == 0 && matches!(self.part, Part::Simple)
     }
 
     /// True where the bits that mean nothing are zero.
-    #[must_use]
     pub const fn is_sound(&self) -> bool {
         // Bit 16 of the header, the second from below here, is 8.0's mark of an event that a process inserted.
         self.reserved & !0b10 == 0 && self.class < layout::CLASSES
@@ -134,7 +132,6 @@ pub fn element(i: &[u8], endian: Endian) -> IResult<&[u8], RawElement> {
 
 impl RawBuffer {
     /// The address that the buffer gives for itself; 0 where its shape has none.
-    #[must_use]
     pub const fn own(&self, shape: Shape) -> u64 {
         match shape {
             Shape::Unlinked => 0,
@@ -143,12 +140,11 @@ impl RawBuffer {
     }
 
     /// Its place in the ring.
-    #[must_use]
     pub const fn index(&self) -> u64 {
         (self.place >> 13) as u64
     }
 
-    /// Number of elements by the pointers to the first and behind the last; `None` where there cannot be so many.
+    /// Number of elements by the pointers to the first and after the last; `None` where there cannot be so many.
     #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     fn count_by_end(&self, shape: Shape) -> Option<u64> {
         let used = self.tail.wrapping_sub(self.begin) & shape.pointer().max();
@@ -159,7 +155,6 @@ impl RawBuffer {
     /// Number of elements, and the most that there can be: count and end must agree, or one of them make no sense. A
     /// kernel that was stopped between writing the two leaves them one apart. `None` where the elements themselves must
     /// show how many they are.
-    #[must_use]
     pub fn count(&self, shape: Shape) -> (Option<u64>, u64) {
         let most = shape.capacity();
         let by_count = Some(u64::from(self.events)).filter(|n| *n <= most);
@@ -174,19 +169,16 @@ impl RawBuffer {
     }
 
     /// True for the last buffer of a ring: the next one is the first.
-    #[must_use]
     pub const fn is_last(&self) -> bool {
         self.next == self.base
     }
 
     /// True where the fields of a linked buffer agree with each other.
-    #[must_use]
     pub fn is_sound(&self, shape: Shape) -> bool {
         self.is_placed(shape) && self.count_by_end(shape) == Some(self.events.into())
     }
 
     /// True where the header gives a possible place in the ring, whatever its counts are.
-    #[must_use]
     pub fn is_placed(&self, shape: Shape) -> bool {
         let within = |pointer: u64| pointer.wrapping_sub(self.base) & shape.pointer().max();
         let own = self.own(shape);
@@ -201,7 +193,6 @@ impl RawBuffer {
 
 /// The shape and byte order of a buffer that gives a possible place in a ring, whatever its counts are: for an address
 /// that the user gave.
-#[must_use]
 pub fn placed(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
     let all = [Shape::Narrow, Shape::Wide].into_iter().flat_map(|s| [(s, Endian::Little), (s, Endian::Big)]);
     let mut read = all.filter_map(|(shape, endian)| Some((shape, endian, buffer(bytes, endian, shape).ok()?.1)));
@@ -209,7 +200,6 @@ pub fn placed(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
 }
 
 /// The shape and byte order in which `bytes` begin with a buffer that is consistent with itself, with its header.
-#[must_use]
 pub fn detect(bytes: &[u8]) -> Option<(Shape, Endian, RawBuffer)> {
     for shape in Shape::ALL {
         for endian in [Endian::Little, Endian::Big] {
@@ -255,8 +245,6 @@ fn is_unlinked(raw: &RawBuffer, events: &[u8], endian: Endian) -> bool {
 }
 
 /// True where a header at the start of `bytes` may be one: a look at two words, before all of it is parsed.
-#[must_use]
-#[inline]
 pub fn may_be_buffer(bytes: &[u8]) -> bool {
     let Some(head) = bytes.first_chunk::<48>() else { return false };
     // The pointer to the first event ends in the size of the header, as buffers are page aligned.

@@ -75,13 +75,11 @@ impl Ring {
     }
 
     /// The number of the newest buffer that holds events.
-    #[must_use]
     pub fn newest(&self) -> Option<u32> {
         self.order().last().map(|s| s.sequence)
     }
 
     /// True where the kernel's address of a buffer is of this ring.
-    #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     pub fn holds(&self, own: Addr) -> bool {
         let offset = own.wrapping_sub(self.base) & self.shape.pointer().max();
@@ -89,7 +87,6 @@ impl Ring {
     }
 
     /// The buffers that hold events, oldest first.
-    #[must_use]
     pub fn order(&self) -> Vec<Slot> {
         let mut used: Vec<Slot> = self.slots.iter().copied().filter(|s| s.count > 0).collect();
         let numbers = || used.iter().map(|s| s.sequence);
@@ -218,7 +215,6 @@ fn unlinked(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Result<Ri
 }
 
 /// What is missing between buffers, and what is wrong with the ring.
-#[must_use]
 pub fn issues(ring: &Ring, order: &[Slot]) -> Vec<Issue> {
     let mut list = Vec::new();
     if let (false, Some(last)) = (ring.is_closed || ring.shape == Shape::Unlinked, ring.slots.last()) {

@@ -77,7 +77,6 @@ pub fn read(memory: &mut dyn Memory, address: Addr, endian: Endian) -> Option<Sy
 }
 
 /// Ticks in a second, from a page whose bytes are here.
-#[must_use]
 pub fn cycles(page: &[u8], endian: Endian) -> Option<u64> {
     let at = usize::try_from(places(page, endian)?.cycles).ok()?;
     rate(page, at, endian)

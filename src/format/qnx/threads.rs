@@ -36,13 +36,11 @@ pub(super) struct Threads {
 }
 
 /// The address of a thread among contexts: its two words as one number, that of the process below.
-#[must_use]
 pub(super) const fn address(pid: u32, tid: u32) -> u64 {
     (tid as u64) << 32 | pid as u64
 }
 
 /// Process and thread of such a number.
-#[must_use]
 pub(super) const fn numbers(address: u64) -> (u32, u32) {
     (address as u32, (address >> 32) as u32)
 }

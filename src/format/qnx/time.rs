@@ -13,7 +13,7 @@ const TURN: u64 = 1 << 32;
 const HALF: u64 = 1 << 31;
 /// How far around the end of the low word an event may have been overtaken by the control event that reports it.
 const NEAR: u64 = 1 << 24;
-/// How far the clock of one processor can step back: an event is inserted behind those that interrupted it.
+/// How far the clock of one processor can step back: an event is inserted after those that interrupted it.
 pub(super) const BACK: u64 = 1 << 20;
 /// What is known of one processor's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,15 +48,14 @@ pub struct Doubts {
     pub unreported: bool,
     /// Turns of the low word that no control event reported.
     pub turns: u64,
-    /// Steps of a processor's clock that lead far back, and the event behind the first.
+    /// Steps of a processor's clock that lead far back, and the event after the first.
     pub falls: u64,
-    /// The event behind the first of these steps.
+    /// The event after the first of these steps.
     pub first_fall: Option<u64>,
 }
 
 impl Doubts {
     /// Number of steps that are in doubt.
-    #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "counts events")]
     pub const fn count(&self) -> u64 {
         self.turns + self.falls
@@ -65,7 +64,6 @@ impl Doubts {
 
 /// Ticks from one time to another, negative where the other is earlier. The clock has 64 bits: also where damaged times
 /// are more than half its range apart, these ticks lead from the one exactly to the other.
-#[must_use]
 pub const fn ticks(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()
 }
@@ -100,7 +98,7 @@ impl Times {
         };
         let mut time = reported & !LOW | u64::from(stamp);
         match state.last {
-            // Taken before the low word began again, and put behind the event that says so.
+            // Taken before the low word began again, and put after the event that says so.
             Some(last)
                 if state.turned
                     && reported & LOW < NEAR
@@ -128,7 +126,6 @@ impl Times {
     }
 
     /// The times of all events, and what of them is in doubt.
-    #[must_use]
     pub fn finish(mut self) -> (Vec<u64>, Doubts) {
         let waiting = std::mem::take(&mut self.waiting);
         match self.first {
@@ -153,7 +150,7 @@ impl Times {
         }
     }
 
-    /// Events in front of the first moment that their processor reported: each is near the one behind it.
+    /// Events in front of the first moment that their processor reported: each is near the one after it.
     fn settle(&mut self, mine: Vec<(usize, u8, u32)>, time: u64) {
         let mut next = time;
         for (index, _, stamp) in mine.into_iter().rev() {

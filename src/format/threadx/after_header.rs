@@ -12,7 +12,7 @@ const MAX_TYPE: u8 = 31;
 
 /// Slots in a row that were overwritten, and hide no end of the ring.
 const PASSED: usize = 4;
-/// Entries that are believed, and slots behind them that are examined.
+/// Entries that are believed, and slots after them that are examined.
 const MAX_ENTRIES: usize = 4096;
 const SAMPLE: usize = 64;
 
@@ -26,7 +26,7 @@ pub(super) struct AfterHeader<'a> {
 
 impl AfterHeader<'_> {
     /// Bytes of what looks like registry entries, each of `object` bytes: an entry that was used has a type, one that was not
-    /// is marked as free. A thread's address can look so too (0x20000100), so it is tried behind how many of them most slots have
+    /// is marked as free. A thread's address can look so too (0x20000100), so it is tried after how many of them most slots have
     /// an event's number.
     pub fn registry(&self, object: usize) -> u64 {
         let there = self.bytes.get(layout::header_size(self.word)..).unwrap_or_default();
@@ -51,7 +51,7 @@ impl AfterHeader<'_> {
         self.endian.word(self.word, slot, n * self.word.bytes())
     }
 
-    /// How many slots behind the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
+    /// How many slots after the ring's end go on where its last slots, `tail`, stop: events of contexts that these or the
     /// registry know, their stamps as close to each other. None where the last slot was never used, and where the ring's
     /// first slot follows it no later: then what follows is the rest of a larger ring in the same memory.
     pub fn going_on(&self, object: usize, first: &[u8], tail: &[u8], behind: &[u8]) -> u64 {
@@ -97,7 +97,7 @@ impl AfterHeader<'_> {
         known
     }
 
-    /// How many slots from `start` on are the ring's, where its end is lost: those before the current pointer, and behind it up
+    /// How many slots from `start` on are the ring's, where its end is lost: those before the current pointer, and after it up
     /// to the last event of a context that is known: of an event before it, or of a thread in the registry. Stamps do
     /// not help here: a clock may run down, or around several times.
     pub fn slots(&self, start: u64, object: usize, current: Option<u64>) -> u64 {

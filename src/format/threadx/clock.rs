@@ -287,7 +287,7 @@ fn stops_in_sleep(scan: &PreScan, codec: Codec) -> Option<String> {
     let shows_idle = scan.marks_threshold || scan.marks_interrupted;
     let verdict = scan.kernel_ticks.verdict(codec.mask).filter(|_| shows_idle && scan.cores.len() < 2)?;
     Some(format!(
-        "sleeps and the kernel's tick count give {} ticks of the clock for one of the kernel, and only {} where the processor was idle: the counter stops in sleep, so idle time is shorter here than it was",
+        "sleeps and the kernel's tick count give {} ticks of the trace's clock for one of the kernel, and only {} where the processor was idle: the counter stops in sleep, so idle time is shorter here than it was",
         verdict.usual, verdict.short
     ))
 }

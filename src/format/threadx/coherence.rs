@@ -1,7 +1,7 @@
 //! Which time stamps do not match the rest of a trace.
 //!
-//! A trace is cut where a step of its clock is out of the ordinary. Between two cuts is a stretch that agrees with
-//! itself. A stretch without which the stretches around it follow each other is an outlier: a damaged stamp, slots of an
+//! A trace is cut where a step of its clock is out of the ordinary. Between two cuts is a range that agrees with
+//! itself. A range without which the ranges around it follow each other is an outlier: a damaged stamp, slots of an
 //! older lap or of another capture. What is left are long pauses, and steps back of the clock.
 
 #![expect(
@@ -15,15 +15,15 @@ use super::entry::kind_of;
 use super::steps::{Identity, Scale, Stamped, Steps, View, identity, little, range};
 use crate::trace::{Clock, ContextKind};
 
-/// Stretches that are kept; a trace with more cuts is not judged.
-const MAX_STRETCHES: usize = 1024;
+/// EventRanges that are kept; a trace with more cuts is not judged.
+const MAX_RANGES: usize = 1024;
 /// Outliers are believed where pauses alone would make fewer than one in so many of them.
 const RARE: u64 = 32;
 
 /// Events that follow each other by ordinary steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch {
-    /// Its first event, and the one behind its last.
+pub(super) struct EventRange {
+    /// Its first event, and the one after its last.
     pub seqs: (u64, u64),
     /// First and last stamp.
     pub stamps: (u64, u64),
@@ -68,10 +68,10 @@ impl StepsBack {
 
 /// A trace cut where a step is out of the ordinary.
 #[derive(Debug, Default)]
-pub(super) struct Stretches {
+pub(super) struct EventRanges {
     /// The clock by which it was cut.
     clock: Option<Identity>,
-    pub list: Vec<Stretch>,
+    pub list: Vec<EventRange>,
     /// Steps from here on are out of the ordinary.
     pub big: u64,
     /// The largest ordinary step, as a power of two.
@@ -79,7 +79,7 @@ pub(super) struct Stretches {
     pub backs: StepsBack,
 }
 
-impl Stretches {
+impl EventRanges {
     /// Cuts the trace by the steps of its clock; empty where it cannot be judged.
     pub fn of(view: View<'_>, steps: &Steps) -> Self {
         let none = Self { clock: Some(identity(view.clock)), ..Self::default() };
@@ -100,7 +100,7 @@ impl Stretches {
                     cutter.add(Stamped { seq, stamp: entry.stamp, context: entry.context, core: entry.core });
                 }),
             }
-            if cutter.list.len() > MAX_STRETCHES {
+            if cutter.list.len() > MAX_RANGES {
                 return none;
             }
         }
@@ -117,7 +117,7 @@ impl Stretches {
 struct Cutter<'a> {
     clock: &'a Clock,
     big: u64,
-    list: Vec<Stretch>,
+    list: Vec<EventRange>,
     backs: StepsBack,
     /// The last event.
     before: Option<Stamped>,
@@ -131,7 +131,7 @@ impl Cutter<'_> {
         {
             return;
         }
-        self.list.push(Stretch::of(now.seq, now.stamp));
+        self.list.push(EventRange::of(now.seq, now.stamp));
     }
 
     /// True where the event before is a single one between two that follow each other, and none of theirs.
@@ -141,7 +141,7 @@ impl Cutter<'_> {
         cut && one.count == 1 && self.clock.step(whole.stamps.1, now.stamp) < self.big
     }
 
-    /// Takes an event into the last stretch, where it follows.
+    /// Takes an event into the last range, where it follows.
     fn goes_on(&mut self, before: &Stamped, now: &Stamped) -> bool {
         let (clock, big) = (self.clock, self.big);
         let Some(last) = self.list.last_mut() else { return false };
@@ -164,7 +164,7 @@ impl Cutter<'_> {
         if back < big
             && let Some(stamp) = last.last_but_one.filter(|stamp| clock.step(*stamp, now.stamp) < big)
         {
-            let outlier = Stretch::of(before.seq, last.stamps.1);
+            let outlier = EventRange::of(before.seq, last.stamps.1);
             last.elapsed = last.elapsed.saturating_sub_unsigned(clock.step(stamp, last.stamps.1));
             last.stamps.1 = stamp;
             last.seqs.1 = before.seq;
@@ -175,20 +175,20 @@ impl Cutter<'_> {
     }
 }
 
-impl Stretch {
+impl EventRange {
     /// One event.
     const fn of(seq: u64, stamp: u64) -> Self {
         Self { seqs: (seq, seq + 1), stamps: (stamp, stamp), last_but_one: None, count: 1, elapsed: 0 }
     }
 }
 
-/// The stretches of a trace: those that match, and the others.
+/// The ranges of a trace: those that match, and the others.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     /// Those that do not match, with those around them joined.
-    pub outliers: Vec<Stretch>,
+    pub outliers: Vec<EventRange>,
     /// The others, in their order.
-    pub kept: Vec<Stretch>,
+    pub kept: Vec<EventRange>,
 }
 
 impl Sorted {
@@ -197,7 +197,7 @@ impl Sorted {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (from, to) in self.outliers.iter().map(|outlier| outlier.seqs) {
             match ranges.last_mut() {
-                // A stretch was taken out, and then what is around it.
+                // A range was taken out, and then what is around it.
                 Some(outer) if from < outer.end => outer.end = outer.end.max(to),
                 _ => ranges.push(from..to),
             }
@@ -212,16 +212,16 @@ pub(super) fn holds(ranges: &[Range<u64>], seq: u64) -> bool {
     ranges.get(at).is_some_and(|range| range.contains(&seq))
 }
 
-impl Stretches {
-    /// So long a step may be where stretches follow each other, with so many events between them that are not there any
+impl EventRanges {
+    /// So long a step may be where ranges follow each other, with so many events between them that are not there any
     /// more: these may have taken up to four times as long as others.
     fn reach(&self, events: u64, pace: u64, clock: &Clock) -> u64 {
         let taken = pace.saturating_mul(4).saturating_mul(events).min(range(clock) >> 3);
         self.usual.saturating_mul(2).min(self.big).saturating_add(taken)
     }
 
-    /// True where a stretch makes a wrap of the clock of what is a short time without it.
-    fn is_outlier(&self, [before, one, after]: [&Stretch; 3], pace: u64, clock: &Clock) -> bool {
+    /// True where a range makes a wrap of the clock of what is a short time without it.
+    fn is_outlier(&self, [before, one, after]: [&EventRange; 3], pace: u64, clock: &Clock) -> bool {
         let range = range(clock);
         let step = clock.step(before.stamps.1, after.stamps.0);
         let back = range.saturating_sub(step);
@@ -246,7 +246,7 @@ impl Stretches {
                     break;
                 }
                 reach = reach.max(self.reach(one.count, pace, clock));
-                let joined = Stretch {
+                let joined = EventRange {
                     seqs: (before.seqs.0, after.seqs.1),
                     stamps: (before.stamps.0, after.stamps.1),
                     last_but_one: after.last_but_one,

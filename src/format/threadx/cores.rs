@@ -50,7 +50,7 @@ struct Count {
     known: BTreeMap<u16, (u64, u64)>,
     /// Events of a core other than 0 whose id has no meaning as it is.
     cored: u64,
-    /// Pairs of events of one thread, one behind the other, on two cores although the first did not give up its core.
+    /// Pairs of events of one thread, one after the other, on two cores although the first did not give up its core.
     jumps: u64,
     before: Option<Entry>,
     /// By thread: the core of its first event; and whether one has events on another.

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::super::DecodeOptions;
 use super::capture::{Capture, Torn};
 use super::clock;
-use super::coherence::Stretches;
+use super::coherence::EventRanges;
 use super::cores;
 use super::doubts::{self, Doubts, OddEvents};
 use super::entries::{Entries, Inferred};
@@ -35,7 +35,7 @@ struct Prepared {
     codec: Codec,
     ring: Ring,
     scan: PreScan,
-    stretches: Option<Stretches>,
+    ranges: Option<EventRanges>,
     objects: ObjectTable,
     cores: u16,
     facts: Vec<(&'static str, String)>,
@@ -88,28 +88,16 @@ fn prepare(capture: &Capture, ids: &Ids, options: &DecodeOptions) -> Result<Prep
     let scan = |ring: &Ring| PreScan::of(ring, rules, &[]);
     let ordered = if capture.is_batch {
         let ring = Ring::batch(capture);
-        Ordered { scan: scan(&ring), ring, stretches: None }
+        Ordered { scan: scan(&ring), ring, ranges: None }
     } else if options.previous {
         let ring = previous_run(&slots, capture, direction, (ids, &objects), codec, &mut issues)?;
-        Ordered { scan: scan(&ring), ring, stretches: None }
+        Ordered { scan: scan(&ring), ring, ranges: None }
     } else {
         let judge = Judge { slots: &slots, g: &g, codec, ids, options };
         judge.order(capture, &torn(capture), &mut issues)
     };
-    let Ordered { ring, scan, stretches } = ordered;
-    Ok(Prepared {
-        g,
-        codec,
-        ring,
-        scan,
-        stretches,
-        objects,
-        cores,
-        facts,
-        gaps: Vec::new(),
-        breaks: Vec::new(),
-        issues,
-    })
+    let Ordered { ring, scan, ranges } = ordered;
+    Ok(Prepared { g, codec, ring, scan, ranges, objects, cores, facts, gaps: Vec::new(), breaks: Vec::new(), issues })
 }
 
 /// Puts a buffer behind those before it: what both hold is taken once, and a gap is reported.
@@ -167,7 +155,7 @@ fn append(mut before: Prepared, next: Prepared) -> Result<Prepared, Error> {
     before.cores = before.cores.max(next.cores);
     before.codec.mask = a.mask.max(b.mask);
     before.scan = next.scan;
-    before.stretches = None;
+    before.ranges = None;
     Ok(before)
 }
 
@@ -185,13 +173,13 @@ fn other_program(before: &ObjectTable, next: &ObjectTable) -> Option<String> {
 
 fn finish(capture: &Capture, prepared: Prepared, ids: Ids, catalogue: &Catalogue, options: &DecodeOptions) -> Trace {
     let port = port(capture, &prepared, &ids, catalogue);
-    let Prepared { g, codec, ring, mut scan, stretches, objects, cores, mut facts, mut gaps, breaks, mut issues } =
+    let Prepared { g, codec, ring, mut scan, ranges, objects, cores, mut facts, mut gaps, breaks, mut issues } =
         prepared;
     let mut found = clock::find(&scan, codec, options, (capture.place.kernel.core_clock, port), &mut issues);
     facts.extend(found.rate.take());
     let mut doubts = Doubts::default();
     if !options.previous {
-        doubts = self::doubts(&ring, codec, &ids, &found, (&scan, stretches));
+        doubts = self::doubts(&ring, codec, &ids, &found, (&scan, ranges));
         doubts.count_none(&breaks);
         doubts.report(&odd(&scan, capture, &objects), &mut issues);
     }
@@ -246,7 +234,7 @@ fn doubts(
     codec: Codec,
     ids: &Ids,
     found: &clock::Found,
-    (scan, known): (&PreScan, Option<Stretches>),
+    (scan, known): (&PreScan, Option<EventRanges>),
 ) -> Doubts {
     let forward = scan.backward(found.clock.direction).0 == 0 && !scan.steps.ends_with_jump(&found.clock);
     if !found.clock.runs() || !scan.has_outliers && forward {

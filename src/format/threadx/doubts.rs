@@ -2,7 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are added with saturation")]
 
-use super::coherence::{Sorted, StepsBack, Stretch, Stretches, holds};
+use super::coherence::{EventRange, EventRanges, Sorted, StepsBack, holds};
 use super::steps::{Steps, View, little, range};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place, many};
@@ -18,7 +18,7 @@ pub(super) struct Doubts {
     range: u64,
     /// Events, in their order, with the ticks that are counted before them.
     steps: Vec<(u64, i64)>,
-    outliers: Vec<Stretch>,
+    outliers: Vec<EventRange>,
     falls: Vec<Fall>,
     backs: StepsBack,
 }
@@ -40,7 +40,7 @@ impl Default for Doubts {
 /// A step that is not believed to be as long as the stamps say.
 #[derive(Debug)]
 struct Fall {
-    /// The event behind it.
+    /// The event after it.
     seq: u64,
     stamps: (u64, u64),
     /// Ticks, if the clock had gone around.
@@ -51,15 +51,15 @@ struct Fall {
 
 /// The doubts about a trace's time: about each core's own clock, where `cores` names them. `known` is how the events of all
 /// cores were cut before, by this clock or another.
-pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretches>) -> Doubts {
+pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<EventRanges>) -> Doubts {
     let cut = |core| {
         let view = View { core, ..view };
-        Stretches::of(view, &Steps::of(view))
+        EventRanges::of(view, &Steps::of(view))
     };
     match cores {
         None => {
-            let stretches = known.filter(|known| known.is_by(view.clock)).unwrap_or_else(|| cut(None));
-            Doubts::of(stretches, view.clock)
+            let ranges = known.filter(|known| known.is_by(view.clock)).unwrap_or_else(|| cut(None));
+            Doubts::of(ranges, view.clock)
         }
         Some(cores) => {
             let own = cores.iter().map(|core| Doubts::of(cut(Some(*core)), view.clock));
@@ -68,15 +68,15 @@ pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<Stretche
     }
 }
 
-/// Ticks to a stretch that does not match: none. To the one behind it: as many as from what is before it, so that all
+/// Ticks to a range that does not match: none. To the one after it: as many as from what is before it, so that all
 /// other events keep their time.
-fn steps_without(sorted: &Sorted, stretches: &Stretches, clock: &Clock) -> Vec<(u64, i64)> {
+fn steps_without(sorted: &Sorted, ranges: &EventRanges, clock: &Clock) -> Vec<(u64, i64)> {
     let outliers = sorted.ranges();
     let mut steps = Vec::new();
-    let mut before: Option<&Stretch> = None;
-    // Ticks within the stretches since then that do not match.
+    let mut before: Option<&EventRange> = None;
+    // Ticks within the ranges since then that do not match.
     let mut within: Option<i64> = None;
-    for one in &stretches.list {
+    for one in &ranges.list {
         if holds(&outliers, one.seqs.0) {
             steps.push((one.seqs.0, 0));
             within = Some(within.unwrap_or(0).saturating_add(one.elapsed));
@@ -84,7 +84,7 @@ fn steps_without(sorted: &Sorted, stretches: &Stretches, clock: &Clock) -> Vec<(
         }
         if let (Some(before), Some(within)) = (before, within.take()) {
             let step = clock.step(before.stamps.1, one.stamps.0);
-            steps.push((one.seqs.0, signed(step, range(clock), stretches.big).saturating_sub(within)));
+            steps.push((one.seqs.0, signed(step, range(clock), ranges.big).saturating_sub(within)));
         }
         before = Some(one);
     }
@@ -103,8 +103,8 @@ fn signed(step: u64, range: u64, big: u64) -> i64 {
 /// Steps back that would be longer than all the rest, if the clock had gone around: once, or several times in a trace that
 /// is short without them. A clock may go around between two steps, so that back is where it began is no smaller stamp;
 /// that is a step back where it leads into the time of the trace itself. So is a step of more than half the clock's range
-/// to the newest event: none behind it confirms its stamp.
-fn doubtful(kept: &[Stretch], clock: &Clock) -> Vec<Fall> {
+/// to the newest event: none after it confirms its stamp.
+fn doubtful(kept: &[EventRange], clock: &Clock) -> Vec<Fall> {
     let range = range(clock);
     let mut rest = kept.iter().fold(0u64, |sum, s| sum.saturating_add_signed(s.elapsed));
     let (mut falls, mut jumps) = (Vec::new(), Vec::new());
@@ -150,16 +150,16 @@ pub(super) struct OddEvents {
 }
 
 impl Doubts {
-    fn of(stretches: Stretches, clock: &Clock) -> Self {
-        if stretches.list.is_empty() {
+    fn of(ranges: EventRanges, clock: &Clock) -> Self {
+        if ranges.list.is_empty() {
             return Self::default();
         }
-        let sorted = stretches.sort(clock);
-        let mut steps = steps_without(&sorted, &stretches, clock);
+        let sorted = ranges.sort(clock);
+        let mut steps = steps_without(&sorted, &ranges, clock);
         let falls = doubtful(&sorted.kept, clock);
         steps.extend(falls.iter().map(|fall| (fall.seq, 0)));
         steps.sort_unstable();
-        let Stretches { big, backs, .. } = stretches;
+        let EventRanges { big, backs, .. } = ranges;
         Self { big, sure: big, range: range(clock), steps, outliers: sorted.outliers, falls, backs }
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Cursor {
     /// How often in a row the next slot was there and could not be read.
     misses: u32,
     /// The ring was filled faster than it could be read, and the slot before the cursor is not known: distances from here
-    /// to the pointer may lack whole rounds of the ring. At least so many events are behind the cursor.
+    /// to the pointer may lack whole rounds of the ring. At least so many events are after the cursor.
     unsure: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ struct Look<'m> {
 
 /// What is new, as the pointer shows it before the slots are read.
 struct Fresh {
-    /// The slot that the pointer led to.
+    /// The slot that the current pointer held.
     pointer: u64,
     /// The first new slot that is there, and how many are.
     start: u64,
@@ -151,7 +151,7 @@ struct Taken {
 /// What came of reading new slots.
 enum Outcome {
     Whole(Taken),
-    /// The ring went around meanwhile: none of them is whole for sure. Where the pointer led to then.
+    /// The ring went around meanwhile: none of them is whole for sure. What the current pointer was then.
     Overrun(u64),
 }
 
@@ -179,7 +179,7 @@ impl Look<'_> {
         self.layout.endian.word(self.layout.word, slot, 0).is_some_and(|context| context != 0)
     }
 
-    /// The events behind the cursor, or the newest of them where the ring went around.
+    /// The events after the cursor, or the newest of them where the ring went around.
     fn look(&mut self) -> Result<(Fresh, Taken), Error> {
         let (mut pointer, mut emptied) = (self.cursor.slot, false);
         if self.cursor.unsure.is_none() {
@@ -195,8 +195,8 @@ impl Look<'_> {
         self.resync(pointer, emptied)
     }
 
-    /// The ring went around since, or it was `emptied` and filled anew: tries fewer and fewer of its newest events, until
-    /// they are not overwritten while they are read. The pointer led to `pointer` before.
+    /// The ring went around since, or it was `emptied` and filled again: tries fewer and fewer of its newest events, until
+    /// they are not overwritten while they are read. The current pointer was `pointer` before.
     fn resync(&mut self, pointer: u64, emptied: bool) -> Result<(Fresh, Taken), Error> {
         let (mut pointer, mut wanted, mut tries) = (pointer, self.few(), 1);
         loop {
@@ -204,7 +204,7 @@ impl Look<'_> {
             match self.read_slots(&fresh)? {
                 Outcome::Whole(taken) => return Ok((fresh, taken)),
                 Outcome::Overrun(now) if tries < TRIES => pointer = now,
-                // The next look may see what there is behind the restart.
+                // The next look may see what there is after the restart.
                 Outcome::Overrun(now) if fresh.restarted => {
                     return Ok((self.nothing(now), Taken::nothing(self.cursor.slot)));
                 }
@@ -270,7 +270,7 @@ impl Look<'_> {
     }
 
     /// How many events were inserted since the cursor, at least, where the slot before it was seen to be overwritten. With
-    /// one event less than the ring holds the pointer leads to that slot, which is then written next.
+    /// one event less than the ring holds the pointer points to that slot, which is then written next.
     fn inserted(&self, pointer: u64) -> u64 {
         let capacity = self.layout.capacity;
         let distance = self.layout.distance(self.cursor.slot, pointer);
@@ -293,7 +293,7 @@ impl Look<'_> {
         Ok((slot.map_err(|e| e.explain("the event ring"))?, pointer))
     }
 
-    /// The slot that the pointer of a header leads to that was read now.
+    /// The slot that the current pointer of the new header points to.
     fn pointer(&self, read: Option<Result<Bytes, ReadError>>) -> Result<Option<u64>, Error> {
         let Some(head) = read.transpose().map_err(|e| e.explain("the trace header"))? else { return Ok(None) };
         let (at, endian) = (self.layout.header, self.layout.endian);
@@ -363,7 +363,7 @@ impl Look<'_> {
         Ok(Bytes::from(bytes))
     }
 
-    /// The slots behind the `torn` ones up to the first that reads as unused. No event has such a context: the memory could
+    /// The slots after the `torn` ones up to the first that reads as unused. No event has such a context: the memory could
     /// not be read, and zeros came in its place. After some tries they are passed over.
     fn usable(&self, start: u64, bytes: &Bytes, torn: u64) -> Taken {
         let layout = &self.layout;
@@ -380,7 +380,7 @@ impl Look<'_> {
         Taken { start: layout.after(start, lost), bytes, lost, missed }
     }
 
-    /// Makes the batch: the capture, and the cursor behind it.
+    /// Makes the batch: the capture, and the cursor after it.
     fn finish(mut self, fresh: &Fresh, taken: Taken, names: bool) -> Result<Batch, Error> {
         let (layout, cursor) = (self.layout, self.cursor);
         let slots = layout.slots(taken.bytes.len());
@@ -403,7 +403,7 @@ impl Look<'_> {
         let before = all.cut(all.len() - kept, kept).filter(|_| kept > 0 || lost.count > 0);
         let before = before.unwrap_or_else(|| cursor.before.clone());
         let slot = layout.after(taken.start, slots);
-        // A loss, and no event behind it to go on from: those that were found are still to come.
+        // A loss, and no event after it to go on from: those that were found are still to come.
         let behind = fresh.count - taken.lost;
         let unsure = match cursor.unsure {
             _ if slots > 0 || fresh.restarted => None,

@@ -29,7 +29,7 @@ pub struct Header {
     pub buffer_end: u64,
     /// Where the next event goes.
     pub current: u64,
-    /// True where the three words behind the pointers are those that the kernel puts there.
+    /// True where the three words after the pointers are those that the kernel puts there.
     pub marked: bool,
 }
 
@@ -97,7 +97,7 @@ pub fn parse(i: &[u8], endian: Endian, width: Width) -> IResult<&[u8], Header> {
     ))
 }
 
-/// One registry entry with a name of `name_size` bytes, and the padding behind it.
+/// One registry entry with a name of `name_size` bytes, and the padding after it.
 ///
 /// # Errors
 /// Fewer bytes than an entry has.
@@ -116,14 +116,12 @@ pub fn entry(i: &[u8], endian: Endian, width: Width, name_size: u16) -> IResult<
 impl Header {
     /// Bytes from the header's start to where this pointer leads. Pointers are used only as differences: on a 64-bit
     /// target with a 32-bit `ULONG` they are low halves.
-    #[must_use]
     pub const fn offset(&self, pointer: u64, width: Width) -> u64 {
         pointer.wrapping_sub(self.base) & width.max()
     }
 
     /// True where the fields agree with each other: the magic, the header's size between base and registry, and a
     /// registry and a ring that directly follow each other, the ring of whole entries.
-    #[must_use]
     pub fn is_sound(&self, width: Width) -> bool {
         let (registry, registry_end) = (self.offset(self.registry_start, width), self.offset(self.registry_end, width));
         let (start, end) = (self.offset(self.buffer_start, width), self.offset(self.buffer_end, width));
@@ -137,13 +135,11 @@ impl Header {
     }
 
     /// True where the time mask is one of a clock: that of every port has all bits below its highest.
-    #[must_use]
     pub const fn has_clock(&self) -> bool {
         self.time_mask != 0 && self.time_mask & self.time_mask.wrapping_add(1) == 0
     }
 
     /// True where all but the current pointer is as in another header: it is that of the same trace.
-    #[must_use]
     pub fn is_of_trace(&self, other: &Self) -> bool {
         let Self { current, marked, .. } = *other;
         Self { current, marked, ..*self } == *other
@@ -155,7 +151,7 @@ impl Header {
     }
 
     /// How much of what the kernel always writes is there: 13 in a whole header, of which the first word is 4. 0 where
-    /// neither that, nor the marks, nor the registry behind the header show one.
+    /// neither that, nor the marks, nor the registry after the header show one.
     pub(super) fn evidence(&self, width: Width) -> u32 {
         let named = self.id == u64::from(MAGIC);
         let behind = self.leads_to_registry(width);
@@ -178,7 +174,6 @@ const ENOUGH: u32 = 5;
 
 /// The header that `bytes` begin with, in the byte order and width in which it is sound, or else in which most of it is
 /// there.
-#[must_use]
 pub fn detect(bytes: &[u8]) -> Option<(Endian, Width, Header)> {
     let mut best = None;
     for width in [Width::W4, Width::W8] {

@@ -1,4 +1,4 @@
-//! Whether the clock goes on while the processor is idle: stretches of the trace whose length the kernel counted in its
+//! Whether the clock goes on while the processor is idle: intervals of the trace whose length the kernel counted in its
 //! own ticks.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of events; ticks are computed with checks")]
@@ -10,11 +10,11 @@ use crate::trace::ContextKind;
 
 /// The kernel's code for a thread that sleeps.
 const SLEEPS: u64 = 4;
-/// The most stretches, and the most threads, that are kept.
+/// The most intervals, and the most threads, that are kept.
 const MOST: usize = 4096;
 /// Kernel ticks between two counts that are compared: the count itself is within one.
 const APART: u64 = 8;
-/// So many stretches of a kind are asked for before anything is said.
+/// So many intervals of a kind are asked for before anything is said.
 const LEAST: usize = 3;
 
 /// A place in the trace.
@@ -28,7 +28,7 @@ struct Moment {
 
 /// From one moment to another.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct Interval {
     /// Ticks of the clock.
     elapsed: u64,
     /// The least and the most that it lasted, in ticks of the kernel.
@@ -60,15 +60,15 @@ pub(super) struct KernelTicks {
     woken: HashMap<u64, Moment>,
     /// The kernel's count of ticks.
     count: Option<(u64, Moment)>,
-    stretches: Vec<Stretch>,
+    intervals: Vec<Interval>,
 }
 
 impl KernelTicks {
-    /// False for events that need not come: none do once there are stretches enough; and before that, in a thread, those
+    /// False for events that need not come: none do once there are intervals enough; and before that, in a thread, those
     /// that say nothing about time, unless the processor was idle.
     #[inline]
     pub fn takes(&self, kind: ContextKind, is_timed: impl FnOnce() -> bool) -> bool {
-        self.stretches.len() < MOST && (self.idle || kind == ContextKind::Isr || is_timed())
+        self.intervals.len() < MOST && (self.idle || kind == ContextKind::Isr || is_timed())
     }
 
     /// Takes one event.
@@ -110,7 +110,7 @@ impl KernelTicks {
         let Some((from, ticks)) = self.asleep.remove(&thread) else { return };
         let waker = if in_isr { None } else { self.woken.get(&entry.context) };
         let to = waker.filter(|woken| woken.elapsed > from.elapsed).copied().unwrap_or(now);
-        self.stretch(from, to, ticks);
+        self.interval(from, to, ticks);
     }
 
     fn counted(&mut self, count: u64, now: Moment) {
@@ -120,34 +120,34 @@ impl KernelTicks {
         };
         match count.checked_sub(before) {
             Some(ticks) if ticks < APART => return,
-            Some(ticks) => self.stretch(from, now, ticks),
+            Some(ticks) => self.interval(from, now, ticks),
             None => {}
         }
         self.count = Some((count, now));
     }
 
     /// So many ticks of the kernel came meanwhile, the first and the last at any time.
-    fn stretch(&mut self, from: Moment, to: Moment, ticks: u64) {
+    fn interval(&mut self, from: Moment, to: Moment, ticks: u64) {
         let (least, most) = (ticks.saturating_sub(1), ticks.saturating_add(1));
-        if least > 0 && self.stretches.len() < MOST {
+        if least > 0 && self.intervals.len() < MOST {
             let elapsed = to.elapsed.saturating_sub(from.elapsed);
-            self.stretches.push(Stretch { elapsed, least, most, idle: to.idles > from.idles });
+            self.intervals.push(Interval { elapsed, least, most, idle: to.idles > from.idles });
         }
     }
 
-    /// What stretches with idle time say, where they contradict the others: the clock stops while the processor is idle.
-    /// `mask` is that of the stamps: where a stretch is longer than the clock can count, nothing follows from it.
+    /// What intervals with idle time say, where they contradict the others: the clock stops while the processor is idle.
+    /// `mask` is that of the stamps: where a interval is longer than the clock can count, nothing follows from it.
     pub fn verdict(&self, mask: u64) -> Option<Verdict> {
-        let a_tick = |s: &Stretch| s.elapsed.checked_div(s.most);
-        let busy: Vec<u64> = self.stretches.iter().filter(|s| !s.idle).filter_map(a_tick).collect();
+        let a_tick = |s: &Interval| s.elapsed.checked_div(s.most);
+        let busy: Vec<u64> = self.intervals.iter().filter(|s| !s.idle).filter_map(a_tick).collect();
         let known = busy.len() >= LEAST;
-        let usual = median(if known { busy } else { self.stretches.iter().filter_map(a_tick).collect() })?;
-        let counted = |s: &&Stretch| s.idle && s.most.saturating_mul(usual) <= mask >> 1;
-        let idle: Vec<&Stretch> = self.stretches.iter().filter(counted).collect();
+        let usual = median(if known { busy } else { self.intervals.iter().filter_map(a_tick).collect() })?;
+        let counted = |s: &&Interval| s.idle && s.most.saturating_mul(usual) <= mask >> 1;
+        let idle: Vec<&Interval> = self.intervals.iter().filter(counted).collect();
         let limit = usual.saturating_sub(usual / 16);
-        let short = |s: &&&Stretch| s.elapsed.checked_div(s.least).is_some_and(|tick| tick < limit);
+        let short = |s: &&&Interval| s.elapsed.checked_div(s.least).is_some_and(|tick| tick < limit);
         let short: Vec<u64> = idle.iter().filter(short).filter_map(|s| a_tick(s)).collect();
-        // Where every stretch has idle time, the usual one is itself too short.
+        // Where every interval has idle time, the usual one is itself too short.
         let share = if known { 2 } else { 8 };
         let enough = short.len() >= LEAST && short.len() * share >= idle.len();
         if enough { Some(Verdict { usual, short: median(short)? }) } else { None }

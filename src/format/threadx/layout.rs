@@ -36,7 +36,6 @@ pub const MAX_BUFFER: u64 = 1 << 32;
 const MAX_OBJECTS: u64 = 65_536;
 
 /// Bytes of the header.
-#[must_use]
 pub const fn header_size(word: Width) -> usize {
     match word {
         Width::W4 => 48,
@@ -45,7 +44,6 @@ pub const fn header_size(word: Width) -> usize {
 }
 
 /// Bytes of a trace entry.
-#[must_use]
 pub const fn entry_size(word: Width) -> usize {
     match word {
         Width::W4 => 32,
@@ -54,7 +52,6 @@ pub const fn entry_size(word: Width) -> usize {
 }
 
 /// Bytes of a registry entry before its name.
-#[must_use]
 pub const fn object_head(word: Width) -> usize {
     match word {
         Width::W4 => 16,
@@ -63,7 +60,6 @@ pub const fn object_head(word: Width) -> usize {
 }
 
 /// Bytes of a registry entry: the C structure is padded to its alignment, whatever the name size.
-#[must_use]
 pub fn object_size(word: Width, name_size: u16) -> usize {
     let unpadded = object_head(word).saturating_add(usize::from(name_size));
     unpadded.next_multiple_of(word.bytes())
@@ -95,7 +91,7 @@ pub struct TraceLayout {
     /// The slot that the next event goes to: the oldest one once the ring has wrapped. `None` where the pointer leads
     /// nowhere.
     pub current: Option<u64>,
-    /// The slots that the kernel's own pointer and the header's copy of it lead to.
+    /// The slots that the kernel's own pointer and the header's copy of it point to.
     pub pointers: (Option<u64>, Option<u64>),
     /// Valid bits of a time stamp.
     pub time_mask: u64,
@@ -188,64 +184,54 @@ impl TraceLayout {
     }
 
     /// Bytes of a slot.
-    #[must_use]
     pub const fn entry_size(&self) -> usize {
         entry_size(self.word)
     }
 
     /// Bytes of a registry entry.
-    #[must_use]
     pub fn object_size(&self) -> usize {
         object_size(self.word, self.name_size)
     }
 
     /// Bytes of the registry that are read.
-    #[must_use]
     pub fn registry_len(&self) -> usize {
         usize::try_from(self.objects).ok().and_then(|n| n.checked_mul(self.object_size())).unwrap_or(0)
     }
 
     /// The slots of the kernel's pointer and of the header's copy where no kernel leaves them so: it stores its own first,
     /// so that the copy may be one slot behind.
-    #[must_use]
     pub fn differing(&self) -> Option<(u64, u64)> {
         let (kernel, header) = (self.pointers.0?, self.pointers.1?);
         (kernel != header && kernel != self.after(header, 1)).then_some((kernel, header))
     }
 
     /// Address of a slot.
-    #[must_use]
     pub const fn address(&self, slot: u64) -> Addr {
         self.ring.wrapping_add(slot.wrapping_mul(entry_size(self.word) as u64))
     }
 
     /// The slot that holds an address in the ring.
-    #[must_use]
     pub fn slot_of(&self, address: Addr) -> u64 {
         whole(address.wrapping_sub(self.ring), self.entry_size())
     }
 
-    /// The slot that a pointer in the header leads to.
-    #[must_use]
+    /// The slot that a pointer in the header points to.
     pub fn slot_of_pointer(&self, pointer: u64) -> Option<u64> {
         let start = self.ring.wrapping_sub(self.header);
         self.holding(self.fields.offset(pointer, self.word).wrapping_sub(start))
     }
 
     /// The slot that begins at an address; `None` where that is no slot of the ring.
-    #[must_use]
     pub fn slot_at(&self, address: Addr) -> Option<u64> {
         self.begins(address.wrapping_sub(self.ring)).filter(|slot| self.address(*slot) == address)
     }
 
     /// Bytes of `slots` slots.
-    #[must_use]
     pub fn bytes(&self, slots: u64) -> usize {
         usize::try_from(slots.saturating_mul(self.entry_size() as u64)).unwrap_or(usize::MAX)
     }
 
     /// Whole slots in so many bytes.
-    #[must_use]
     pub const fn slots(&self, bytes: usize) -> u64 {
         whole(bytes as u64, self.entry_size())
     }
@@ -255,64 +241,54 @@ impl TraceLayout {
         position.checked_rem(self.capacity).unwrap_or(0)
     }
 
-    /// The slot so many behind another, around the ring.
-    #[must_use]
+    /// The slot so many after another, around the ring.
     #[expect(clippy::arithmetic_side_effects, reason = "a slot, and a number of slots that are read")]
     pub fn after(&self, slot: u64, count: u64) -> u64 {
         self.around(slot + count)
     }
 
     /// Slots from one to another, around the ring.
-    #[must_use]
     #[expect(clippy::arithmetic_side_effects, reason = "both are slots of the ring, below its capacity")]
     pub fn distance(&self, from: u64, to: u64) -> u64 {
         self.around(to + self.capacity - from)
     }
 
     /// The slot so many before another, around the ring.
-    #[must_use]
     pub fn before(&self, slot: u64, count: u64) -> u64 {
         self.distance(self.around(count), slot)
     }
 
     /// The sequence number of a slot: its place in ring order from the oldest.
-    #[must_use]
     pub fn seq(&self, slot: u64, current: u64, wrapped: bool) -> u64 {
         if wrapped { self.distance(current, slot) } else { slot }
     }
 
     /// The address, at full width, that a pointer in the header means.
-    #[must_use]
     pub const fn place(&self, pointer: u64) -> Addr {
         self.header.wrapping_add(self.fields.offset(pointer, self.word))
     }
 
     /// The pointer that the header would hold for an address.
-    #[must_use]
     pub const fn pointer_to(&self, address: Addr) -> u64 {
         self.fields.base.wrapping_add(address.wrapping_sub(self.header)) & self.word.max()
     }
 
     /// Address of the header's copy of the current pointer: its ninth word, where the two 16-bit numbers count as one.
-    #[must_use]
     pub const fn current_at(&self) -> Addr {
         self.header.wrapping_add((self.word.bytes() as u64).wrapping_mul(8))
     }
 
-    /// The first byte behind the ring.
-    #[must_use]
+    /// The first byte after the ring.
     pub const fn ring_end(&self) -> Addr {
         self.address(self.capacity)
     }
 
     /// The whole buffer: header, registry and ring.
-    #[must_use]
     pub const fn region(&self) -> Region {
         Region { start: self.header, len: self.ring_end().wrapping_sub(self.header) }
     }
 
     /// The part of the buffer that shares a byte with `region`.
-    #[must_use]
     pub const fn part_at(&self, region: Region) -> Option<&'static str> {
         let end = region.start.saturating_add(region.len);
         if region.start >= self.ring_end() || end <= self.header {

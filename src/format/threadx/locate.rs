@@ -61,7 +61,7 @@ fn by_symbols(memory: &mut dyn Memory, symbols: &dyn Symbols, hints: &Hints) -> 
     .tried(tried.lines()))
 }
 
-/// What did not lead to the trace.
+/// Why the trace was not found.
 struct Tried {
     /// Symbols that are not there.
     missing: Vec<&'static str>,
@@ -80,7 +80,7 @@ fn place(header: Addr, endian: Option<Endian>, pointer: Option<Width>, how: Stri
     Place::new(Location { header, endian, pointer, how, by_symbols: true })
 }
 
-/// The header that the kernel's pointer leads to.
+/// The header that the kernel's pointer points to.
 fn by_header_pointer(
     memory: &mut dyn Memory,
     symbols: &dyn Symbols,
@@ -184,33 +184,33 @@ fn ulong(symbols: &dyn Symbols, name: &str, pointer: Width) -> Option<Width> {
     Width::from_bytes(size).or_else(|| Some(Width::W4).filter(|_| pointer == Width::W4 && size == 0))
 }
 
-/// Stretches of memory that hold the variables: the first ones are always read, later ones where they cost no more
+/// Ranges of memory that hold the variables: the first ones are always read, later ones where they cost no more
 /// than [`READS`] in all. Decided by addresses alone, so that every source is read by the same plan.
-fn stretches(all: &[Variable]) -> Vec<(Addr, usize)> {
-    let mut stretches: Vec<(Addr, Addr)> = Vec::new();
+fn ranges(all: &[Variable]) -> Vec<(Addr, usize)> {
+    let mut ranges: Vec<(Addr, Addr)> = Vec::new();
     for v in all {
-        let joined = stretches.iter_mut().find_map(|s| {
+        let joined = ranges.iter_mut().find_map(|s| {
             let (low, high) = (s.0.min(v.address), s.1.max(v.end()));
             (high.saturating_sub(low) <= TOGETHER).then(|| *s = (low, high))
         });
         // The pointers beside the header pointer, the enable bits and the clock are not worth a packet of their own.
-        let alone = matches!(v.name, HEADER | CURRENT_THREAD) || (v.name == CORE_CLOCK && stretches.len() < READS);
+        let alone = matches!(v.name, HEADER | CURRENT_THREAD) || (v.name == CORE_CLOCK && ranges.len() < READS);
         if joined.is_none() && alone {
-            stretches.push((v.address, v.end()));
+            ranges.push((v.address, v.end()));
         }
     }
     let len = |(low, high): (Addr, Addr)| usize::try_from(high.saturating_sub(low)).unwrap_or(0);
-    stretches.into_iter().map(|s| (s.0, len(s))).collect()
+    ranges.into_iter().map(|s| (s.0, len(s))).collect()
 }
 
-/// Reads variables, with all that cost no packet of their own. Fails where the first stretch cannot be read.
+/// Reads variables, with all that cost no packet of their own. Fails where the first range cannot be read.
 fn read_variables(
     memory: &mut dyn Memory,
     all: &[Variable],
     endian: Endian,
     kernel: &mut Variables,
 ) -> Result<(), ReadError> {
-    let wanted = stretches(all);
+    let wanted = ranges(all);
     let results = memory.read_batch(&wanted);
     for ((low, _), bytes) in wanted.iter().zip(&results).filter_map(|(w, r)| Some((w, r.as_ref().ok()?))) {
         for v in all {
@@ -232,7 +232,7 @@ fn take(v: &Variable, bytes: &Bytes, offset: u64, endian: Endian, kernel: &mut V
 }
 
 /// Symbols came as NAME=ADDR, and nothing shows the byte order or how wide pointers are: the shape in which the pointer
-/// leads to a header is right.
+/// points to a header is right.
 fn shape(memory: &mut dyn Memory, at: Addr, order: Option<Endian>, width: Option<Width>) -> Option<(Endian, Width)> {
     let bytes = memory.read_bytes(at, 8).or_else(|_| memory.read_bytes(at, 4)).ok()?;
     let leads = |memory: &mut dyn Memory, header: Addr| {

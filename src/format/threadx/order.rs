@@ -51,7 +51,7 @@ pub(super) struct Ring {
     pub complete: bool,
 }
 
-/// Captured stretches of whole slots inside the ring.
+/// Captured ranges of whole slots inside the ring.
 pub(super) struct Slots<'a> {
     parts: Vec<(u64, Bytes)>,
     g: &'a TraceLayout,
@@ -183,7 +183,7 @@ impl Ring {
             }
         };
         let after = current + 1;
-        // A slot that holds no event where most behind it do was cleared by something else than `tx_trace_enable`.
+        // A slot that holds no event where most after it do was cleared by something else than `tx_trace_enable`.
         let used_behind = || slots.mostly_used(after);
         if !wrapped && used_behind() {
             wrapped = true;
@@ -254,7 +254,7 @@ impl Ring {
                 list.push((slot, slots.codec.read(bytes).stamp));
             }
         }
-        // The newest event of that run may be in the middle: behind it the stamps fall back to its oldest.
+        // The newest event of that run may be in the middle: after it the stamps fall back to its oldest.
         let clock = rough_clock(slots.codec.mask, direction);
         let half = slots.codec.mask >> 1;
         let pairs = list.windows(2).filter_map(|w| match w {
@@ -272,7 +272,7 @@ impl Ring {
             let count = rest.iter().enumerate().take_while(follows).count();
             let first_seq = held - rest.len() as u64;
             let (taken, later) = rest.split_at(count);
-            // Stretches that are apart in memory are cut apart.
+            // Ranges that are apart in memory are cut apart.
             if let Some(bytes) = slots.cut(*first, taken.len() as u64) {
                 runs.push(Run { first_seq, first_slot: *first, count: taken.len(), bytes });
                 rest = later;
@@ -305,7 +305,7 @@ impl Ring {
         0
     }
 
-    /// Puts the events of `next` behind these, without its first `shared` ones.
+    /// Puts the events of `next` after these, without its first `shared` ones.
     pub fn append(&mut self, next: Self, shared: u64) {
         let held = self.held;
         let runs = next.runs.into_iter().filter_map(|run| run.rest(shared));
@@ -406,7 +406,7 @@ pub(super) const fn rough_clock(mask: u64, direction: Direction) -> Clock {
     }
 }
 
-/// Without a current pointer the oldest event is the one behind the largest step of the clock: all others follow each
+/// Without a current pointer the oldest event is the one after the largest step of the clock: all others follow each
 /// other closely.
 fn recover(slots: &Slots<'_>, direction: Direction, issues: &mut Vec<Issue>) -> u64 {
     let clock = rough_clock(slots.codec.mask, direction);

@@ -1,9 +1,9 @@
-//! Whether the current pointer leads to where the stamps say that the oldest event is.
+//! Whether the current pointer points to where the stamps say that the oldest event is.
 
 use super::super::{DecodeOptions, Extent};
 use super::capture::Capture;
 use super::clock;
-use super::coherence::Stretches;
+use super::coherence::EventRanges;
 use super::entry::Codec;
 use super::ids::Ids;
 use super::layout::TraceLayout;
@@ -18,7 +18,7 @@ pub(super) struct Ordered {
     pub ring: Ring,
     pub scan: PreScan,
     /// The trace cut where its time is out of the ordinary, where that was asked.
-    pub stretches: Option<Stretches>,
+    pub ranges: Option<EventRanges>,
 }
 
 /// What is needed to judge an order.
@@ -37,11 +37,11 @@ impl Judge<'_> {
         let scan = PreScan::of(&ring, self.rules(), &[]);
         let clock = self.clock(&scan);
         let says = scan.backward(clock.direction).0 > 0 && !clock::is_per_core(&scan, clock.direction);
-        let stretches = says.then(|| {
+        let ranges = says.then(|| {
             let view = View { ring: &ring, codec: self.codec, ids: self.ids, clock: &clock, core: None };
-            Stretches::of(view, &scan.steps.by(&clock).unwrap_or_else(|| Steps::of(view)))
+            EventRanges::of(view, &scan.steps.by(&clock).unwrap_or_else(|| Steps::of(view)))
         });
-        Ordered { ring, scan, stretches }
+        Ordered { ring, scan, ranges }
     }
 
     fn rules(&self) -> Rules<'_> {
@@ -55,7 +55,7 @@ impl Judge<'_> {
     /// What the slots say together without stamps that do not match: one damaged stamp would hide a clock's period.
     fn without_outliers(&self, mut ordered: Ordered) -> Ordered {
         let clock = self.clock(&ordered.scan);
-        let outliers = ordered.stretches.as_ref().map(|s| s.sort(&clock).ranges()).unwrap_or_default();
+        let outliers = ordered.ranges.as_ref().map(|s| s.sort(&clock).ranges()).unwrap_or_default();
         if !outliers.is_empty() {
             ordered.scan = PreScan::of(&ordered.ring, self.rules(), &outliers);
         }
@@ -75,7 +75,7 @@ impl Judge<'_> {
         if !ring.complete || !ring.wrapped {
             return None;
         }
-        let seq = ordered.stretches.as_ref()?.oldest(&self.clock(&ordered.scan))?;
+        let seq = ordered.ranges.as_ref()?.oldest(&self.clock(&ordered.scan))?;
         Some(self.g.after(ring.runs.first()?.first_slot, seq))
     }
 
@@ -83,7 +83,7 @@ impl Judge<'_> {
     /// one of them is overwritten.
     fn settle(&self, issues: &mut Vec<Issue>) -> Option<u64> {
         let (kernel, header) = self.g.differing()?;
-        // Behind the newest event: there is an event before the slot, and time does not go on with the slot.
+        // After the newest event: there is an event before the slot, and time does not go on with the slot.
         let ends = |slot: u64| self.slots.is_used(self.g.before(slot, 1)) && !self.slots.goes_on(slot);
         let taken = if ends(header) && !ends(kernel) { header } else { kernel };
         issues.push(
@@ -106,7 +106,7 @@ impl Judge<'_> {
         let mut ordered = self.look(ring);
         if let Some(slot) = self.oldest(&ordered) {
             // A clock that reloads below its mask falls back anywhere.
-            let reloads = ordered.stretches.as_ref().is_none_or(Stretches::reaches_zero);
+            let reloads = ordered.ranges.as_ref().is_none_or(EventRanges::reaches_zero);
             let wide = ordered.scan.steps.most >= self.codec.mask >> 2;
             let certain = wide && !reloads || settled.is_some() || self.slots.never_wrapped();
             issues.push(misplaced(self.g, slot, certain));

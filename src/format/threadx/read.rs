@@ -17,7 +17,7 @@ use crate::trace::{Issue, Place as At, many};
 
 /// A registry of more bytes is not read before the header was seen.
 const MAX_AHEAD: u64 = 1 << 20;
-/// The most reads of parts of a stretch that cannot be read whole.
+/// The most reads of parts of a range that cannot be read whole.
 const MAX_PARTS: u32 = 64;
 
 /// Reads header, registry and the slots that `extent` asks for.
@@ -143,10 +143,10 @@ fn not_inserting(kernel: &Variables) -> Option<Issue> {
 }
 
 /// Consecutive slots: the first, and how many.
-type Stretch = (u64, u64);
+type SlotRange = (u64, u64);
 
-/// The slots that are read for a question; the second stretch only where the ring has wrapped.
-fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
+/// The slots that are read for a question; the second range only where the ring has wrapped.
+fn wanted(layout: &TraceLayout, extent: Extent) -> (SlotRange, Option<SlotRange>) {
     match (extent, layout.current) {
         // With fewer it would not show whether the pointer leads into the middle of the events.
         (Extent::Newest(n), Some(current)) => newest(layout.capacity, current, n.max(COMPARED)),
@@ -157,10 +157,10 @@ fn wanted(layout: &TraceLayout, extent: Extent) -> (Stretch, Option<Stretch>) {
 }
 
 /// The slots that hold the newest `n` events, the one at the current pointer, which shows whether the ring has wrapped, and
-/// the one behind it, which distinguishes a wrap from an insertion that was cut off. The first stretch ends with these two;
+/// the one after it, which distinguishes a wrap from an insertion that was cut off. The first range ends with these two;
 /// the second follows the wrap and holds events only after it.
 #[expect(clippy::arithmetic_side_effects, reason = "numbers of slots of one ring")]
-fn newest(capacity: u64, current: u64, n: u64) -> (Stretch, Option<Stretch>) {
+fn newest(capacity: u64, current: u64, n: u64) -> (SlotRange, Option<SlotRange>) {
     let n = n.min(capacity);
     let before = n.min(current);
     let rest = n - before;
@@ -187,7 +187,7 @@ fn read_registry_and_ring(memory: &mut dyn Memory, capture: &mut Capture) -> Res
         take_registry(memory, capture, wanted, results.next())?;
     }
     take_ring(memory, capture, first, results.next())?;
-    // Slots behind the end of the ring hold events only once it has wrapped.
+    // Slots after the end of the ring hold events only once it has wrapped.
     if let Some(second) = second.filter(|_| has_wrapped(capture)) {
         take_ring(memory, capture, second, None)?;
     }
@@ -198,7 +198,7 @@ fn read_registry_and_ring(memory: &mut dyn Memory, capture: &mut Capture) -> Res
     Ok(())
 }
 
-/// The slot at the current pointer is used, or the one behind it is: something may have cleared the first alone.
+/// The slot at the current pointer is used, or the one after it is: something may have cleared the first alone.
 fn has_wrapped(capture: &Capture) -> bool {
     let is_used = |slot: u64| capture.context(slot).is_some_and(|word| word != 0);
     capture.layout.current.is_none_or(|slot| is_used(slot) || is_used(slot.wrapping_add(1)))
@@ -238,7 +238,7 @@ fn take_registry(
 fn take_ring(
     memory: &mut dyn Memory,
     capture: &mut Capture,
-    (slot, count): Stretch,
+    (slot, count): SlotRange,
     read: Option<Result<Bytes, ReadError>>,
 ) -> Result<(), Error> {
     let layout = capture.layout;
@@ -264,7 +264,7 @@ struct Records {
 }
 
 impl Records {
-    /// Takes what was `read` of a stretch, or what of it can be read.
+    /// Takes what was `read` of a range, or what of it can be read.
     fn read(
         memory: &mut dyn Memory,
         (address, len): (Addr, usize),

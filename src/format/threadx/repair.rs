@@ -1,5 +1,5 @@
 //! Repairs a header that was partly overwritten, by the rest of it, by the kernel's own pointers and by the memory
-//! behind it.
+//! after it.
 
 use super::after_header::AfterHeader;
 use super::capture::Place;
@@ -21,7 +21,7 @@ const SAME_BYTES: u32 = 6;
 /// A mask with more wrong bits is not repaired.
 const FEW_BITS: u32 = 4;
 
-/// Bytes behind a damaged header that are examined.
+/// Bytes after a damaged header that are examined.
 const LOOKED_AT: u64 = 1 << 20;
 /// Slots before the ring's end, which show what its events are like.
 const BEFORE_END: u64 = 256;
@@ -78,7 +78,7 @@ fn repair(memory: &mut dyn Memory, place: &Place, head: &Bytes, layout: &TraceLa
     Damaged { stored: layout.stored, header: Some(header), kernel: &place.kernel, behind, room }.repair()
 }
 
-/// Where the ring ends, with its issue, if events go on behind where it is said to end. Only where it costs no packet to
+/// Where the ring ends, with its issue, if events go on after where it is said to end. Only where it costs no packet to
 /// look.
 fn longer(memory: &mut dyn Memory, layout: &TraceLayout) -> Option<(u64, Issue)> {
     let end = layout.ring_end();
@@ -294,8 +294,8 @@ impl Damaged<'_> {
         let starts = options(self.kernel.ring_start, self.stored.buffer_start);
         let ends = options(self.kernel.ring_end, self.stored.buffer_end);
         let ring = |start: u64, end: u64| end.checked_sub(start).filter(|l| *l >= entry && l.is_multiple_of(entry));
-        // The kernel puts the ring right behind the registry: both fields hold the same number, whole entries are
-        // before it and whole slots behind it.
+        // The kernel puts the ring right after the registry: both fields hold the same number, whole entries are
+        // before it and whole slots after it.
         let score = |start: &u64| {
             let both = starts.contains(start) && registry_ends.contains(start);
             let before = start.saturating_sub(size).is_multiple_of(object as u64);

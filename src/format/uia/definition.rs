@@ -1,4 +1,4 @@
-//! What a program's own ids mean: by the text behind an id a declared event, else what the text itself says.
+//! What a program's own ids mean: by the text after an id a declared event, else what the text itself says.
 
 use std::collections::HashMap;
 

@@ -72,7 +72,7 @@ impl Spec {
         };
     }
 
-    /// The conversion behind a `%`, and what follows it; `None` where it is none.
+    /// The conversion after a `%`, and what follows it; `None` where it is none.
     fn of(text: &str) -> Option<(Self, &str)> {
         let split = |text: &str, inside: &dyn Fn(char) -> bool| text.find(|c| !inside(c)).unwrap_or(text.len());
         let (flags, rest) = text.split_at_checked(split(text, &|c| matches!(c, '-' | '+' | ' ' | '#' | '0')))?;

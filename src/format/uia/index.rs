@@ -55,7 +55,7 @@ pub(super) struct Meaning {
 pub(super) struct Tally {
     /// Numbers that are missing between records.
     pub gaps: u64,
-    /// The first event behind such a gap.
+    /// The first event after such a gap.
     pub first_gap: Option<u64>,
     /// True where sequence numbers have five bits.
     pub five_bits: bool,
@@ -183,7 +183,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Puts a snapshot together that begins with this record; how many of those behind it are parts of it.
+    /// Puts a snapshot together that begins with this record; how many of those after it are parts of it.
     fn snapshot(&mut self, first: &Record, behind: &[Record], words: &mut Vec<u64>) -> usize {
         let Some(part) = first.part(words) else { return 0 };
         let ids = self.index.ids(first);

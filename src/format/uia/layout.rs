@@ -52,7 +52,7 @@ pub struct HeaderType {
     pub chained: bool,
 }
 
-/// Names of the header types in TI's enumeration; those behind are reserved.
+/// Names of the header types in TI's enumeration; those after are reserved.
 static NAMES: [&str; 13] = [
     "Event",
     "EventWithTimestamp",
@@ -70,13 +70,11 @@ static NAMES: [&str; 13] = [
 ];
 
 /// The name of a header type (five bits: 0 to 31).
-#[must_use]
 pub fn header_name(number: u8) -> String {
     NAMES.get(usize::from(number)).map_or_else(|| format!("Reserved{number}"), |name| (*name).to_owned())
 }
 
 /// What is known of a header type (five bits: 0 to 31).
-#[must_use]
 pub const fn header_type(number: u8) -> HeaderType {
     let stamp = match number {
         0 | 2 | 8 | 11 => Some(0),
@@ -89,7 +87,6 @@ pub const fn header_type(number: u8) -> HeaderType {
 
 impl HeaderType {
     /// Bytes of a record before its arguments: word0, stamp, event and module.
-    #[must_use]
     pub const fn head(&self) -> usize {
         match self.stamp {
             Some(8) => 16,

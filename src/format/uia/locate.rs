@@ -12,14 +12,14 @@ use crate::sym::Symbols;
 
 /// The state of LoggerMin, of which a program has one.
 const MIN: &str = "ti_uia_loggers_LoggerMin_Module__state__V";
-/// The objects of LoggerStopMode that were configured, one behind the other.
+/// The objects of LoggerStopMode that were configured, one after the other.
 const STOP: &str = "ti_uia_loggers_LoggerStopMode_Object__table__V";
 /// Leads to the first queue descriptor: every logger but LoggerMin has one.
 const QUEUES: &str = "ti_uia_runtime_QueueDescriptor_gPtrToFirstDescriptor";
 /// The most loggers of one program.
 const MAX_LOGGERS: usize = 64;
 
-/// Reads the bytes that may describe a logger; the dump can end right behind them.
+/// Reads the bytes that may describe a logger; the dump can end right after them.
 fn head(memory: &mut dyn Memory, address: Addr, kind: Option<Kind>) -> Option<Bytes> {
     let all = [HEAD, 192, 128, 96, 64, layout::STOP_SIZE, layout::QUEUE_SIZE, layout::QUEUE_SIZE_1, layout::MIN_SIZE];
     // A descriptor of UIA 1 is shorter.
@@ -102,7 +102,7 @@ impl Search<'_> {
         Some(logger)
     }
 
-    /// Objects of one kind behind each other: as many as the symbol's size says, or as make sense.
+    /// Objects of one kind after each other: as many as the symbol's size says, or as make sense.
     #[expect(clippy::arithmetic_side_effects, reason = "divides by a constant")]
     fn objects(&mut self, address: Addr, size: u64) {
         let count = Some(size / layout::STOP_SIZE as u64).filter(|count| *count > 0);
@@ -110,7 +110,7 @@ impl Search<'_> {
             let Some(at) = i.checked_mul(layout::STOP_SIZE as u64).and_then(|o| address.checked_add(o)) else { break };
             let before = self.tried.len();
             if self.take(Kind::Stop, at, STOP).is_none() && count.is_none() {
-                // Behind the last one is something else.
+                // After the last one is something else.
                 if i > 0 {
                     self.tried.truncate(before);
                 }
@@ -119,7 +119,7 @@ impl Search<'_> {
         }
     }
 
-    /// Queues link to each other, from the one that the pointer leads to.
+    /// Queues link to each other, from the one that the pointer points to.
     fn queues(&mut self, pointer: Addr) {
         let bytes = self.memory.read_bytes(pointer, 4).ok().and_then(|bytes| bytes.first_chunk::<4>().copied());
         let Some(bytes) = bytes else {
@@ -130,7 +130,7 @@ impl Search<'_> {
         if little.1 == 0 {
             return self.tried.push(format!("{QUEUES} at {pointer:#x} is 0: no logger was started"));
         }
-        // The order in which the pointer leads to a descriptor is right.
+        // The order in which the pointer points to a descriptor is right.
         let mut leads = |(endian, at): (Endian, Addr)| {
             head(self.memory, at, Some(Kind::Queue)).is_some_and(|h| Logger::of(Kind::Queue, &h, at, endian).is_some())
         };

@@ -11,7 +11,7 @@ use super::order::Shape;
 use super::record::{Header, Packet};
 use crate::abi::{Addr, Endian};
 
-/// So many records behind each other are no coincidence.
+/// So many records after each other are no coincidence.
 const ENOUGH: usize = 512;
 /// Bytes that are read to see what is at an address.
 pub(super) const HEAD: usize = 256;
@@ -167,7 +167,7 @@ impl Logger {
             && u64::from(end) < last
             && descriptor.is_multiple_of(4)
             && previous <= MAX_RECORD;
-        // The last record begins at the end at the latest, and is at most 48 bytes long, and the mark behind it.
+        // The last record begins at the end at the latest, and is at most 48 bytes long, and the mark after it.
         let room = last.checked_sub(end.into());
         sound.then_some(Self {
             len: Some(size.into()),
@@ -226,7 +226,7 @@ pub(super) fn sniff(bytes: &[u8]) -> bool {
     is_packet(bytes, Endian::Little) || is_packet(bytes, Endian::Big)
 }
 
-/// True where bytes begin with a packet's header, and two records behind it agree with each other. A header of four bytes
+/// True where bytes begin with a packet's header, and two records after it agree with each other. A header of four bytes
 /// can be any number, and one of sixteen many a piece of code: what follows must be as a logger leaves it.
 fn is_packet(bytes: &[u8], endian: Endian) -> bool {
     let Some(packet) = Packet::of(bytes) else { return false };

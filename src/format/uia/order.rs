@@ -170,7 +170,7 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
     order
 }
 
-/// Adds the records of the lap before, behind the newest record, where the chain back from its end is broken, or its end is
+/// Adds the records of the lap before, after the newest record, where the chain back from its end is broken, or its end is
 /// not known. They are taken where they lead up to the records that are known already.
 fn older(
     walk: Walk<'_>,
@@ -206,7 +206,7 @@ fn older(
 
 fn circular(bytes: &[u8], known: &Known) -> Order {
     let len = bytes.len();
-    // A pointer behind the part that could be read: the records end with that part.
+    // A pointer after the part that could be read: the records end with that part.
     let write = known.write.unwrap_or(len).min(len);
     let read = known.read.unwrap_or(0).min(len);
     let (front, back) = bytes.split_at(read);

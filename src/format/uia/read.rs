@@ -193,7 +193,7 @@ fn read_buffer(memory: &mut dyn Memory, logger: &Logger, issues: &mut Vec<Issue>
     Ok(bytes)
 }
 
-/// A packet that only its own header describes: read on until the mark behind the newest record.
+/// A packet that only its own header describes: read on until the mark after the newest record.
 #[expect(clippy::arithmetic_side_effects, reason = "lengths of at most 27 bits")]
 fn read_packet(memory: &mut dyn Memory, logger: &Logger) -> Result<Bytes, Error> {
     let mut len = FIRST_READ;
@@ -202,7 +202,7 @@ fn read_packet(memory: &mut dyn Memory, logger: &Logger) -> Result<Bytes, Error>
         if there.len() < len || len >= MAX_PACKET {
             return Ok(there);
         }
-        // The length of a packet that was filled, and the mark behind it.
+        // The length of a packet that was filled, and the mark after it.
         let full = Packet::of(&there).map_or(0, |packet| packet.length + 4);
         if full > len {
             len = full.min(MAX_PACKET);

@@ -137,7 +137,7 @@ impl Record {
         Self { at, header, overwritten: 0 }
     }
 
-    /// Offset of the byte behind it.
+    /// Offset of the byte after it.
     pub fn end(&self) -> usize {
         self.at + usize::from(self.header.length)
     }
@@ -160,7 +160,7 @@ impl Record {
         }
     }
 
-    /// The words behind event and module, of the target's width, or behind the first word where nothing more is known.
+    /// The words after event and module, of the target's width, or after the first word where nothing more is known.
     pub fn words(&self, bytes: &[u8], endian: Endian, word: Width) -> Vec<u64> {
         let body = bytes.get(self.at + self.header.kind().head()..self.end()).unwrap_or(&[]);
         body.chunks_exact(word.bytes()).filter_map(|c| endian.word(word, c, 0)).collect()

@@ -11,7 +11,7 @@ use crate::trace::{Clock, Counts, Direction, Issue, Known, Place, many};
 /// Pauses of more than half the clock's range are usual where one step in so many is one.
 const USUAL: usize = 8;
 
-/// Steps that lead back: the number of the event behind each, and the ticks, which are negative.
+/// Steps that lead back: the number of the event after each, and the ticks, which are negative.
 pub(super) type Back = Vec<(u64, i64)>;
 
 /// The steps that lead back, of the events' numbers and stamps in their order. A clock that is half way around and more

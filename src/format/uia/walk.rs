@@ -1,5 +1,5 @@
 //! Walks from record to record: forward by lengths, backward by the lengths of the records before, and where a chain
-//! is broken, by whether the records behind the damage match each other.
+//! is broken, by whether the records after the damage match each other.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -66,8 +66,8 @@ impl Walk<'_> {
         End::Bound
     }
 
-    /// True where the record at `at` can be the one behind another. One that does not hold the length of the one before
-    /// it, behind one that does, can be any word: it is a record where the next one knows its length, or nothing follows.
+    /// True where the record at `at` can be the one after another. One that does not hold the length of the one before
+    /// it, after one that does, can be any word: it is a record where the next one knows its length, or nothing follows.
     fn goes_on(&self, before: &Header, header: &Header, at: usize, to: usize) -> bool {
         if header.previous.is_some_and(|p| p != before.length) {
             return false;

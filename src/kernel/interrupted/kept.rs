@@ -43,7 +43,7 @@ impl Look<'_> {
     }
 
     /// True for words that are the CPU's registers, of a thread that was in the program's code, or had come from there, or where
-    /// that they are the same is no chance: a stretch of zeros is the same as registers that are 0.
+    /// that they are the same is no chance: a range of zeros is the same as registers that are 0.
     fn is_kept(&self, pushed: &Pushed) -> bool {
         let in_code = |at: Addr| self.unwinder.code.holds(at) == Some(true);
         let came_from = pushed.lr & 1 == 1 && in_code(pushed.lr & !1);

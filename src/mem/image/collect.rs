@@ -19,7 +19,7 @@ struct Run {
 }
 
 impl Run {
-    /// The address behind its last byte, which may be that of the address space.
+    /// The address after its last byte, which may be that of the address space.
     #[allow(clippy::arithmetic_side_effects, reason = "a sum of 65 bits")]
     fn end(&self) -> u128 {
         u128::from(self.start) + self.len as u128

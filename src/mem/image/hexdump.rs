@@ -29,7 +29,7 @@ struct Line<'a> {
     bytes: &'a [u8],
     /// Bytes of a group; the last one may be shorter.
     unit: u8,
-    /// What is behind the groups, blanks and all.
+    /// What is after the groups, blanks and all.
     text: &'a [u8],
     /// Written with `0x`, or with `=`: by a debugger, so that groups are words.
     debugger: bool,
@@ -47,7 +47,7 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     text.get(start..).unwrap_or(&[])
 }
 
-/// `None` for what has no address in front; `Some(None)` where something else is behind it.
+/// `None` for what has no address in front; `Some(None)` where something else is after it.
 fn parse<'a>(line: &'a [u8], buffer: &'a mut [u8; MAX_BYTES]) -> Option<Option<Line<'a>>> {
     let mut line = line;
     // What GDB writes when its commands come from a pipe.
@@ -84,7 +84,7 @@ fn behind_address(rest: &[u8], marked: bool, count: usize) -> Option<(&[u8], boo
     ((*first == b':' || equals) && blank(rest.first())).then_some((without_blanks(rest), marked || equals))
 }
 
-/// The groups, in the order of their digits, and what is behind them; how many bytes they are. `None` where what begins as
+/// The groups, in the order of their digits, and what is after them; how many bytes they are. `None` where what begins as
 /// a group is none, or has another width than the first.
 #[allow(clippy::arithmetic_side_effects, reason = "counts bytes and groups of one line; a unit has 8 bytes at most")]
 fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; MAX_BYTES]) -> Option<usize> {
@@ -95,7 +95,7 @@ fn groups<'a>(text: &'a [u8], line: &mut Line<'a>, buffer: &mut [u8; MAX_BYTES])
         let unit = u8::try_from(digits / 2).ok()?;
         let ends = behind.iter().take_while(|c| matches!(c, b' ' | b'\t')).count();
         let whole = matches!(digits, 2 | 4 | 8 | 16) && (ends > 0 || behind.is_empty());
-        // The last bytes of `xxd`. A line that is cut short has no characters behind it.
+        // The last bytes of `xxd`. A line that is cut short has no characters after it.
         let last = count > 0 && unit < line.unit && !line.debugger && ends > 1 && ends < behind.len();
         if !whole || !(count == 0 || unit == line.unit || last) {
             return None;
@@ -210,7 +210,7 @@ pub(super) fn read(bytes: &[u8], given: Option<Endian>, memory: &mut Collector) 
                 continue;
             }
             None => {
-                // `hexdump` ends with the address behind its last byte.
+                // `hexdump` ends with the address after its last byte.
                 let (address, count, rest) = digits(text);
                 if rest.is_empty() && (7..=16).contains(&count) {
                     repeat.until(address, memory);
@@ -246,7 +246,7 @@ struct Repeat {
     last: Vec<u8>,
     /// Bytes of its groups.
     unit: u8,
-    /// The address behind the last line; `None` at the end of the address space.
+    /// The address after the last line; `None` at the end of the address space.
     behind: Option<Addr>,
     /// Line of the `*` that waits for its end.
     pending: Option<u64>,

@@ -81,7 +81,7 @@ pub(super) fn read(bytes: &[u8], memory: &mut Collector) {
     }
 }
 
-/// A damaged line that may have held the address of all data behind it: by its type, or where that cannot be read by
+/// A damaged line that may have held the address of all data after it: by its type, or where that cannot be read by
 /// its length.
 fn may_be_base(line: &[u8]) -> bool {
     match line.get(7..9) {

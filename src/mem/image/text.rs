@@ -83,9 +83,9 @@ pub enum Wrong {
     Line,
     /// A record of a type that does not exist.
     Type,
-    /// Data behind an address record that could not be used.
+    /// Data after an address record that could not be used.
     Base,
-    /// Data behind the end record.
+    /// Data after the end record.
     AfterEnd,
     /// No end record.
     NoEnd,

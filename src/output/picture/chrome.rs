@@ -42,7 +42,7 @@ struct Line<'l> {
 }
 
 /// A value as JSON. Quotes, backslashes and `<` are written by their numbers: Perfetto's reader takes a backslash at the end of a
-/// text for one that hides the quote behind it, and no page that holds the file is ended by a name.
+/// text for one that hides the quote after it, and no page that holds the file is ended by a name.
 fn json(value: &Value) -> String {
     let text = value.to_string();
     let mut out = String::with_capacity(text.len());
@@ -104,7 +104,7 @@ impl<'v, W: Write> Chrome<'v, W> {
         write!(self.out, ",\"args\":{}}}", json(&Value::Object(fields)))
     }
 
-    /// One end of a flow, behind the line that it is bound to.
+    /// One end of a flow, after the line that it is bound to.
     fn put_flow(&mut self, phase: &str, row: u64, at: i64, flow: FlowId) -> io::Result<()> {
         self.begin_line()?;
         let at = Self::micros(self.time.nanos(at));

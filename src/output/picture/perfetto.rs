@@ -74,7 +74,7 @@ const CLOCK: u64 = 4;
 const FIRST: u64 = 1 << 8;
 const COUNTERS: u64 = 1 << 40;
 const MARKS: u64 = 1 << 41;
-/// A rank behind all others: ranks have 31 bits.
+/// A rank after all others: ranks have 31 bits.
 const LAST: u64 = 1 << 30;
 
 /// Writes a file for Perfetto.

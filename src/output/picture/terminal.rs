@@ -1,4 +1,4 @@
-//! A timeline in a terminal: a row for each track, a column for each stretch of time.
+//! A timeline in a terminal: a row for each track, a column for each period of time.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -79,7 +79,7 @@ impl Share {
 
 /// One track as it is drawn.
 #[derive(Debug, Clone, Default)]
-struct Lane {
+struct TrackRow {
     shares: Vec<Share>,
     /// First and last column of what is long enough, and its text.
     labels: Vec<(usize, usize, String)>,
@@ -92,8 +92,8 @@ pub struct Terminal<'v, W> {
     words: Words<'v>,
     drawing: Drawing,
     window: (i64, i64),
-    lane_width: usize,
-    lanes: Vec<Lane>,
+    row_width: usize,
+    rows: Vec<TrackRow>,
     /// Columns with a mark of the application, and those of which something is not known.
     user: Vec<bool>,
     lost: Vec<bool>,
@@ -108,8 +108,8 @@ impl<'v, W: Write> Terminal<'v, W> {
             words: Words::new(view),
             drawing,
             window: (0, 0),
-            lane_width: 0,
-            lanes: Vec::new(),
+            row_width: 0,
+            rows: Vec::new(),
             user: Vec::new(),
             lost: Vec::new(),
             clock: Vec::new(),
@@ -123,15 +123,15 @@ impl<'v, W: Write> Terminal<'v, W> {
 
     /// The column of a moment.
     fn column(&self, ticks: i64) -> usize {
-        let width = i128::try_from(self.lane_width).unwrap_or(1);
+        let width = i128::try_from(self.row_width).unwrap_or(1);
         let at = i128::from(ticks).saturating_sub(i128::from(self.window.0)).saturating_mul(width);
         let column = at.checked_div(self.length()).unwrap_or(0);
-        usize::try_from(column).unwrap_or(0).min(self.lane_width.saturating_sub(1))
+        usize::try_from(column).unwrap_or(0).min(self.row_width.saturating_sub(1))
     }
 
     /// Ticks at which a column begins: those from which on [`Terminal::column`] gives it.
     fn begin_of(&self, column: usize) -> i64 {
-        let width = i128::try_from(self.lane_width.max(1)).unwrap_or(1);
+        let width = i128::try_from(self.row_width.max(1)).unwrap_or(1);
         let at = i128::try_from(column).unwrap_or(0).saturating_mul(self.length());
         let at = at.saturating_add(width).saturating_sub(1).checked_div(width).unwrap_or(0);
         i64::try_from(at.saturating_add(i128::from(self.window.0))).unwrap_or(i64::MAX)
@@ -165,12 +165,12 @@ impl<'v, W: Write> Terminal<'v, W> {
         }
     }
 
-    /// One lane as glyphs, with the labels written into it.
-    fn lane(&self, lane: &Lane) -> Vec<(char, Style)> {
+    /// One row as glyphs, with the labels written into it.
+    fn glyphs_of(&self, row: &TrackRow) -> Vec<(char, Style)> {
         let length = |column: usize| self.begin_of(column.saturating_add(1)).saturating_sub(self.begin_of(column));
         let mut glyphs: Vec<(char, Style)> =
-            lane.shares.iter().enumerate().map(|(at, share)| self.glyph(share.look(length(at)))).collect();
-        for (from, to, text) in &lane.labels {
+            row.shares.iter().enumerate().map(|(at, share)| self.glyph(share.look(length(at)))).collect();
+        for (from, to, text) in &row.labels {
             // One glyph of the state stays at each side.
             let room = to.saturating_sub(*from).saturating_sub(1);
             let is_whole = text.chars().map(columns).sum::<usize>() <= room;
@@ -231,13 +231,13 @@ impl<'v, W: Write> Terminal<'v, W> {
         let most = u64::try_from(self.length()).unwrap_or(u64::MAX);
         let scale = Scale::of(clock, most, 5);
         let origin = if self.drawing.back { self.window.1 } else { 0 };
-        let mut glyphs = vec![(' ', Style::Head); self.lane_width];
+        let mut glyphs = vec![(' ', Style::Head); self.row_width];
         let longest = [self.window.0, self.window.1].map(|t| scale.text(t.saturating_sub(origin)).len());
         let step = longest.into_iter().max().unwrap_or(1).saturating_add(4).max(16);
         let mut column = 0usize;
-        while column < self.lane_width {
+        while column < self.row_width {
             let text = format!("|{}", scale.text(self.begin_of(column).saturating_sub(origin)));
-            if column.saturating_add(text.len()) <= self.lane_width {
+            if column.saturating_add(text.len()) <= self.row_width {
                 for (place, c) in glyphs.iter_mut().skip(column).zip(text.chars()) {
                     place.0 = c;
                 }
@@ -253,7 +253,7 @@ impl<'v, W: Write> Terminal<'v, W> {
         let rows = rows(&marks);
         let last = rows.iter().max().copied().unwrap_or(0).min(MAX_MARK_ROWS.saturating_sub(1));
         for row in 0..=last {
-            let mut glyphs = vec![(' ', Style::Plain); self.lane_width];
+            let mut glyphs = vec![(' ', Style::Plain); self.row_width];
             for ((number, mark), at) in numbers.iter().zip(&marks).zip(&rows) {
                 if *at != row {
                     continue;
@@ -265,7 +265,7 @@ impl<'v, W: Write> Terminal<'v, W> {
                 }
                 let label = if *number <= MAX_SAID { number.to_string() } else { "*".to_owned() };
                 // At the right edge it comes before the end.
-                let from = from.min(self.lane_width.saturating_sub(label.len()));
+                let from = from.min(self.row_width.saturating_sub(label.len()));
                 for (place, c) in glyphs.iter_mut().skip(from).zip(label.chars()) {
                     *place = (c, Style::Error);
                 }
@@ -326,12 +326,12 @@ impl<'m> Groups<'m> {
         Self(groups)
     }
 
-    /// Those that are drawn, with their numbers: not the moments of what has a stretch.
+    /// Those that are drawn, with their numbers: not the moments of what has a period.
     fn drawn(&self) -> Vec<(usize, Mark)> {
         let mut marks: Vec<(usize, Mark)> = Vec::new();
         for (number, group) in (1usize..).zip(self.0.values()) {
-            let has_stretch = group.iter().any(|mark| !is_finding(mark));
-            let drawn = group.iter().filter(|mark| !has_stretch || !is_finding(mark));
+            let has_period = group.iter().any(|mark| !is_finding(mark));
+            let drawn = group.iter().filter(|mark| !has_period || !is_finding(mark));
             marks.extend(drawn.map(|mark| (number, (*mark).clone())));
         }
         marks.sort_by_key(|(_, mark)| (matches!(mark.what, Pointed::Inversion { .. }), mark.from));
@@ -345,8 +345,8 @@ const fn is_finding(mark: &Mark) -> bool {
 
 /// The events of marks with one number.
 fn events(group: &[&Mark]) -> String {
-    if let Some(stretch) = group.iter().find(|mark| !is_finding(mark)) {
-        return match (stretch.seq, stretch.to_seq) {
+    if let Some(period) = group.iter().find(|mark| !is_finding(mark)) {
+        return match (period.seq, period.to_seq) {
             (Some(from), Some(to)) => format!("; events {from} to {to}"),
             (Some(from), None) => format!("; since event {from}, and it goes on"),
             _ => String::new(),
@@ -378,7 +378,7 @@ fn fit(text: &str, room: usize) -> Option<String> {
     Some(cut)
 }
 
-/// Lines of at most so many columns, broken between words; those behind the first are moved to the right.
+/// Lines of at most so many columns, broken between words; those after the first are moved to the right.
 fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -401,12 +401,12 @@ impl<W: Write> Sink for Terminal<'_, W> {
         let longest = scene.tracks.iter().map(|t| self.title(scene, t).chars().map(columns).sum::<usize>()).max();
         let most = MAX_NAME.min((self.drawing.width / 4).max(8));
         let name_width = longest.unwrap_or(0).clamp("findings".len(), most);
-        self.lane_width = self.drawing.width.saturating_sub(name_width).saturating_sub(1).max(MIN_LANE);
-        let lane = Lane { shares: vec![Share::default(); self.lane_width], ..Lane::default() };
-        self.lanes = vec![lane; scene.tracks.len().min(MAX_TRACKS)];
-        self.user = vec![false; self.lane_width];
-        self.lost = vec![false; self.lane_width];
-        self.clock = vec![false; self.lane_width];
+        self.row_width = self.drawing.width.saturating_sub(name_width).saturating_sub(1).max(MIN_LANE);
+        let row = TrackRow { shares: vec![Share::default(); self.row_width], ..TrackRow::default() };
+        self.rows = vec![row; scene.tracks.len().min(MAX_TRACKS)];
+        self.user = vec![false; self.row_width];
+        self.lost = vec![false; self.row_width];
+        self.clock = vec![false; self.row_width];
         Ok(())
     }
 
@@ -420,9 +420,9 @@ impl<W: Write> Sink for Terminal<'_, W> {
                 end.min(slice.to).saturating_sub(self.begin_of(column).max(slice.from)).max(0)
             })
             .collect();
-        let Some(lane) = self.lanes.get_mut(slice.track.index()) else { return Ok(()) };
-        lane.is_used = true;
-        for (share, time) in lane.shares.iter_mut().skip(from).zip(times) {
+        let Some(row) = self.rows.get_mut(slice.track.index()) else { return Ok(()) };
+        row.is_used = true;
+        for (share, time) in row.shares.iter_mut().skip(from).zip(times) {
             // What is too short for a tick is seen all the same where it is the last.
             let time = if slice.from == slice.to { i64::from(!slice.is_over) } else { time };
             let place = match slice.state {
@@ -436,7 +436,7 @@ impl<W: Write> Sink for Terminal<'_, W> {
             };
             *place = place.saturating_add(time);
         }
-        lane.labels.extend(label.map(|label| (from, to, label)));
+        row.labels.extend(label.map(|label| (from, to, label)));
         Ok(())
     }
 
@@ -446,8 +446,8 @@ impl<W: Write> Sink for Terminal<'_, W> {
         if let Some(user) = self.user.get_mut(column).filter(|_| is_mark || instant.event.def.is_none()) {
             *user = true;
         }
-        if let Some(lane) = self.lanes.get_mut(instant.track.index()) {
-            lane.is_used = true;
+        if let Some(row) = self.rows.get_mut(instant.track.index()) {
+            row.is_used = true;
         }
         Ok(())
     }
@@ -466,13 +466,13 @@ impl<W: Write> Sink for Terminal<'_, W> {
     }
 
     fn finish(&mut self, scene: &Scene<'_>) -> io::Result<()> {
-        let name_width = self.drawing.width.saturating_sub(self.lane_width).saturating_sub(1);
+        let name_width = self.drawing.width.saturating_sub(self.row_width).saturating_sub(1);
         let (unit, axis) = self.axis(scene);
         self.row(&unit, name_width, &axis)?;
-        let lanes = std::mem::take(&mut self.lanes);
-        for (id, lane) in (0u32..).map(TrackId).zip(&lanes).filter(|(_, lane)| lane.is_used) {
+        let rows = std::mem::take(&mut self.rows);
+        for (id, row) in (0u32..).map(TrackId).zip(&rows).filter(|(_, row)| row.is_used) {
             let title = scene.track(id).map_or_else(String::new, |track| self.title(scene, track));
-            let glyphs = self.lane(lane);
+            let glyphs = self.glyphs_of(row);
             self.row(&title, name_width, &glyphs)?;
         }
         let marker = if self.drawing.ascii { '^' } else { '▲' };

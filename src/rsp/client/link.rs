@@ -47,16 +47,6 @@ pub(super) enum Failure {
     Fatal(RspError),
 }
 
-impl Failure {
-    /// The last packet that came, and was no answer.
-    pub(super) fn stray(&self) -> Option<&[u8]> {
-        match self {
-            Self::Late(received) => received.stray.as_deref(),
-            Self::Damaged | Self::OutOfStep | Self::Fatal(_) => None,
-        }
-    }
-}
-
 /// What kind of answer is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
@@ -125,6 +115,8 @@ pub(super) struct Link {
     pub(super) features: Option<Features>,
     /// Stop replies without a request.
     pub(super) unasked_stops: u64,
+    /// The last error that came and was no answer to what was waited for.
+    pub(super) last_error: Option<Vec<u8>>,
     /// Console text, while a monitor command collects it.
     console: Option<Vec<u8>>,
     /// Notifications of stops, where the stub is in non-stop mode.
@@ -166,6 +158,7 @@ impl Link {
             reads_alone: false,
             features: None,
             unasked_stops: 0,
+            last_error: None,
             console: None,
             notices: None,
             noise: Vec::new(),
@@ -292,6 +285,9 @@ impl Link {
             bump(&mut self.unasked_stops, 1);
         } else if reply::console(body).is_none() {
             bump(&mut self.stats.strays, 1);
+            if reply::is_error(body) {
+                self.last_error = Some(body.to_vec());
+            }
             // Before the first answer it is what an earlier session left on the line; and what was asked twice is
             // answered twice.
             self.cautious |= self.features.is_some() && !(self.hasty && reply::is_features(body));

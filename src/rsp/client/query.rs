@@ -20,7 +20,7 @@ pub struct Offsets {
     pub segments: bool,
 }
 
-/// What a stub says about a stretch of memory.
+/// What a stub says about a range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
     /// Can be written. OpenOCD calls everything that is not flash so, existing or not.
@@ -31,7 +31,7 @@ pub enum MapKind {
     Flash,
 }
 
-/// A stretch of memory in the stub's map.
+/// A range of memory in the stub's map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MapRegion {
     /// What it is.

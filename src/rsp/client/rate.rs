@@ -15,7 +15,7 @@ const MIN: usize = 128;
 /// The fewest bytes that a rate is measured by.
 const SAMPLE: usize = 64;
 
-/// The rate at which memory comes, in one stretch of requests.
+/// The rate at which memory comes, in one series of requests.
 #[derive(Debug, Clone)]
 pub(super) struct Rate {
     began: Instant,
@@ -33,7 +33,7 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// The first request of a stretch is being sent.
+    /// The first request of a series is being sent.
     pub(super) fn begin(&mut self) {
         self.began = Instant::now();
         self.bytes = 0;

@@ -321,8 +321,8 @@ impl Client {
     }
 
     /// Up to [`FLIGHT`] chunks, up to [`DEPTH`] of them on their way together. An answer that is lost or doubled
-    /// shifts those behind it, and they look alike: so none counts before all are here and none is left over, and
-    /// between two of one length, and behind the last, there is a question with another answer.
+    /// shifts those after it, and they look alike: so none counts before all are here and none is left over, and
+    /// between two of one length, and after the last, there is a question with another answer.
     fn volley(&mut self, job: &mut Job) -> Result<(), RspError> {
         self.link.prepare()?;
         if !self.link.may_pipeline() {
@@ -341,7 +341,7 @@ impl Client {
         }
         // Asked for once: what does not answer to it is asked for memory alone.
         if std::mem::take(&mut self.wants_registers) && !self.runs_while_read() {
-            // In front of it nothing is doubled, and the fence behind it keeps its answer from the reads.
+            // In front of it nothing is doubled, and the fence after it keeps its answer from the reads.
             steps.splice(..0, [Step::Registers, Step::Fence]);
         }
         let Some(Answers { chunks: bodies, registers }) = self.fly(job, steps)? else { return Ok(()) };
@@ -494,7 +494,7 @@ impl Client {
     }
 }
 
-/// The steps of a flight: chunks, and fences between two of one length and behind the last.
+/// The steps of a flight: chunks, and fences between two of one length and after the last.
 fn fenced(chunks: &[Chunk]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lengths = Vec::new();

@@ -8,7 +8,7 @@ use crate::rsp::packet::from_hex;
 /// gdbstub does not know `qSupported` without a colon.
 pub(super) const SUPPORTED: &[u8] = b"qSupported:hwbreak+";
 
-/// Behind a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
+/// After a flight of reads: its answer is empty on every stub, as no answer to them is, and comes last.
 pub(super) const FENCE: &[u8] = b"vMustReplyEmpty";
 
 /// Switches acknowledgements off.
@@ -80,10 +80,17 @@ pub(super) fn packet_name(body: &[u8]) -> String {
 
 /// What a stub said it can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Features(BTreeMap<String, String>);
+pub struct Features {
+    entries: BTreeMap<String, String>,
+    /// It answered the question with an error.
+    refused: bool,
+}
 
 impl Features {
     pub(super) fn parse(body: &[u8]) -> Self {
+        if is_error(body) {
+            return Self { refused: true, ..Self::default() };
+        }
         let text = String::from_utf8_lossy(body);
         let entries = text.split(';').filter_map(|entry| match entry.split_once('=') {
             Some((name, value)) => Some((name.to_owned(), value.to_owned())),
@@ -92,22 +99,32 @@ impl Features {
                 (!name.is_empty() && "+-?".contains(mark)).then(|| (name.to_owned(), mark.to_string()))
             }),
         });
-        Self(entries.collect())
+        Self { entries: entries.collect(), refused: false }
+    }
+
+    /// True where `body` is the answer to the same question, asked once more: empty or an error as before, or with the same
+    /// packet size.
+    pub(super) fn come_again_in(&self, body: &[u8]) -> bool {
+        match (self.refused, self.is_empty()) {
+            (true, _) => is_error(body),
+            (false, true) => body.is_empty(),
+            (false, false) => is_features(body) && Self::parse(body).packet_size() == self.packet_size(),
+        }
     }
 
     /// True where the stub offers `name` (`QStartNoAckMode`, `qXfer:auxv:read`, ...).
     pub fn has(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|mark| mark == "+")
+        self.entries.get(name).is_some_and(|mark| mark == "+")
     }
 
     /// The longest packet that the stub takes, in characters, where it says so.
     pub(super) fn packet_size(&self) -> Option<usize> {
-        usize::from_str_radix(self.0.get("PacketSize")?, 16).ok()
+        usize::from_str_radix(self.entries.get("PacketSize")?, 16).ok()
     }
 
     /// True where the stub said nothing.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -118,11 +135,6 @@ pub(super) fn is_features(body: &[u8]) -> bool {
         |e: &[u8]| e.is_empty() || e.contains(&b'=') || (e.len() > 1 && matches!(e.last(), Some(b'+' | b'-' | b'?')));
     let text = !body.is_empty() && body.iter().all(u8::is_ascii_graphic);
     text && !is_stop(body) && !body.starts_with(b"qSupported") && body.split(|&b| b == b';').all(entry)
-}
-
-/// The same, from a stub that has answered so before: with the same packet size.
-pub(super) fn is_features_again(body: &[u8], before: &Features) -> bool {
-    is_features(body) && Features::parse(body).packet_size() == before.packet_size()
 }
 
 /// An answer to a request of `len` bytes of memory.
@@ -193,7 +205,10 @@ mod tests {
         // Seen: 1 KB of memory with `=` and without `;` in it.
         assert!(!is_features(b"b\x00\x3d\x01"));
         let before = Features::parse(b"PacketSize=1000;x+");
-        assert!(is_features_again(b"PacketSize=1000", &before) && !is_features_again(b"bA=1", &before));
+        assert!(before.come_again_in(b"PacketSize=1000") && !before.come_again_in(b"bA=1"));
+        let refused = Features::parse(b"E.no target");
+        assert!(refused.come_again_in(b"E01") && !refused.come_again_in(b"") && !before.come_again_in(b"E01"));
+        assert!(Features::parse(b"").come_again_in(b"") && !Features::parse(b"").come_again_in(b"E01"));
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl Client {
         Ok(all)
     }
 
-    /// Stops that come behind a notification.
+    /// Stops that come after a notification.
     fn drain_stops(&mut self) -> Result<Vec<Vec<u8>>, RspError> {
         let mut all = Vec::new();
         for _ in 0..MAX_STOPS {

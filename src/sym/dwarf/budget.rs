@@ -41,7 +41,6 @@ impl Budget {
     }
 
     /// The same for small steps: reads the clock at some of them.
-    #[inline]
     pub(super) fn step(&self) -> Option<()> {
         self.steps.set(self.steps.get().wrapping_add(1));
         if self.over.get() || self.steps.get().is_multiple_of(STEPS) { self.check() } else { Some(()) }

@@ -90,7 +90,7 @@ pub struct Cfi<'a> {
 }
 
 impl<'a> Cfi<'a> {
-    /// Over the sections of `elf`, whose bytes are `debug_frame` and `eh_frame`. Lists their entries; what is behind damage is
+    /// Over the sections of `elf`, whose bytes are `debug_frame` and `eh_frame`. Lists their entries; what is after damage is
     /// not found.
     pub(super) fn new(elf: &Elf, debug_frame: &'a [u8], eh_frame: &'a [u8]) -> Self {
         let endian = match elf.endian() {

@@ -212,7 +212,7 @@ impl Run {
     }
 
     /// The last statement counts, and where there is none the last row: as in GDB. A row of another file that is no
-    /// statement does not count behind one that is.
+    /// statement does not count after one that is.
     fn add(&mut self, row: &LineRow) {
         if row.is_stmt() || !self.is_statement {
             *self = Self::new(row);
@@ -224,7 +224,7 @@ fn line_of(row: &LineRow) -> Option<u32> {
     row.line().and_then(|line| u32::try_from(line.get()).ok())
 }
 
-/// The addresses from `first` on that are before `behind`.
+/// The addresses from `first` on that are before `after`.
 fn within(wanted: &[Addr], first: Addr, behind: Addr) -> &[Addr] {
     let from = wanted.partition_point(|at| *at < first);
     let to = wanted.partition_point(|at| *at < behind);

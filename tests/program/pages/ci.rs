@@ -52,9 +52,7 @@ impl Runner {
 
 #[test]
 fn the_job_for_github_finds_the_crash_and_keeps_the_evidence() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let [github, _] = jobs();
     let steps = github["jobs"]["run"]["steps"].as_array().unwrap();
     let run = |name: &str| {
@@ -76,9 +74,7 @@ fn the_job_for_github_finds_the_crash_and_keeps_the_evidence() {
 
 #[test]
 fn the_job_for_gitlab_finds_the_crash_and_keeps_the_evidence() {
-    if !installed("qemu-system-arm") {
-        return;
-    }
+    require!(installed("qemu-system-arm"));
     let [_, gitlab] = jobs();
     let job = &gitlab["firmware"];
     let lines = |name: &str| {

@@ -148,9 +148,7 @@ fn in_gdb(scratch: &Scratch, begin: &[String], commands: &[String]) -> Vec<Strin
 
 #[test]
 fn every_gdb_command_of_the_pages_runs() {
-    if !installed("gdb-multiarch") {
-        return;
-    }
+    require!(installed("gdb-multiarch"));
     let scratch = place();
     let core = ["file app.elf".to_owned(), "core-file app.core".to_owned()];
     let served =

@@ -2,22 +2,8 @@
 
 use super::*;
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
-}
-
-fn load(name: &str) -> Trace {
-    let bytes = std::fs::read(fixtures().join(name)).unwrap();
-    let found = threadx().scan(&bytes, 1)[0];
-    let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
-    let hints = Hints { header: Some(found.base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
-    capture.decode(&Catalogue::threadx(Names::Duo), &DecodeOptions::default()).unwrap()
-}
-
 fn truth(name: &str) -> BTreeMap<String, u64> {
-    let text = std::fs::read_to_string(fixtures().join(name)).unwrap();
+    let text = std::fs::read_to_string(fixture(name)).unwrap();
     let rows = text.lines().skip(1).map(|l| l.split('\t').collect::<Vec<_>>());
     rows.filter_map(|r| Some((r[0].to_owned(), r[1].parse().ok()?))).collect()
 }

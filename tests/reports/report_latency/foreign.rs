@@ -20,16 +20,9 @@ impl Events for List {
 /// A system with a handful of events, whose fields stand elsewhere and are called differently.
 fn foreign() -> Catalogue {
     let def = |id, name: &str, fields: &[(&str, ArgKind)], effects: &str| EventDef {
-        id,
-        name: name.to_owned(),
-        macro_name: String::new(),
-        product: Product::Kernel,
-        class: "core".to_owned(),
         fields: fields.iter().map(|(n, k)| Some(FieldDef::new(n, *k, None))).collect(),
         effects: Effects::parse(effects).unwrap(),
-        late: 0,
-        unused: false,
-        label: String::new(),
+        ..EventDef::new(id, name.to_owned(), Product::Kernel, "core".to_owned())
     };
     let task = ("task", ArgKind::ThreadPtr);
     let mailbox = ("mailbox_ptr", ArgKind::Ptr);

@@ -2,20 +2,6 @@
 
 use super::*;
 
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
-}
-
-fn load(name: &str) -> Trace {
-    let bytes = std::fs::read(fixture(name)).unwrap();
-    let found = threadx().scan(&bytes, 1)[0];
-    let mut memory = Flat::new(found.base, bytes[found.offset..].to_vec());
-    let hints = Hints { header: Some(found.base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
-    capture.decode(&threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
-}
-
 /// Counters of what is in the ring: the window, or all where the ring has not wrapped.
 fn truth(name: &str) -> BTreeMap<String, u64> {
     let text = std::fs::read_to_string(fixture(name)).unwrap();

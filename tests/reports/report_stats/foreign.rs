@@ -9,16 +9,9 @@ const LARGER_IS_URGENT: Ways = Ways { larger_is_urgent: true, quiet_locks: false
 #[test]
 fn a_catalogue_that_is_nobodys() {
     let def = |id, name: &str, fields: &[(&str, ArgKind)], effects| EventDef {
-        id,
-        name: name.to_owned(),
-        macro_name: String::new(),
-        product: Product::Kernel,
-        class: "k".to_owned(),
         fields: fields.iter().map(|(n, k)| Some(FieldDef::new(n, *k, None))).collect(),
         effects: Effects::parse(effects).unwrap(),
-        late: 0,
-        unused: false,
-        label: String::new(),
+        ..EventDef::new(id, name.to_owned(), Product::Kernel, "k".to_owned())
     };
     let task = ("task", ArgKind::ThreadPtr);
     let catalogue = Catalogue::new(

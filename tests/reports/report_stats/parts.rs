@@ -77,7 +77,7 @@ fn stacks() {
 // ---- FileX and NetX ----
 
 #[test]
-fn companions_count() {
+fn components_count() {
     let by = |id, info, stamp| Entry { id, info, ..at(ALPHA, stamp) };
     let e = [
         by(261, [1, 2, 3, 4], 1),

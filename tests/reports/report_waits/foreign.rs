@@ -9,16 +9,9 @@ const LARGER_IS_URGENT: Ways = Ways { larger_is_urgent: true, quiet_locks: false
 fn foreign() -> Catalogue {
     let field = |name: &str, kind| Some(FieldDef::new(name, kind, None));
     let def = |id, name: &str, fields: Vec<Option<FieldDef>>, effects: &str| EventDef {
-        id,
-        name: name.to_owned(),
-        macro_name: String::new(),
-        product: Product::Kernel,
-        class: "kernel".to_owned(),
         fields,
         effects: Effects::parse(effects).unwrap(),
-        late: 0,
-        unused: false,
-        label: String::new(),
+        ..EventDef::new(id, name.to_owned(), Product::Kernel, "kernel".to_owned())
     };
     Catalogue::new(
         vec![
@@ -55,18 +48,8 @@ fn a_system_that_is_not_threadx() {
         Entry::thread(LOW, 20, 9003, 1200, [M2, 0, 0, 0]),
     ];
     let buffer = Buffer { objects: registry(), ..Buffer::new(BASE) }.record(16, &list);
-    let located = Place {
-        at: Location {
-            header: buffer.base,
-            endian: Some(Endian::Little),
-            pointer: Some(Width::W4),
-            how: "the test".to_owned(),
-            by_symbols: true,
-        },
-        kernel: variables(&[]),
-    };
     let mut memory = Segments::new(vec![Block::whole(buffer.base, buffer.bytes().into())]);
-    let capture = located.capture(&mut memory, &Layers::new(), Extent::All).unwrap();
+    let capture = capture_of(&mut memory, &buffer, &[], Extent::All);
     let catalogue = foreign();
     let made = (capture.decode(&catalogue, &DecodeOptions::default()).unwrap(), catalogue);
     let r = report_with(&made, Name::Inversions, &Filters::default());

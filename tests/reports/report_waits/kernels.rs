@@ -3,20 +3,11 @@
 use super::*;
 
 fn load(path: &std::path::Path) -> (Trace, Catalogue) {
-    let bytes = std::fs::read(path).unwrap();
-    let threadx = ALL.iter().find(|f| f.name() == "threadx").unwrap();
-    let base = threadx.scan(&bytes, 4)[0].base;
-    let mut memory = Flat::new(base, bytes);
-    let hints = Hints { header: Some(base), ..Hints::default() };
-    let located = threadx.locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
-    let catalogue = threadx.catalogue(Names::Duo);
-    let trace = capture.decode(&catalogue, &DecodeOptions::default()).unwrap();
-    (trace, catalogue)
+    scanned(&std::fs::read(path).unwrap(), Extent::All)
 }
 
 fn fixture(name: &str) -> (Trace, Catalogue) {
-    load(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
+    load(&support::decode::fixture(name))
 }
 
 #[test]

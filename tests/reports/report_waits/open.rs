@@ -38,9 +38,9 @@ fn inversions_that_go_on_come_first_where_some_have_no_room() {
     let (trace, catalogue) = trace_of(&list);
     let query = Query::compile(&Filters::default(), &trace, &catalogue).unwrap();
     let request = ReportRequest::of(Name::Inversions);
-    // Who looks at them as stretches of time takes nothing from the report.
-    let (mut made, (stretches, _)) = Made::beside(&trace, &catalogue, &query, &request, &mut Nobody).unwrap();
-    assert_eq!(stretches.iter().filter(|one| one.to.is_none()).count(), 1);
+    // Who looks at them as periods of time takes nothing from the report.
+    let (mut made, (ranges, _)) = Made::beside(&trace, &catalogue, &query, &request, &mut Nobody).unwrap();
+    assert_eq!(ranges.iter().filter(|one| one.to.is_none()).count(), 1);
     let r = made.report(Name::Inversions, 2).remove(0);
     assert_eq!((cell(&r, 0, "ended"), cell(&r, 1, "ended"), r.more), ("open".to_owned(), "released".to_owned(), 2));
 }

@@ -18,12 +18,7 @@ fn sections(path: &Path) -> Vec<(String, Vec<String>)> {
 
 fn from_file(path: &Path) -> Trace {
     let bytes = std::fs::read(path).unwrap();
-    let base = threadx().scan(&bytes, 4)[0].base;
-    let mut memory = Flat::new(base, bytes);
-    let hints = Hints { header: Some(base), ..Hints::default() };
-    let located = threadx().locate(&mut memory, &NoSymbols, &hints).unwrap();
-    let capture = located.capture(&mut memory, &NoSymbols, Extent::All).unwrap();
-    capture.decode(&threadx().catalogue(Names::Duo), &DecodeOptions::default()).unwrap()
+    scanned(&bytes, Extent::All).0
 }
 
 fn counters(n: &Numbers) -> Vec<String> {

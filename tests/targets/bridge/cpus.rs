@@ -10,9 +10,7 @@ use super::tools::*;
 
 #[test]
 fn each_core_of_the_kernel_has_its_cpu() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (stub, elf) = (LiveStub::start(Machine::two_cores()), fixture("smp.elf"));
     let bridge = bridge_with(stub.port, &elf, &[]);
     let commands = [
@@ -46,9 +44,7 @@ fn each_core_of_the_kernel_has_its_cpu() {
 /// Beside the CPU of the kernel there is another one, which a debugger can still look at.
 #[test]
 fn a_cpu_without_the_kernel_is_shown_too() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let mut machine = Machine { lists_cpus: true, ..Machine::cortex_m3(10) };
     machine.cpus.push(machine.cpus[0]);
     machine.cpus[1][13] = 0x2000_7FF0;
@@ -64,9 +60,7 @@ fn a_cpu_without_the_kernel_is_shown_too() {
 /// A stack pointer of a thread that has overflowed its stack is in no stack: the CPU is nobody's, and its line says where it is.
 #[test]
 fn a_cpu_below_the_stack_of_its_thread_runs_no_thread() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let mut machine = Machine::cortex_m3(10);
     machine.cpus[0][13] = 0x2000_2C60 - 40;
     let (stub, elf) = (LiveStub::start(machine), fixture("cm3.elf"));
@@ -84,9 +78,7 @@ fn a_cpu_below_the_stack_of_its_thread_runs_no_thread() {
 /// Pointers of damaged control blocks lead to registers of devices: these are not read.
 #[test]
 fn no_damaged_pointer_leads_to_a_device() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let control = 0x2000_4D70;
     for (offset, word) in
         [(136, 0x4000_4000), (136, 0xE000_ED00), (8, 0x4000_C010), (12, 0x4000_C000), (40, 0x5000_0000)]
@@ -115,9 +107,7 @@ fn no_damaged_pointer_leads_to_a_device() {
 /// In front of `serve` it said that no memory is at the head of the kernel's list of threads.
 #[test]
 fn a_bridge_that_is_asked_to_shows_its_threads_in_place_of_those_of_the_stub() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let elf = fixture("cm3.elf");
     let mut server = Command::new(binary());
     server.args(["serve", &elf, &fixture("cm3.core"), "--listen", ":0"]).stdin(Stdio::null()).stderr(Stdio::piped());

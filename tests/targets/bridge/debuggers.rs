@@ -93,9 +93,7 @@ const QEMU: [&str; 20] = [
 
 #[test]
 fn gdb_and_qemu_do_not_notice() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3.elf");
     let through = |bridged: bool| {
         let (_qemu, port) = qemu(&elf);
@@ -135,9 +133,7 @@ pub fn wait_for_port(port: u16) {
 
 #[test]
 fn monitor_lines_and_an_interrupt() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3.elf");
     let (_qemu, port) = qemu(&elf);
     wait_for_port(port);
@@ -211,9 +207,7 @@ const NATIVE: [&str; 15] = [
 
 #[test]
 fn gdb_and_gdbserver_do_not_notice() {
-    if !installed(&["gdb", "gdbserver"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb", "gdbserver"]) && runs_host_fixture());
     let scratch = Scratch::new();
     let elf = scratch.executable("host.elf");
     let through = |bridged: bool, more: &[&str]| {

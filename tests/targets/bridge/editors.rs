@@ -73,9 +73,7 @@ fn look(mi: &mut Mi, comms: &str) {
 
 #[test]
 fn cortex_debug_lists_threads_and_frames() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let mut mi = Mi::start(&live.elf);
     mi.ask("-gdb-set mi-async on");
@@ -102,9 +100,7 @@ fn cortex_debug_lists_threads_and_frames() {
 
 #[test]
 fn cdt_gdb_adapter_lists_threads_and_frames() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let mut mi = Mi::start(&live.elf);
     mi.ask("-gdb-set non-stop off");

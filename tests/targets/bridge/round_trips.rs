@@ -29,9 +29,7 @@ fn slow(threads: u32) -> [Machine; 2] {
 
 #[test]
 fn a_step_costs_at_most_two_more_round_trips() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     for threads in [10, 50] {
         for machine in slow(threads) {
             let steps = ["stepi"; 20];
@@ -50,9 +48,7 @@ fn a_step_costs_at_most_two_more_round_trips() {
 /// code around it.
 #[test]
 fn fifty_threads_are_listed_within_a_second() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     for machine in slow(50) {
         let stop = ["continue", "info threads"];
         let commands = [&["break *0x2012", "info threads"][..], &stop, &stop, &["continue"]].concat();
@@ -68,9 +64,7 @@ fn fifty_threads_are_listed_within_a_second() {
 /// Where the bridge says that a thread runs, the debugger has read the CPU's registers, and no more than once.
 #[test]
 fn a_stop_reads_the_registers_once() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (done, counts) = session(Machine::cortex_m3(10), true, &["break *0x2012", "continue", "info registers"]);
     assert!(done.out.contains("\"watchdog\" hit Breakpoint 1"), "{}", done.out);
     let stopped = counts.asked.iter().rposition(|packet| packet.starts_with("vCont;c")).unwrap();

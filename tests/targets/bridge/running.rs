@@ -5,9 +5,7 @@ use super::live::{Live, part, threads};
 /// Source steps lead through calls, waits and other threads, and never end in a signal.
 #[test]
 fn a_thousand_source_steps() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let steps = "python for _ in range(1000): gdb.execute('step', to_string=True)";
     let text = live.gdb(&["break control_step", "continue", "delete", steps, "p $_thread", "info threads", "kill"]);
@@ -18,9 +16,7 @@ fn a_thousand_source_steps() {
 /// `watchdog` sleeps for seven ticks; others sleep, in the same function, for less, and wake before it.
 #[test]
 fn next_and_finish_over_a_wait_while_others_run_the_same_code() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let text = live.gdb(&[
         "break control_step",
@@ -60,9 +56,7 @@ fn next_and_finish_over_a_wait_while_others_run_the_same_code() {
 /// What `tx_thread_delete` stores: the debugger asks whether the thread that it knows is still there.
 #[test]
 fn a_deleted_thread_is_gone() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let text = live.gdb(&[
         "break control_step",
@@ -93,9 +87,7 @@ fn a_deleted_thread_is_gone() {
 /// The list loops, or leads to nowhere: what can still be found is shown, and one line says what is wrong.
 #[test]
 fn a_list_that_the_debugger_has_damaged() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     for (damage, least) in [
         ("set var control.tx_thread_created_next = &control", 5),
         ("set var control.tx_thread_created_next = (void *) 0x40004000", 5),
@@ -123,9 +115,7 @@ fn a_list_that_the_debugger_has_damaged() {
 /// With scheduler locking a suspended thread is neither run nor moved, and the kernel goes on afterwards.
 #[test]
 fn scheduler_locking_runs_no_suspended_thread() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let text = live.gdb(&[
         "break control_step",
@@ -160,9 +150,7 @@ fn scheduler_locking_runs_no_suspended_thread() {
 /// An interrupt that comes while no thread runs: the CPU has one number, at every stop, and all threads are there.
 #[test]
 fn an_idle_cpu_has_a_number_of_its_own() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let idle = "break SysTick_Handler if _tx_thread_current_ptr == 0 && _tx_timer_system_clock > 1";
     let look = ["continue", "echo <list\\n", "info threads", "echo list>\\n"];
@@ -182,9 +170,7 @@ fn an_idle_cpu_has_a_number_of_its_own() {
 /// What is not about threads reaches the stub: watchpoints, `load`, monitor commands.
 #[test]
 fn watchpoints_and_load_pass() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let text = live.gdb(&[
         "load",

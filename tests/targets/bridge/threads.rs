@@ -8,9 +8,7 @@ use super::tools::*;
 /// Breakpoints, steps and waits of one thread among others that run the same code.
 #[test]
 fn a_thread_is_stepped_and_broken_into_alone() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let text = live.gdb(&[
         "break control_step",
@@ -59,9 +57,7 @@ fn a_thread_is_stepped_and_broken_into_alone() {
 /// `next` over calls that block, many times: the thread is the same after each, though others run between.
 #[test]
 fn next_over_a_blocking_call_comes_back_to_its_thread() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let mut commands = vec!["break sensor_entry", "continue", "delete"];
     commands.extend(["next"; 60]);
@@ -72,9 +68,7 @@ fn next_over_a_blocking_call_comes_back_to_its_thread() {
 
 #[test]
 fn a_thousand_steps_and_an_interrupt() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let steps = "python for _ in range(1000): gdb.execute('stepi', to_string=True)";
     let interrupt =
@@ -98,9 +92,7 @@ fn a_thousand_steps_and_an_interrupt() {
 /// Before the scheduler, after a reset over RAM that outlives it, and with a list that the debugger has destroyed.
 #[test]
 fn without_threads_the_cpu_is_shown_alone() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let destroy = "set var {unsigned} &_tx_thread_created_ptr = 0";
     let text = live.gdb(&[
@@ -144,9 +136,7 @@ fn without_threads_the_cpu_is_shown_alone() {
 /// Numbers survive a reconnection, and equal those of `serve`: the lower 31 bits of the control block's address.
 #[test]
 fn numbers_of_threads_survive_a_reconnection() {
-    if !Live::tools() {
-        return;
-    }
+    require!(Live::tools());
     let live = Live::cortex_m3();
     let first = live.gdb(&["break control_step", "continue", "info threads", "disconnect"]);
     let second = live.gdb(&["info threads", "kill"]);
@@ -156,9 +146,7 @@ fn numbers_of_threads_survive_a_reconnection() {
 
 #[test]
 fn lldb_lists_the_threads_of_a_live_target() {
-    if !Live::tools() || !installed(&["lldb"]) {
-        return;
-    }
+    require!(Live::tools() && installed(&["lldb"]));
     let live = Live::cortex_m3();
     let connect = format!("gdb-remote 127.0.0.1:{}", live.bridge.port);
     let mut lldb = Command::new("timeout");

@@ -134,9 +134,7 @@ fn over_a_link_of_its_own_and_left_as_found() {
 
 #[test]
 fn a_process_under_gdbserver() {
-    if !tools::installed(&["gdbserver"]) || !tools::runs_host_fixture() {
-        return;
-    }
+    require!(tools::installed(&["gdbserver"]) && tools::runs_host_fixture());
     let elf = fixture("host.elf");
     let server = machine::gdbserver_at_the_end(&elf);
     let (elf, remote) = (elf.display().to_string(), server.remote());
@@ -160,9 +158,7 @@ fn a_process_under_gdbserver() {
 /// A machine that runs is halted by our connecting, maybe within an insertion: the pointer was cleared without a word.
 #[test]
 fn a_target_that_ran_was_paused_without_a_word() {
-    if !tools::installed(&["qemu-system-arm"]) {
-        return;
-    }
+    require!(tools::installed(&["qemu-system-arm"]));
     let elf = fixture("cm3-stream.elf").display().to_string();
     let port = tools::free_port();
     let mut command = Command::new("qemu-system-arm");

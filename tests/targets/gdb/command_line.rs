@@ -19,9 +19,7 @@ fn ours(done: &Done) -> Vec<&str> {
 
 #[test]
 fn without_a_process_it_says_so() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let commands = ["tx-trace last 5", "p $_tx_trace_exit", "tx-trace events tx_time_get", "p $_tx_trace_exit"];
     let done = batch("gdb-multiarch", &[&fixture("cm3.elf")], &commands);
     let lines = ours(&done);
@@ -33,9 +31,7 @@ fn without_a_process_it_says_so() {
 
 #[test]
 fn running_target_is_left_alone() {
-    if !installed(&["gdb"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb"]) && runs_host_fixture());
     for mode in ["off", "on"] {
         let mode = format!("set non-stop {mode}");
         let commands = [&*mode, "run 60 &", "tx-trace last 5", "p $_tx_trace_exit", "set confirm off", "kill"];
@@ -73,9 +69,7 @@ fn status_and_failures() {
 
 #[test]
 fn json_has_its_error_line() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3-never.elf");
     let (_qemu, port) = qemu(&elf);
     let connect = connect(port);
@@ -170,9 +164,7 @@ fn width_is_gdbs_and_a_script_gets_no_colour() {
 
 #[test]
 fn program_that_is_not_there() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = Scratch::new();
     let silent = scratch.program("silent", "#!/bin/sh\nexit 7\n");
     let killed = scratch.program("killed", "#!/bin/sh\nkill -9 $$\n");
@@ -199,9 +191,7 @@ fn program_that_is_not_there() {
 /// The file is for Python 3.6 and later.
 #[test]
 fn python_3_6_syntax() {
-    if !installed(&["python3"]) {
-        return;
-    }
+    require!(installed(&["python3"]));
     let check = "import ast, sys\nif sys.version_info < (3, 8): sys.exit('SKIPPED: an old Python cannot check')\n\
                  ast.parse(open(sys.argv[1]).read(), feature_version=(3, 6))";
     let done = run(std::process::Command::new("python3").args(["-c", check, &script()]));

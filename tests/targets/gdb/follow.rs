@@ -4,9 +4,7 @@ use super::tools::*;
 
 #[test]
 fn each_stop_prints_what_is_new() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3-stream.elf");
     let (_server, port) = qemu(&elf);
     let connect = connect(port);

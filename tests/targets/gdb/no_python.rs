@@ -54,9 +54,7 @@ const LAST_50: [&str; 3] = ["echo <last\\n", "tx-trace last 50 --width 120", "ec
 
 #[test]
 fn core_of_a_cortex_m3() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let more = [
         "p $_tx_trace_exit",
@@ -113,9 +111,7 @@ fn registers_were_not_passed_on() {
 /// The cause was another than with Python, as the registers of the fault were missing.
 #[test]
 fn explain_had_no_registers() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let commands = ["echo <explain\\n", "tx-trace explain", "echo explain>\\n"];
     let done = plain(without_modules("gdb-multiarch"), &[&elf, &core], &commands);
@@ -129,9 +125,7 @@ fn explain_had_no_registers() {
 #[test]
 fn registers_were_read_for_every_command() {
     use std::os::unix::fs::PermissionsExt as _;
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = Scratch::new();
     let program = scratch.path("options");
     std::fs::write(&program, "#!/bin/sh\nfor a; do case $a in @*) cat \"${a#@}\" ;; esac; done\n").unwrap();
@@ -170,9 +164,7 @@ fn registers_of_a_debugger_are_taken_as_far_as_they_are_known() {
 
 #[test]
 fn live_cortex_m3() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3.elf");
     let (_qemu, port) = qemu(&elf);
     let connect = connect(port);
@@ -184,9 +176,7 @@ fn live_cortex_m3() {
 
 #[test]
 fn position_independent_core_and_a_gdb_that_has_no_python() {
-    if !runs_host_fixture() {
-        return;
-    }
+    require!(runs_host_fixture());
     let (elf, core) = (fixture("host.elf"), fixture("host.core"));
     let expected = from_files(&["--elf", &elf, "--core", &core]);
     for gdb in without_python_on_the_host() {
@@ -203,9 +193,7 @@ fn position_independent_core_and_a_gdb_that_has_no_python() {
 
 #[test]
 fn what_is_not_there() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let commands = ["tx-trace last", "p $_tx_trace_exit"];
     let done = plain(without_modules("gdb-multiarch"), &[&fixture("cm3-never.elf")], &commands);
     assert!(done.out.contains("error: _tx_trace_header_ptr is 0"), "{}\n{}", done.out, done.err);
@@ -279,9 +267,7 @@ fn a_section_as_large_as_memory_is_left_out() {
 /// GDB expands macros of the frame's file in what it evaluates.
 #[test]
 fn macros_of_a_program_are_not_expanded() {
-    if !installed(&["cc"]) {
-        return;
-    }
+    require!(installed(&["cc"]));
     let scratch = Scratch::new();
     let source = scratch.path("macros.c");
     let text = "

@@ -16,9 +16,7 @@ const LAST_50: [&str; 4] = ["echo <last\\n", "tx-trace last 50", "echo last>\\n"
 
 #[test]
 fn core_of_a_cortex_m3() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin"));
     for width in ["80", "120", "200"] {
@@ -30,9 +28,7 @@ fn core_of_a_cortex_m3() {
 
 #[test]
 fn core_of_a_position_independent_program() {
-    if !installed(&["gdb"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb"]) && runs_host_fixture());
     let (elf, core) = (fixture("host.elf"), fixture("host.core"));
     let done = batch("gdb", &[&elf, &core], &[&["set width 120"], &LAST_50[..]].concat());
     let expected = from_files("120", &["--elf", &elf, "--core", &core]);
@@ -42,9 +38,7 @@ fn core_of_a_position_independent_program() {
 /// The host's firmware does what the Cortex-M3's does; only addresses and sizes differ.
 #[test]
 fn host_and_cortex_m3_tell_the_same_story() {
-    if !installed(&["gdb", "gdb-multiarch"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb", "gdb-multiarch"]) && runs_host_fixture());
     let story = |program: &str, elf: &str, core: &str| {
         let commands = ["echo <csv\\n", "tx-trace list --format csv", "echo csv>\\n"];
         let done = batch(program, &[&fixture(elf), &fixture(core)], &commands);
@@ -68,9 +62,7 @@ fn host_and_cortex_m3_tell_the_same_story() {
 
 #[test]
 fn qemu_at_the_fault() {
-    if !installed(&["gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "qemu-system-arm"]));
     let elf = fixture("cm3.elf");
     let (_qemu, port) = qemu(&elf);
     let connect = connect(port);
@@ -99,9 +91,7 @@ fn process_and_core(scratch: &Scratch, elf: &str, start: &[&str]) {
 
 #[test]
 fn process_under_gdb() {
-    if !installed(&["gdb"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb"]) && runs_host_fixture());
     let scratch = Scratch::new();
     let elf = scratch.executable("host.elf");
     process_and_core(&scratch, &elf, &["run"]);
@@ -111,9 +101,7 @@ fn process_under_gdb() {
 
 #[test]
 fn process_under_gdbserver() {
-    if !installed(&["gdb", "gdbserver"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb", "gdbserver"]) && runs_host_fixture());
     let scratch = Scratch::new();
     let (elf, port) = (scratch.executable("host.elf"), free_port());
     let mut command = Command::new("gdbserver");
@@ -124,9 +112,7 @@ fn process_under_gdbserver() {
 /// What GDB names by `add-symbol-file` alone is found too.
 #[test]
 fn symbols_in_another_file_than_the_program() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (elf, bare, core) = (fixture("cm3.elf"), fixture("cm3.stripped.elf"), fixture("cm3.core"));
     let image = format!("{}@0x20000000", fixture("cm3.ram.bin"));
     let add = format!("add-symbol-file {elf}");
@@ -139,9 +125,7 @@ fn symbols_in_another_file_than_the_program() {
 /// A source that is typed wins over GDB's memory, and GDB's load offset is no business of it.
 #[test]
 fn typed_source_wins() {
-    if !installed(&["gdb"]) || !runs_host_fixture() {
-        return;
-    }
+    require!(installed(&["gdb"]) && runs_host_fixture());
     let (elf, core) = (fixture("cm3.elf"), fixture("cm3.core"));
     let (host, host_core) = (fixture("host.elf"), fixture("host.core"));
     let other = format!("tx-trace last 50 --elf {elf} --core {core}");
@@ -157,9 +141,7 @@ fn typed_source_wins() {
 /// Without debug information GDB names the file of a symbol behind its section, whose name may be anything.
 #[test]
 fn a_section_name_does_not_choose_the_elf() {
-    if !installed(&["gdb-multiarch", "arm-none-eabi-strip"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch", "arm-none-eabi-strip"]));
     let scratch = Scratch::new();
     let other = scratch.program("other.elf", b"no ELF");
     let stripped = scratch.path("stripped.elf");

@@ -49,9 +49,7 @@ fn has_colour(text: &str) -> bool {
 
 #[test]
 fn leaving_the_pager_leaves_no_child() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let mut terminal = on_core();
     terminal.command("set height 10");
     terminal.type_in("tx-trace list\n");
@@ -77,9 +75,7 @@ fn has_begun(pid: &str) -> bool {
 /// One that says nothing, one that reads memory and then says nothing, and one that will not be interrupted.
 #[test]
 fn ctrl_c_leaves_no_child() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = Scratch::new();
     for (name, does) in [
         ("silent", "exec sleep 600"),
@@ -113,9 +109,7 @@ fn ctrl_c_leaves_no_child() {
 
 #[test]
 fn colour_follows_gdbs_style() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let mut terminal = on_core();
     assert!(has_colour(&terminal.command("tx-trace last 20")));
     assert!(!has_colour(&terminal.command("tx-trace last 20 --color never")));

@@ -91,9 +91,7 @@ fn the_gdb_port_fails_for_memory_that_cannot_be_read() {
 
 #[test]
 fn a_target_that_openocd_could_not_examine_is_an_error_that_says_so() {
-    if !installed("openocd") {
-        return;
-    }
+    require!(installed("openocd"));
     let chip = CortexM::start(Setup::default());
     chip.power_off();
     let openocd = OpenOcd::start(&chip, Config::default());

@@ -67,9 +67,7 @@ fn of_gdb_on(files: &[&str]) -> Threads {
 
 #[test]
 fn backtraces_of_a_core_are_those_of_gdb() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let (all, ends) = ours(&CORE);
     assert_eq!(all, of_gdb_on(&CORE));
     assert!(all.iter().map(|(_, lines)| lines.len()).sum::<usize>() > 30, "{all:?}");
@@ -100,9 +98,7 @@ const LOG: [&str; 10] = [
 
 #[test]
 fn backtraces_of_ram_with_registers_are_those_of_gdb() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let look = |more: &[&str]| {
         let files = [&RAM[..], &LOG, more].concat();
         let (all, ends) = ours(&files);

@@ -92,9 +92,7 @@ fn saved_floats(files: &[&str]) -> usize {
 
 #[test]
 fn backtraces_of_optimized_programs_are_those_of_gdb() {
-    if !installed(&["arm-none-eabi-gcc", "gdb-multiarch", "qemu-system-arm"]) {
-        return;
-    }
+    require!(installed(&["arm-none-eabi-gcc", "gdb-multiarch", "qemu-system-arm"]));
     let scratch = Scratch::new("built");
     let path = |name| scratch.path(name).display().to_string();
     let script = path("frames.py");

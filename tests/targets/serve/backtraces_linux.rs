@@ -37,9 +37,7 @@ fn of_gdb(text: &str) -> Vec<Vec<Line>> {
 
 #[test]
 fn callers_of_the_systems_threads_are_those_of_gdb() {
-    if !installed(&["gcc", "gdb"]) {
-        return;
-    }
+    require!(installed(&["gcc", "gdb"]));
     let scratch = Scratch::new("pthreads");
     let [program, core] = ["pthreads.elf", "pthreads.core"].map(|name| scratch.path(name).display().to_string());
     build(&program);

@@ -91,9 +91,7 @@ const REFUSED: &[&str] = &[
 
 #[test]
 fn a_session_of_gdb_on_a_core() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&CORE);
     let target = format!("target remote :{}", image.port);
     let commands: Vec<&str> = [&[&*target][..], LOOK, REFUSED, &["detach"]].concat();
@@ -117,9 +115,7 @@ fn a_session_of_gdb_on_a_core() {
 /// A monitor line draws what the shell draws; `export` writes files, and is refused.
 #[test]
 fn a_monitor_line_draws_a_timeline() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&CORE);
     let target = format!("target remote :{}", image.port);
     let around = "monitor tx-trace timeline --around 110";
@@ -133,9 +129,7 @@ fn a_monitor_line_draws_a_timeline() {
 /// The same by a pipe, on RAM alone: nothing tells the registers of the thread that ran.
 #[test]
 fn a_session_of_gdb_by_stdio_on_ram() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let target = format!("target remote | {} serve --stdio {}", binary(), RAM.join(" "));
     let commands: Vec<&str> = [&[&*target][..], &["thread 1", "info registers"], LOOK, REFUSED, &["detach"]].concat();
     let text = session(&commands).replace(binary(), "tx-trace");
@@ -146,9 +140,7 @@ fn a_session_of_gdb_by_stdio_on_ram() {
 /// What a crash log printed takes the place of what the dump does not hold.
 #[test]
 fn registers_that_were_typed() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&[RAM[0], RAM[1], "--reg", "pc=0x1d74", "--reg", "sp=0x20002f20", "--reg", "lr=0x1d93"]);
     let text = session(&[&format!("target remote :{}", image.port), "info threads", "p/x $pc", "p/x $r4", "detach"]);
     assert!(of(&text, "p/x $pc").ends_with("= 0x1d74") && of(&text, "p/x $r4").contains("unavailable"), "{text}");
@@ -159,9 +151,7 @@ fn registers_that_were_typed() {
 /// is not available", of every thread.
 #[test]
 fn psp_alone_was_not_enough_for_gdb() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let log = ["--reg", "pc=0x2540", "--reg", "sp=0x20007fa0", "--reg", "lr=0xfffffffd", "--reg", "xpsr=0x1000003"];
     let look = |psp: &[&str]| {
         let image = Image::serve(&[&RAM[..], &log, psp].concat());
@@ -184,9 +174,7 @@ fn psp_alone_was_not_enough_for_gdb() {
 /// `psp` was dropped, and GDB took the main stack for the thread's: it showed a caller that there was not.
 #[test]
 fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let look = |lr: &str, psp: &[&str]| {
         let log = ["--reg", "pc=0x2540", "--reg", "sp=0x20007fa0", "--reg", lr];
         let image = Image::serve(&[&RAM[..], &log, psp].concat());
@@ -218,9 +206,7 @@ fn psp_was_dropped_where_only_lr_says_that_it_is_an_exception() {
 /// GDB goes on behind the exception by whatever is at PSP.
 #[test]
 fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     for (psp, doubt) in [("psp=0x20002f00", false), ("psp=0x20002f04", true)] {
         let image = Image::serve(&["cm3.elf", "cm3.core", "--reg", psp]);
         let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
@@ -234,9 +220,7 @@ fn a_frame_at_psp_without_its_thumb_bit_was_taken_without_a_word() {
 /// The CPU was in a handler, and no thread ran: its line did not say so, nor in which.
 #[test]
 fn a_handler_above_idle_had_no_name() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = std::env::temp_dir().join(format!("tx-trace-above-idle-{}", std::process::id()));
     let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
     let nm = |name: &str| {
@@ -262,9 +246,7 @@ fn a_handler_above_idle_had_no_name() {
 /// A position-independent program was elsewhere than GDB thought: its variables were not to be read.
 #[test]
 fn gdb_was_not_told_where_a_program_was_loaded() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&["host.elf", "host.core"]);
     let mut inner = gdb("gdb-multiarch");
     inner.args(["-nh", "-batch", "-iex", "set confirm off", "-ex", &format!("target remote :{}", image.port)]);
@@ -302,9 +284,7 @@ impl Drop for WithoutThreads {
 /// No kernel that can be read: the CPU alone, with the registers of the core.
 #[test]
 fn without_a_kernel_there_is_the_cpu() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let core = WithoutThreads::of("cm3.core");
     let image = Image::serve(&["cm3.stripped.elf", core.name()]);
     assert!(image.said().contains("no threads of a kernel"), "{}", image.said());
@@ -318,9 +298,7 @@ fn without_a_kernel_there_is_the_cpu() {
 /// A stripped program had none of its threads here.
 #[test]
 fn threads_of_a_stripped_program_are_served() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&["cm3.stripped.elf", "cm3.core"]);
     let text = session(&[&format!("target remote :{}", image.port), "info threads", "detach"]);
     let threads = of(&text, "info threads");
@@ -331,9 +309,7 @@ fn threads_of_a_stripped_program_are_served() {
 /// Nothing but memory: GDB attaches, and its thread list says that no program counter is known.
 #[test]
 fn where_nothing_is_known_of_registers() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let ram = WithoutThreads::of("cm3.ram.bin");
     let image = Image::serve(&["cm3.stripped.elf", &format!("{}@0x20000000", ram.name())]);
     let text =
@@ -348,9 +324,7 @@ fn where_nothing_is_known_of_registers() {
 /// A process's core: its threads, or the kernel's on stacks of its own.
 #[test]
 fn other_processors() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     for (files, named) in [(["host.elf", "host.core"], "System Timer Thread"), (["smp.elf", "smp.core"], "0x")] {
         let image = Image::serve(&files);
         let target = format!("target remote :{}", image.port);
@@ -377,9 +351,7 @@ fn a_processor_that_is_not_known_is_named() {
 
 #[test]
 fn lldb_attaches_and_lists_the_threads() {
-    if !installed(&["lldb"]) {
-        return;
-    }
+    require!(installed(&["lldb"]));
     let image = Image::serve(&CORE);
     let mut lldb = Command::new("lldb");
     lldb.args(["--no-lldbinit", "-b", "-o", &format!("gdb-remote 127.0.0.1:{}", image.port)]);
@@ -401,9 +373,7 @@ fn lldb_attaches_and_lists_the_threads() {
 /// What `docs/serve.md` shows is what happens.
 #[test]
 fn the_sessions_of_the_document() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let document = std::fs::read_to_string(format!("{}/docs/serve.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let shown: Vec<&str> =
         document.lines().filter_map(|l| l.strip_prefix("    ").or(l.is_empty().then_some(""))).collect();

@@ -55,9 +55,7 @@ const QUAD: u32 = 7;
 
 #[test]
 fn gdb_refused_programs_that_use_floating_point_registers() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = Scratch::new();
     let ram = scratch.path("ram.bin");
     std::fs::write(&ram, vec![0; 4096]).unwrap();
@@ -84,9 +82,7 @@ fn gdb_refused_programs_that_use_floating_point_registers() {
 /// Without the program nothing may tell: a debugger has it all the same.
 #[test]
 fn gdb_refused_the_program_where_only_it_knew_the_program() {
-    if !installed(&["gdb-multiarch"]) {
-        return;
-    }
+    require!(installed(&["gdb-multiarch"]));
     let scratch = Scratch::new();
     let (ram, elf, core) = (scratch.path("ram.bin"), scratch.path("rv.elf"), scratch.path("rv.core"));
     std::fs::write(&ram, vec![0; 4096]).unwrap();

@@ -178,7 +178,7 @@ impl Block {
         self.waited.remove(&flow)
     }
 
-    /// The event at a time, of this block, and when that is drawn; the last one behind all.
+    /// The event at a time, of this block, and when that is drawn; the last one after all.
     fn at(&self, time: i64) -> (u64, i64) {
         let at = self.times.partition_point(|t| *t < time);
         match self.times.get(at) {

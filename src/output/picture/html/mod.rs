@@ -2,7 +2,7 @@
 //!
 //! Events, slices, flows and levels come as blocks of so many events: columns of numbers of seven bits a byte, each as the
 //! difference to the one before, deflated, in base64 (`pack`, `block`). What is known only at the end (names, texts,
-//! findings, reports) is one JSON text behind them (`head`). `page/store.js` reads both. A block is written as soon as it
+//! findings, reports) is one JSON text after them (`head`). `page/store.js` reads both. A block is written as soon as it
 //! is full, so memory does not grow with the events.
 
 mod block;
@@ -95,7 +95,7 @@ impl<'a, W: Write> Html<'a, W> {
     }
 }
 
-/// The number of a counter's track: behind all others.
+/// The number of a counter's track: after all others.
 fn track_of(scene: &Scene<'_>, level: &Level) -> u64 {
     let tracks = scene.tracks.len() as u64;
     tracks.saturating_add(u64::from(level.counter.0))

@@ -50,7 +50,7 @@ pub(super) fn block(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(b"</script>\n")
 }
 
-/// What comes behind the data: `head` is JSON.
+/// What comes after the data: `head` is JSON.
 pub(super) fn end(out: &mut impl Write, head: &str) -> io::Result<()> {
     out.write_all(b"<script type=\"application/json\" id=\"head\">")?;
     json(out, head)?;

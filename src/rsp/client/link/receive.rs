@@ -93,7 +93,7 @@ impl Link {
                     return Err(Failure::OutOfStep);
                 }
             }
-            // Behind a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
+            // After a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
             Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut waiting.cut) => {
                 if !waiting.acks {
                     bump(&mut self.stats.damaged, 1);

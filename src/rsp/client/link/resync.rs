@@ -67,7 +67,7 @@ impl Link {
         // A stub may take `qSupported` for the start of a session, with acknowledgements: where nothing but memory was
         // asked for, and where others have agreed with the stub, a packet that no stub knows does as well.
         let fence = self.shared || !self.acks && self.reads_alone && self.stats.memory_bytes > 0;
-        let empty = fence || features.is_empty();
+        let alike = fence || features.is_empty();
         let question = if fence { reply::FENCE } else { reply::SUPPORTED };
         bump(&mut self.stats.resyncs, 1);
         let limit = std::mem::replace(&mut self.timeout, limit);
@@ -75,8 +75,7 @@ impl Link {
         let mut asked = Instant::now();
         let answer = self.send(&[question]).map_err(Failure::Fatal).and_then(|()| {
             loop {
-                let accept =
-                    |body: &[u8]| if empty { body.is_empty() } else { reply::is_features_again(body, &features) };
+                let accept = |body: &[u8]| if fence { body.is_empty() } else { features.come_again_in(body) };
                 match self.answer(question, &accept, Wait::Alone) {
                     // What is dropped may be damaged; but it may be the answer.
                     Err(Failure::Damaged | Failure::OutOfStep) if tries < TRIES => {
@@ -84,7 +83,7 @@ impl Link {
                         asked = Instant::now();
                         self.send(&[question]).map_err(Failure::Fatal)?;
                     }
-                    // The stub is still busy with what it was asked before: our question is behind that.
+                    // The stub is still busy with what it was asked before: our question is after that.
                     Err(Failure::Late(received)) if received.stray.is_some() && waits < MORE_WAITS => {
                         waits += 1;
                     }
@@ -98,11 +97,11 @@ impl Link {
                 }
             }
         });
-        // Answers that are empty look alike. Where an earlier question came doubled, the one that came may be the
+        // Answers that are empty, or errors, look alike. Where an earlier question came doubled, the one that came may be the
         // answer to that, and each flight would take the data of the flight before for its own: our own answer comes within
         // as long again.
         let quiet = QUIET.max(asked.elapsed() * 2).min(limit.max(QUIET));
-        let quiet = !empty || answer.is_err() || self.drain_until_quiet(quiet).is_ok();
+        let quiet = !alike || answer.is_err() || self.drain_until_quiet(quiet).is_ok();
         self.timeout = limit;
         self.outstanding = answer.is_err();
         self.reads_alone |= answer.is_ok();

@@ -203,7 +203,7 @@ class Picture {
 
   marks() {
     const { context: c, app } = this, { view, head, store } = app, { length } = store.tracks;
-    // By track, and behind all for those of no track: where the last narrow one ends. One stands for all in its place.
+    // By track, and after all for those of no track: where the last narrow one ends. One stands for all in its place.
     const ends = new Float64Array(length + 1).fill(-Infinity);
     for (const mark of head.marks) {
       const x0 = view.x(mark.from), x1 = Math.max(view.x(mark.to), x0 + 3), isNarrow = x1 - x0 < 5;

@@ -1,4 +1,4 @@
-// The names beside the rows. Only those in sight are elements, so that ten thousand threads cost nothing.
+// The names beside the rows. Only visible ones are elements, so that ten thousand threads cost nothing.
 
 class Labels {
   constructor(app) {

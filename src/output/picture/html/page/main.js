@@ -45,7 +45,7 @@ class App {
   // Makes the sums of all tracks, one at a time, before somebody zooms out.
   async warm() { for (const track of this.store.tracks) { track.sum(); await nextFrame(); } }
 
-  // The cause of the failure is in sight where that is possible without a zoom that hides the rest.
+  // The cause of the failure is visible where that is possible without a zoom that hides the rest.
   showCause() {
     const mark = this.head.marks.find((m) => m.finding === 0);
     if (mark && mark.from < this.view.from) this.view.set(mark.from - (this.store.to - mark.from) * 0.05, this.store.to + (this.store.to - mark.from) * 0.06);

@@ -68,7 +68,7 @@ class Search {
     const { found, app } = this;
     if (!found.length) return this.count();
     if (this.at < 0) {
-      // From where one looks: the selection, or the newest event in sight.
+      // From where one looks: the selection, or the newest visible event.
       const here = app.selected?.event >= 0 ? app.selected.event : above(app.store.x, app.view.to, 0, app.store.count);
       this.at = by > 0 ? above(found, here) % found.length : (notBelow(found, here) - 1 + found.length) % found.length;
     } else this.at = (this.at + by + found.length) % found.length;

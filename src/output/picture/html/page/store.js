@@ -92,7 +92,7 @@ class Store {
     }
   }
 
-  // For each track: its number, how many slices, then for each where it begins behind the end of the one before, where it
+  // For each track: its number, how many slices, then for each where it begins after the end of the one before, where it
   // ends (both counted in events), and its kind, with a bit in front where its times are not those of these events.
   takeSlices(reader) {
     while (reader.more()) {

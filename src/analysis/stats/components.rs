@@ -21,12 +21,12 @@ struct Sum {
 
 /// The counters, and by definition which of them it feeds.
 #[derive(Debug)]
-pub struct Companions {
+pub struct Components {
     by_def: Vec<Vec<usize>>,
     sums: Vec<Sum>,
 }
 
-impl Companions {
+impl Components {
     /// Looks up which definitions feed counters.
     pub fn new(catalogue: &Catalogue) -> Self {
         let mut by_def = vec![Vec::new(); catalogue.iter().count()];
