@@ -94,6 +94,8 @@ pub struct Role {
     pub put: Word,
     /// The object that something is requested from.
     pub get: Word,
+    /// An object that is created.
+    pub create: Word,
     /// An object that is deleted.
     pub delete: Word,
     /// A stack pointer.
@@ -169,6 +171,7 @@ impl Role {
             own_count: named("own_count"),
             put: word(Effect::Put),
             get: word(Effect::Get),
+            create: word(Effect::Create),
             delete: word(Effect::Delete),
             stack: kind(ArgKind::StackPtr),
             wait,

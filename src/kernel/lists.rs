@@ -57,6 +57,7 @@ impl Kernel {
         };
         self.issues.extend(of_walk(&walk, &plural, count));
         self.overwritten.extend(overwritten(&walk, Some(kind), about.names));
+        self.created_twice.extend(walk.twice.map(|object| (Some(kind), object)));
         let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));
         let read: Vec<Object> = read.collect();
         self.objects.extend(read);

@@ -106,6 +106,8 @@ pub struct Kernel {
     pub start_up: Option<String>,
     /// Control blocks that a list points to and that do not begin as such ones do.
     pub overwritten: Vec<Overwritten>,
+    /// Control blocks that were created again while they were in their list, with their kind: `None` for a thread.
+    pub created_twice: Vec<(Option<Kind>, Addr)>,
     /// What went wrong.
     pub issues: Vec<Issue>,
     /// How many of the first issues are about lists that variables of the ELF point to.
@@ -136,6 +138,7 @@ impl Kernel {
         let LayoutMatch { layout, walk, count, mut issues } = found;
         issues.extend(check::of_walk(&walk, "threads", count));
         let overwritten = check::overwritten(&walk, None, about.names).into_iter().collect();
+        let created_twice = walk.twice.map(|thread| (None, thread)).into_iter().collect();
         let shape = layout.shape;
         let mut kernel = Self {
             threads: Vec::new(),
@@ -151,6 +154,7 @@ impl Kernel {
             interrupted: Vec::new(),
             start_up: None,
             overwritten,
+            created_twice,
             issues,
             of_lists: 0,
             layout,

@@ -28,7 +28,7 @@ pub struct Object {
 }
 
 /// What is read of the members, whatever the kind.
-const MEMBERS: [&str; 26] = [
+const MEMBERS: [&str; 27] = [
     "ownership_count",
     "owner",
     "inherit",
@@ -55,6 +55,7 @@ const MEMBERS: [&str; 26] = [
     "tx_timer_internal_list_head",
     "end",
     "available_list",
+    "read",
 ];
 
 impl Object {
@@ -141,7 +142,7 @@ impl Object {
     }
 
     /// Whether a timer runs.
-    pub(super) fn active(&self) -> Option<bool> {
+    pub fn active(&self) -> Option<bool> {
         self.get("tx_timer_internal_list_head").filter(|_| self.kind == Kind::Timer).map(|list| list != 0)
     }
 

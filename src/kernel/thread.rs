@@ -90,6 +90,8 @@ pub struct Wanted {
     pub flags: u64,
     /// True where all of them are needed, false where any one is enough.
     pub all: bool,
+    /// True where the thread that gets them clears them.
+    pub clears: bool,
 }
 
 /// The first function of a thread that is neither of the kernel nor of the C library.
@@ -164,6 +166,8 @@ pub struct Thread {
     pub floats: Option<bool>,
     /// True where it waits for a time at most, or sleeps.
     pub timed: Option<bool>,
+    /// About how many ticks are left of that time: the kernel counts them down in steps.
+    pub ticks_left: Option<u64>,
     /// What it waits for.
     pub waits: Option<Wait>,
     /// Mutexes that it owns.
@@ -258,7 +262,13 @@ impl Thread {
     /// The event flags that it waits for, or waited for last.
     pub fn wanted(&self) -> Option<Wanted> {
         let (flags, option) = (self.suspend_info?, self.suspend_option?);
-        Some(Wanted { flags, all: option & 2 != 0 })
+        Some(Wanted { flags, all: option & 2 != 0, clears: option & 1 != 0 })
+    }
+
+    /// True where it ran before, and is suspended at its beginning again: a call reset it, and none resumed it.
+    pub fn is_reset(&self) -> bool {
+        let is_suspended = self.state == Some(State(3));
+        is_suspended && self.position.never_ran && self.run_count.is_some_and(|runs| runs > 0)
     }
 
     /// The bytes that it asks a byte pool for, where it waits for them.
@@ -299,6 +309,7 @@ impl Thread {
             // A value other than 0 and 1 was overwritten.
             floats: FLOATS.iter().find_map(|name| get(name)).filter(|flag| *flag <= 1).map(|flag| flag == 1),
             timed: get("tx_timer_internal_list_head").map(|list| list != 0),
+            ticks_left: get("tx_timer_internal_remaining_ticks"),
             waits: None,
             owns: Vec::new(),
             core: None,

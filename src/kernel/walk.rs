@@ -87,6 +87,8 @@ pub struct Walk {
     pub broken: Option<Broken>,
     /// Backward pointers that contradict the forward pointers.
     pub bad_back_links: usize,
+    /// An entry that was put into the list again while it was in it.
+    pub twice: Option<Addr>,
 }
 
 impl Walk {
@@ -112,15 +114,21 @@ impl List<'_> {
         let links = |node: &Node, name| self.of.get(&node.bytes, self.shape.endian, name);
         let ring = walk.nodes.iter().zip(walk.nodes.iter().skip(1).chain(walk.nodes.first()));
         let pairs = walk.nodes.len().saturating_sub(usize::from(walk.broken.is_some()));
-        walk.bad_back_links = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address)).count();
+        let bad = ring.take(pairs).filter(|(a, b)| links(b, previous) != Some(a.address));
+        let bad: Vec<(Addr, Addr)> = bad.filter_map(|(_, b)| Some((b.address, links(b, previous)?))).collect();
+        walk.bad_back_links = bad.len();
+        let last = walk.nodes.first().and_then(|first| links(first, previous));
         // A pointer that leads too far closes the list as well: those that it skips are found backwards.
-        if (walk.broken.is_some() || walk.bad_back_links > 0)
-            && let Some(last) = walk.nodes.first().and_then(|first| links(first, previous))
-        {
-            // What follows the break can still be reached from the other side.
+        let starts = last.filter(|_| walk.broken.is_some() || !bad.is_empty()).map(|last| (0, last));
+        // What follows the break can still be reached from the other side.
+        for (entry, back) in starts.into_iter().chain(bad) {
             let mut others = Vec::new();
-            let _ = self.one_way(memory, last, previous, &mut others, &mut seen);
-            walk.recovered = others.len();
+            let _ = self.one_way(memory, back, previous, &mut others, &mut seen);
+            let ends = others.first().and_then(|n| links(n, next)).zip(others.last().and_then(|n| links(n, previous)));
+            // It was last, or what followed it leads to it from both sides.
+            let is_twice = if back == entry { walk.nodes.len() > 1 } else { ends == Some((entry, entry)) };
+            walk.twice = walk.twice.or((is_twice && entry != 0).then_some(entry));
+            walk.recovered += others.len();
             others.reverse();
             walk.nodes.append(&mut others);
         }

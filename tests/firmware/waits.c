@@ -17,7 +17,13 @@ enum failure {
     CREDITS_GONE,     /* both are taken on a path without a put, and all wait    */
     SERVER_COMPLETED, /* and its clients wait for replies                        */
     NEVER_SET,        /* flags of which nobody sets the first                    */
-    SHORT_MASK        /* a wrong flag is set, long before the oldest event       */
+    SHORT_MASK,       /* a wrong flag is set, long before the oldest event       */
+    BLOCKS_WAIT,      /* as messages in a queue whose reader waits elsewhere     */
+    FLAG_TAKEN,       /* by another thread, while the one is elsewhere           */
+    CREATED_AGAIN,    /* a thread that lives, by a restart                       */
+    STACK_RELEASED,   /* of a thread that lives, and it is another's now         */
+    TIMER_OFF,        /* its callback would put what is waited for               */
+    LONG_SLEEP        /* for a difference of times that is negative              */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -50,15 +56,18 @@ static TX_THREAD *spooler;
 static struct { ULONG line[4]; TX_BLOCK_POOL pool; } drawn;
 #define cells drawn.pool
 static TX_QUEUE frames, jobs, readings, requests, replies, boot_log;
-static TX_SEMAPHORE acknowledge, slots, parked;
+static TX_SEMAPHORE acknowledge, slots, parked, measured;
 static TX_EVENT_FLAGS_GROUP link, bring_up;
+static TX_BYTE_POOL arena;
+static TX_TIMER gauge;
 
 #define CELLS 6
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[4], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
+static UCHAR arena_memory[FW_STACK + 64] __attribute__((aligned(8)));
+static ULONG frame_storage[8], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
 
-enum { UP = 0x10, CABLE = 1, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
+enum { UP = 0x10, CABLE = 1, CARD = 2, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
 static volatile ULONG sum;
 
 static UINT failing(enum failure which)
@@ -100,6 +109,8 @@ static VOID lamp_entry(ULONG unused)
         sum++;
         if (FAILURE == STARTED && _tx_timer_system_clock == 20)
             mk_flags_set(&link, CABLE);
+        if (FAILURE == TIMER_OFF && _tx_timer_system_clock < 2 * BEGIN)
+            mk_semaphore_put(&measured);
         if ((FAILURE == CREDITS_GONE || FAILURE == SERVER_COMPLETED) && _tx_timer_system_clock > END - 20)
             mk_semaphore_get(&parked, TX_WAIT_FOREVER);
     }
@@ -114,7 +125,7 @@ static VOID feeder_entry(ULONG unused)
     for (n = 0;; n++) {
         UINT i;
         mk_thread_sleep(1);
-        if (mk_block_allocate(&cells, (VOID **)&frame, TX_NO_WAIT) != TX_SUCCESS)
+        if (mk_block_allocate(&cells, (VOID **)&frame, FAILURE == BLOCKS_WAIT ? TX_WAIT_FOREVER : TX_NO_WAIT) != TX_SUCCESS)
             continue;
         frame[0] = n;
         for (i = 0; i < 4; i++)
@@ -138,6 +149,8 @@ static VOID sink_entry(ULONG unused)
         mk_queue_receive(&frames, &frame, TX_WAIT_FOREVER);
         fw_work(2 * SHORT);
         sum += frame[0];
+        if (FAILURE == BLOCKS_WAIT && _tx_timer_system_clock >= BEGIN / 3)
+            mk_semaphore_get(&acknowledge, TX_WAIT_FOREVER);
         mk_block_release(frame);
     }
 }
@@ -298,6 +311,116 @@ static VOID part_entry(ULONG flag)
         mk_thread_sleep(1);
 }
 
+/* ---- a card, of which two threads hear ---- */
+
+static VOID slot_entry(ULONG unused)
+{
+    UINT n;
+    (void)unused;
+    for (n = 0; n < 3; n++) {
+        mk_thread_sleep(4);
+        mk_flags_set(&link, CARD);
+    }
+    for (;;)
+        mk_thread_sleep(1);
+}
+
+static VOID card_entry(ULONG late)
+{
+    ULONG actual;
+    mk_thread_sleep(late);
+    for (;;) {
+        mk_flags_get(&link, CARD, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        mk_thread_sleep(1);
+    }
+}
+
+/* ---- threads that come and go ---- */
+
+static VOID session_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&acknowledge, TX_WAIT_FOREVER);
+        sum++;
+    }
+}
+
+static VOID manager_entry(ULONG unused)
+{
+    UINT n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        if (_tx_timer_system_clock < BEGIN)
+            mk_semaphore_put(&acknowledge);
+        if (n == 20)
+            mk_thread_create(&threads[1], PICK("session", "login"), session_entry, 0, stacks[1], FW_STACK, PICK(11, 10), 1);
+    }
+}
+
+static VOID listener_entry(ULONG unused)
+{
+    static TX_THREAD worker;
+    VOID *memory;
+    UINT n;
+    (void)unused;
+    mk_byte_allocate(&arena, &memory, FW_STACK, TX_NO_WAIT);
+    mk_thread_create(&worker, PICK("worker", "helper"), session_entry, 0, memory, FW_STACK, PICK(11, 10), 1);
+    for (n = 0;; n++) {
+        mk_thread_sleep(1);
+        if (_tx_timer_system_clock < END - 20 && n % 3 == 0)
+            mk_semaphore_put(&acknowledge);
+        if (_tx_timer_system_clock == END - 15)
+            mk_byte_release(memory);
+    }
+}
+
+static VOID cache_entry(ULONG unused)
+{
+    UCHAR *memory;
+    UINT i;
+    (void)unused;
+    while (_tx_timer_system_clock < END - 10)
+        mk_thread_sleep(1);
+    mk_byte_allocate(&arena, (VOID **)&memory, FW_STACK, TX_WAIT_FOREVER);
+    for (i = 0; i < FW_STACK; i++)
+        memory[i] = (UCHAR)i;
+    for (;;)
+        mk_thread_sleep(1);
+}
+
+/* ---- times ---- */
+
+static VOID gauge_expired(ULONG unused)
+{
+    (void)unused;
+    mk_semaphore_put(&measured);
+}
+
+static VOID scale_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&measured, TX_WAIT_FOREVER);
+        sum++;
+    }
+}
+
+static VOID sampler_entry(ULONG unused)
+{
+    ULONG next = 0;
+    (void)unused;
+    for (;;) {
+        next += 3;
+        /* A long measurement: the next one is over before it begins. */
+        if (failing(LONG_SLEEP))
+            fw_work(5 * FW_TICK_CYCLES);
+        mk_thread_sleep(next - _tx_timer_system_clock);
+        mk_semaphore_put(&measured);
+    }
+}
+
 /* Sends what the start has to say, and completes on purpose; who reads that waits on. */
 static VOID startup_entry(ULONG unused)
 {
@@ -343,10 +466,31 @@ VOID app_define(VOID)
     mk_semaphore_create(&acknowledge, PICK("acknowledge", "consent"), 0);
     mk_semaphore_create(&slots, PICK("slots", "channels"), 2);
     mk_semaphore_create(&parked, PICK("parked", "asleep"), 0);
+    mk_semaphore_create(&measured, PICK("measured", "weighed"), 0);
+    mk_byte_pool_create(&arena, PICK("arena", "field"), arena_memory, sizeof arena_memory);
+    /* Once; to be started again by nobody. */
+    mk_timer_create(&gauge, PICK("gauge", "meter"), gauge_expired, 0, 3, 0, 1);
     mk_flags_create(&link, PICK("link", "cable"));
     mk_flags_create(&bring_up, PICK("bring up", "begin"));
     thread(PICK("lamp", "signal"), lamp_entry, 0, PICK(14, 19));
-    if (has(HEALTHY) || has(RELEASED_TWICE) || has(POOL_OVERWRITTEN)) {
+    if (has(CREATED_AGAIN)) {
+        thread(PICK("session", "login"), session_entry, 0, PICK(11, 10));
+        thread(PICK("manager", "warden"), manager_entry, 0, PICK(7, 6));
+    }
+    if (has(STACK_RELEASED)) {
+        thread(PICK("listener", "door"), listener_entry, 0, PICK(7, 6));
+        thread(PICK("cache", "larder"), cache_entry, 0, PICK(13, 14));
+    }
+    if (has(TIMER_OFF) || has(LONG_SLEEP))
+        thread(PICK("scale", "balance"), scale_entry, 0, PICK(11, 10));
+    if (has(LONG_SLEEP))
+        thread(PICK("sampler", "taster"), sampler_entry, 0, PICK(7, 6));
+    if (has(FLAG_TAKEN)) {
+        thread(PICK("slot", "tray"), slot_entry, 0, PICK(7, 6));
+        thread(PICK("light", "glow"), card_entry, 1, PICK(15, 20));
+        thread(PICK("volume", "disc"), card_entry, 16, PICK(11, 10));
+    }
+    if (has(HEALTHY) || has(RELEASED_TWICE) || has(POOL_OVERWRITTEN) || has(BLOCKS_WAIT)) {
         thread(PICK("feeder", "loader"), feeder_entry, 0, PICK(6, 5));
         thread(PICK("sink", "drain"), sink_entry, 0, PICK(8, 7));
     }
@@ -358,7 +502,7 @@ VOID app_define(VOID)
         thread(PICK("sensor", "probe"), sensor_entry, 0, PICK(5, 4));
         thread(PICK("hub", "centre"), hub_entry, 0, PICK(10, 9));
     }
-    if (has(READER_WAITS) || has(NEVER_SET))
+    if (has(READER_WAITS) || has(NEVER_SET) || has(BLOCKS_WAIT) || has(FLAG_TAKEN) || has(TIMER_OFF) || has(LONG_SLEEP))
         thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
     if (has(STARTED) || has(CREDITS_GONE)) {
         thread(PICK("files", "store"), files_entry, 0, PICK(11, 12));

@@ -203,6 +203,11 @@ fn an_interrupt_that_asks_for_a_mutex_is_named() {
 
 /// The healthy run's RAM with words written over, explained with its ELF.
 fn explain_damaged(name: &str, words: &[(usize, u32)]) -> Vec<Value> {
+    explain_damaged_with(name, words, &[])
+}
+
+/// The same with more options.
+fn explain_damaged_with(name: &str, words: &[(usize, u32)], options: &[&str]) -> Vec<Value> {
     let scratch = Scratch::new(name);
     let elf = fixture("failure.elf").display().to_string();
     let (mut ram, _) = parts(&fixture("failure-healthy.core.gz"));
@@ -212,7 +217,27 @@ fn explain_damaged(name: &str, words: &[(usize, u32)]) -> Vec<Value> {
     }
     let image = scratch.path("ram.bin");
     std::fs::write(&image, ram).unwrap();
-    explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)])
+    explain(&[&[elf.as_str(), &format!("{}@{:#x}", image.display(), RAM.0)], options].concat())
+}
+
+/// Text over a thread that is directly below the top of the main stack.
+#[test]
+fn the_main_stack_that_overflowed_into_a_control_block_was_not_named() {
+    const THREAD: usize = 0x2000_2ff4;
+    const TOP: usize = 0x2000_7ff0;
+    let end = THREAD + 180;
+    let text = (THREAD + 8..end).step_by(4).enumerate().map(|(n, at)| (at, 0x3334_3536 + n as u32));
+    let explained = |top: usize| {
+        let words: Vec<(usize, u32)> = text.clone().chain([(TOP, u32::try_from(top).unwrap())]).collect();
+        explain_damaged_with("main-stack", &words, &["--symbol", &format!("_tx_thread_system_stack_ptr={TOP:#x}")])
+    };
+    let findings = explained(end.next_multiple_of(8));
+    let first = findings.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"stack-overflow".into(), &"likely".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().starts_with("the main stack ("), "{first}");
+    // Where other variables are between, it was none of the main stack.
+    let findings = explained(end + 0x800);
+    assert!(findings.iter().all(|finding| finding["code"] != "stack-overflow"), "{findings:?}");
 }
 
 /// One control block that was written over was taken for an ELF of another build, which made every finding a hint.

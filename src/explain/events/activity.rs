@@ -9,6 +9,8 @@ pub struct Activity {
     pub ran: i64,
     /// How often it got the processor.
     pub dispatched: u64,
+    /// The first event that gave it the processor.
+    pub first: Option<u64>,
     /// How often it blocked.
     pub blocks: u64,
     /// Ticks and event of the last time, and how long it had had the processor by then.

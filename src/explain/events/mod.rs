@@ -68,6 +68,8 @@ pub struct Events {
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
+    /// The last event that created an object.
+    created: BTreeMap<Addr, u64>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
     /// How low the stack pointers of threads were.
@@ -180,6 +182,12 @@ impl Events {
     #[must_use]
     pub fn initial(&self, semaphore: Addr) -> Option<u64> {
         self.initial.get(&(semaphore & self.mask)).copied()
+    }
+
+    /// The last event that created a thread or an object.
+    #[must_use]
+    pub fn created(&self, object: Addr) -> Option<u64> {
+        self.created.get(&(object & self.mask)).copied()
     }
 
     /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
@@ -378,6 +386,7 @@ impl Events {
             Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {
+                    activity.first = activity.first.or(Some(event.seq));
                     activity.dispatched = activity.dispatched.saturating_add(1);
                 }
             }
@@ -434,6 +443,9 @@ impl Events {
                 self.interrupts.acts();
             }
             self.wrong_call(event, role, words, system);
+        }
+        if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
+            self.created.insert(object, event.seq);
         }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);

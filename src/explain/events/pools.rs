@@ -15,6 +15,8 @@ const MAX_HOLDERS: usize = 4096;
 /// A block of memory that is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
+    /// Its first byte, as the trace stores it.
+    pub start: Addr,
     /// By whom.
     pub thread: Addr,
     /// The event.
@@ -117,6 +119,8 @@ pub struct Pool {
     pub live: BTreeMap<Addr, Block>,
     /// Allocated and released, by address.
     freed: BTreeMap<Addr, Freed>,
+    /// Who released the block at an address last, whoever allocated it, and the event.
+    releases: BTreeMap<Addr, (Giver, u64)>,
     /// The threads that get no memory.
     pub refused: BTreeMap<Addr, Refused>,
     /// How many were allocated.
@@ -143,7 +147,7 @@ impl Pool {
             let rounds = self.rounds.entry(thread).or_default();
             let round = rounds.allocates();
             rounds.asked = Some((seq, memory));
-            self.live.insert(memory, Block { thread, seq, number, round, len, is_doubtful: false });
+            self.live.insert(memory, Block { start: memory, thread, seq, number, round, len, is_doubtful: false });
         } else {
             self.lost = true;
         }
@@ -172,6 +176,9 @@ impl Pool {
         let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
         let twice = freed.map(|first| Twice { start: memory, first, by, seq });
         self.twice = self.twice.or(twice);
+        if self.releases.len() < MAX_BLOCKS || self.releases.contains_key(&memory) {
+            self.releases.insert(memory, (by, seq));
+        }
         if let Some(block) = self.live.remove(&memory) {
             self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
             let times = self.released.entry(by).or_default();
@@ -209,6 +216,11 @@ impl Pool {
         };
         let found = self.freed.iter().filter(holds).max_by_key(|(_, freed)| freed.seq);
         found.map(|(start, freed)| (*start, *freed))
+    }
+
+    /// Who released the block at an address last, and the event.
+    pub fn released(&self, start: Addr) -> Option<(Giver, u64)> {
+        self.releases.get(&start).copied()
     }
 
     /// The block that begins at an address, as it was released last.
@@ -291,7 +303,7 @@ mod tests {
         assert_eq!(pool.only(4).map(|block| (block.thread, block.seq)), Some((TLS, 13)));
         assert_eq!(pool.only(5), None, "one was allocated before the first event");
         pool.release(0x1000, Giver::Thread(TLS), 20, false);
-        assert_eq!(pool.only(4), None, "one is free, or somebody has it that no event shows");
+        assert_eq!(pool.only(4), None, "one is free, or a thread has it that no event shows");
         pool.allocate(0x1000, MQTT, 21, None);
         assert_eq!(pool.only(4), None, "another thread has one");
     }

@@ -67,7 +67,7 @@ impl Places {
     /// The event flags that a thread asks for.
     pub fn wanted(&self, words: &[u64]) -> Option<Wanted> {
         let (flags, option) = (*words.get(self.flags?)?, *words.get(self.option?)?);
-        Some(Wanted { flags, all: option & 2 != 0 })
+        Some(Wanted { flags, all: option & 2 != 0, clears: option & 1 != 0 })
     }
 
     /// The event flags that are set; `None` for a call that clears some.

@@ -43,6 +43,9 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let of_moment = damaged(case).filter(|issue| issue.severity != Severity::Lost);
     // An ELF of another build points to what is not a list of the kernel: this is reported once, for the whole ELF.
     let of_moment = of_moment.filter(|issue| !is_impossible(issue, case) && !case.trust.other_build);
+    // What a second creation leaves in the lists is said of that.
+    let is_twice = case.kernel.is_some_and(|kernel| !kernel.created_twice.is_empty());
+    let of_moment = of_moment.filter(|issue| !is_twice || issue.place.address.is_some());
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 

@@ -56,7 +56,7 @@ pub(super) fn blocks(pool: &Object, case: &Case<'_>) -> Option<PoolBlocks> {
 
 /// True for an address in such memory as control blocks and stacks are in: a start that was overwritten may be that of a
 /// device, which must not be read.
-fn is_beside(start: Addr, case: &Case<'_>) -> bool {
+pub(super) fn is_beside(start: Addr, case: &Case<'_>) -> bool {
     let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
     let mut known = threads.flat_map(|thread| [Some(thread.address), thread.stack.start]).flatten();
     known.any(|at| at >> BANK == start >> BANK)

@@ -301,7 +301,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let kind = |code, words: String| Some(Kind { code, words, is_read: false });
         let pc = place.registers.pc()?;
         if place.is_outside_code {
-            let jump = || format!("a jump to {}, which is no code of the program", self.named(pc));
+            let jump = || format!("a jump to {}, which is not code of the program", self.named(pc));
             let words = self.way.as_ref().map_or_else(jump, |_| "the program has no code there".to_owned());
             return kind(Code::UsageFault, words);
         }

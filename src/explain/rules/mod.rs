@@ -4,8 +4,10 @@ mod asleep;
 mod callback;
 mod control_blocks;
 mod corrupt_pool;
+mod created_again;
 mod deadlock;
 mod fault;
+mod flags_taken;
 mod giver_gone;
 mod interrupts;
 mod inversion;
@@ -14,6 +16,8 @@ mod isr_storm;
 mod isr_stuck;
 mod jump;
 mod livelock;
+mod long_sleep;
+mod main_stack;
 mod masked;
 mod masking_code;
 mod never_given;
@@ -30,6 +34,7 @@ mod runs_on;
 mod semaphore_leak;
 mod slow_callback;
 mod stack_handler;
+mod stack_released;
 mod stacks;
 mod starvation;
 mod stopped;
@@ -38,6 +43,7 @@ mod tick_storm;
 mod timers_still;
 mod users;
 mod vector;
+mod waiting_blocks;
 mod words;
 mod writers;
 mod wrong_context;
@@ -61,9 +67,12 @@ pub static CHECKS: &[Check] = &[
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
+    Check { what: "objects that were created again", find: created_again::find },
+    Check { what: "stacks in memory that was released", find: stack_released::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
+    Check { what: "what is below the main stack", find: main_stack::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
@@ -85,9 +94,12 @@ pub static CHECKS: &[Check] = &[
     Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
+    Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that drain or are used up", find: pools::find },
-    Check { what: "waits for what a thread gave that is gone", find: giver_gone::find },
+    Check { what: "times that are negative", find: long_sleep::find },
+    Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
+    Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "event flags that no thread waits for", find: wrong_mask::find },
     Check { what: "full queues that no thread reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },

@@ -8,8 +8,10 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::users::{callback_uses, uses};
 use super::words::{behind, waiting};
-use crate::kernel::{Kernel, Kind};
+use crate::abi::Addr;
+use crate::kernel::{Kernel, Kind, Thread};
 
 /// How often a thread should have run within the trace.
 const FEWEST: u64 = 3;
@@ -131,6 +133,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
         detractors.push("it rests on what the trace does not show".to_owned());
         format!("no event {verb}")
     });
+    let user = gone_user(task, wait.object, case, graph);
     let next = if silent.is_empty() {
         format!("find out who was to give {object}")
     } else {
@@ -138,7 +141,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     };
     Finding {
         code: Code::EventNeverSet,
-        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before"),
+        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}"),
         confidence,
         detractors,
         evidence,
@@ -156,4 +159,21 @@ fn gone_giver(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let (Some(Giver::Thread(thread)), None) = (givers.next(), givers.next()) else { return None };
     let giver = graph.stored(case, *thread)?;
     giver.does.gone().map(|gone| format!("{}, which alone gave it, {gone}", case.label(giver.address)))
+}
+
+/// A thread whose code uses the object, and that cannot go on, or a timer that is off: it may be the one that gave. Behind what
+/// nobody gives.
+pub(super) fn gone_user(waiter: &Task, object: Addr, case: &Case<'_>, graph: &Graph) -> String {
+    let is_gone = |task: &&Task| task.address != waiter.address && task.does.gone().is_some();
+    let all = graph.tasks.list.iter().filter(is_gone).filter(|task| uses(task, object, case));
+    let words = all.filter_map(|task| {
+        // It ran before, and is at its beginning again.
+        let is_reset = case.thread(task.address).is_some_and(Thread::is_reset);
+        let why = if is_reset { "was reset and not resumed" } else { task.does.gone()? };
+        Some(format!("; {}, whose code uses it, {why}", case.label(task.address)))
+    });
+    let timers = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+    let off = timers.filter(|timer| timer.active() == Some(false) && callback_uses(timer, object, case));
+    let off = off.map(|timer| format!("; timer {}, whose callback uses it, is off", timer.label()));
+    words.chain(off).take(2).collect()
 }

@@ -6,6 +6,7 @@ use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::never_given::gone_user;
 use super::words::waiting;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -100,7 +101,10 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     evidence.extend(silent.iter().map(|text| Evidence::memory(wait.object, text.clone())));
     Finding {
         code: Code::EventNeverSet,
-        claim: format!("{name} waits for {wants}{object}, and no event since the start {verb} it"),
+        claim: format!(
+            "{name} waits for {wants}{object}, and no event since the start {verb} it{}",
+            gone_user(task, wait.object, case, graph)
+        ),
         confidence,
         detractors,
         evidence,

@@ -13,6 +13,7 @@ use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
+use super::waiting_blocks;
 use super::words::{waiting, waits};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
@@ -52,9 +53,19 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let without: Vec<Addr> = asking(one, events).map(|(thread, _)| full(thread, case, graph)).collect();
     let is_used_up =
         graph.tasks.waiting(object).any(|task| events.is_long(task.address, object)) || !without.is_empty();
-    let left = worst(&one.pool.left_behind()).filter(|(_, blocks)| is_spread(blocks) || is_used_up);
+    // What waits in a queue is in use: its reader has to release it.
+    let of_memory = || case.kernel.and_then(|kernel| kernel.object(object));
+    let in_queues = || of_memory().map(|pool| waiting_blocks::of_pool(pool, case)).unwrap_or_default();
+    let kept = |mut blocks: Vec<Block>| {
+        let queued = if blocks.is_empty() { Vec::new() } else { in_queues() };
+        let is_queued =
+            |block: &Block| queued.iter().flat_map(|w| &w.blocks).any(|start| events.is(*start, block.start));
+        blocks.retain(|block| !is_queued(block));
+        worst(&blocks)
+    };
+    let left = kept(one.pool.left_behind()).filter(|(_, blocks)| is_spread(blocks) || is_used_up);
     let is_sure = left.is_some();
-    let never = || worst(&one.pool.never_released()).filter(|_| is_used_up);
+    let never = || kept(one.pool.never_released()).filter(|_| is_used_up);
     let (thread, blocks) = left.or_else(never)?;
     if blocks.len() < FEWEST {
         return None;
@@ -156,10 +167,13 @@ impl Room {
 
 fn empty(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
+    // Whose memory waits in a queue is a rule of its own.
+    let queued = waiting_blocks::find(case, graph);
+    let is_queued = |pool: Addr| queued.iter().any(|finding| finding.behind.contains(&pool));
     let mut found: Vec<Finding> = Vec::new();
     for task in &graph.tasks.list {
         let Some(wait) = task.wait.filter(|wait| is_pool(wait.kind) && wait.forever) else { continue };
-        if !found.iter().any(|f| f.behind.contains(&task.address)) {
+        if !is_queued(wait.object) && !found.iter().any(|f| f.behind.contains(&task.address)) {
             found.push(waits_for_memory(task, wait.object, case, graph));
         }
     }

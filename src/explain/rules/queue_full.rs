@@ -114,13 +114,14 @@ fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 }
 
 /// A thread that takes from a queue, and why it is taken for the only one.
-struct Reader<'g> {
-    task: &'g Task,
-    is_inferred: bool,
+pub(super) struct Reader<'g> {
+    pub task: &'g Task,
+    /// No event shows it.
+    pub is_inferred: bool,
 }
 
 /// The only thread that was seen to take from a queue; without one the only thread that uses it and does not send to it.
-fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<Reader<'g>> {
+pub(super) fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<Reader<'g>> {
     let events = case.events;
     let takers = events.map(|events| events.takers(queue)).unwrap_or_default();
     if let Some(only) = takers.first() {

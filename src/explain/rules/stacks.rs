@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{jump, words};
+use super::{jump, stack_released, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -36,7 +36,9 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let own = |thread: &&Thread| thread.stacks == Stacks::Own && thread.pthread.is_none();
     let threads: Vec<&Thread> = kernel.threads.iter().filter(own).collect();
-    threads.iter().filter_map(|thread| finding(thread, &threads, case)).collect()
+    let found = threads.iter().filter_map(|thread| Some((thread, finding(thread, &threads, case)?)));
+    // What was used to its end by another owner of the memory is a rule of its own.
+    found.filter(|(thread, _)| !stack_released::is_so(thread, case)).map(|(_, found)| found).collect()
 }
 
 /// What was found of one stack.
@@ -70,7 +72,11 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         detractors,
         evidence: found.evidence,
         explains: suffers.into_iter().collect(),
-        next: format!("make the stack of {name} larger; what is below {start:#x} may be damaged"),
+        next: if is_over || found.code == Code::StackNearOverflow {
+            format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
+        } else {
+            format!("find out what else has the memory from {start:#x} on: another object, or DMA")
+        },
         threads: vec![thread.address],
         behind: below.filter(|_| is_over).map(|other| other.address).into_iter().collect(),
     })
@@ -136,9 +142,21 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
         return Some(Found {
             code: Code::StackOverflow,
             claimed: Confidence::Hint,
-            claim: format!("somebody wrote the lowest word of the stack of {name} ({size} bytes)"),
+            claim: format!("the lowest word of the stack of {name} ({size} bytes) was overwritten"),
             evidence: vec![Evidence::stack(start, "the bytes above it still hold the fill (0xEF)".to_owned())],
             against: Some("a program may keep a mark of its own there: most of the stack was not used"),
+        });
+    }
+    if let Some(byte) = repeated(start, size, case).filter(|_| thread.stack.high == High::Full) {
+        return Some(Found {
+            code: Code::CorruptControlBlock,
+            claimed: Confidence::Likely,
+            claim: format!("the stack of {name} ({size} bytes) was overwritten from its first byte to its last one"),
+            evidence: vec![Evidence::stack(
+                start,
+                format!("both of its ends hold {byte:#x}, which no call leaves there"),
+            )],
+            against: None,
         });
     }
     if thread.stack.high == High::Full {
@@ -172,6 +190,14 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
         evidence: vec![Evidence::stack(start, format!("the lowest {left} bytes hold fill (0xEF)"))],
         against: None,
     })
+}
+
+/// The byte that both ends of a stack are filled with: no overflow reaches the oldest words.
+fn repeated(start: Addr, size: u64, case: &Case<'_>) -> Option<u8> {
+    let last = start.checked_add(size)?.checked_sub(TOP)?;
+    let ends = [case.look.bytes(start, TOP.min(size))?, case.look.bytes(last, TOP.min(size))?].concat();
+    let first = *ends.first().filter(|byte| **byte != FILL && size > TOP)?;
+    ends.iter().all(|byte| *byte == first).then_some(first)
 }
 
 /// The words at one end of a stack.

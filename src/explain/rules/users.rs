@@ -5,7 +5,7 @@
 use super::super::Case;
 use super::super::state::Task;
 use crate::abi::{Addr, Region};
-use crate::kernel::Thread;
+use crate::kernel::{Object, Thread};
 
 /// The most bytes of a function that are looked at.
 const FUNCTION: u64 = 4096;
@@ -20,9 +20,19 @@ pub(super) fn uses(task: &Task, object: Addr, case: &Case<'_>) -> bool {
     thread.is_some_and(|thread| in_code(thread, object, case) || on_stack(thread, object, case))
 }
 
+/// True where the code of a timer's callback holds the address of an object. Never with an ELF of another build.
+pub(super) fn callback_uses(timer: &Object, object: Addr, case: &Case<'_>) -> bool {
+    let callback = timer.get("tx_timer_internal_timeout_function").filter(|_| !case.trust.other_build);
+    callback.is_some_and(|callback| code_holds(callback, object, case))
+}
+
 fn in_code(thread: &Thread, object: Addr, case: &Case<'_>) -> bool {
-    let function = thread.entry.and_then(|entry| case.look.function(entry & !1));
-    function.is_some_and(|function| {
+    thread.entry.is_some_and(|entry| code_holds(entry, object, case))
+}
+
+/// True where the function at an address holds the address of an object.
+fn code_holds(entry: Addr, object: Addr, case: &Case<'_>) -> bool {
+    case.look.function(entry & !1).is_some_and(|function| {
         holds(Region { start: function.address & !3, len: function.size.min(FUNCTION) }, object, case)
     })
 }

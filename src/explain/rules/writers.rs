@@ -1,5 +1,5 @@
 //! Which code has the address of a word: what a loop waits for is changed by code that has its address. A function has that of a
-//! variable among its constants, or that of the beginning of the structure or the section in which it is.
+//! variable among its constants, or that of the beginning of the structure of which it is a part.
 
 use super::super::Case;
 use super::{jump, vector};
@@ -9,8 +9,6 @@ use crate::abi::{Addr, Endian};
 const MOST: u64 = 1024;
 /// The most functions that are looked at.
 const FUNCTIONS: usize = 16;
-/// So far behind an address in its constants a function may reach.
-const REACH: u64 = 128;
 /// RAM of a Cortex-M: nothing but code and DMA change a word there (Armv7-M Architecture Reference Manual, B3.1).
 const RAM: std::ops::Range<Addr> = 0x2000_0000..0x4000_0000;
 
@@ -48,12 +46,10 @@ fn constants(code: &[u8]) -> impl Iterator<Item = Addr> {
     code.chunks_exact(4).filter_map(|four| Endian::Little.u32(four, 0)).map(u64::from)
 }
 
-/// True where one of these constants is the address of a word, or of what it is a part of.
+/// True where one of these constants is the address of a word, or of the variable that it is a part of.
 fn is_named(mut words: impl Iterator<Item = Addr>, word: Addr, variable: &dyn Fn(Addr) -> Option<Addr>) -> bool {
-    words.any(|at| {
-        let is_near = word.checked_sub(at).is_some_and(|into| into <= REACH) && is_in_ram(at);
-        at == word || is_near && variable(at).is_some_and(|start| start == at)
-    })
+    let start = variable(word);
+    words.any(|at| at == word || start == Some(at))
 }
 
 /// The code of the function at an address.
@@ -76,11 +72,11 @@ mod tests {
 
     #[test]
     fn a_constant_names_a_word_or_the_variable_that_it_is_in() {
-        let variable = |at| (at == 0x2000_0100 || at == 0x2000_0110).then_some(at);
+        let variable = |at| (at >= 0x2000_0100).then_some(0x2000_0100);
         let of = |words: &[u64]| is_named(words.iter().copied(), 0x2000_0110, &variable);
         assert!(of(&[5, 0x2000_0110]));
-        assert!(of(&[0x2000_0100]), "a structure, or its neighbour at whose address the code begins");
-        assert!(!of(&[0x2000_0104]), "the middle of something");
-        assert!(!of(&[0x4000_0000, 0x2000_0200, 0]));
+        assert!(of(&[0x2000_0100]), "a structure");
+        assert!(!of(&[0x2000_0104]), "another part of it");
+        assert!(!of(&[0x2000_00F0, 0x4000_0000, 0]), "its neighbour");
     }
 }

@@ -102,12 +102,12 @@ mod tests {
     /// The driver sets 0x40 instead of 0x4: `uart` waits for 0x5 together, and 0x41 is set.
     #[test]
     fn a_flag_that_nobody_wants_is_set_instead_of_the_wanted_one() {
-        let wanted = Wanted { flags: 5, all: true };
+        let wanted = Wanted { flags: 5, all: true, clears: false };
         assert_eq!(compare(0x41, wanted, 5), Some((4, 0x40)));
         assert_eq!(compare(0x45, wanted, 5), None, "the wait is about to end");
         assert_eq!(compare(0x41, wanted, 0x45), None, "somebody asks for it");
-        assert_eq!(compare(0x40, Wanted { flags: 5, all: false }, 5), Some((5, 0x40)));
-        assert_eq!(compare(0x41, Wanted { flags: 5, all: false }, 5), None, "the wait is about to end");
+        assert_eq!(compare(0x40, Wanted { flags: 5, all: false, clears: false }, 5), Some((5, 0x40)));
+        assert_eq!(compare(0x41, Wanted { flags: 5, all: false, clears: false }, 5), None, "the wait is about to end");
         assert_eq!(compare(1, wanted, 5), None, "nothing else is set");
     }
 }

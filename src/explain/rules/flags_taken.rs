@@ -1,0 +1,107 @@
+//! A thread waits for ever for an event flag that another one takes: both ask for the same flag of a group, and who gets it clears
+//! it. The kernel gives a flag to all who wait at that moment, and to nobody who asks later: where one of the two is elsewhere
+//! when the flag is set, the other one takes it, and the first waits for the next. It is a race, and it rests on what may still
+//! come: a hint.
+//!
+//! Against it: both may be woken together each time, and wait for a rare event. So nobody may have set the flag since the wait
+//! began, by a trace in which the wait is long, and the one must have been woken more than twice as often as the other.
+
+use super::super::events::Events;
+use super::super::graph::Graph;
+use super::super::state::Task;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::{behind, waiting};
+use crate::abi::Addr;
+use crate::kernel::{Kind, Wanted};
+
+/// So much more often the one was woken.
+const MORE: u64 = 2;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some(events) = case.events.filter(|_| case.kernel.is_some()) else { return Vec::new() };
+    let found = graph.tasks.list.iter().filter_map(|task| {
+        let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever)?;
+        let wanted = wait.wanted?;
+        let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, wanted, task, events);
+        let taker = taker(task, wait.object, wanted, events, graph).filter(|_| is_quiet)?;
+        Some(finding(task, wait.object, wanted, taker, case, graph))
+    });
+    found.collect()
+}
+
+/// True where somebody set one of these flags since the wait began.
+fn is_given(group: Addr, wanted: Wanted, task: &Task, events: &Events) -> bool {
+    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
+    let Some(one) = events.object(group) else { return false };
+    one.givers.values().any(|given| given.seq > since && given.flags & wanted.flags != 0)
+}
+
+/// The thread that takes the same flags more often, and clears them.
+fn taker<'g>(task: &Task, group: Addr, wanted: Wanted, events: &Events, graph: &'g Graph) -> Option<(&'g Task, u64)> {
+    let asks = |other: &'g Task| {
+        let waits = other.wait.filter(|wait| wait.object == group).and_then(|wait| wait.wanted);
+        let asked = || events.object(group)?.wanted.get(&events.stored(other.address)).copied();
+        let both = waits.or_else(asked).filter(|asked| asked.clears)?.flags & wanted.flags;
+        let is_ahead = other.runs.zip(task.runs).is_some_and(|(other, own)| is_ahead(other, own));
+        (both != 0 && is_ahead && other.address != task.address).then_some((other, both))
+    };
+    graph.tasks.list.iter().filter_map(asks).max_by_key(|(other, _)| other.runs)
+}
+
+/// True for a thread that was woken so much more often that it is no chance.
+const fn is_ahead(other: u64, own: u64) -> bool {
+    other > own.saturating_mul(MORE) && other > MORE
+}
+
+fn finding(
+    task: &Task,
+    group: Addr,
+    wanted: Wanted,
+    (taker, both): (&Task, u64),
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Finding {
+    let (name, other, object) = (case.label(task.address), case.label(taker.address), case.object(group));
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("the flag may be that of a rare event, which comes later".to_owned());
+    let others = graph.behind(&[task.address]);
+    let runs = |task: &Task| task.runs.unwrap_or(0);
+    Finding {
+        code: Code::EventNeverSet,
+        claim: format!(
+            "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
+             that is set while {name} is elsewhere is lost for {name}",
+            wanted.flags
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            waiting(task.address, group, case, graph),
+            Evidence::memory(
+                taker.address,
+                format!(
+                    "{other} asks for {both:#x} of {object} with CLEAR; it ran {} times, {name} {}",
+                    runs(taker),
+                    runs(task)
+                ),
+            ),
+        ],
+        explains: behind(&others, task.address, case, graph),
+        next: format!("give {name} a flag of its own, or let one thread alone take {both:#x}"),
+        threads: vec![task.address],
+        behind: others,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_threads_are_woken_together_in_a_healthy_system() {
+        assert!(is_ahead(7, 2));
+        assert!(!is_ahead(7, 7));
+        assert!(!is_ahead(7, 4), "the one began later");
+        assert!(!is_ahead(2, 0));
+    }
+}

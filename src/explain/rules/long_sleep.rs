@@ -1,0 +1,77 @@
+//! A thread sleeps, or waits with a time-out, for longer than anybody means: the ticks are a difference of two times that became
+//! negative, as where the next round of work should have begun already. `tx_thread_sleep` takes it for a number without sign: at
+//! 1000 ticks a second it is 49 days.
+//!
+//! Against it: a program may sleep for the longest time that there is to mean for ever. So it is a hint, and only for what is
+//! left of more than half of all ticks that a word can count. A port may count time-outs below zero that are overdue: of several
+//! such threads nothing is said.
+
+use super::super::graph::Graph;
+use super::super::state::Does;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::behind;
+use crate::kernel::Thread;
+
+/// The ticks of which a program sleeps fewer: half of what a word of 32 bits counts.
+const HALF: u64 = 1 << 31;
+/// One more than the longest time.
+const ALL: u64 = 1 << 32;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let found: Vec<Finding> = threads.filter_map(|thread| finding(thread, case, graph)).collect();
+    // Several at once are overdue.
+    if found.len() == 1 { found } else { Vec::new() }
+}
+
+/// The ticks that are left, where they are such a difference.
+fn ticks(timed: Option<bool>, left: Option<u64>) -> Option<u64> {
+    left.filter(|left| timed == Some(true) && (HALF..ALL).contains(left))
+}
+
+fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let left = ticks(thread.timed, thread.ticks_left)?;
+    let task = graph.tasks.at(thread.address)?;
+    let name = thread.label();
+    let what = match task.wait {
+        Some(wait) => format!("waits for {} for at most", case.object(wait.object)),
+        None if task.does == Does::Sleeps => "sleeps for".to_owned(),
+        None => return None,
+    };
+    let others = graph.behind(&[thread.address]);
+    let (confidence, mut detractors) = case.cap(Confidence::Hint);
+    detractors.push("a program may sleep for the longest time to mean for ever".to_owned());
+    let negative = ALL.saturating_sub(left);
+    Some(Finding {
+        code: Code::EventNeverSet,
+        claim: format!(
+            "{name} {what} another {left} ticks ({left:#x}): a negative number of ticks, which is taken for a large one"
+        ),
+        confidence,
+        detractors,
+        evidence: vec![
+            Evidence::memory(
+                thread.address,
+                format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}"),
+            )
+            .holds(left),
+        ],
+        explains: behind(&others, thread.address, case, graph),
+        next: format!("look at how {name} computes its ticks: a time that is over gives a negative difference"),
+        threads: vec![thread.address],
+        behind: others,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_difference_of_times_is_a_long_sleep() {
+        assert_eq!(ticks(Some(true), Some(0xFFFF_FFF4)), Some(0xFFFF_FFF4));
+        assert_eq!(ticks(Some(true), Some(86_400_000)), None, "a day");
+        assert_eq!(ticks(Some(false), Some(0xFFFF_FFF4)), None, "no time-out runs: the number is an old one");
+        assert_eq!(ticks(None, Some(0xFFFF_FFF4)), None);
+    }
+}

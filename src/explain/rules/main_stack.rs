@@ -1,0 +1,157 @@
+//! The main stack, on which interrupts and the start-up code run, overflowed into what is below it. It has no control block, no
+//! fill and no check: the control blocks and variables directly below it are damaged first, and none of the threads is to blame.
+//! The kernel keeps its top (`_tx_thread_system_stack_ptr`). It is likely where the damaged block is the last variable below that
+//! top, and the memory from its end on was written.
+//!
+//! Against it: a write past the end of what is in front of that block. Where other stacks or objects are between the block and the
+//! top, and are whole, it is none.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::{Addr, Region};
+use crate::code;
+use crate::kernel::{Kernel, Kind};
+
+/// Where the kernel keeps the top of the main stack.
+const TOP: &str = "_tx_thread_system_stack_ptr";
+/// The largest main stack that is expected.
+const LARGEST: u64 = 1 << 14;
+/// Bytes above the block that the overflow wrote on its way.
+const WAY: u64 = 32;
+
+/// A damaged control block.
+struct Damage {
+    address: Addr,
+    len: u64,
+    label: String,
+    text: String,
+}
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(kernel) = case.kernel else { return Vec::new() };
+    let Some(top) = top(kernel, case) else { return Vec::new() };
+    let near = |damage: &Damage| top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
+    let mut all: Vec<Damage> = damages(kernel, case).into_iter().filter(near).collect();
+    all.sort_by_key(|damage| std::cmp::Reverse(damage.address));
+    let Some(first) = all.first() else { return Vec::new() };
+    let Some(end) = end(first, top, case).filter(|end| is_last(*end, top, &all, kernel, case)) else {
+        return Vec::new();
+    };
+    if is_written(end, top, case) { vec![finding(&all, top, end, case)] } else { Vec::new() }
+}
+
+fn top(kernel: &Kernel, case: &Case<'_>) -> Option<Addr> {
+    let variable = case.look.symbol(TOP)?;
+    let bytes = case.look.bytes(variable.address, kernel.layout.shape.pointer.bytes() as u64)?;
+    let top = *case.words(&bytes, true).first()?;
+    (top != 0 && top.is_multiple_of(8)).then_some(top)
+}
+
+/// What does not hold what it should, each once, with what shows it.
+fn damages(kernel: &Kernel, case: &Case<'_>) -> Vec<Damage> {
+    let thread = |address: Addr| format!("thread {}", case.label(address));
+    let len = |kind: Option<Kind>| match kind {
+        None => kernel.layout.thread.len,
+        Some(kind) => kernel.layout.object(kind).map_or(0, |of| of.len),
+    };
+    let over = kernel.overwritten.iter().map(|block| Damage {
+        address: block.address,
+        len: len(block.kind),
+        label: block.kind.map_or_else(|| thread(block.address), |_| case.object(block.address)),
+        text: format!("its control block begins with {:#x} instead of its id", block.found),
+    });
+    let mut all: Vec<Damage> = over.collect();
+    let issues = kernel.issues.iter().filter(|issue| issue.code == code::Code::KernelDamaged);
+    for (at, issue) in issues.filter_map(|issue| Some((issue.place.address?, issue))) {
+        let threads = kernel.threads.iter().map(|t| (t.address, len(None), true));
+        let objects = kernel.objects.iter().map(|o| (o.address, len(Some(o.kind)), false));
+        let is_in = |(start, len, _): &(Addr, u64, bool)| Region { start: *start, len: *len }.contains(at);
+        let Some((address, len, is_thread)) = threads.chain(objects).find(is_in) else { continue };
+        if !all.iter().any(|damage| damage.address == address) {
+            let label = if is_thread { thread(address) } else { case.object(address) };
+            all.push(Damage { address, len, label, text: issue.message.clone() });
+        }
+    }
+    all
+}
+
+/// Where the variable of a block ends, or the block where it has none.
+fn end(damage: &Damage, top: Addr, case: &Case<'_>) -> Option<Addr> {
+    let symbol = case.look.variable(damage.address).filter(|symbol| symbol.size > 0);
+    let of_symbol = symbol.and_then(|symbol| symbol.address.checked_add(symbol.size));
+    of_symbol.or_else(|| damage.address.checked_add(damage.len)).filter(|end| *end <= top)
+}
+
+/// True where nothing else is between a block and the top: no variable but the stack itself, no thread's stack, no object.
+fn is_last(end: Addr, top: Addr, all: &[Damage], kernel: &Kernel, case: &Case<'_>) -> bool {
+    let between = |at: Addr| at >= end && at < top;
+    let damaged = |at: Addr| all.iter().any(|damage| damage.address == at);
+    let stacks = kernel.threads.iter().filter(|t| !damaged(t.address)).filter_map(|t| t.stack.start);
+    let blocks = kernel.threads.iter().map(|t| t.address).chain(kernel.objects.iter().map(|o| o.address));
+    if stacks.chain(blocks).any(between) {
+        return false;
+    }
+    let mut at = end;
+    while at < top {
+        match case.look.variable(at).filter(|symbol| symbol.size > 0) {
+            // An array may be kept for the stack.
+            Some(symbol) => return symbol.address.checked_add(symbol.size) == Some(top),
+            None => at = at.saturating_add(8),
+        }
+    }
+    true
+}
+
+/// True where the memory above the block was written: it is neither cleared nor filled. A dump may have left out the stack: then
+/// the last bytes of the variable show it.
+fn is_written(end: Addr, top: Addr, case: &Case<'_>) -> bool {
+    let len = WAY.min(top.saturating_sub(end));
+    let above = case.look.bytes(end, len).filter(|bytes| !bytes.is_empty());
+    let bytes = above.or_else(|| case.look.bytes(end.checked_sub(WAY)?, WAY)).unwrap_or_default();
+    is_mixed(&bytes)
+}
+
+/// True for bytes that are not all the same.
+fn is_mixed(bytes: &[u8]) -> bool {
+    bytes.windows(2).any(|pair| pair.first() != pair.last())
+}
+
+fn finding(all: &[Damage], top: Addr, end: Addr, case: &Case<'_>) -> Finding {
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("a write past the end of what is in front of it may have done the same".to_owned());
+    let names: Vec<&str> = all.iter().map(|damage| damage.label.as_str()).take(3).collect();
+    let mut evidence =
+        vec![Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)];
+    let room = top.saturating_sub(end);
+    evidence
+        .push(Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes")));
+    evidence.extend(all.iter().take(3).map(|damage| {
+        let reads = ascii(damage.address, case).map_or_else(String::new, |text| format!("; it holds \"{text}\""));
+        Evidence::memory(damage.address, format!("{}{reads}", damage.text))
+    }));
+    let issues = case.kernel.into_iter().flat_map(|kernel| &kernel.issues);
+    let places = issues
+        .filter_map(|issue| issue.place.address)
+        .filter(|at| all.iter().any(|damage| Region { start: damage.address, len: damage.len }.contains(*at)));
+    Finding {
+        code: Code::StackOverflow,
+        claim: format!(
+            "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}",
+            names.join(", ")
+        ),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "make the main stack larger, and look for interrupt handlers with large local variables".to_owned(),
+        threads: all.iter().map(|damage| damage.address).collect(),
+        behind: places.collect(),
+    }
+}
+
+/// The text that a block begins with, where it is some.
+fn ascii(at: Addr, case: &Case<'_>) -> Option<String> {
+    let bytes = case.look.bytes(at, 16)?;
+    let is_text = bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    is_text.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
