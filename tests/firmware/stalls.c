@@ -36,12 +36,12 @@ enum stall {
     ISR_COUNTS,         /* an interrupt waits, and counts how often it looked    */
     MASKED_HIDDEN,      /* PRIMASK, which the core does not have                 */
     JUST_PENDING,       /* healthy: the tick has just come, nothing masks it     */
-    TICK_STORM,         /* the tick comes again before its handler has ended     */
-    LATE_TICK,          /* healthy: one tick was taken late                      */
-    CALLBACK_LONG,      /* a callback takes most of the period of its timer      */
-    ISR_TICKS,          /* an interrupt waits for ticks, which it keeps back     */
-    CALLED_HANDLER,     /* a thread calls what the vector table has              */
-    INIT_WAITS          /* no interrupt comes before the first thread            */
+    ASLEEP,             /* WFI, where no interrupt is enabled                    */
+    ASLEEP_SHORT,       /* healthy: WFI, and an interrupt is enabled             */
+    VECTOR,             /* the tick's vector, in RAM, was overwritten            */
+    VECTORS_IN_RAM,     /* healthy: vectors in RAM                               */
+    STACK_BELOW,        /* a sleep below its stack, in the room of the next      */
+    STACK_DEEP          /* healthy: a sleep deep in its stack                    */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -54,6 +54,11 @@ enum stall {
 #define NVIC_ICER0 REGISTER(0xE000E180u)
 #define NVIC_ISPR0 REGISTER(0xE000E200u)
 #define SYST_RVR REGISTER(0xE000E014u)
+#define SYST_CSR REGISTER(0xE000E010u)
+#define VTOR REGISTER(0xE000ED08u)
+/* Of no section. */
+#define VECTORS ((volatile uint32_t *)0x20011000u)
+#define SYSTICK_VECTOR 15u
 #define NVIC_IPR1 REGISTER(0xE000E404u)
 #define PENDST_SET (1u << 26)
 #define PENDSV_SET (1u << 28)
@@ -161,23 +166,6 @@ static VOID lose_tick(VOID)
         stall_here();
 }
 
-VOID __real_mk_tick(VOID);
-VOID __wrap_mk_tick(VOID);
-VOID __wrap_mk_tick(VOID)
-{
-    __real_mk_tick();
-    if (stalling(LATE_TICK) && lost++ == 0) {
-        ICSR = PENDST_SET;
-        stall_here();
-    }
-    if (stalling(TICK_STORM)) {
-        SYST_RVR = 99;
-        ICSR = PENDST_SET;
-        if (++lost == 40)
-            stall_here();
-    }
-}
-
 VOID __real_port_tick(VOID);
 VOID __wrap_port_tick(VOID);
 VOID __wrap_port_tick(VOID)
@@ -209,13 +197,6 @@ static NOINLINE VOID wait_transfer(VOID)
         ;
 }
 
-static NOINLINE VOID wait_ticks(ULONG ticks)
-{
-    ULONG begin = _tx_timer_system_clock;
-    while (_tx_timer_system_clock - begin < ticks)
-        ;
-}
-
 static NOINLINE VOID count_transfer(VOID)
 {
     while (transfer_done == 0)
@@ -241,11 +222,6 @@ VOID app_uart_isr(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
-    }
-    if (stalling(ISR_TICKS)) {
-        ICSR = PENDST_SET;
-        stall_here();
-        wait_ticks(2);
     }
     if (stalling(ISR_COUNTS)) {
         stall_here();
@@ -334,6 +310,42 @@ NOINLINE VOID board_halt(const CHAR *file, UINT line)
 #endif
 }
 
+static NOINLINE VOID enter_stop(uint32_t wakes)
+{
+    __asm__ volatile("cpsid i" ::: "memory");
+    SYST_CSR = 0;
+    NVIC_ICER0 = ~wakes;
+    stall_here();
+    for (;;)
+        __asm__ volatile("dsb\n wfi\n cpsie i\n isb\n cpsid i" ::: "memory");
+}
+
+static VOID move_vectors(VOID)
+{
+    UINT i;
+    for (i = 0; i < 64; i++)
+        VECTORS[i] = REGISTER(4u * i);
+    VTOR = (uint32_t)VECTORS;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+/* Of a long line the words are written from its lowest address on: the stack above keeps its fill. */
+static NOINLINE VOID format_long(VOID)
+{
+    volatile CHAR line[FW_STACK + FW_STACK / 2];
+    line[0] = 'p';
+    mk_thread_sleep(2);
+    sum += (uint32_t)line[0];
+}
+
+static NOINLINE VOID format_short(VOID)
+{
+    volatile CHAR line[FW_STACK / 3];
+    line[0] = 'p';
+    mk_thread_sleep(2);
+    sum += (uint32_t)line[0];
+}
+
 static NOINLINE VOID regulate(VOID)
 {
     static const volatile CHAR name[] = "pressure-of-the-second-line";
@@ -408,10 +420,28 @@ static NOINLINE VOID regulate(VOID)
         stall_here();
         copy_words((uint32_t)calibration | 1u);
         break;
-    case CALLED_HANDLER:
-        handler = ((VOID (*const volatile *)(VOID))0x08)[0];
-        handler();
-        sum++;
+    case ASLEEP: enter_stop(0); break;
+    case ASLEEP_SHORT: enter_stop(UART); break;
+    case VECTOR:
+        move_vectors();
+        calibration[0] = 0xDE00DE00u;
+        VECTORS[SYSTICK_VECTOR] = (uint32_t)calibration | 1u;
+        ICSR = PENDST_SET;
+        fw_work(SHORT);
+        break;
+    case VECTORS_IN_RAM:
+        move_vectors();
+        mk_thread_sleep(2);
+        stall_here();
+        fw_work(SHORT);
+        break;
+    case STACK_BELOW: case STACK_DEEP:
+        if (STALL == STACK_BELOW)
+            format_long();
+        else
+            format_short();
+        stall_here();
+        fw_work(SHORT);
         break;
     case PANIC: board_halt("drivers/pump.c", 217); break;
     default: break;
@@ -424,13 +454,6 @@ static __attribute__((optimize("optimize-sibling-calls"))) VOID heartbeat_expire
     sum += n;
     if (stalling(CALLBACK))
         *(volatile uint32_t *)0xE0200000u = n;
-    if (stalling(CALLBACK_LONG) && n != 0) {
-        __asm__ volatile("cpsie i" ::: "memory");
-        fw_work(3 * FW_TICK_CYCLES);
-        __asm__ volatile("cpsid i" ::: "memory");
-        if (++lost == 20)
-            stall_here();
-    }
     if (stalling(CALLBACK_WAITS)) {
         __asm__ volatile("cpsie i" ::: "memory");
         stall_here();
@@ -495,11 +518,6 @@ VOID app_define(VOID)
     THREAD(motor, PICK("motor", "drive"), motor_entry, MOTOR, PICK(6, 9));
     THREAD(pump, PICK("pump", "valve"), pump_entry, PUMP, PICK(8, 12));
     THREAD(logger, PICK("logger", "journal"), logger_entry, LOGGER, PICK(12, 20));
-    if (STALL == INIT_WAITS) {
-        __asm__ volatile("cpsid i" ::: "memory");
-        stall_here();
-        wait_transfer();
-    }
 }
 
 /* Called where the port has set up its interrupts. */

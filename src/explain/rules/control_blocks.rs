@@ -183,11 +183,23 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
     let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
-    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let within = threads.filter(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label).next();
+    let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let within = threads().find(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label);
+    let waiters: Vec<&crate::kernel::Thread> =
+        threads().filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address)).collect();
+    let names: Vec<String> = waiters.iter().map(|thread| thread.label()).collect();
+    let of_waiter =
+        |thread: &&crate::kernel::Thread| Evidence::memory(thread.address, format!("{} waits for it", thread.label()));
+    evidence.extend(waiters.iter().map(of_waiter));
+    let wait = if names.len() == 1 { "waits" } else { "wait" };
+    let waited = if names.is_empty() { String::new() } else { format!("; {} {wait} for it", names.join(", ")) };
+    let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
     Finding {
         code: explain::Code::CorruptControlBlock,
-        claim: format!("{label} was overwritten: it begins with {:#x}{reads} instead of its id", block.found),
+        claim: format!(
+            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{waited}",
+            block.found
+        ),
         confidence,
         detractors,
         evidence,
@@ -197,7 +209,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
             |stack| format!("it is in the stack of {stack}: it may be a variable of a function that has returned"),
         ),
         threads: vec![block.address],
-        behind: Vec::new(),
+        behind: waiters.iter().map(|thread| thread.address).collect(),
     }
 }
 
