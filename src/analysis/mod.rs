@@ -300,6 +300,9 @@ impl<'a> Made<'a> {
             calls: last || needs().any(|n| n.calls),
         };
         let reports = Reports::new(Scope::new(trace, query), &Of { trace, catalogue, request })?;
+        if !wants.changes && needs().any(|n| n.spans) && reports.want_times_alone() {
+            return Ok(Self::timed(Tracker::new(trace, catalogue, wants), reports));
+        }
         if wants.changes || needs().any(|n| n.spans) {
             return Ok(Self::tracked(Tracker::new(trace, catalogue, wants), reports, |reports| reports));
         }
@@ -354,6 +357,22 @@ impl<'a> Made<'a> {
         Self { reports: reports(to), tracker, end }
     }
 
+    /// Follows all events for reports that take spans of the whole trace and nothing else.
+    fn timed(mut tracker: Tracker<'a>, reports: Reports<'a>) -> Self {
+        let (trace, mut to) = (tracker.system().trace, Times(reports));
+        let mut ticks: Option<(i64, i64)> = None;
+        trace.visit_unnumbered(|event| {
+            let (from, end) = ticks.unwrap_or((event.ticks, event.ticks));
+            ticks = Some((from.min(event.ticks), end.max(event.ticks)));
+            tracker.event(event, &mut to);
+            ControlFlow::Continue(())
+        });
+        tracker.finish(&mut to);
+        let Times(mut reports) = to;
+        reports.scope.take_all(trace.len(), ticks);
+        Self { reports, tracker, end: ticks.map_or(i64::MIN, |(_, end)| end) }
+    }
+
     /// A report of the request, with those that belong to it, each with so many rows at most; nothing where it was asked
     /// for before.
     pub fn report(&mut self, name: Name, most: usize) -> Vec<Report> {
@@ -377,6 +396,17 @@ impl<'a> Made<'a> {
     /// What is known after the last event, whatever the filters keep.
     pub const fn system(&self) -> &System<'a> {
         self.tracker.system()
+    }
+}
+
+/// Reports that take spans of the whole trace and nothing else: no event is shown to them.
+struct Times<'q>(Reports<'q>);
+
+impl Consumer for Times<'_> {
+    fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        for span in step.spans {
+            self.0.span(span, system);
+        }
     }
 }
 
@@ -407,6 +437,12 @@ impl<C: Consumer> Consumer for Both<'_, '_, '_, C> {
 }
 
 impl Reports<'_> {
+    /// True where no filter leaves out a part of the time, and no report looks at events. (One that takes no changes has
+    /// nothing that a gap ends.)
+    fn want_times_alone(&self) -> bool {
+        !self.scope.filtered && self.last.is_none() && self.looks.iter().all(|looks| *looks == 0)
+    }
+
     fn marks(&mut self, system: &System<'_>) -> Marks {
         self.inversions.as_mut().map(|found| found.marks(system)).unwrap_or_default()
     }

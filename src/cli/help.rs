@@ -25,68 +25,40 @@ pub struct Topic {
 
 /// All of them, in the order of the help.
 pub(super) static TOPICS: &[Topic] = &[
-    Topic {
-        name: "sources",
-        about: "where the bytes come from: cores, dumps, live targets",
-        text: include_str!("help/sources.txt"),
-    },
-    Topic { name: "endpoints", about: "what --remote takes", text: include_str!("help/endpoints.txt") },
-    Topic {
-        name: "filters",
-        about: "which events: --thread, --event and the rest; positions",
-        text: include_str!("help/filters.txt"),
-    },
-    Topic {
-        name: "events",
-        about: "names of events, and of those of your application",
-        text: include_str!("help/events.txt"),
-    },
-    Topic {
-        name: "reports",
-        about: "what the columns of each report mean",
-        text: include_str!("../../docs/reports.md"),
-    },
-    Topic {
-        name: "findings",
-        about: "what each finding of `explain` claims, and from what",
-        text: include_str!("../../docs/explain.md"),
-    },
-    Topic {
-        name: "faults",
-        about: "threads, their states, backtraces, registers and faults",
-        text: include_str!("../../docs/threads.md"),
-    },
-    Topic {
-        name: "issues",
-        about: "what each code of an issue or an error means, and what to do",
-        text: include_str!("../../docs/issues.md"),
-    },
-    Topic {
-        name: "user-events",
-        about: "names, arguments and meaning of your application's events",
-        text: include_str!("../../docs/user-events.md"),
-    },
-    Topic {
-        name: "tutorial",
-        about: "from a ThreadX project without trace to the first `last 50`",
-        text: include_str!("../../docs/tutorial.md"),
-    },
-    Topic {
-        name: "recipes",
-        about: "each GDB server: how to attach without reset, halt or erase",
-        text: include_str!("../../docs/recipes.md"),
-    },
-    Topic {
-        name: "json-schema",
-        about: "a JSON Schema of the lines of --format json",
-        text: crate::output::JSON_SCHEMA,
-    },
-    Topic {
-        name: "exit-codes",
-        about: "exit codes, and what messages begin with",
-        text: include_str!("help/exit-codes.txt"),
-    },
+    topic("sources", "where the bytes come from: cores, dumps, live targets", include_str!("help/sources.txt")),
+    topic("endpoints", "what --remote takes", include_str!("help/endpoints.txt")),
+    topic("filters", "which events: --thread, --event and the rest; positions", include_str!("help/filters.txt")),
+    topic("events", "names of events, and of those of your application", include_str!("help/events.txt")),
+    topic("reports", "what the columns of each report mean", include_str!("../../docs/reports.md")),
+    topic("findings", "what each finding of `explain` claims, and from what", include_str!("../../docs/explain.md")),
+    topic("faults", "threads, their states, backtraces, registers and faults", include_str!("../../docs/threads.md")),
+    topic(
+        "issues",
+        "what each code of an issue or an error means, and what to do",
+        include_str!("../../docs/issues.md"),
+    ),
+    topic(
+        "user-events",
+        "names, arguments and meaning of your application's events",
+        include_str!("../../docs/user-events.md"),
+    ),
+    topic(
+        "tutorial",
+        "from a ThreadX project without trace to the first `last 50`",
+        include_str!("../../docs/tutorial.md"),
+    ),
+    topic(
+        "recipes",
+        "each GDB server: how to attach without reset, halt or erase",
+        include_str!("../../docs/recipes.md"),
+    ),
+    topic("json-schema", "a JSON Schema of the lines of --format json", crate::output::JSON_SCHEMA),
+    topic("exit-codes", "exit codes, and what messages begin with", include_str!("help/exit-codes.txt")),
 ];
+
+const fn topic(name: &'static str, about: &'static str, text: &'static str) -> Topic {
+    Topic { name, about, text }
+}
 
 impl Topic {
     /// True for a page of docs/, which begins with its title.

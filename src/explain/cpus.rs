@@ -27,6 +27,8 @@ pub struct Cpus {
     names: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
+    /// True for a program of the small instruction set.
+    is_baseline: bool,
 }
 
 impl Cpus {
@@ -55,7 +57,7 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
-        Ok(Self { all, stack_handlers, lines, names, regions })
+        Ok(Self { all, stack_handlers, lines, names, regions, is_baseline: target.is_baseline() })
     }
 
     /// Keeps what registers alone show: the functions, lines and code of an ELF of another build are wrong.
@@ -75,7 +77,7 @@ impl Cpus {
                 }
             }
         }
-        Self { all: self.all, regions: self.regions, ..Self::default() }
+        Self { all: self.all, regions: self.regions, is_baseline: self.is_baseline, ..Self::default() }
     }
 
     /// Of a source that has this memory.
@@ -92,6 +94,22 @@ impl Cpus {
     /// File and line of the call in front of a return address: `pump.c:12`. Hostile text.
     pub(super) fn line(&self, at: Addr) -> Option<&str> {
         self.lines.get(&at).map(String::as_str)
+    }
+
+    /// True for an access that is refused as it is not aligned: of 8 bytes on each Cortex-M (Armv7-M Architecture Reference
+    /// Manual, A3.2.1), of 2 and 4 on those with the small instruction set alone (Armv6-M, A3.2).
+    pub(super) fn refuses(&self, at: Addr, size: u8) -> bool {
+        let mask = match size {
+            8 => 3,
+            2 | 4 if self.is_baseline => Addr::from(size).saturating_sub(1),
+            _ => 0,
+        };
+        at & mask != 0
+    }
+
+    /// The memory that the source has; `None` where it cannot say so.
+    pub(super) fn regions(&self) -> Option<&[Region]> {
+        self.regions.as_deref()
     }
 
     /// True where the source has memory there; `None` where it cannot say so.

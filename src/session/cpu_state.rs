@@ -108,7 +108,8 @@ impl Target<'_> {
         };
         let mut all = stop.cpus.clone();
         let looks = |kernel: &Kernel| !kernel.interrupted.is_empty();
-        if all.is_empty() && kernel.is_some_and(looks) {
+        let left = kernel.filter(|_| all.is_empty()).map_or_else(Vec::new, |kernel| self.left(kernel, &stop));
+        if all.is_empty() && (!left.is_empty() || kernel.is_some_and(looks)) {
             // Without registers the stacks alone show where an exception may have come.
             all.extend(stop.frames.map(|frames| Registers::new(frames.architecture)));
         }
@@ -117,7 +118,12 @@ impl Target<'_> {
         if cores > 0 && cores != all.len() {
             return Ok(Vec::new());
         }
-        Ok(all.iter().enumerate().map(|(core, registers)| self.cpu_state(core, registers, kernel, &stop)).collect())
+        let states = all.iter().enumerate().map(|(core, registers)| self.cpu_state(core, registers, kernel, &stop));
+        let mut states: Vec<CpuState> = states.collect();
+        if let Some(state) = states.first_mut().filter(|_| !left.is_empty()) {
+            state.interrupted.get_or_insert_with(Places::unknown).add(left);
+        }
+        Ok(states)
     }
 
     fn cpu_state(&mut self, core: usize, registers: &Registers, kernel: Option<&Kernel>, stop: &Stop) -> CpuState {
@@ -178,7 +184,7 @@ impl Target<'_> {
     }
 
     /// The functions of a backtrace. Reads nothing of the target.
-    fn names_of(&self, backtrace: &Backtrace) -> Vec<Function> {
+    pub(super) fn names_of(&self, backtrace: &Backtrace) -> Vec<Function> {
         let program = self.info.program.as_ref();
         let linked = |at: Addr| program.map_or(at, |p| p.elf().width().moved_back(at, p.load_offset()));
         let addresses: Vec<Addr> = backtrace.frames.iter().map(|frame| linked(frame.address())).collect();
@@ -222,7 +228,7 @@ impl Target<'_> {
         Some(Places { exception: Some(number), by, all: place.into_iter().collect(), is_certain, remarks: Vec::new() })
     }
 
-    fn place(
+    pub(super) fn place(
         &mut self,
         frame: Addr,
         registers: &Registers,

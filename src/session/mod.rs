@@ -11,6 +11,7 @@ mod file;
 mod identity;
 mod inputs;
 mod interrupted;
+mod left;
 mod live;
 mod live_kernel;
 mod offset;

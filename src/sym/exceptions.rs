@@ -39,6 +39,11 @@ impl Exceptions {
         elf.is_m_profile().then(|| Self { handlers: table(elf, tables).map_or_else(Vec::new, |t| handlers(elf, &t)) })
     }
 
+    /// Where the main stack begins by the vector table, from where it grows down; `None` where the table is not found.
+    pub fn main_stack(elf: &Elf, tables: &[&str]) -> Option<Addr> {
+        table(elf, tables).and_then(|table| table.first().copied()).map(Addr::from)
+    }
+
     /// The name of the exception of this number; `None` for a number that the architecture reserves.
     pub fn name(&self, number: u32) -> Option<String> {
         let number_in_table = usize::try_from(number).ok().filter(|n| *n < END)?;

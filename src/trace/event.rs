@@ -102,4 +102,11 @@ impl Words {
     pub fn inline(&self) -> &[u64] {
         self.inline.get(..usize::from(self.len)).unwrap_or(&[])
     }
+
+    /// The same, with zeros for those that are missing.
+    #[must_use]
+    #[inline]
+    pub const fn padded(&self) -> [u64; 4] {
+        self.inline
+    }
 }

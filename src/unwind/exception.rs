@@ -73,7 +73,7 @@ const MAX_TRIED: usize = 64;
 /// The most candidates.
 const MAX_FOUND: usize = 3;
 /// So many bytes a frame pointer may be above the stack pointer.
-const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
+pub(super) const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
 /// `xpsr`: Thumb state.
 const THUMB: u64 = 1 << 24;
 /// Bytes of a frame without floating-point registers.

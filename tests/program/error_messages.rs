@@ -11,15 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::machine::{Scratch, fixture, tx_trace};
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn said(out: &Output) -> String {
-    text(&out.stderr)
-}
+use crate::support::machine::{Scratch, fixture, said, text, tx_trace};
 
 /// A stub that answers each request as it is told.
 fn stub(answers: Vec<(&'static str, Vec<u8>)>) -> String {

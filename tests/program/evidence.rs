@@ -5,16 +5,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::machine::{Qemu, Scratch, fixture, installed, symbol, tx_trace};
+use crate::support::machine::{Qemu, Scratch, fixture, installed, symbol, text, tx_trace};
 use serde_json::Value;
 use tx_trace::bytes::Bytes;
 use tx_trace::error::Error;
 use tx_trace::mem::segments::{Block, Segments};
 use tx_trace::session::{Evidence, Inputs};
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// Runs a line that has to do what it says; its output, and what it said beside it.
 #[track_caller]

@@ -5,11 +5,7 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use crate::support::machine::{Scratch, fixture, tx_trace};
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::support::machine::{Scratch, fixture, text, tx_trace};
 
 /// Two cores on one command line: the last one was read, and nothing was said.
 #[test]

@@ -2,11 +2,7 @@
 
 #![cfg(feature = "cli")]
 
-use crate::support::machine::{fixture, tx_trace};
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::support::machine::{fixture, text, tx_trace};
 
 /// `last 8` said `ISR` where `list` said `SysTick`: the interrupt's first event was one before. Its end tells too.
 #[test]

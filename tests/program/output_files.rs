@@ -5,16 +5,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::support::builder::{Buffer, Entry};
-use crate::support::machine::{Scratch, fixture, gdbserver_at_the_end, installed, tx_trace, wait_for};
+use crate::support::machine::{Scratch, fixture, gdbserver_at_the_end, installed, said, text, tx_trace, wait_for};
 
 const OLD: &str = "what was here before";
-
-fn said(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stderr).into_owned()
-}
 
 fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));
@@ -207,10 +203,6 @@ fn a_signal_to_follow_completes_its_file() {
     assert_eq!(names(&scratch.path(".")), ["events.json"]);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.lines().last().unwrap().starts_with(r#"{"type":"end""#), "{text}");
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// `list crash.trx -o crash.trx` left a table where the only record of the crash had been.

@@ -4,12 +4,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace, wait_for};
+use crate::support::machine::{Qemu, Scratch, fixture, installed, said, tx_trace, wait_for};
 use tx_trace::rsp::{Client, Endpoint, Leave, Options};
 
 /// Every command with every format that it prints.
@@ -29,10 +29,6 @@ const PRINTS: &[&str] = &[
     "report --format md",
     "report --tracex",
 ];
-
-fn said(out: &Output) -> String {
-    String::from_utf8_lossy(&out.stderr).into_owned()
-}
 
 fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tx-trace"));

@@ -4,6 +4,7 @@
 #![cfg(all(unix, feature = "cli"))]
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::support::children::quiet;
 use super::support::dice::Dice;
-use super::support::machine::{fixture, free_port, installed, tx_trace, wait_for};
+use super::support::machine::{Scratch, fixture, free_port, installed, symbol, tx_trace, wait_for};
 
 /// Each way to fail, and what names it: with the fault registers and PSP, and with the registers of a core alone.
 const ALL: [(&str, &str, &str); 14] = [
@@ -149,6 +150,50 @@ fn ram_alone_and_a_core_without_its_elf_claim_what_can_be_known() {
             let code = finding["code"].as_str().unwrap();
             assert!(matches!(code, "fault" | "bus-fault" | "usage-fault" | "stack-overflow"), "{name}: {finding}");
         }
+    }
+}
+
+/// What exceptions left on the stacks shows a fault where its instruction can only fail, or where no code is.
+#[test]
+fn a_fault_in_ram_alone_was_not_looked_for_in_frames_without_code_and_on_the_main_stack() {
+    for (name, code, _) in ALL {
+        // Nothing was pushed, or the instruction does not fail by itself.
+        if matches!(name, "overflow" | "guard" | "recursion" | "assert") {
+            continue;
+        }
+        let truth = truth(name);
+        let findings = explain(name, "ram.bin", true, &[]);
+        let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+        assert_eq!([&first["code"], &first["confidence"]], [code, "hint"], "{name}: {first}");
+        let claim = first["claim"].as_str().unwrap();
+        assert!(claim.ends_with(", if the CPU is in a fault"), "{first}");
+        assert_eq!(claim.contains("thread victim"), code != "isr-fault", "{first}");
+        let function = truth.get("function").or(truth.get("caller")).unwrap();
+        assert!(first.to_string().contains(function.as_str()), "{name}: no {function}: {first}");
+    }
+}
+
+/// A handler that saves what was pushed does so for a fault. On the stack of another thread these words may be anything.
+#[test]
+fn registers_that_a_handler_saved_make_a_fault_in_ram_alone_likely() {
+    const RAM: usize = 0x2000_0000;
+    let frame = truth("divide").get("frame").map(|at| usize::from_str_radix(&at[2..], 16).unwrap() - RAM).unwrap();
+    let file = std::fs::File::open(fixture("crash-divide.ram.bin.gz")).unwrap();
+    let mut ram = Vec::new();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut ram).unwrap();
+    let neighbour = usize::try_from(symbol(&fixture("crash.elf"), "neighbour_stack")).unwrap() - RAM;
+    for (to, confidence) in [(0x6000, "likely"), (neighbour + 64, "hint")] {
+        let mut ram = ram.clone();
+        ram.copy_within(frame..frame + 32, to);
+        let scratch = Scratch::new("saved");
+        let image = scratch.path("ram.bin");
+        std::fs::write(&image, ram).unwrap();
+        let elf = fixture("crash.elf").display().to_string();
+        let image = format!("{}@{RAM:#x}", image.display());
+        let found = findings(&["explain", "--format", "json", &elf, &image]);
+        let first = found.first().unwrap();
+        assert_eq!([&first["code"], &first["confidence"]], ["usage-fault", confidence], "{first}");
+        assert_eq!(first.to_string().contains("a handler saved them"), confidence == "likely", "{first}");
     }
 }
 

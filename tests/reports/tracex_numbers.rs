@@ -3,6 +3,7 @@
 
 mod command;
 mod inversions;
+mod one_pass;
 mod printed;
 
 use crate::support;

@@ -76,3 +76,27 @@ fn the_spans_of_a_core_cover_the_trace_without_overlap() {
     assert!(whos(|w| *w == Who::Isr) == 100 && whos(|w| *w == Who::Idle) == 34, "{bars:?}");
     assert!(whos(|w| matches!(w, Who::Thread(_))) > 100 && whos(|w| *w == Who::Unknown) == 0);
 }
+
+#[cfg(feature = "cli")]
+mod alone {
+    use crate::support::tools::Scratch;
+    use crate::support::{damaged, golden};
+
+    /// `profile` alone takes spans and no events; beside other reports it is shown all events.
+    #[test]
+    fn a_profile_alone_is_that_of_the_whole_report() {
+        let scratch = Scratch::new();
+        let mut seen = 0;
+        for (name, source) in damaged::captures(&scratch, 8) {
+            let rows = |command: &str| -> Vec<String> {
+                let text = golden::data(&format!("{command} --format json {source}"));
+                let is_profile = |line: &&str| line.contains("\"report\":\"profile");
+                text.lines().filter(is_profile).map(str::to_owned).collect()
+            };
+            let alone = rows("profile");
+            seen += usize::from(!alone.is_empty());
+            assert_eq!(alone, rows("report"), "{name}");
+        }
+        assert!(seen > 40, "{seen}");
+    }
+}

@@ -13,6 +13,16 @@ pub use super::children::{Running, connect, quiet};
 pub use super::programs::{free_port, installed};
 pub use super::wait::wait_for;
 
+/// What a program wrote.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a program wrote on stderr.
+pub fn said(out: &Output) -> String {
+    text(&out.stderr)
+}
+
 /// A committed fixture.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)

@@ -11,7 +11,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use crate::support::cortex_m::{CortexM, Setup, State};
-use crate::support::machine::{installed, tx_trace, wait_for};
+use crate::support::machine::{installed, said, tx_trace, wait_for};
 use crate::support::servers::{Config, OpenOcd};
 use serde_json::Value;
 
@@ -29,10 +29,6 @@ fn follow(chip: &CortexM, remote: &str, words: &[&str]) -> Output {
     let elf = chip.elf().display().to_string();
     let fixed = ["--format", "json", "--timeout", "20", "--elf", &elf, "--remote", remote];
     tx_trace(&[&["follow"], words, &fixed].concat())
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// What a run showed.
@@ -111,7 +107,7 @@ fn every_event_is_shown_or_told_to_be_lost() {
         for rate in [100, 1000, 5000, 20_000] {
             let Some((chip, openocd)) = start(events, rate, Config::default()) else { return };
             let output = follow(&chip, &openocd.openocd(), &["--for", "2s"]);
-            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            assert_eq!(output.status.code(), Some(0), "{}", said(&output));
             let account = account(&output);
             // At 20,000 a second and on a busy machine, one look may be all, or less; the next test has more time.
             assert!(account.shown > 0 || rate > 5000, "{rate}/s, ring of {events}: {account:?}");
@@ -132,7 +128,7 @@ fn every_event_is_shown_or_told_to_be_lost() {
 fn until_never_fired_on_a_ring_that_was_always_overrun() {
     let Some((chip, openocd)) = start(256, 20_000, Config::default()) else { return };
     let output = follow(&chip, &openocd.openocd(), &["--until", "tx_queue_send", "--for", "20s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     account(&output);
     untouched(&chip);
 }
@@ -142,9 +138,9 @@ fn until_never_fired_on_a_ring_that_was_always_overrun() {
 fn halts_were_counted_without_the_first_and_the_last() {
     let Some((chip, openocd)) = start(1024, 500, Config { usual_tcl_port: true, ..Config::default() }) else { return };
     let output = follow(&chip, &openocd.gdb(), &["--halt-every", "100ms", "--for", "1s"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(account(&output).lost, 0);
-    let said = stderr(&output);
+    let said = said(&output);
     let line = said.lines().find(|line| line.contains("was halted ")).unwrap_or_else(|| panic!("{said}"));
     let number = |before: &str, after: &str| -> f64 {
         let rest = &line[line.find(before).unwrap() + before.len()..];

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::machine::{Running, Scratch, free_port, installed, quiet, tx_trace, wait_for};
+use crate::support::machine::{Running, Scratch, free_port, installed, quiet, said, tx_trace, wait_for};
 
 /// What the program says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +66,12 @@ impl Program {
     fn follow(&self, words: &[&str]) {
         let before = self.counters();
         let output = self.run(&[&["follow", "--for", "1s", "--format", "csv"], words].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         let after = self.counters();
-        assert!(after.rounds > before.rounds + 10, "from {before:?} to {after:?}: {}", stderr(&output));
+        assert!(after.rounds > before.rounds + 10, "from {before:?} to {after:?}: {}", said(&output));
         assert!(after.sent - after.taken <= 1, "a signal is lost: {after:?}");
         let numbers = numbers(&output);
-        assert!(numbers.len() as u64 > 10, "{}", stderr(&output));
+        assert!(numbers.len() as u64 > 10, "{}", said(&output));
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
         assert!(numbers.iter().all(|n| (before.written..after.written).contains(n)), "{numbers:?}");
     }
@@ -100,10 +100,6 @@ fn counters(file: &Path) -> Counters {
     let bytes = std::fs::read(file).unwrap();
     let word = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
     Counters { rounds: word(0), sent: word(1), taken: word(2), written: word(3) }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The first word of each event: its number.
@@ -146,7 +142,7 @@ fn a_signal_that_was_pending_when_we_came_was_dropped() {
     program.follow(&["--halt-every", "20ms"]);
     program.gdb_leaves_it_at_a_signal();
     let output = program.run(&["last", "--leave", "running"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     program.goes_on_alone();
 }
 

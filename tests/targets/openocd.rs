@@ -16,7 +16,7 @@ use crate::support::tools;
 use std::process::Output;
 
 use crate::support::cortex_m::{CortexM, Setup, State, Write};
-use crate::support::machine::{installed, symbol, tx_trace, wait_for};
+use crate::support::machine::{installed, symbol, text, tx_trace, wait_for};
 use crate::support::servers::{Config, OpenOcd};
 
 fn run(chip: &CortexM, remote: &str, words: &[&str]) -> Output {
@@ -24,10 +24,6 @@ fn run(chip: &CortexM, remote: &str, words: &[&str]) -> Output {
     let output = tx_trace(&[words, &["--elf", &elf, "--remote", remote, "--timeout", "20"]].concat());
     assert!(output.stderr.len() < 10_000, "{}", String::from_utf8_lossy(&output.stderr));
     output
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// The events that JSON shows.

@@ -6,12 +6,8 @@ use crate::openocd::threads;
 use crate::support::cortex_m;
 use crate::support::cortex_m::{CortexM, Setup, State};
 use crate::support::machine;
-use crate::support::machine::{symbol, tx_trace, wait_for};
+use crate::support::machine::{symbol, text, tx_trace, wait_for};
 use crate::support::servers::PyOcd;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// pyOCD, attached without a halt to a running chip whose ring holds the events 44 to 299.
 fn start() -> Option<(CortexM, PyOcd)> {

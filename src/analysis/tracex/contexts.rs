@@ -59,6 +59,11 @@ impl Context {
     }
 }
 
+/// Two ranges of priorities as one.
+pub(super) fn join((a, b): (u32, u32), (low, high): (u32, u32)) -> (u32, u32) {
+    (a.max(low), b.min(high))
+}
+
 /// The range of priorities with one more: the lowest is the largest number.
 pub(super) fn widen(levels: Option<(u32, u32)>, level: u32) -> (u32, u32) {
     let (low, high) = levels.unwrap_or((level, level));
@@ -74,6 +79,13 @@ pub(super) struct Needs {
     pub first_of_two: bool,
     /// A mutex is asked for that has an owner.
     pub owners: bool,
+}
+
+impl Needs {
+    /// True where an event asks for what only later ones show.
+    pub const fn later(&self) -> bool {
+        self.next_thread || self.first_of_two
+    }
 }
 
 /// Everybody.
@@ -170,6 +182,17 @@ impl Contexts {
         self.by_context.get(raw.number).copied().flatten()
     }
 
+    /// Numbers of those whose own events the trace has, or that an interrupt found.
+    pub fn seen(&self) -> BTreeSet<usize> {
+        self.by_context.iter().flatten().copied().collect()
+    }
+
+    /// True where `more` was looked at longer, and what later events decide is the same: then both give the same answers.
+    pub fn is_settled(&self, more: &Self) -> bool {
+        let first = |all: &Self| all.list.iter().map(|context| context.first).collect::<Vec<_>>();
+        self.unnamed == more.unnamed && first(self) == first(more)
+    }
+
     /// The context at an address.
     pub fn at(&self, address: u32) -> Option<usize> {
         usize::try_from(self.by_address.find(u64::from(address))?).ok()
@@ -187,6 +210,11 @@ impl Contexts {
     /// Numbers of the objects that had a mutex when others asked for it.
     pub fn owners(&self) -> BTreeSet<usize> {
         self.owners.iter().map(|address| self.object(*address)).collect()
+    }
+
+    /// Numbers of the objects of [`Contexts::seen`]: whoever has a mutex is among them, or has no event.
+    pub fn seen_objects(&self) -> BTreeSet<usize> {
+        self.seen().into_iter().filter_map(|at| self.list.get(at)).map(|p| self.object(p.address)).collect()
     }
 
     /// How many objects [`Contexts::object`] counts apart.

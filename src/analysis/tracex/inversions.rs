@@ -177,11 +177,11 @@ pub(super) struct First {
 }
 
 impl First {
-    pub fn new(contexts: &Contexts) -> Self {
+    pub fn new(contexts: &Contexts, missing: BTreeSet<usize>) -> Self {
         Self {
             levels: vec![UNSEEN; contexts.objects()],
             objects: contexts.list.iter().map(|p| contexts.object(p.address)).collect(),
-            missing: contexts.owners(),
+            missing,
         }
     }
 

@@ -3,8 +3,11 @@
 //! They are made of the words in the buffer, not of this program's ticks and contexts: TraceX has its own order, its own
 //! time and its own opinion of who runs after an event, and it inserts events where that would not show.
 //!
-//! Cost: one pass over the events for their order and for who there is, and one that counts; two more, mostly cut short,
-//! where something asks for what only later events show: who runs next, or the priority of a thread that has a mutex.
+//! Cost: one pass over the events, which begins once each thread has had an event; another pass looks for these. Where the
+//! viewer's order is not that of the trace, or something asks for what only later events show (who runs next), there is
+//! one pass for the order and for who there is, one for what is asked, and one that counts; what was counted in one pass
+//! until that showed is then dropped. Where mutexes are looked at there is one more, mostly cut short: the first priority
+//! of the threads that have them.
 //! Nothing is kept for an event but where an ISR resumes a thread and does not say who runs next: then four bytes, 40 MB
 //! for ten million events, and four more for each thread's event of that kind.
 
@@ -18,8 +21,11 @@ mod raw;
 mod tables;
 mod threads;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use self::contexts::Contexts;
+use self::raw::Order;
 use super::Name;
 use crate::abi::Width;
 use crate::catalogue::Catalogue;
@@ -78,63 +84,136 @@ pub fn numbers(trace: &Trace, states: bool) -> Result<Numbers, Error> {
     count(trace, states, &Name::ALL)
 }
 
+/// What [`numbers`] counts in one pass, where that can be, and what it counts in several: a test compares them.
+///
+/// # Errors
+/// As [`numbers`].
+pub fn numbers_both_ways(trace: &Trace, states: bool) -> Result<(Option<Numbers>, Numbers), Error> {
+    readable(trace)?;
+    Ok((in_one_pass(trace, states, &Name::ALL), in_passes(trace, states, &Name::ALL)))
+}
+
 /// Counts what these reports show.
 fn count(trace: &Trace, states: bool, names: &[Name]) -> Result<Numbers, Error> {
     readable(trace)?;
-    let mut contexts = contexts::Contexts::of(trace);
-    let (order, looked) = raw::Order::of(trace, |raw| contexts.look(raw));
+    Ok(in_one_pass(trace, states, names).unwrap_or_else(|| in_passes(trace, states, names)))
+}
+
+/// Counts in one pass, once each thread has had an event; `None` where the viewer's order is another, or later events
+/// decide what earlier ones mean.
+fn in_one_pass(trace: &Trace, states: bool, names: &[Name]) -> Option<Numbers> {
+    let order = Order::assumed(trace)?;
+    let mut contexts = Contexts::of(trace);
+    let mut missing = contexts.seen();
+    order.visit(trace, |raw| {
+        contexts.look(raw);
+        if let Some(who) = contexts.who(raw) {
+            missing.remove(&who);
+        }
+        if missing.is_empty() || contexts.needs.later() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if contexts.needs.later() {
+        return None;
+    }
+    let of_mutexes = detects(names).then(|| contexts.seen_objects());
+    let (mut all, mut votes) = (Contexts::of(trace), raw::Votes::default());
+    let added = Added::of((trace, &order, &contexts), states, names, of_mutexes, |raw| {
+        votes.add(raw.slot, raw.stamp);
+        all.look(raw);
+        if all.needs.later() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let holds = votes.up() == order.up && !all.needs.later() && contexts.is_settled(&all);
+    holds.then(|| added.finish(trace, all))
+}
+
+/// Looks for the order, for who there is and for what later events decide before it counts.
+fn in_passes(trace: &Trace, states: bool, names: &[Name]) -> Numbers {
+    let mut contexts = Contexts::of(trace);
+    let (order, looked) = Order::of(trace, |raw| contexts.look(raw));
     if !looked {
         order.visit(trace, |raw| {
             contexts.look(raw);
             ControlFlow::Continue(())
         });
     }
-    let ahead = next::Ahead::of(trace, &order, &contexts);
-    let is_wanted = |name: Name| names.contains(&name);
-    let detects = contexts.needs.owners && (is_wanted(Name::Inversions) || is_wanted(Name::Stats));
-    let mut first = inversions::First::new(&contexts);
-    if detects {
-        next::walk(trace, &order, &contexts, &ahead, |step| first.step(step));
+    let of_mutexes = (contexts.needs.owners && detects(names)).then(|| contexts.owners());
+    let added = Added::of((trace, &order, &contexts), states, names, of_mutexes, |_| ControlFlow::Continue(()));
+    added.finish(trace, contexts)
+}
+
+/// True where a report shows inversions.
+fn detects(names: &[Name]) -> bool {
+    names.contains(&Name::Inversions) || names.contains(&Name::Stats)
+}
+
+/// What one pass adds up.
+struct Added {
+    numbers: Numbers,
+    adding: threads::Adding,
+    ids: threads::Ids,
+}
+
+impl Added {
+    /// Goes through the events in the viewer's order, shows each that is in the buffer to `also`, and ends where that
+    /// breaks. `of_mutexes`: the objects whose priority is asked for, where inversions are.
+    fn of(
+        (trace, order, contexts): (&Trace, &Order, &Contexts),
+        states: bool,
+        names: &[Name],
+        of_mutexes: Option<BTreeSet<usize>>,
+        mut also: impl FnMut(&raw::Raw) -> ControlFlow<()>,
+    ) -> Self {
+        let ahead = next::Ahead::of(trace, order, contexts);
+        let mut detector = of_mutexes.map(|asked| {
+            let mut first = inversions::First::new(contexts, asked);
+            next::walk(trace, order, contexts, &ahead, |step| first.step(step));
+            inversions::Detector::new(contexts, first)
+        });
+        let mut counting = names.contains(&Name::Stats).then(counts::Counting::default);
+        let mut middleware = counts::Middleware::default();
+        let mut ids = threads::Ids::default();
+        let mut totals = Vec::new();
+        let mut adding = threads::Adding::new(trace, contexts, states);
+        let mut numbers = Numbers { unread_events: order.beyond, ..Numbers::default() };
+        next::walk(trace, order, contexts, &ahead, |step| {
+            numbers.total_events += 1;
+            numbers.inserted_events += u64::from(step.inserted);
+            numbers.max_relative_ticks = step.ticks;
+            let number = ids.of(step.raw.id);
+            if step.raw.id != raw::id::RUNNING {
+                threads::count(&mut totals, number);
+            }
+            if let Some(counting) = &mut counting {
+                counting.step(step);
+                middleware.step(step);
+            }
+            adding.step(step, contexts, number);
+            if let Some(detector) = &mut detector {
+                detector.step(step);
+            }
+            if step.inserted { ControlFlow::Continue(()) } else { also(&step.raw) }
+        });
+        numbers.max_relative_ticks = numbers.max_relative_ticks.max(1);
+        numbers.performance = counting.map(counts::Counting::finish).unwrap_or_default();
+        if let Some(detector) = detector {
+            (numbers.inversions, numbers.bad_inversions) = (detector.found, detector.bad);
+            numbers.inversion_ranges = detector.finish();
+        }
+        (numbers.filex, numbers.netx) = (middleware.filex, middleware.netx);
+        (numbers.interrupt, numbers.idle) = (adding.interrupt, adding.idle);
+        numbers.services = ids.sorted(&totals);
+        Self { numbers, adding, ids }
     }
-    let mut counting = is_wanted(Name::Stats).then(counts::Counting::default);
-    let mut middleware = counts::Middleware::default();
-    let mut ids = threads::Ids::default();
-    let mut totals = Vec::new();
-    let mut adding = threads::Adding::new(trace, &contexts, states);
-    let mut detector = detects.then(|| inversions::Detector::new(&contexts, first));
-    let mut numbers = Numbers { unread_events: order.beyond, ..Numbers::default() };
-    next::walk(trace, &order, &contexts, &ahead, |step| {
-        numbers.total_events += 1;
-        numbers.inserted_events += u64::from(step.inserted);
-        numbers.max_relative_ticks = step.ticks;
-        let number = ids.of(step.raw.id);
-        if step.raw.id != raw::id::RUNNING {
-            threads::count(&mut totals, number);
-        }
-        if let Some(counting) = &mut counting {
-            counting.step(step);
-            middleware.step(step);
-        }
-        adding.step(step, &contexts, number);
-        if let Some(detector) = &mut detector {
-            detector.step(step);
-        }
-        ControlFlow::Continue(())
-    });
-    numbers.max_relative_ticks = numbers.max_relative_ticks.max(1);
-    numbers.performance = counting.map(counts::Counting::finish).unwrap_or_default();
-    if let Some(detector) = detector {
-        (numbers.inversions, numbers.bad_inversions) = (detector.found, detector.bad);
-        numbers.inversion_ranges = detector.finish();
+
+    /// The numbers, once all events were looked at.
+    fn finish(self, trace: &Trace, mut contexts: Contexts) -> Numbers {
+        let Self { mut numbers, adding, ids } = self;
+        numbers.threads = adding.finish(trace, &mut contexts, &ids);
+        numbers.total_threads = numbers.threads.iter().fold(0, |n, t| n.saturating_add(t.copies));
+        let made_up = numbers.threads.iter().filter(|t| !t.registered).fold(0u64, |n, t| n.saturating_add(t.copies));
+        numbers.total_objects = u64::try_from(trace.objects.len()).unwrap_or(u64::MAX).saturating_add(made_up);
+        numbers
     }
-    (numbers.filex, numbers.netx) = (middleware.filex, middleware.netx);
-    (numbers.interrupt, numbers.idle) = (adding.interrupt, adding.idle);
-    numbers.services = ids.sorted(&totals);
-    numbers.threads = adding.finish(trace, &mut contexts, &ids);
-    numbers.total_threads = numbers.threads.iter().fold(0, |n, t| n.saturating_add(t.copies));
-    let made_up = numbers.threads.iter().filter(|t| !t.registered).fold(0u64, |n, t| n.saturating_add(t.copies));
-    numbers.total_objects = u64::try_from(trace.objects.len()).unwrap_or(u64::MAX).saturating_add(made_up);
-    Ok(numbers)
 }
 
 /// Says where TraceX could not have read the trace.

@@ -41,7 +41,7 @@ impl Ahead {
     /// Looks at every event once, where anything asks.
     pub fn of(trace: &Trace, order: &Order, contexts: &Contexts) -> Self {
         let mut ahead = Self { first: vec![NONE; contexts.list.len()], ..Self::default() };
-        if !contexts.needs.next_thread && !contexts.needs.first_of_two {
+        if !contexts.needs.later() {
             return ahead;
         }
         let mut last = vec![NONE; contexts.list.len()];

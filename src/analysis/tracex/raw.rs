@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 
 use crate::code::Code;
-use crate::trace::{ContextId, ContextKind, Event, Trace};
+use crate::trace::{ContextId, ContextKind, Direction, Event, Trace};
 
 /// Context word of an interrupt service routine.
 pub(super) const ISR: u32 = 0xFFFF_FFFF;
@@ -44,6 +44,7 @@ pub(super) struct Raw {
     pub stamp: u64,
     pub info: [u32; 4],
     pub seq: u64,
+    pub slot: u64,
 }
 
 /// A context as the viewer has it.
@@ -61,8 +62,6 @@ pub(super) fn low(word: u64) -> u32 {
 impl Raw {
     fn of(words: &[Word], event: &Event) -> Self {
         let word = |id: ContextId| words.get(usize::try_from(id.0).ok()?).copied();
-        let mut info = [0; 4];
-        info.iter_mut().zip(event.words.inline()).for_each(|(to, from)| *to = low(*from));
         let context = word(event.context);
         Self {
             context: context.map_or(0, |c| c.address),
@@ -75,9 +74,47 @@ impl Raw {
             threshold: event.threshold.map(u32::from),
             id: event.id & 0xFFFF,
             stamp: event.stamp.unwrap_or(0),
-            info,
+            info: event.words.padded().map(low),
             seq: event.seq,
+            slot: event.slot,
         }
+    }
+}
+
+/// Which way the stamps go, as the viewer counts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Votes {
+    rises: u64,
+    falls: u64,
+    /// Slot and stamp of the event before.
+    before: Option<(u64, u64)>,
+    /// How many events of this part of the ring came before.
+    place: usize,
+}
+
+impl Votes {
+    /// Takes the next event of the buffer; true where it starts over.
+    pub fn add(&mut self, slot: u64, stamp: u64) -> bool {
+        let mut starts_over = false;
+        if let Some((before, earlier)) = self.before {
+            starts_over = slot < before;
+            if starts_over {
+                self.place = 0;
+            }
+            // The first pair of each of the ring's two parts has no vote.
+            if self.place > 1 {
+                self.rises += u64::from(stamp > earlier);
+                self.falls += u64::from(stamp < earlier);
+            }
+        }
+        self.before = Some((slot, stamp));
+        self.place += 1;
+        starts_over
+    }
+
+    /// True where more stamps rise than fall.
+    pub const fn up(&self) -> bool {
+        self.rises > self.falls
     }
 }
 
@@ -89,7 +126,7 @@ pub(super) struct Order {
     /// Events after which the buffer starts over, where a pointer that leads nowhere keeps the viewer from turning it.
     turn: Option<usize>,
     /// True where more stamps rise than fall.
-    up: bool,
+    pub up: bool,
     /// Number of events that are not read.
     pub beyond: u64,
     mask: u64,
@@ -98,73 +135,59 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// With the clock and the words of a trace.
+    fn new(trace: &Trace) -> Self {
+        let word = |c: &crate::trace::Context| Word { address: low(c.address), is_isr: c.kind == ContextKind::Isr };
+        let words = trace.contexts.iter().map(|(_, c)| word(c)).collect();
+        Self { mask: trace.clock.mask, words, ..Self::default() }
+    }
+
+    /// The order of a trace that the viewer reads as it is, with the clock's direction as this program found it: who goes
+    /// through the events in it counts the [`Votes`]. `None` where the viewer's order is another.
+    pub fn assumed(trace: &Trace) -> Option<Self> {
+        let plain = !is_unturned(trace) && !has(trace, Code::UnusedSlot) && !has_gap(trace);
+        plain.then(|| Self { up: trace.clock.direction == Direction::Up, ..Self::new(trace) })
+    }
+
     /// Looks at every event once, and shows each that is read, unless the viewer's order is another: then `false` is given
     /// back beside the order.
     pub fn of(trace: &Trace, mut look: impl FnMut(&Raw)) -> (Self, bool) {
-        let has = |code: Code| trace.issues.iter().any(|i| i.code == code);
-        let joined = trace.about.facts.iter().any(|(label, _)| *label == "joined");
-        let word = |c: &crate::trace::Context| Word { address: low(c.address), is_isr: c.kind == ContextKind::Isr };
-        let words = trace.contexts.iter().map(|(_, c)| word(c)).collect();
-        let mut order = Self { mask: trace.clock.mask, words, ..Self::default() };
-        if has(Code::UnusedSlot) && !joined {
+        let mut order = Self::new(trace);
+        if has(trace, Code::UnusedSlot) && !is_joined(trace) {
             order.stop = first_unused(trace);
         }
         // The viewer reads events right after the registry: zeros are an unused slot.
         if has_gap(trace) {
             order.stop = Some(0);
         }
-        let unturned = !joined && (has(Code::CurrentPointer) || has(Code::CurrentUnaligned));
-        let (mut rises, mut falls) = (0u64, 0u64);
-        let (mut before, mut place) = (None, 0usize);
-        let mut index = 0usize;
+        let unturned = is_unturned(trace);
+        let (mut votes, mut index) = (Votes::default(), 0usize);
         trace.visit_unnumbered(|event| {
             if order.stop.is_some_and(|s| event.slot >= s) {
                 order.beyond += 1;
                 return ControlFlow::Continue(());
             }
-            let stamp = event.stamp.unwrap_or(0);
-            if let Some((slot, earlier)) = before {
-                if event.slot < slot {
-                    place = 0;
-                    if unturned {
-                        order.turn = Some(index);
-                    }
-                }
-                // The first pair of each of the ring's two parts has no vote.
-                if place > 1 {
-                    rises += u64::from(stamp > earlier);
-                    falls += u64::from(stamp < earlier);
-                }
+            if votes.add(event.slot, event.stamp.unwrap_or(0)) && unturned {
+                order.turn = Some(index);
             }
-            before = Some((event.slot, stamp));
-            place += 1;
             index += 1;
             if !unturned {
                 look(&Raw::of(&order.words, event));
             }
             ControlFlow::Continue(())
         });
-        if order.turn.is_some() {
-            (rises, falls) = order.votes_unturned(trace);
-        }
-        order.up = rises > falls;
+        order.up = if order.turn.is_some() { order.votes_unturned(trace).up() } else { votes.up() };
         (order, !unturned)
     }
 
     /// Votes in the order of the slots, all of one part.
-    fn votes_unturned(&self, trace: &Trace) -> (u64, u64) {
-        let (mut rises, mut falls) = (0u64, 0u64);
-        let (mut before, mut index) = (None, 0usize);
+    fn votes_unturned(&self, trace: &Trace) -> Votes {
+        let mut votes = Votes::default();
         self.visit(trace, |raw| {
-            if let Some(earlier) = before.filter(|_| index > 1) {
-                rises += u64::from(raw.stamp > earlier);
-                falls += u64::from(raw.stamp < earlier);
-            }
-            before = Some(raw.stamp);
-            index += 1;
+            votes.add(0, raw.stamp);
             ControlFlow::Continue(())
         });
-        (rises, falls)
+        votes
     }
 
     /// Shows the entries in the viewer's order, until `each` breaks.
@@ -202,6 +225,19 @@ impl Order {
             self.mask.wrapping_sub(low).wrapping_add(high).wrapping_add(1)
         }
     }
+}
+
+fn has(trace: &Trace, code: Code) -> bool {
+    trace.issues.iter().any(|i| i.code == code)
+}
+
+fn is_joined(trace: &Trace) -> bool {
+    trace.about.facts.iter().any(|(label, _)| *label == "joined")
+}
+
+/// True where a pointer that leads nowhere keeps the viewer from turning the buffer.
+fn is_unturned(trace: &Trace) -> bool {
+    !is_joined(trace) && (has(trace, Code::CurrentPointer) || has(trace, Code::CurrentUnaligned))
 }
 
 /// True where the events do not begin where the viewer looks for them.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
-use super::contexts::{Context, Contexts, widen};
+use super::contexts::{Context, Contexts, join, widen};
 use super::next::Step;
 use super::raw::{INIT, ISR, id};
 use crate::abi::Addr;
@@ -126,7 +126,7 @@ struct Sums {
     stacks: Vec<Stack>,
     counts: Vec<u64>,
     states: Vec<(u64, u32)>,
-    /// Lowest and highest priority, those of inserted events included.
+    /// Lowest and highest priority of inserted events.
     levels: Option<(u32, u32)>,
     /// Most and least threshold of inserted events.
     thresholds: Option<(u32, u32)>,
@@ -159,9 +159,6 @@ impl Adding {
             if let Some(sum) = sums.get_mut(at) {
                 sum.stacks.push(Stack::new(low(object.param1), low(object.param2)));
             }
-        }
-        for (sum, context) in sums.iter_mut().zip(&contexts.list) {
-            sum.levels = context.levels;
         }
         let first_thread = first_thread.or(contexts.unnamed.first().copied());
         Self { sums, idle: 0, interrupt: 0, since: None, last: (0, None), with_states, first_thread }
@@ -240,7 +237,7 @@ impl Adding {
     /// The threads in the viewer's order: the registry's, then the others.
     pub fn finish(&self, trace: &Trace, contexts: &mut Contexts, ids: &Ids) -> Vec<Thread> {
         for (context, sum) in contexts.list.iter_mut().zip(&self.sums) {
-            context.levels = sum.levels;
+            context.levels = context.levels.into_iter().chain(sum.levels).reduce(join);
             if let Some((most, least)) = sum.thresholds {
                 context.widen_threshold(most, least);
             }

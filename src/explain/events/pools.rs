@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(pool.only(4).map(|block| (block.thread, block.seq)), Some((TLS, 13)));
         assert_eq!(pool.only(5), None, "one was allocated before the first event");
         pool.release(0x1000, Giver::Thread(TLS), 20, false);
-        assert_eq!(pool.only(4), None, "one is free, or somebody has it that no event shows");
+        assert_eq!(pool.only(4), None, "one is free, or a thread has it that no event shows");
         pool.allocate(0x1000, MQTT, 21, None);
         assert_eq!(pool.only(4), None, "another thread has one");
     }

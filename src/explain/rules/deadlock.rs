@@ -139,10 +139,10 @@ fn next(circle: &[Edge]) -> &'static str {
         return "a message was lost, or was never sent: wait for a reply with a time-out, and look for a path that does not answer";
     }
     if circle.iter().any(|edge| edge.how.is_alone()) {
-        return "let none of them wait before it has done what the other waits for, nor with a lock in hand that the other needs";
+        return "let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs";
     }
     if circle.iter().any(|edge| edge.how == How::HasAll) {
-        return "wait for memory without the lock in hand, and for the lock without memory that others wait for";
+        return "do not wait for memory while holding the lock, nor for the lock while holding memory that others wait for";
     }
     "take the locks in the same order everywhere; `threads --bt` shows where each was taken"
 }

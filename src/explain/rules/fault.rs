@@ -5,7 +5,6 @@
 //! Against it: bits of fault registers stay set until a program clears them, so only those of the fault whose handler runs
 //! count. An imprecise bus fault does not point at its instruction. What could not be pushed is not there to be read.
 
-use super::super::address;
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
@@ -20,8 +19,6 @@ use crate::unwind::leads_to_handler;
 
 /// Bits that say that the stack of the interrupted code could not be written.
 const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
-/// From here on a Cortex-M has no memory that programs use (Armv7-M Architecture Reference Manual, B3.1).
-const NOTHING: Addr = 0xE010_0000;
 /// `xpsr`: Thumb state.
 const THUMB: u64 = 1 << 24;
 /// So far below its stack, or above its lowest end, a thread's stack pointer runs into a guard.
@@ -35,47 +32,9 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let find = |cpu| match Look::of(cpu, cpus, case) {
         Some(look) => look.finding(),
-        None => possible(cpu, cpus, case),
+        None => possible::find(cpu, cpus, case),
     };
     cpus.all.iter().filter_map(find).collect()
-}
-
-/// Without registers: what is on the stack of the running thread and looks like the frame of an exception, at an
-/// instruction that can only fail. Whether an exception came is not known.
-fn possible(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
-    let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
-    let fails = |place: &&Place| match place.effect {
-        Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
-        Some(effect @ (Effect::Read(at, _) | Effect::Write(at, _))) => {
-            let is_null = at < NULL && matches!(effect, Effect::Write(..));
-            cpus.has(at) == Some(false) && (is_null || at >= NOTHING || address::is_pattern(at))
-        }
-        _ => false,
-    };
-    let place = found.all.iter().find(fails)?;
-    let effect = place.effect?;
-    let thread = thread_of(cpu, case.kernel);
-    let at = place::of(&place.functions)?;
-    let over = thread.map_or_else(String::new, |thread| format!(", thread {}", thread.label()));
-    let mut evidence = vec![Evidence::stack(place.frame, "this looks like what an exception pushed".to_owned())];
-    evidence.extend(place::callers(&place.functions, CALLERS));
-    let mut detractors = found.remarks.clone();
-    detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
-    Some(Finding {
-        code: match effect {
-            Effect::Read(..) | Effect::Write(..) | Effect::Jump(_) | Effect::Lower(_) => Code::BusFault,
-            Effect::DivideByZero | Effect::Undefined => Code::UsageFault,
-            Effect::Breakpoint => Code::Assert,
-        },
-        claim: format!("{} in {at}{over}, if the CPU is in a fault", effect.words()),
-        confidence: Confidence::Hint,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    })
 }
 
 /// How it is known that a fault goes on.
@@ -139,7 +98,7 @@ fn can_fail(place: &Place, cpus: &Cpus) -> bool {
         || lost_thumb
         || match place.effect {
             Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
-                cpus.has(at) != Some(true) || size == 8 && at & 3 != 0
+                cpus.has(at) != Some(true) || cpus.refuses(at, size)
             }
             Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
             Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
@@ -280,7 +239,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let kind = |code, words: String| Some(Kind { code, words, is_read: false });
         let pc = place.registers.pc()?;
         if place.is_outside_code {
-            let jump = || format!("a jump to {}, which is no code of the program", self.named(pc));
+            let jump = || format!("a jump to {}, which is not code of the program", self.named(pc));
             let words = self.way.as_ref().map_or_else(jump, |_| "the program has no code there".to_owned());
             return kind(Code::UsageFault, words);
         }
@@ -291,7 +250,7 @@ impl<'a, 'c> Look<'a, 'c> {
             Effect::Jump(_) | Effect::Lower(_) => None,
             effect @ (Effect::Read(at, size) | Effect::Write(at, size)) => {
                 let words = self.access(effect);
-                if size == 8 && at & 3 != 0 {
+                if self.cpus.refuses(at, size) {
                     return kind(Code::UsageFault, format!("{words}, which is not aligned"));
                 }
                 match self.cpus.has(at) {
@@ -552,6 +511,8 @@ impl<'a, 'c> Look<'a, 'c> {
         }
     }
 }
+
+mod possible;
 
 #[cfg(test)]
 mod tests;

@@ -209,7 +209,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     } else {
         (
             "took",
-            "use a mutex with TX_INHERIT for it (a semaphore gives no priority on), or make what runs in between shorter",
+            "use a mutex with TX_INHERIT for it (a semaphore has no priority inheritance), or make what runs in between shorter",
         )
     };
     Finding {

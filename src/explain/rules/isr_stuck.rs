@@ -53,7 +53,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let polling = cpu.polling.as_ref().filter(|polling| !polling.measures);
     let (claimed, why) = match (cpu.in_loop, polling, tick) {
         (Some(_), ..) => (Confidence::Proven, "is in a loop without an exit"),
-        (None, _, Some(_)) => (Confidence::Likely, "keeps the tick back that is overdue"),
+        (None, _, Some(_)) => (Confidence::Likely, "keeps back the tick, which is overdue"),
         (None, Some(_), None) => (Confidence::Hint, "is in a loop"),
         (None, None, None) => return None,
     };
@@ -117,7 +117,7 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let why = if is_again {
         "is pending again before its handler has ended"
     } else {
-        "keeps the tick back, which is pending"
+        "keeps back the tick, which is pending"
     };
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));

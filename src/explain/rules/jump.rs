@@ -64,7 +64,7 @@ impl Way {
             Some(Before::Function { to, .. }) if to & !1 != pc & !1 => (returned(before.as_ref(), case), true),
             // A call leaves a return address in lr; after a return a function may have used lr for anything.
             None if pc >= NULL && registers.lr().is_some_and(|lr| is_no_code(lr, case)) => {
-                (": a damaged return address, as lr is none".to_owned(), true)
+                (": a damaged return address, because lr does not hold one".to_owned(), true)
             }
             _ => (String::new(), false),
         };

@@ -92,7 +92,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "times that are negative", find: long_sleep::find },
-    Check { what: "waits for what a thread gave that is gone", find: giver_gone::find },
+    Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "event flags that no thread waits for", find: wrong_mask::find },

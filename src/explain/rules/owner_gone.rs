@@ -116,7 +116,7 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
             waiting(edge.holder, wait.object, case, graph),
         ],
         explains: behind(&others, edge.waiter, case, graph),
-        next: format!("find out who was to give {other}; do not wait for it with the lock in hand"),
+        next: format!("find out who was to give {other}; do not wait for it while holding the lock"),
         threads: vec![edge.holder, edge.waiter],
         behind: others,
     })

@@ -142,7 +142,7 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
         return Some(Found {
             code: Code::StackOverflow,
             claimed: Confidence::Hint,
-            claim: format!("somebody wrote the lowest word of the stack of {name} ({size} bytes)"),
+            claim: format!("the lowest word of the stack of {name} ({size} bytes) was overwritten"),
             evidence: vec![Evidence::stack(start, "the bytes above it still hold the fill (0xEF)".to_owned())],
             against: Some("a program may keep a mark of its own there: most of the stack was not used"),
         });

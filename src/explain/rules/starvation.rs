@@ -252,6 +252,6 @@ mod tests {
         assert!(is_shown(worker, &[background], &ticks(7, 100)), "more than 6 ticks");
         assert!(!is_shown(worker, &[background], &ticks(7, 500)), "less than 2 ticks");
         assert!(!is_shown(worker, &[background], &ticks(3, 100)), "it was preempted since");
-        assert!(!is_shown(worker, &[background], &woken(7)), "how long a tick is is not known");
+        assert!(!is_shown(worker, &[background], &woken(7)), "the length of a tick is not known");
     }
 }

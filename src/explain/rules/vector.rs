@@ -147,7 +147,7 @@ mod tests {
     fn a_handler_that_did_something_may_have_jumped_or_returned_there() {
         assert_eq!(of(entered(LEADS | 1, 4, 0x300), None), Entry::Pointer("r3"));
         assert_eq!(of(entered(7, 4, 0x300), None), Entry::Unknown, "it changed r3");
-        assert_eq!(of(entered(4, 4, 0x301), None), Entry::Unknown, "these are no registers of an exception");
+        assert_eq!(of(entered(4, 4, 0x301), None), Entry::Unknown, "these are not registers of an exception");
         assert_eq!(of(entered(7, 4, 0x300), Some(0x109D)), Entry::Unknown, "the program has another vector");
         let (registers, _) = entered(4, 4, 0x300);
         assert_eq!(of((registers, None), None), Entry::Unknown, "the stack is not known");

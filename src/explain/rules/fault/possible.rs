@@ -1,0 +1,232 @@
+//! A fault in a source without registers, as a dump of the RAM: nothing shows that the CPU is in one. What is there are the
+//! words that exceptions pushed. Each interrupt leaves such words. They are those of a fault where the instruction at their pc
+//! can only fail with their registers, or where their pc is no code at all.
+//!
+//! That is a hint. Where the same words are in memory elsewhere, outside of stacks, a handler has saved them: programs do that
+//! for faults alone, so it is likely then.
+//!
+//! Against it: memory that the dump does not hold, as that of devices or of a second chip, can be read by the program all the
+//! same. So an address of a device counts only where a handler saved the words, and code that is not in the ELF, of a boot
+//! loader or a ROM, looks like none.
+
+use super::super::super::address;
+use super::super::super::cpus::thread_of;
+use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::super::jump::{NULL, Way};
+use super::super::{callback, place, words};
+use super::{CALLERS, leaves_popped};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Effect, Level};
+use crate::kernel::Thread;
+use crate::session::{CpuState, Place};
+
+/// From here on a Cortex-M has no memory that programs use (Armv7-M Architecture Reference Manual, B3.1).
+const NOTHING: Addr = 0xE010_0000;
+/// Where its memory is, of which a dump has what the program uses: SRAM, external RAM, and external devices, of which few
+/// chips have any.
+const RAM: [Region; 2] =
+    [Region { start: 0x2000_0000, len: 0x2000_0000 }, Region { start: 0x6000_0000, len: 0x8000_0000 }];
+/// lr, pc and xpsr in what an exception pushed.
+const SAVED: (Addr, u64) = (20, 12);
+/// The most bytes of memory in which they are looked for.
+const MOST: u64 = 8 << 20;
+/// Bytes that are read at once.
+const STEP: u64 = 1024;
+
+/// The place that looks most like that of a fault.
+pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+    let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
+    if let Some(finding) = found.all.iter().find_map(|place| overflow(place, cpu, case)) {
+        return Some(finding);
+    }
+    let may_fail: Vec<Why<'_>> = found.all.iter().filter_map(|place| Why::of(place, cpus, case)).collect();
+    let saved: Vec<Option<Addr>> = copies(&may_fail, cpus, case);
+    let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
+    let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
+    Some(why.finding(copy, cpu, cpus, case))
+}
+
+/// That an instruction makes room on the stack below its end. Whichever exception came there, the program got to it.
+fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = thread_of(cpu, case.kernel).filter(|_| place.within.is_none())?;
+    let (sp, start) = (place.registers.sp()?, thread.stack.start?);
+    let effect = place.effect.filter(|effect| matches!(effect, Effect::Lower(_)))?;
+    let to = super::lowered(effect, sp, &thread.stack, false)?;
+    let (name, pc) = (thread.label(), place.registers.pc()?);
+    let below = start.saturating_sub(to);
+    let text = format!("the instruction at {pc:#x} lowers sp from {sp:#x} to {to:#x}, {below} bytes below the stack");
+    let mut evidence = vec![
+        Evidence::stack(place.frame, format!("an exception came there: pc {pc:#x}")).holds(pc),
+        Evidence::stack(start, text),
+    ];
+    evidence.extend(place::callers(&place.functions, CALLERS));
+    let (confidence, mut detractors) = case.cap_of_exception(Confidence::Likely);
+    detractors.push("words that only look like what an exception pushed give the same".to_owned());
+    let at = place::of(&place.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
+    Some(Finding {
+        code: Code::StackOverflow,
+        claim: format!("the stack of {name}{size} is too small{at}"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: format!("{}: threads --bt={name}", words::larger_stack(thread, case)),
+        threads: vec![thread.address],
+        behind: Vec::new(),
+    })
+}
+
+/// A place whose instruction can fail.
+struct Why<'a> {
+    place: &'a Place,
+    code: Code,
+    words: String,
+    /// How the CPU came to where no code is.
+    way: Option<Way>,
+    /// True where nothing else explains it; false where it may be an access of a device.
+    is_fault: bool,
+}
+
+impl<'a> Why<'a> {
+    fn of(place: &'a Place, cpus: &Cpus, case: &Case<'_>) -> Option<Self> {
+        if place.is_outside_code || place.registers.get("xpsr").is_some_and(|xpsr| xpsr & super::THUMB == 0) {
+            return Self::jumped(place, cpus, case);
+        }
+        let effect = place.effect?;
+        let with = |code, is_fault| Some(Self { place, code, words: effect.words(), way: None, is_fault });
+        match effect {
+            Effect::DivideByZero | Effect::Undefined => with(Code::UsageFault, true),
+            Effect::Breakpoint => with(Code::Assert, true),
+            Effect::Read(at, size) | Effect::Write(at, size) if cpus.refuses(at, size) => {
+                let words = format!("{}, which is not aligned", effect.words());
+                Some(Self { place, code: Code::UsageFault, words, way: None, is_fault: true })
+            }
+            Effect::Read(at, _) | Effect::Write(at, _) if cpus.has(at) == Some(false) => {
+                let is_null = at < NULL && matches!(effect, Effect::Write(..));
+                let is_ram = RAM.iter().any(|ram| ram.contains(at));
+                with(Code::BusFault, is_null || is_ram || at >= NOTHING || address::is_pattern(at))
+            }
+            _ => None,
+        }
+    }
+
+    fn jumped(place: &'a Place, cpus: &Cpus, case: &Case<'_>) -> Option<Self> {
+        let pc = place.registers.pc()?;
+        let is_nowhere =
+            cpus.has(pc) == Some(false) && place.registers.get("xpsr").is_some_and(|xpsr| xpsr & super::THUMB != 0);
+        let way = Way::of(&place.registers, None, leaves_popped(place), case)?;
+        let (code, words) = if way.is_call && pc < NULL {
+            (Code::NullCall, "a call through a null pointer".to_owned())
+        } else {
+            let code = if is_nowhere { Code::BusFault } else { Code::UsageFault };
+            (code, format!("the program has no code at {}", way.words))
+        };
+        Some(Self { place, code, words, way: Some(way), is_fault: true })
+    }
+
+    fn finding(&self, copy: Option<Addr>, cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Finding {
+        let place = self.place;
+        let thread = thread_of(cpu, case.kernel).filter(|_| place.within.is_none());
+        let mut evidence = self.evidence(cpus);
+        let mut detractors = Vec::new();
+        let is_likely = copy.map(|at| {
+            let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
+            let text = format!("its lr, pc and xpsr again{variable}: a handler saved them");
+            evidence.insert(1.min(evidence.len()), Evidence::memory(at, text));
+        });
+        let if_so = if is_likely.is_some() { "" } else { ", if the CPU is in a fault" };
+        let (confidence, against) =
+            case.cap_of_exception(if is_likely.is_some() { Confidence::Likely } else { Confidence::Hint });
+        detractors.extend(against);
+        detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
+        let is_call = self.code == Code::NullCall;
+        Finding {
+            code: match self.code {
+                Code::Assert => Code::Assert,
+                _ if place.within.is_some() => Code::IsrFault,
+                code => code,
+            },
+            claim: format!("{}{}{if_so}", self.words, self.whereabouts(thread, case)),
+            confidence,
+            detractors,
+            evidence,
+            explains: Vec::new(),
+            next: match &self.way {
+                Some(way) if !is_call => way.next.clone(),
+                _ => "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
+            },
+            threads: thread.map(|thread| thread.address).into_iter().collect(),
+            behind: Vec::new(),
+        }
+    }
+
+    /// ` in put_px (map.c:5), thread Map`. A jump that was no call does not say where it was.
+    fn whereabouts(&self, thread: Option<&Thread>, case: &Case<'_>) -> String {
+        let place = self.place;
+        let is_placed = self.code == Code::NullCall || self.way.is_none();
+        let at = place::of(&place.functions).filter(|_| is_placed).map_or_else(String::new, |at| format!(" in {at}"));
+        match (&place.within, thread) {
+            (Some(exception), _) => format!("{at}, within {exception}"),
+            (None, Some(thread)) => {
+                format!("{at}, thread {}{}", thread.label(), callback::of(&place.functions, Some(thread), case))
+            }
+            (None, None) => at,
+        }
+    }
+
+    fn evidence(&self, cpus: &Cpus) -> Vec<Evidence> {
+        let place = self.place;
+        let pc = place.registers.pc().unwrap_or_default();
+        let mut all =
+            vec![Evidence::stack(place.frame, format!("this looks like what an exception pushed: pc {pc:#x}"))];
+        if let Some(said) = place.effect.and_then(Effect::address).and_then(|at| Some((at, cpus.at(at)?))) {
+            all.push(Evidence::memory(said.0, said.1.to_owned()));
+        }
+        match &self.way {
+            Some(way) => all.extend(way.evidence.iter().cloned()),
+            None => all.extend(place::callers(&place.functions, CALLERS)),
+        }
+        all
+    }
+}
+
+/// Where memory outside of stacks has lr, pc and xpsr of each place again.
+fn copies(places: &[Why<'_>], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
+    let needle = |why: &Why<'_>| case.look.bytes(why.place.frame.checked_add(SAVED.0)?, SAVED.1);
+    let needles: Vec<Option<Vec<u8>>> = places.iter().map(needle).collect();
+    let mut found = vec![None; places.len()];
+    if places.is_empty() || !case.look.is_stored() {
+        return found;
+    }
+    let mut left = MOST;
+    let regions = cpus.regions().unwrap_or_default().iter();
+    for region in regions.filter(|region| RAM.iter().any(|ram| ram.contains(region.start))) {
+        let end = region.start.saturating_add(region.len);
+        let mut at = region.start.saturating_add(3) & !3;
+        while at < end && left > 0 {
+            let bytes = case.look.bytes(at, STEP.min(end.saturating_sub(at))).unwrap_or_default();
+            for (needle, place, to) in needles.iter().zip(places).zip(&mut found).map(|((n, p), t)| (n, p, t)) {
+                let is_copy = |at: &Addr| is_copy(*at, place.place.frame, case);
+                let hits = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
+                let mut hits = hits.filter_map(|offset| at.checked_add(offset)).filter(is_copy);
+                *to = to.or_else(|| hits.next());
+            }
+            // The words may be at the end of one stretch and at the beginning of the next.
+            at = at.saturating_add(STEP.saturating_sub(SAVED.1));
+            left = left.saturating_sub(STEP);
+        }
+    }
+    found
+}
+
+fn hits<'b>(bytes: &'b [u8], needle: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
+    let windows = bytes.windows(needle.len().max(1)).step_by(4).zip(0_u64..);
+    windows.filter(move |(window, _)| *window == needle).map(|(_, at)| at.saturating_mul(4))
+}
+
+/// True for an address outside of the stacks of threads, and of the stack on which the words are themselves.
+fn is_copy(at: Addr, frame: Addr, case: &Case<'_>) -> bool {
+    let on_thread = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
+    !on_thread(at) && (on_thread(frame) || at.abs_diff(frame) > (4 << 10))
+}

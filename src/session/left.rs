@@ -1,0 +1,101 @@
+//! What exceptions left on the stacks of a Cortex-M, for a source that has no registers.
+
+use super::{Place, Places, Target};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Architecture, Level};
+use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
+use crate::mem::Memory as _;
+use crate::sym::Exceptions;
+use crate::unwind::{self, Candidate, On};
+
+/// Where the kernel keeps the address at which the main stack begins.
+const MAIN: &str = "_tx_thread_system_stack_ptr";
+/// So many bytes of the main stack are looked at, as far as the source has them.
+const LENS: [u64; 4] = [4 << 10, 2 << 10, 1 << 10, 512];
+
+impl Places {
+    /// Of an exception that may have come.
+    pub(super) fn unknown() -> Self {
+        Self {
+            exception: None,
+            by: "an exception, which one is not known".to_owned(),
+            all: Vec::new(),
+            is_certain: false,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Adds those that are not there yet.
+    pub(super) fn add(&mut self, places: Vec<Place>) {
+        for place in places {
+            if !self.all.iter().any(|known| known.frame == place.frame) {
+                self.all.push(place);
+            }
+        }
+    }
+}
+
+impl Target<'_> {
+    /// Frames on the main stack and on that of the thread that runs. None where memory changes while it is read.
+    pub(super) fn left(&mut self, kernel: &Kernel, stop: &Stop) -> Vec<Place> {
+        let [cpu] = kernel.cpus.as_slice() else { return Vec::new() };
+        if kernel.processor != Some(Architecture::CortexM) || self.memory.memory().changes() {
+            return Vec::new();
+        }
+        let thread = match cpu.under {
+            Under::Thread(at) => kernel.thread(at),
+            _ => None,
+        };
+        let stacks: Vec<Region> = thread.into_iter().flat_map(Thread::stacks).collect();
+        let main = self.main_stack(kernel);
+        let found: Vec<Candidate> = self.with_unwinder(Some(kernel), |unwinder, memory, symbols| {
+            // A constant among the code is none.
+            let is_code = |at: Addr| {
+                let is_constant = || symbols.function(at).is_none() && symbols.variable(at).is_some();
+                unwinder.code.holds(at) == Some(true) && !is_constant()
+            };
+            // Of the others the table has no name: all of them have one handler.
+            let is_handled = |number: u32| symbols.exception(number).is_some_and(|name| !name.starts_with("irq"));
+            let on_main = main.map(|main| (On::Main, main));
+            let on_thread = stacks.iter().map(|stack| (On::Thread, *stack));
+            let mut look = |(on, stack)| {
+                unwinder.left(
+                    &unwind::Place { on, stack, stacks: &stacks, is_code: &is_code, is_handled: &is_handled },
+                    memory,
+                )
+            };
+            on_main.into_iter().chain(on_thread).flat_map(&mut look).collect()
+        });
+        found.iter().map(|one| self.place_left(one, stop)).collect()
+    }
+
+    fn place_left(&mut self, found: &Candidate, stop: &Stop) -> Place {
+        let functions = self.names_of(&found.backtrace);
+        let within = match found.registers.level() {
+            Level::Exception(number) => Some(exception(number, self.symbols().exception(number).as_deref())),
+            _ => None,
+        };
+        self.place(found.frame, &found.registers, within, functions, stop)
+    }
+
+    /// The main stack: the kernel has stored where it begins, or the vector table says it.
+    fn main_stack(&mut self, kernel: &Kernel) -> Option<Region> {
+        let at = self.symbols().lookup(MAIN).map(|symbol| symbol.address);
+        let stored = at.and_then(|at| self.memory.memory().read_bytes(at, 4).ok());
+        let stored = stored.and_then(|bytes| kernel.layout.shape.endian.u32(&bytes, 0)).map(Addr::from);
+        let by_table = || Exceptions::main_stack(self.info.elf()?, VECTOR_TABLES);
+        let end = stored.filter(|end| *end != 0).or_else(by_table)?;
+        let memory = self.memory.memory();
+        let mut is_there = |len: u64| {
+            let start = end.checked_sub(len).filter(|_| end & 3 == 0)?;
+            memory.read_bytes(start, usize::try_from(len).ok()?).ok().map(|_| Region { start, len })
+        };
+        LENS.into_iter().find_map(&mut is_there)
+    }
+
+    /// True for a program of the small instruction set, whose loads and stores have to be aligned.
+    #[must_use]
+    pub fn is_baseline(&self) -> bool {
+        self.info.elf().is_some_and(|elf| elf.is_arm_baseline())
+    }
+}
