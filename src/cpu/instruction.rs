@@ -215,7 +215,7 @@ fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
 /// The most bytes of a loop that are looked at, and in front of the program counter.
 pub const LOOP: u64 = 64;
 
-/// A loop that its own code never leaves.
+/// A loop that its own code never leaves, and that lets no interrupt come which was disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loop {
     /// Its first instruction.
@@ -287,7 +287,7 @@ enum Flow {
 }
 
 fn thumb_loop(pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
-    let (mut at, mut masked, mut starts) = (from, false, Vec::new());
+    let (mut at, mut masked, mut unmasked, mut starts) = (from, false, None, Vec::new());
     let mut flows: Vec<(Addr, bool)> = Vec::new();
     loop {
         let offset = usize::try_from(at.checked_sub(from)?).ok()?;
@@ -302,9 +302,11 @@ fn thumb_loop(pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
                 flows.push((at, true));
             }
             Flow::Unmasks => {
-                masked = false;
+                (masked, unmasked) = (false, Some(at));
                 flows.push((at, true));
             }
+            // It lets interrupts come on its way round, and waits for them.
+            Flow::To(to) if at >= pc && unmasked.is_some_and(|place| place >= to) => return None,
             Flow::To(to) if at >= pc && to <= pc && starts.contains(&to) => {
                 // Every instruction on the way round goes on to the next.
                 let inside = flows.iter().filter(|(place, _)| *place >= to);
@@ -438,6 +440,11 @@ mod tests {
         assert_eq!(looped(0x100, &[0xE7FE]), plain(0x100), "b .");
         assert_eq!(looped(0x102, &[0xBF00, 0xBF00, 0xE7FD]), plain(0x102), "nop, b");
         assert_eq!(looped(0x102, &[0xB672, 0xE7FE]), Some(Loop { start: 0x102, is_masked: true }), "cpsid i, b .");
+        assert_eq!(
+            looped(0x102, &[0xB672, 0xBF30, 0xB662, 0xB672, 0xE7FB]),
+            None,
+            "cpsid i, wfi, cpsie i, cpsid i, b 0x102"
+        );
         assert_eq!(looped(0x104, &[0xB672, 0xB662, 0xE7FE]), plain(0x104), "cpsid i, cpsie i, b .");
         assert_eq!(looped(0x100, &[0xF7FF, 0xBFFE]), plain(0x100), "b.w .");
         assert_eq!(looped(0x100, &[0x6803, 0x2B00, 0xD0FC]), None, "it waits for a flag");

@@ -53,6 +53,11 @@ impl Pushed {
         self.xpsr & (EXCEPTION | ZERO | THUMB) == 0 && self.pc & 1 == 0
     }
 
+    /// The number of the exception that was interrupted; 0 for none.
+    pub fn exception(&self) -> u32 {
+        u32::try_from(self.xpsr & EXCEPTION).unwrap_or_default()
+    }
+
     /// True for those of another exception.
     pub const fn is_of_exception(&self) -> bool {
         self.xpsr & EXCEPTION != 0 && self.xpsr & (ZERO | THUMB) == THUMB && self.pc & 1 == 0

@@ -12,7 +12,7 @@ use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level, Origin, Pushed, Registers, is_fault, is_fault_of_state};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, leads_to_handler, main_stack_at};
+use crate::unwind::{Backtrace, End, Exit, Search, Unwinder, is_exc_return, leads_to_handler, main_stack_at};
 
 /// How a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +104,9 @@ const STEP: usize = 64;
 const MAX_ON_MAIN: usize = 3;
 /// `icsr`: no exception is active beside that which runs.
 const RETURNS_TO_BASE: u64 = 1 << 11;
+/// `shcsr`: the handlers that are active, by bit and number of the exception (Armv7-M Architecture Reference Manual, B3.2.13). Where a
+/// processor has no such bit it is 0.
+const ACTIVE: [(u64, u32); 7] = [(0, 4), (1, 5), (3, 6), (7, 11), (8, 12), (10, 14), (11, 15)];
 /// `cfsr`: an instruction could not be read (IACCVIOL, IBUSERR), or was to run without Thumb state (INVSTATE).
 const WRONG_CALL: u64 = 1 | 1 << 8 | 1 << 17;
 /// `cfsr`: the processor was not in Thumb state, and nothing else.
@@ -256,6 +259,17 @@ impl Look<'_> {
             own.sp().map(|sp| registers.set_from(Origin::Inferred, "sp", sp));
         }
         found.places.push(self.place(psp, FoundBy::ProcessStack, registers, memory));
+        if found.is_crash() && self.is_within_another() {
+            let nested = on_main.unwrap_or_default();
+            found.is_certain = matches!(nested.as_slice(), [(_, pushed)] if self.entered_wrong(pushed));
+            found.places = nested.iter().filter_map(|(at, pushed)| self.nested(*at, pushed, memory)).collect();
+            if !found.is_certain {
+                found
+                    .remarks
+                    .push("another exception was active before (shcsr): it did not interrupt the thread".to_owned());
+            }
+            return Some(found);
+        }
         found.is_certain = self.number.is_some() && (to_base || on_main.as_ref().is_some_and(Vec::is_empty));
         if !found.is_certain {
             let why = match self.number {
@@ -363,7 +377,7 @@ impl Look<'_> {
         let place = self.place(at, FoundBy::Search, registers, memory);
         let leads_out =
             matches!(place.backtrace.end, End::StackPointer(_) | End::Entry | End::Outermost | End::NoCaller(_));
-        (leads_out || self.unwinder.cfi.is_none()).then_some(place)
+        (leads_out || self.unwinder.cfi.is_none() || self.entered_wrong(pushed)).then_some(place)
     }
 
     /// What looks like the frame of an exception within another, on the main stack; `None` where that is not known or
@@ -382,9 +396,27 @@ impl Look<'_> {
                 && leads_to_handler(self.registers)
                 && pushed.lr & 1 == 1
                 && in_code(pushed.lr & !1);
-            (pushed.is_of_exception() && in_code(pushed.pc) || called_wrong).then_some((at, pushed))
+            (pushed.is_of_exception() && in_code(pushed.pc) || called_wrong || self.entered_wrong(&pushed))
+                .then_some((at, pushed))
         });
         Some(frames.take(MAX_ON_MAIN).collect())
+    }
+
+    /// True where the handler of an exception is active beside that in which the CPU is.
+    fn is_active(&self, exception: u32) -> bool {
+        let shcsr = self.registers.get("shcsr").unwrap_or(0);
+        let bit = ACTIVE.iter().find(|(_, number)| *number == exception);
+        self.number != Some(exception) && bit.is_some_and(|(bit, _)| shcsr >> bit & 1 == 1)
+    }
+
+    /// True for an exception that has called nothing, as its lr leads back to what it interrupted; its handler may be no code.
+    fn entered_wrong(&self, pushed: &Pushed) -> bool {
+        pushed.is_of_exception() && self.is_active(pushed.exception()) && is_exc_return(pushed.lr)
+    }
+
+    /// True where it is known that an exception was interrupted by that in which the CPU is.
+    fn is_within_another(&self) -> bool {
+        ACTIVE.iter().any(|(_, exception)| self.is_active(*exception))
     }
 
     /// Bytes of the floating-point registers in a frame, where that is known.

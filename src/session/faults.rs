@@ -1,10 +1,20 @@
 //! The fault and system registers of a stopped CPU, read where they change nothing by being read.
 
 use super::{Target, stub};
+use crate::abi::Addr;
 use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers};
 use crate::error::Error;
 use crate::kernel::{self, Stop};
 use crate::mem::{Memory as _, Region};
+
+/// The bits of VTOR that are an address (Armv7-M Architecture Reference Manual, B3.2.5).
+const VTOR_ADDRESS: Addr = !0x7F;
+/// The Interrupt Controller Type Register: one less than how many times 32 interrupts there are (B4.2.2).
+const ICTR: Addr = 0xE000_E004;
+const ICTR_LINES: u32 = 0xF;
+/// The vectors before the first interrupt's, the initial stack pointer with them; and how many interrupts an Armv7-M has at most.
+const SYSTEM_EXCEPTIONS: u64 = 16;
+const MOST_INTERRUPTS: u64 = 240;
 
 impl Target<'_> {
     /// Reads what shows a fault. Of a Cortex-M that is one flight of reads; of others the stub is asked for each register
@@ -38,8 +48,8 @@ impl Target<'_> {
         }
     }
 
-    /// The ranges of a live Cortex-M that show its interrupts and SysTick, with those of its fault registers; read in one
-    /// flight. Empty for other targets.
+    /// The ranges of a live Cortex-M that show its interrupts and SysTick, with those of its fault registers, read in one
+    /// flight; and its vectors. Empty for other targets.
     pub(super) fn interrupt_state(&mut self, stop: &Stop) -> Vec<Region> {
         let known = stop.cpus.first().is_some_and(|cpu| cpu.get("cpuid").is_some());
         if !self.is_live() || !known || stop.cpus.len() > 1 {
@@ -48,7 +58,21 @@ impl Target<'_> {
         let mapped = Architecture::CortexM.mapped().iter().chain(&INTERRUPT_STATE).copied().collect::<Vec<_>>();
         let read = self.memory.memory().read_batch(&mapped);
         let there = mapped.iter().zip(read).filter(|(_, bytes)| bytes.is_ok());
-        there.map(|((start, len), _)| Region { start: *start, len: *len as u64 }).collect()
+        let there = there.map(|((start, len), _)| Region { start: *start, len: *len as u64 });
+        there.chain(self.vector_table(stop)).collect()
+    }
+
+    /// The vectors that a Cortex-M uses: the program may have put them into RAM, and it may have written over them.
+    fn vector_table(&mut self, stop: &Stop) -> Option<Region> {
+        let start = stop.cpus.first()?.get("vtor")? & VTOR_ADDRESS;
+        let mut ictr = [0; 4];
+        // Armv6-M has no ICTR, and 32 interrupts at most.
+        let blocks = match self.memory.memory().read(ICTR, &mut ictr) {
+            Ok(()) => u64::from(u32::from_le_bytes(ictr) & ICTR_LINES).saturating_add(1),
+            Err(_) => 1,
+        };
+        let vectors = blocks.saturating_mul(32).min(MOST_INTERRUPTS).saturating_add(SYSTEM_EXCEPTIONS);
+        Some(Region { start, len: vectors.saturating_mul(4) })
     }
 
     /// What the fault registers record, one line for each CPU; empty where they record nothing, or are not known.

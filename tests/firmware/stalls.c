@@ -35,7 +35,13 @@ enum stall {
     CALLBACK_WAITS,     /* the callback of a timer jumps to a wait               */
     ISR_COUNTS,         /* an interrupt waits, and counts how often it looked    */
     MASKED_HIDDEN,      /* PRIMASK, which the core does not have                 */
-    JUST_PENDING        /* healthy: the tick has just come, nothing masks it     */
+    JUST_PENDING,       /* healthy: the tick has just come, nothing masks it     */
+    ASLEEP,             /* WFI, where no interrupt is enabled                    */
+    ASLEEP_SHORT,       /* healthy: WFI, and an interrupt is enabled             */
+    VECTOR,             /* the tick's vector, in RAM, was overwritten            */
+    VECTORS_IN_RAM,     /* healthy: vectors in RAM                               */
+    STACK_BELOW,        /* a sleep below its stack, in the room of the next      */
+    STACK_DEEP          /* healthy: a sleep deep in its stack                    */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -48,6 +54,11 @@ enum stall {
 #define NVIC_ICER0 REGISTER(0xE000E180u)
 #define NVIC_ISPR0 REGISTER(0xE000E200u)
 #define SYST_RVR REGISTER(0xE000E014u)
+#define SYST_CSR REGISTER(0xE000E010u)
+#define VTOR REGISTER(0xE000ED08u)
+/* Of no section. */
+#define VECTORS ((volatile uint32_t *)0x20011000u)
+#define SYSTICK_VECTOR 15u
 #define NVIC_IPR1 REGISTER(0xE000E404u)
 #define PENDST_SET (1u << 26)
 #define PENDSV_SET (1u << 28)
@@ -299,6 +310,42 @@ NOINLINE VOID board_halt(const CHAR *file, UINT line)
 #endif
 }
 
+static NOINLINE VOID enter_stop(uint32_t wakes)
+{
+    __asm__ volatile("cpsid i" ::: "memory");
+    SYST_CSR = 0;
+    NVIC_ICER0 = ~wakes;
+    stall_here();
+    for (;;)
+        __asm__ volatile("dsb\n wfi\n cpsie i\n isb\n cpsid i" ::: "memory");
+}
+
+static VOID move_vectors(VOID)
+{
+    UINT i;
+    for (i = 0; i < 64; i++)
+        VECTORS[i] = REGISTER(4u * i);
+    VTOR = (uint32_t)VECTORS;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+}
+
+/* Of a long line the words are written from its lowest address on: the stack above keeps its fill. */
+static NOINLINE VOID format_long(VOID)
+{
+    volatile CHAR line[FW_STACK + FW_STACK / 2];
+    line[0] = 'p';
+    mk_thread_sleep(2);
+    sum += (uint32_t)line[0];
+}
+
+static NOINLINE VOID format_short(VOID)
+{
+    volatile CHAR line[FW_STACK / 3];
+    line[0] = 'p';
+    mk_thread_sleep(2);
+    sum += (uint32_t)line[0];
+}
+
 static NOINLINE VOID regulate(VOID)
 {
     static const volatile CHAR name[] = "pressure-of-the-second-line";
@@ -372,6 +419,29 @@ static NOINLINE VOID regulate(VOID)
         calibration[0] = 0xE7FEE7FEu;
         stall_here();
         copy_words((uint32_t)calibration | 1u);
+        break;
+    case ASLEEP: enter_stop(0); break;
+    case ASLEEP_SHORT: enter_stop(UART); break;
+    case VECTOR:
+        move_vectors();
+        calibration[0] = 0xDE00DE00u;
+        VECTORS[SYSTICK_VECTOR] = (uint32_t)calibration | 1u;
+        ICSR = PENDST_SET;
+        fw_work(SHORT);
+        break;
+    case VECTORS_IN_RAM:
+        move_vectors();
+        mk_thread_sleep(2);
+        stall_here();
+        fw_work(SHORT);
+        break;
+    case STACK_BELOW: case STACK_DEEP:
+        if (STALL == STACK_BELOW)
+            format_long();
+        else
+            format_short();
+        stall_here();
+        fw_work(SHORT);
         break;
     case PANIC: board_halt("drivers/pump.c", 217); break;
     default: break;

@@ -30,7 +30,11 @@ fn wrong(
     name_of: &dyn Fn(&str) -> String,
 ) -> Option<String> {
     if code == "-" {
-        let sure = findings.iter().find(|finding| finding["confidence"] != "hint");
+        let never = split(said);
+        let is_wrong = |finding: &&Value| {
+            finding["confidence"] != "hint" || never.iter().any(|code| finding["code"] == code.as_str())
+        };
+        let sure = findings.iter().find(is_wrong);
         return sure.map(|finding| format!("{name}: {finding}"));
     }
     let Some(first) = findings.first() else { return Some(format!("{name}: nothing")) };

@@ -82,9 +82,14 @@ impl Qemu {
 
     /// The same on another board.
     pub fn dead_on(machine: &str, elf: &Path) -> Self {
+        Self::dead_with(machine, elf, &[])
+    }
+
+    /// The same, with more options of QEMU.
+    pub fn dead_with(machine: &str, elf: &Path, more: &[&str]) -> Self {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");
-        command.args(["-M", machine, "-display", "none", "-monitor", "none", "-serial", "none", "-gdb"]);
+        command.args(["-M", machine, "-display", "none", "-monitor", "none", "-serial", "none"]).args(more).arg("-gdb");
         let child = quiet(command.arg(format!("tcp:127.0.0.1:{port}")).arg("-kernel").arg(elf));
         // The firmware's last store.
         let magic = symbol(elf, "fw_fault");

@@ -75,21 +75,40 @@ fn an_evidence_core_of_a_crash_says_what_the_live_target_did() {
     }
 }
 
+/// A word that GDB reads from a core.
+fn word_in(core: &str, at: u64) -> Option<u64> {
+    let show = format!("x/wx {at:#x}");
+    let out = Command::new("gdb-multiarch").args(["-nx", "-batch", "-ex", &show, "--core", core]).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{at:#x}:")))?;
+    u64::from_str_radix(line.trim().strip_prefix("0x")?, 16).ok()
+}
+
 /// GDB reads the interrupt controller from the core: which interrupts are enabled, and the priority of PendSV and SysTick.
 fn interrupts_are_in(core: &str) {
     require!(installed("gdb-multiarch"));
-    let show = ["-ex", "x/wx 0xe000e100", "-ex", "x/wx 0xe000ed20", "-ex", "x/wx 0xe000e018", "-ex", "x/wx 0xe000e010"];
-    let out =
-        Command::new("gdb-multiarch").args(["-nx", "-batch"]).args(show).arg("--core").arg(core).output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    let word = |at: &str| {
-        text.lines()
-            .find_map(|line| Some(line.strip_prefix(at)?.trim().to_owned()).filter(|word| word.starts_with("0x")))
-    };
-    assert_eq!(word("0xe000e100:"), Some("0x00000020".to_owned()), "{text}");
-    assert_eq!(word("0xe000ed20:"), Some("0x40ff0000".to_owned()), "{text}");
-    assert!(word("0xe000e018:").is_some(), "{text}");
-    assert_eq!(word("0xe000e010:"), None, "reading it clears COUNTFLAG: {text}");
+    assert_eq!(word_in(core, 0xE000_E100), Some(0x20));
+    assert_eq!(word_in(core, 0xE000_ED20), Some(0x40FF_0000));
+    assert!(word_in(core, 0xE000_E018).is_some());
+    assert_eq!(word_in(core, 0xE000_E010), None, "reading it clears COUNTFLAG");
+}
+
+/// Vectors in RAM that no section has were not saved, and a wrong one was not seen later.
+#[test]
+fn vectors_that_were_moved_into_ram_were_not_in_the_core() {
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch"));
+    let ways = std::fs::read_to_string("tests/firmware/stalls.tsv").unwrap();
+    let mut ways = ways.lines().filter(|line| !line.starts_with('#'));
+    let number = ways.position(|line| line.starts_with("vector\t")).unwrap();
+    let way = format!("loader,addr=0x20010000,data={number},data-len=4");
+    let (scratch, elf) = (Scratch::new("vectors"), fixture("stall.elf"));
+    let qemu = Qemu::dead_with("mps2-an385", &elf, &["-device", &way]);
+    let core = scratch.path("vectors.core").display().to_string();
+    lines(&["dump", "-o", &core, "--elf", &elf.display().to_string(), "--remote", &qemu.remote()]);
+    // The firmware has them at 0x20011000, and wrote over that of SysTick; interrupts 0 to 31 are implemented.
+    assert_eq!(word_in(&core, 0x2001_103C), Some(symbol(&elf, "calibration") | 1));
+    assert!(word_in(&core, 0x2001_10BC).is_some_and(|vector| vector & 1 == 1), "of interrupt 31");
+    assert_eq!(word_in(&core, 0x2001_10C0), None);
 }
 
 /// A program that fails at once and stays in its handler.
