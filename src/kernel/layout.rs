@@ -174,6 +174,19 @@ impl Kind {
         self.facts().name
     }
 
+    /// With its article: `a mutex`.
+    pub const fn with_article(self) -> &'static str {
+        match self {
+            Self::Mutex => "a mutex",
+            Self::Queue => "a queue",
+            Self::Semaphore => "a semaphore",
+            Self::EventFlags => "an event flags group",
+            Self::BlockPool => "a block pool",
+            Self::BytePool => "a byte pool",
+            Self::Timer => "a timer",
+        }
+    }
+
     /// The report that lists them.
     pub(super) const fn report(self) -> &'static str {
         self.facts().report

@@ -64,9 +64,9 @@ impl Kernel {
             thread.waits = Some(wait);
             if object.is_none() && !has_id(memory, &self.layout, address, kind) {
                 let message = format!(
-                    "thread {} waits for a {} at {address:#x}, and there is none there",
+                    "thread {} waits for {} at {address:#x}, and there is none there",
                     thread.label(),
-                    kind.name()
+                    kind.with_article()
                 );
                 self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(thread.address)));
             }

@@ -384,8 +384,9 @@ impl Thread {
         self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
 
-    /// What its state says it waits for, and the control block that it names.
-    pub(super) fn suspended_on(&self) -> Option<(Kind, Addr)> {
+    /// What its state says it waits for, and the control block that it names, whether that is there or not.
+    #[must_use]
+    pub fn suspended_on(&self) -> Option<(Kind, Addr)> {
         // The control block of a wait that is over stays there.
         let kind = Kind::of_state(self.state?.0)?;
         Some((kind, self.suspended_on?))

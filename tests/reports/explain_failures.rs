@@ -249,7 +249,10 @@ fn the_stack_whose_fill_is_in_a_control_block_was_not_named() {
     let fill = (QUEUE..QUEUE + 60).step_by(4).map(|at| (at, 0xEFEF_EFEF));
     let findings = explain_damaged("filled-queue", &stack.into_iter().chain(fill).collect::<Vec<_>>());
     let all = format!("{findings:?}");
-    assert!(all.contains("records was overwritten") && all.contains("within the stack of writer"), "{all}");
+    assert!(
+        all.contains("records, in the stack of writer, was overwritten") && all.contains("created (writer)"),
+        "{all}"
+    );
 }
 
 /// One control block that was written over was taken for an ELF of another build, which made every finding a hint.

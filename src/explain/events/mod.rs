@@ -2,6 +2,7 @@
 //! interrupts had the processor, and where memory does not show it, what each thread does at the end.
 
 mod activity;
+mod away;
 mod interrupts;
 mod objects;
 mod pointers;
@@ -407,6 +408,7 @@ impl Events {
                 if let Some(one) = self.one(system.address(object)) {
                     one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
                     if gets && wait.ending == Ending::Given {
+                        one.away.given(thread_at, call.seq);
                         one.take(taken);
                     }
                 }
@@ -488,6 +490,7 @@ impl Events {
     ) {
         let fields = self.fields.of_event(event);
         let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
+        let cleared = fields.cleared(words);
         let no = system.find_thread(thread);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -502,6 +505,9 @@ impl Events {
             Some(0) if waits == Some(0) => one.pool.refuse(thread, event.seq, event.ticks, len),
             None | Some(0) => {}
             Some(memory) => one.pool.allocate(memory, thread, event.seq, len),
+        }
+        if let Some(cleared) = cleared {
+            one.away.get(thread, cleared, event.seq);
         }
         if let Some(wanted) = wanted {
             one.asked |= wanted.flags;

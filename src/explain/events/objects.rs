@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::away::Away;
 use super::pools::Pool;
 use crate::abi::Addr;
 use crate::kernel::Wanted;
@@ -80,6 +81,8 @@ pub struct One {
     pub longest_wait: i64,
     /// Event flags that some thread asked for.
     pub asked: u64,
+    /// Event flags that threads took away.
+    pub away: Away,
     /// What each thread asked for last.
     pub wanted: BTreeMap<Addr, Wanted>,
     /// Its memory, where it is a pool.
@@ -108,6 +111,7 @@ impl One {
 
     /// Somebody gives.
     pub fn give(&mut self, by: Giver, seq: u64, at: i64, flags: u64) {
+        self.away.set(by, flags);
         if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
             let given = self.givers.entry(by).or_default();
             *given = Given { times: given.times.saturating_add(1), seq, flags: given.flags | flags };
@@ -128,6 +132,7 @@ impl One {
     /// Events are missing: who holds what is not known any more; who reads what is.
     pub fn forget(&mut self) {
         self.held.clear();
+        self.away.forget();
         self.kept = None;
         self.pool.forget();
         self.is_listed = false;

@@ -11,6 +11,7 @@ pub struct Places {
     memory: Option<usize>,
     flags: Option<usize>,
     option: Option<usize>,
+    current: Option<usize>,
     size: Option<usize>,
     suspended: Option<usize>,
 }
@@ -31,6 +32,7 @@ impl Fields {
                 size: find(&|field| field.name == "size_requested"),
                 suspended: find(&|field| field.name == "suspended"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
+                current: find(&|field| field.name == "current_flags"),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
             }
         };
@@ -70,9 +72,49 @@ impl Places {
         Some(Wanted { flags, all: option & 2 != 0, clears: option & 1 != 0 })
     }
 
+    /// The event flags that a thread asks for and takes away, and those that it gets at once.
+    pub fn cleared(&self, words: &[u64]) -> Option<Cleared> {
+        let (wanted, option) = (*words.get(self.flags?)?, *words.get(self.option?)?);
+        let current = *words.get(self.current?)?;
+        Some(Cleared::of(wanted, current, option))
+    }
+
     /// The event flags that are set; `None` for a call that clears some.
     pub fn flags(&self, words: &[u64]) -> Option<u64> {
         let option = *words.get(self.option?)?;
         words.get(self.flags?).copied().filter(|_| option & 2 == 0)
+    }
+}
+
+/// What a thread asks for with an option that clears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cleared {
+    /// The event flags that it takes away, now or when its wait ends; 0 where it leaves them set.
+    pub asked: u64,
+    /// Those that it takes at once.
+    pub taken: u64,
+}
+
+impl Cleared {
+    /// `option`: 1 clears, 2 asks for all of them.
+    const fn of(wanted: u64, current: u64, option: u64) -> Self {
+        let there = wanted & current;
+        let asked = if option & 1 != 0 { wanted } else { 0 };
+        let is_given = there != 0 && (option & 2 == 0 || there == wanted);
+        Self { asked, taken: if is_given { asked & there } else { 0 } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_taken_by_calls_that_clear_and_get_them() {
+        assert_eq!(Cleared::of(1, 3, 1), Cleared { asked: 1, taken: 1 });
+        assert_eq!(Cleared::of(1, 2, 1), Cleared { asked: 1, taken: 0 }, "it waits");
+        assert_eq!(Cleared::of(1, 1, 0), Cleared { asked: 0, taken: 0 }, "it leaves them set");
+        assert_eq!(Cleared::of(3, 1, 3), Cleared { asked: 3, taken: 0 }, "it wants both");
+        assert_eq!(Cleared::of(3, 7, 3), Cleared { asked: 3, taken: 3 });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::Case;
 use super::super::events::TIMER_THREAD;
+use super::super::state::Task;
 use super::jump;
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Object, Thread};
@@ -78,4 +79,10 @@ fn jumps_on(timer: &Object, starts: &[Addr], case: &Case<'_>) -> bool {
 pub(super) fn is_timer_thread(thread: &Thread, case: &Case<'_>) -> bool {
     let symbol = case.look.symbol("_tx_timer_thread").map(|symbol| symbol.address);
     symbol.map_or_else(|| thread.label() == TIMER_THREAD, |address| address == thread.address)
+}
+
+/// The same for a thread that may be known from events alone.
+pub(super) fn is_timer_task(task: &Task, case: &Case<'_>) -> bool {
+    case.thread(task.address)
+        .map_or_else(|| case.label(task.address) == TIMER_THREAD, |thread| is_timer_thread(thread, case))
 }

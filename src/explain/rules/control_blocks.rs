@@ -186,16 +186,25 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
     let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
-    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let within = threads.filter(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label).next();
+    let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let within = threads().find(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label);
+    let waiters: Vec<&crate::kernel::Thread> =
+        threads().filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address)).collect();
+    let names: Vec<String> = waiters.iter().map(|thread| thread.label()).collect();
+    let of_waiter =
+        |thread: &&crate::kernel::Thread| Evidence::memory(thread.address, format!("{} waits for it", thread.label()));
+    evidence.extend(waiters.iter().map(of_waiter));
+    let wait = if names.len() == 1 { "waits" } else { "wait" };
+    let waited = if names.is_empty() { String::new() } else { format!("; {} {wait} for it", names.join(", ")) };
+    let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
     // The kernel fills the stack of a thread when it creates it.
     let fill = within.as_ref().filter(|_| block.found & 0xFFFF_FFFF == FILL);
     let fill =
-        fill.map(|stack| format!(": it is within the stack of {stack}, which was filled when {stack} was created"));
+        fill.map(|stack| format!(", which is what stacks are filled with when their threads are created ({stack})"));
     Finding {
         code: explain::Code::CorruptControlBlock,
         claim: format!(
-            "{label} was overwritten: it begins with {:#x}{reads} instead of its id{}",
+            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}",
             block.found,
             fill.as_deref().unwrap_or_default()
         ),
@@ -213,7 +222,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
             }
         },
         threads: vec![block.address],
-        behind: Vec::new(),
+        behind: waiters.iter().map(|thread| thread.address).collect(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_task;
 use super::words::{behind, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -39,7 +40,9 @@ fn gone<'g>(wait: &Wait, events: &Events, case: &Case<'_>, graph: &'g Graph) -> 
     let gives = |flags: u64| wanted.is_none_or(|wanted| flags & wanted != 0);
     let mut givers = events.object(wait.object)?.givers.iter().filter(|(_, given)| gives(given.flags));
     let (Some((Giver::Thread(thread), given)), None) = (givers.next(), givers.next()) else { return None };
-    let task = graph.stored(case, *thread).filter(|task| task.does.gone().is_some())?;
+    // The kernel suspends the thread of its timers while none expires.
+    let is_gone = |task: &&Task| task.does.gone().is_some() && !is_timer_task(task, case);
+    let task = graph.stored(case, *thread).filter(is_gone)?;
     Some((task, given.times))
 }
 

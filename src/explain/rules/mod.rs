@@ -7,6 +7,7 @@ mod corrupt_pool;
 mod created_again;
 mod deadlock;
 mod fault;
+mod flag_lock;
 mod flags_taken;
 mod giver_gone;
 mod interrupts;
@@ -83,6 +84,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
+    Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },

@@ -8,6 +8,7 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_task;
 use super::users::{callback_uses, uses};
 use super::words::{behind, waiting};
 use crate::abi::Addr;
@@ -157,14 +158,15 @@ fn gone_giver(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let one = case.events?.object(wait.object)?;
     let mut givers = one.givers.keys();
     let (Some(Giver::Thread(thread)), None) = (givers.next(), givers.next()) else { return None };
-    let giver = graph.stored(case, *thread)?;
+    let giver = graph.stored(case, *thread).filter(|giver| !is_timer_task(giver, case))?;
     giver.does.gone().map(|gone| format!("{}, which alone gave it, {gone}", case.label(giver.address)))
 }
 
 /// A thread whose code uses the object, and that cannot go on, or a timer that is off: it may be the one that gave. Behind what
 /// nobody gives.
 pub(super) fn gone_user(waiter: &Task, object: Addr, case: &Case<'_>, graph: &Graph) -> String {
-    let is_gone = |task: &&Task| task.address != waiter.address && task.does.gone().is_some();
+    let is_gone =
+        |task: &&Task| task.address != waiter.address && task.does.gone().is_some() && !is_timer_task(task, case);
     let all = graph.tasks.list.iter().filter(is_gone).filter(|task| uses(task, object, case));
     let words = all.filter_map(|task| {
         // It ran before, and is at its beginning again.

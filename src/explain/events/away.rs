@@ -1,0 +1,127 @@
+//! Event flags that are used as a lock: a thread takes some away (it gets them with `TX_OR_CLEAR` or `TX_AND_CLEAR`), and sets them
+//! again when it is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::objects::Giver;
+use super::words::Cleared;
+use crate::abi::Addr;
+
+/// The most threads that are remembered.
+const MAX_THREADS: usize = 64;
+
+/// Flags that a thread took, and nobody has set since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenFlags {
+    /// The thread, as the trace stores its address.
+    pub thread: Addr,
+    /// The flags.
+    pub flags: u64,
+    /// The event.
+    pub seq: u64,
+}
+
+/// The flags of one group.
+#[derive(Debug, Clone, Default)]
+pub struct Away {
+    /// What was taken and not set since.
+    taken: Vec<TakenFlags>,
+    /// What threads take away when their calls return.
+    asked: BTreeMap<Addr, u64>,
+    /// Flags that a thread set which had taken them: how often is no matter.
+    returned: BTreeMap<Addr, u64>,
+    /// Every thread that takes some away.
+    takers: BTreeSet<Addr>,
+}
+
+impl Away {
+    /// A thread asks.
+    pub fn get(&mut self, thread: Addr, cleared: Cleared, seq: u64) {
+        if self.asked.len() >= MAX_THREADS && !self.asked.contains_key(&thread) {
+            return;
+        }
+        self.asked.insert(thread, cleared.asked);
+        if cleared.asked != 0 {
+            self.takers.insert(thread);
+        }
+        self.take(thread, cleared.taken, seq);
+    }
+
+    /// The wait of a thread ends, as what it asked for is given.
+    pub fn given(&mut self, thread: Addr, seq: u64) {
+        let flags = self.asked.get(&thread).copied().unwrap_or(0);
+        self.take(thread, flags, seq);
+    }
+
+    fn take(&mut self, thread: Addr, flags: u64, seq: u64) {
+        if flags != 0 && self.taken.len() < MAX_THREADS {
+            self.taken.push(TakenFlags { thread, flags, seq });
+        }
+    }
+
+    /// Flags are set.
+    pub fn set(&mut self, by: Giver, flags: u64) {
+        for taken in &mut self.taken {
+            if by == Giver::Thread(taken.thread) && taken.flags & flags != 0 {
+                *self.returned.entry(taken.thread).or_default() |= taken.flags & flags;
+            }
+            taken.flags &= !flags;
+        }
+        self.taken.retain(|taken| taken.flags != 0);
+    }
+
+    /// Events are missing: who has what is not known any more.
+    pub fn forget(&mut self) {
+        self.taken.clear();
+        self.asked.clear();
+    }
+
+    /// The only thread that has some of these flags, of a group in which it set them before after it had taken them.
+    pub fn holder(&self, wanted: u64) -> Option<TakenFlags> {
+        let mut having = self.taken.iter().filter(|taken| taken.flags & wanted != 0);
+        let (Some(only), None) = (having.next(), having.next()) else { return None };
+        let returned = self.returned.get(&only.thread).copied().unwrap_or(0);
+        (returned & only.flags & wanted != 0).then_some(*only)
+    }
+
+    /// True for a thread that takes flags away.
+    pub fn takes(&self, thread: Addr) -> bool {
+        self.takers.contains(&thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COPY: Addr = 0x100;
+    const INDEX: Addr = 0x200;
+    const ONE: Cleared = Cleared { asked: 1, taken: 1 };
+
+    #[test]
+    fn a_flag_is_a_lock_of_the_thread_that_took_it_and_used_to_set_it() {
+        let mut away = Away::default();
+        away.get(COPY, ONE, 1);
+        assert_eq!(away.holder(1), None, "it may be a signal that was consumed");
+        away.set(Giver::Thread(COPY), 1);
+        assert_eq!(away.holder(1), None, "nobody has it");
+        away.get(COPY, ONE, 2);
+        assert_eq!(away.holder(1), Some(TakenFlags { thread: COPY, flags: 1, seq: 2 }));
+        assert_eq!(away.holder(2), None);
+        away.set(Giver::Interrupt(None), 1);
+        assert_eq!(away.holder(1), None, "another set it");
+    }
+
+    #[test]
+    fn a_wait_that_is_over_takes_the_flags_that_it_asked_for() {
+        let mut away = Away::default();
+        away.get(INDEX, Cleared { asked: 1, taken: 0 }, 1);
+        away.set(Giver::Thread(COPY), 1);
+        away.given(INDEX, 1);
+        away.set(Giver::Thread(INDEX), 1);
+        away.get(INDEX, ONE, 4);
+        assert_eq!(away.holder(1).map(|taken| taken.seq), Some(4));
+        away.forget();
+        assert_eq!(away.holder(1), None);
+    }
+}
