@@ -464,10 +464,12 @@ impl Events {
             self.get(event, (object, thread), waits, words, system);
         }
         if let (Some(object), None) = (role.get.of(words), by) {
-            let memory = self.fields.of_event(event).memory(event, words);
+            let fields = self.fields.of_event(event);
+            let (memory, len) = (fields.memory(event, words), fields.size(words));
+            let number = event.isr.map(u64::from);
             if let Some(one) = self.one(object) {
                 one.is_taken_elsewhere = true;
-                memory.into_iter().for_each(|memory| one.pool.leaves(memory));
+                memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
             }
         }
         if let Some(object) = role.put.of(words) {
