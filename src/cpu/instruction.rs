@@ -212,7 +212,7 @@ fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
     Some(access(is_read, at, size))
 }
 
-/// The most bytes of a loop that are looked at, and in front of the program counter.
+/// The most bytes of a loop that are looked at.
 pub const LOOP: u64 = 64;
 
 /// A loop that its own code never leaves, and that lets no interrupt come which was disabled.
@@ -225,7 +225,7 @@ pub struct Loop {
 }
 
 /// The loop without an exit that the CPU is in; `None` where the code is not known or may leave it. `from`: the first address
-/// of `code`, which has at most [`LOOP`] bytes in front of the program counter; an instruction begins there.
+/// of `code`, where an instruction begins.
 pub fn endless_loop(architecture: Architecture, pc: Addr, from: Addr, code: &[u8]) -> Option<Loop> {
     match architecture {
         Architecture::CortexM => thumb_loop(pc & !1, from, code),

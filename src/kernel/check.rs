@@ -227,7 +227,14 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
-        issues.push(Issue::new(Code::KernelDamaged, message));
+        // A count below zero is that of no moment: more were deleted than the list ever had.
+        let issue = if count & 0xFFFF_FFFF >= 1 << 31 {
+            let message = format!("{message}: more were deleted than it had");
+            Issue::new(Code::KernelDamaged, message).severity(Severity::Lost)
+        } else {
+            Issue::new(Code::KernelDamaged, message)
+        };
+        issues.push(issue);
     }
     if walk.bad_back_links > 0 {
         let mut message =
@@ -238,4 +245,19 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
     issues
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_below_zero_was_taken_for_that_of_a_moment() {
+        let of = |count| of_walk(&Walk::default(), "semaphore objects", Some(count));
+        let [issue] = of(0xFFFF_FFFF).try_into().unwrap();
+        assert_eq!(issue.severity, Severity::Lost);
+        assert!(issue.message.ends_with("more were deleted than it had"), "{}", issue.message);
+        let [issue] = of(3).try_into().unwrap();
+        assert_ne!(issue.severity, Severity::Lost);
+    }
 }

@@ -7,7 +7,7 @@ use super::segments::{Block, Segments};
 use super::{Memory, ReadError, Region};
 use crate::abi::{Addr, Width};
 use crate::bytes::Bytes;
-use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, Segment};
+use crate::elf::{Elf, ElfKind, Machine, PF_W, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section, Segment};
 
 pub(crate) const NT_PRSTATUS: u32 = 1;
 pub(crate) const NT_386_TLS: u32 = 0x200;
@@ -279,19 +279,45 @@ impl Memory for Core {
     }
 }
 
-/// The parts of a program that memory cannot have changed: its read-only segments, at the load offset. The
-/// initial values of `.data` are not memory and are left out, and so is what has no bytes in the file.
+/// The parts of a program that memory cannot have changed: its read-only segments, at the load offset, and the read-only
+/// sections of the others (a program in RAM is often linked into one segment). The initial values of `.data` are not memory and
+/// are left out, and so is what has no bytes in the file.
 pub fn elf_readonly(elf: &Elf, load_offset: u64) -> Segments {
-    let readonly = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W == 0);
-    let blocks = readonly.filter_map(|p| {
-        let start = elf.width().moved(p.vaddr, load_offset);
-        let data = elf.segment_bytes(&p);
+    let block = |addr: Addr, memory: u64, claimed: u64, offset: u64, data: Bytes| {
+        let start = elf.width().moved(addr, load_offset);
         let room = Region::between(start, elf.width().max()).and_then(|room| usize::try_from(room.len).ok());
         let data = data.cut(0, room.map_or(data.len(), |room| room.min(data.len()))).filter(|d| !d.is_empty())?;
-        let claimed = p.filesz.min(p.memsz);
-        Some(Block { start, memory: p.memsz, claimed, data, offset: p.offset, written: None })
+        Some(Block { start, memory, claimed, data, offset, written: None })
+    };
+    let readonly = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W == 0);
+    let segments =
+        readonly.filter_map(|p| block(p.vaddr, p.memsz, p.filesz.min(p.memsz), p.offset, elf.segment_bytes(&p)));
+    let sections = readonly_sections(elf);
+    let sections = sections.iter().filter_map(|s| block(s.addr, s.size, s.size, s.offset, elf.section_bytes(s)));
+    Segments::new(segments.chain(sections).collect())
+}
+
+/// The sections of writable segments that no code of the program writes. What shares its addresses with another section is there
+/// only at times.
+fn readonly_sections(elf: &Elf) -> Vec<Section> {
+    let in_memory = |s: &Section| s.flags & SHF_ALLOC != 0 && s.flags & SHF_TLS == 0 && s.size > 0;
+    let mut all: Vec<Section> = elf.sections().filter(in_memory).collect();
+    all.sort_by_key(|s| s.addr);
+    let ends: Vec<Addr> = all.iter().map(|s| s.addr.saturating_add(s.size)).collect();
+    let highest_before = ends.iter().scan(0, |highest, end| {
+        let before = *highest;
+        *highest = before.max(*end);
+        Some(before)
     });
-    Segments::new(blocks.collect())
+    let next = all.iter().skip(1).map(|s| s.addr).chain([Addr::MAX]);
+    let alone = all.iter().zip(highest_before).zip(ends.iter().zip(next));
+    let alone = alone.filter(|((section, before), (end, next))| *before <= section.addr && *end <= next);
+    let writable: Vec<Segment> = elf.segments().filter(|p| p.kind == PT_LOAD && p.flags & PF_W != 0).collect();
+    let is_within = |s: &Section| {
+        writable.iter().any(|p| s.addr.checked_sub(p.vaddr).is_some_and(|into| into < p.filesz.min(p.memsz)))
+    };
+    let fixed = |s: &&Section| s.flags & SHF_WRITE == 0 && s.kind != SHT_NOBITS && is_within(s);
+    alone.map(|((section, _), _)| section).filter(fixed).cloned().collect()
 }
 
 #[cfg(test)]

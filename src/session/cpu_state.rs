@@ -263,7 +263,7 @@ impl Target<'_> {
         }
         // Instructions are found from the start of their function.
         let function = self.symbols().function(pc).map(|function| function.address & !1);
-        let from = function.filter(|from| pc.checked_sub(*from).is_some_and(|before| before <= LOOP)).unwrap_or(pc);
+        let from = function.filter(|from| pc.checked_sub(*from).is_some_and(|before| before <= POLLING)).unwrap_or(pc);
         let before = usize::try_from(pc.checked_sub(from)?).ok()?;
         let memory = self.memory.memory();
         let lens = [LOOP, 8, 4, 2].into_iter().filter_map(|len| before.checked_add(usize::try_from(len).ok()?));

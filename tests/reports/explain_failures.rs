@@ -240,6 +240,21 @@ fn the_main_stack_that_overflowed_into_a_control_block_was_not_named() {
     assert!(findings.iter().all(|finding| finding["code"] != "stack-overflow"), "{findings:?}");
 }
 
+/// A stack that is larger than its memory, which the kernel filled over a queue that was created before.
+#[test]
+fn the_stack_whose_fill_is_in_a_control_block_was_not_named() {
+    const THREAD: usize = 0x2000_2ff4;
+    const QUEUE: usize = 0x2000_2aa8;
+    let stack = [(12, 0x2000_2a80), (16, 0x2000_2b7f), (20, 0x100)].map(|(offset, word)| (THREAD + offset, word));
+    let fill = (QUEUE..QUEUE + 60).step_by(4).map(|at| (at, 0xEFEF_EFEF));
+    let findings = explain_damaged("filled-queue", &stack.into_iter().chain(fill).collect::<Vec<_>>());
+    let all = format!("{findings:?}");
+    assert!(
+        all.contains("records, in the stack of writer, was overwritten") && all.contains("created (writer)"),
+        "{all}"
+    );
+}
+
 /// One control block that was written over was taken for an ELF of another build, which made every finding a hint.
 #[test]
 fn damaged_control_blocks_were_taken_for_another_elf() {

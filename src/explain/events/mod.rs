@@ -8,6 +8,7 @@ mod objects;
 mod pointers;
 mod pools;
 mod standstill;
+mod timers;
 mod tries;
 mod words;
 
@@ -16,6 +17,7 @@ pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, One};
 pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
+pub use timers::TimerWork;
 pub use tries::Inversion;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +83,8 @@ pub struct Events {
     pub blocks_on: Option<(Addr, u64, u64)>,
     /// Since the last event of the thread that runs the kernel's timers.
     pub without_timers: WithoutTimers,
+    /// What that thread does.
+    pub timers: TimerWork,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -378,6 +382,7 @@ impl Events {
             activity.woken = Some(event.seq);
         }
         self.goes_on(event, change, system);
+        self.timers.change(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
             Change::Dispatched { thread, .. } => {
@@ -459,10 +464,12 @@ impl Events {
             self.get(event, (object, thread), waits, words, system);
         }
         if let (Some(object), None) = (role.get.of(words), by) {
-            let memory = self.fields.of_event(event).memory(event, words);
+            let fields = self.fields.of_event(event);
+            let (memory, len) = (fields.memory(event, words), fields.size(words));
+            let number = event.isr.map(u64::from);
             if let Some(one) = self.one(object) {
                 one.is_taken_elsewhere = true;
-                memory.into_iter().for_each(|memory| one.pool.leaves(memory));
+                memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
             }
         }
         if let Some(object) = role.put.of(words) {
@@ -595,6 +602,7 @@ impl Consumer for Events {
         }
         self.interrupts.forget();
         self.tries.forget();
+        self.timers.forget();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

@@ -123,6 +123,8 @@ pub struct Pool {
     releases: BTreeMap<Addr, (Giver, u64)>,
     /// The threads that get no memory.
     pub refused: BTreeMap<Addr, Refused>,
+    /// The interrupts that get no memory, by their numbers.
+    pub refused_interrupts: BTreeMap<Option<u64>, Refused>,
     /// How many were allocated.
     pub allocated: u64,
     /// How many were released, by whom.
@@ -171,6 +173,18 @@ impl Pool {
         *refused = Refused { times: refused.times.saturating_add(1), last: seq, len, ..*refused };
     }
 
+    /// An interrupt asks, which cannot wait: it gets a block, or nothing.
+    pub fn interrupt_asks(&mut self, number: Option<u64>, memory: Addr, seq: u64, at: i64, len: Option<u64>) {
+        if memory != 0 {
+            self.leaves(memory);
+            self.refused_interrupts.remove(&number);
+        } else if self.refused_interrupts.len() < MAX_THREADS || self.refused_interrupts.contains_key(&number) {
+            let first = Refused { times: 0, first: (seq, at), last: seq, len };
+            let refused = self.refused_interrupts.entry(number).or_insert(first);
+            *refused = Refused { times: refused.times.saturating_add(1), last: seq, len, ..*refused };
+        }
+    }
+
     /// A block is given back. `is_handed_over`: a thread that waits for memory gets it.
     pub fn release(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool) {
         let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
@@ -207,6 +221,7 @@ impl Pool {
         self.freed.clear();
         self.rounds.clear();
         self.refused.clear();
+        self.refused_interrupts.clear();
     }
 
     /// The block that was released last of those that held an address.
@@ -295,6 +310,15 @@ mod tests {
 
     const TLS: Addr = 0x100;
     const MQTT: Addr = 0x200;
+
+    #[test]
+    fn an_interrupt_that_gets_no_memory_was_not_counted() {
+        let mut pool = Pool::default();
+        (0..9).for_each(|seq| pool.interrupt_asks(Some(24), 0, seq, 0, None));
+        assert_eq!(pool.refused_interrupts.get(&Some(24)).map(|r| (r.times, r.first.0, r.last)), Some((9, 0, 8)));
+        pool.interrupt_asks(Some(24), 0x1000, 9, 0, None);
+        assert!(pool.refused_interrupts.is_empty(), "it got a block");
+    }
 
     #[test]
     fn one_thread_has_all_blocks() {

@@ -19,6 +19,7 @@ impl Events {
         let context = system.trace.contexts.get(event.context);
         if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
             self.last_of_threads = Some(event.seq);
+            self.timers.goes_on();
             self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
         }
     }

@@ -17,6 +17,9 @@ const LOOKED: u64 = 64;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
+/// The word with which the kernel fills stacks.
+const FILL: u64 = 0xEFEF_EFEF;
+
 /// How the names of the kernel's functions begin.
 const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
 /// Functions of the kernel in which its lists are whole.
@@ -190,20 +193,30 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     evidence.extend(waiters.iter().map(of_waiter));
     let waited = waited(&waiters);
     let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
+    // The kernel fills the stack of a thread when it creates it.
+    let fill = within.as_ref().filter(|_| block.found & 0xFFFF_FFFF == FILL);
+    let fill =
+        fill.map(|stack| format!(", which is what stacks are filled with when their threads are created ({stack})"));
     Finding {
         code: explain::Code::CorruptControlBlock,
         claim: format!(
-            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{waited}",
-            block.found
+            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}",
+            block.found,
+            fill.as_deref().unwrap_or_default()
         ),
         confidence,
         detractors,
         evidence,
         explains: broken.map(|issue| issue.message.clone()).collect(),
-        next: within.map_or_else(
-            || format!("look for a write past the end of {writer}"),
-            |stack| format!("it is in the stack of {stack}: it may be a variable of a function that has returned"),
-        ),
+        next: match (within, fill) {
+            (None, _) => format!("look for a write past the end of {writer}"),
+            (Some(stack), Some(_)) => {
+                format!("compare the size that the stack of {stack} was created with and that of its memory")
+            }
+            (Some(stack), None) => {
+                format!("it is in the stack of {stack}: it may be a variable of a function that has returned")
+            }
+        },
         threads: vec![block.address],
         behind: waiters.iter().map(|thread| thread.address).collect(),
     }

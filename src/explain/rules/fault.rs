@@ -46,6 +46,33 @@ enum Sure {
     Recorded,
 }
 
+/// Whether a CPU is in the handler of a fault, as far as its registers show it.
+fn sure(cpu: &CpuState, fault: Option<&Fault>) -> Option<Sure> {
+    let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
+    let runs = match cpu.registers.level() {
+        Level::Exception(number) => is_fault(number),
+        Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
+        Level::Thread | Level::Unknown => false,
+    };
+    if runs || number.is_some_and(is_fault) || fault.is_some_and(|fault| fault.current == Some(true)) {
+        return Some(Sure::Runs);
+    }
+    let fault = fault.filter(|fault| fault.current.is_none())?;
+    let given = |name| cpu.registers.value(name).is_some_and(|(_, origin)| origin == Origin::Given);
+    let is_typed = fault.registers.iter().any(|(name, _)| given(name));
+    // Of other processors no register shows that the handler runs. A loop that nothing leaves is what handlers end in; a RISC-V
+    // that is in some handler is in that of the last trap, which mcause records: interrupts are recorded there too.
+    let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
+    let is_riscv = cpu.registers.get("mcause").is_some();
+    let in_handler = !is_m_profile && cpu.in_loop.is_some() || is_riscv && cpu.exception.is_some();
+    (is_typed || in_handler).then_some(Sure::Recorded)
+}
+
+/// True where the fault of a CPU is a finding of this rule: the loop in which its handler ends explains nothing then.
+pub(super) fn is_in(cpu: &CpuState) -> bool {
+    sure(cpu, cpu.registers.fault().as_ref()).is_some()
+}
+
 /// True where the word below the stack pointer is still what was there before the exception: the processor skipped it to align
 /// the stack.
 fn leaves_popped(place: &Place) -> bool {
@@ -131,27 +158,7 @@ struct Look<'a, 'c> {
 impl<'a, 'c> Look<'a, 'c> {
     fn of(cpu: &'a CpuState, cpus: &'a Cpus, case: &'a Case<'c>) -> Option<Self> {
         let fault = cpu.registers.fault();
-        let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
-        let runs = match cpu.registers.level() {
-            Level::Exception(number) => is_fault(number),
-            Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
-            Level::Thread | Level::Unknown => false,
-        };
-        let runs = runs || number.is_some_and(is_fault) || fault.as_ref().is_some_and(|f| f.current == Some(true));
-        let typed = |fault: &Fault| {
-            let given = |name| cpu.registers.value(name).is_some_and(|(_, origin)| origin == Origin::Given);
-            fault.registers.iter().any(|(name, _)| given(name))
-        };
-        let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
-        let recorded = |fault: &Fault| {
-            // Of other processors nothing shows that the handler runs: a loop that nothing leaves is what handlers end in.
-            fault.current.is_none() && if is_m_profile { typed(fault) } else { typed(fault) || cpu.in_loop.is_some() }
-        };
-        let sure = match (&fault, runs) {
-            (_, true) => Sure::Runs,
-            (Some(fault), false) if recorded(fault) => Sure::Recorded,
-            _ => return None,
-        };
+        let sure = sure(cpu, fault.as_ref())?;
         let thread = thread_of(cpu, case.kernel);
         let place = the_place(cpu, fault.as_ref(), cpus);
         let outside = place.filter(|place| place.is_outside_code);
@@ -203,6 +210,14 @@ impl<'a, 'c> Look<'a, 'c> {
                 is_read: self.knows_bits(),
             });
         }
+        if riscv::is_null_call(&self.cpu.registers) {
+            let by = self.caller().map_or_else(String::new, |at| format!(", by {}", words::place_at(at, self.case)));
+            return Some(Kind {
+                code: Code::NullCall,
+                words: format!("a call through a null pointer{by}"),
+                is_read: true,
+            });
+        }
         let read = self.bits().find_map(|bit| Some((bit.kind?, bit)));
         if let Some((kind, bit)) = read {
             let code = match kind {
@@ -227,6 +242,12 @@ impl<'a, 'c> Look<'a, 'c> {
             (Some((code, words)), None) => Some(Kind { code, words: words.to_owned(), is_read: true }),
             (None, kind) => kind,
         }
+    }
+
+    /// The call, of a RISC-V, that led to an address without code.
+    fn caller(&self) -> Option<Addr> {
+        let ra = riscv::return_address(&self.cpu.registers, self.thread?, self.case)?;
+        self.case.look.function(ra).and(ra.checked_sub(2))
     }
 
     /// True where the registers that say which fault it is are known.
@@ -422,6 +443,9 @@ impl<'a, 'c> Look<'a, 'c> {
         };
         let own = number.and_then(Exceptions::own);
         let name = own.or(self.fault.as_ref().and_then(|fault| fault.name)).map(str::to_owned);
+        // The trap of a RISC-V that is recorded is no interrupt.
+        let trap = self.fault.as_ref().filter(|_| self.cpu.registers.get("mcause").is_some());
+        let name = name.or_else(|| trap.map(|_| "an exception".to_owned()));
         let by = self.cpu.interrupted.as_ref().map(|found| found.by.clone());
         name.or(by).or_else(|| self.cpu.exception.clone()).unwrap_or_else(|| "a fault".to_owned())
     }
@@ -513,6 +537,7 @@ impl<'a, 'c> Look<'a, 'c> {
 }
 
 mod possible;
+mod riscv;
 
 #[cfg(test)]
 mod tests;

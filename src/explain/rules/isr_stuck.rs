@@ -11,7 +11,7 @@ use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
-use super::place;
+use super::{place, writers};
 use crate::cpu::{Level, is_fault};
 use crate::session::CpuState;
 
@@ -22,7 +22,7 @@ const CALLERS: usize = 6;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
-    all.filter_map(|cpu| stuck(cpu, case).or_else(|| again(cpu, case))).collect()
+    all.filter_map(|cpu| waits_for_tick(cpu, case).or_else(|| stuck(cpu, case)).or_else(|| again(cpu, case))).collect()
 }
 
 /// The interrupt in whose own handler the CPU is.
@@ -38,6 +38,46 @@ pub(super) fn has_own_handler(number: u64, case: &Case<'_>) -> bool {
     let irq = number.checked_sub(FIRST);
     let name = case.look.interrupt(number);
     number == SYSTICK || irq.is_some_and(|irq| name.is_some_and(|name| name != format!("irq{irq}")))
+}
+
+/// An interrupt in whose handler the CPU waits for a word in RAM, while the tick is pending and cannot come: the tick of the
+/// kernel, or the time of a driver, stands still then. Whether the handler of the tick changes that word shows its code.
+fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let number = interrupt(cpu).filter(|number| *number != SYSTICK)?;
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes)?;
+    let word = polling.reads.iter().copied().find(|at| writers::is_in_ram(*at))?;
+    let icsr = is_tick_pending(cpu)?;
+    let (tick, own) = interrupts::priority(cpu, SYSTICK).zip(interrupts::priority(cpu, number))?;
+    if tick < own || !writers::handler_has(SYSTICK, word, case) {
+        return None;
+    }
+    let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
+    let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
+    let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let mut evidence = vec![
+        Evidence::memory(polling.start, format!("the loop here reads {what}")),
+        Evidence::register("icsr", icsr, "SysTick is pending, and its handler has the address of this word".to_owned()),
+        Evidence::register(
+            "shpr3",
+            cpu.registers.get("shpr3").unwrap_or_default(),
+            format!("the priority of SysTick is {tick:#x}, that of {exception} is {own:#x}"),
+        ),
+    ];
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let (confidence, detractors) = case.cap_of_registers(Confidence::Likely);
+    Some(Finding {
+        code: Code::IsrNeverEnds,
+        claim: format!(
+            "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
+        ),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "do not wait for time in the handler of an interrupt: let a thread do that".to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
 }
 
 fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {

@@ -156,6 +156,14 @@ pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
     Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
 }
 
+/// The call through a register in front of a return address.
+pub(super) fn through_register(lr: Addr, case: &Case<'_>) -> Option<Addr> {
+    match before(lr, case)? {
+        Before::Register { at } => Some(at),
+        Before::Function { .. } => None,
+    }
+}
+
 /// True for a return address: a call is in front of it.
 pub(super) fn is_behind_call(at: Addr, case: &Case<'_>) -> bool {
     before(at, case).is_some()

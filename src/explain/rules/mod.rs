@@ -33,17 +33,20 @@ mod released_twice;
 mod reset;
 mod runs_on;
 mod semaphore_leak;
+mod slow_callback;
 mod stack_handler;
 mod stack_released;
 mod stacks;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod tick_storm;
 mod timers_still;
 mod users;
 mod vector;
 mod waiting_blocks;
 mod words;
+mod writers;
 mod wrong_context;
 mod wrong_mask;
 
@@ -78,6 +81,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
+    Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
@@ -88,6 +92,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
+    Check { what: "callbacks of timers that take the time", find: slow_callback::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },

@@ -32,6 +32,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let leaks = events.objects().filter_map(|(pool, one)| leak(pool, one, events, case, graph));
     let mut found: Vec<Finding> = leaks.chain(empty(case, graph)).collect();
     found.extend(events.objects().filter_map(|(pool, one)| refused(pool, one, events, case, graph)));
+    found.extend(events.objects().filter_map(|(pool, one)| refused_interrupt(pool, one, events, case)));
     found
 }
 
@@ -265,5 +266,35 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         next: next(pool, case),
         behind: graph.behind(&threads),
         threads,
+    })
+}
+
+/// An interrupt gets no memory, which it cannot wait for: what it was to pass on is lost.
+fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) -> Option<Finding> {
+    let recent = events.count.saturating_sub(events.count / 4);
+    let all =
+        one.pool.refused_interrupts.iter().filter(|(_, refused)| refused.times >= OFTEN && refused.last >= recent);
+    let (number, refused) = all.max_by_key(|(_, refused)| refused.times)?;
+    let pool = in_memory(stored, events, case);
+    // Memory has to show that it cannot give any.
+    let room = Room::of(pool, case).filter(|room| room.is_short(refused.len.unwrap_or(1)) == Some(true))?;
+    let (label, who) = (case.object(pool), case.interrupt(*number));
+    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors.push("who has the memory is not known from the kernel".to_owned());
+    let times = refused.times;
+    let text = format!("{who} asks and gets no memory; {times} times, up to event {}", refused.last);
+    Some(Finding {
+        code: Code::PoolEmpty,
+        claim: format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
+        confidence,
+        detractors,
+        evidence: vec![
+            Evidence::event(refused.first.0, text),
+            Evidence::memory(pool, format!("{label}: {}", room.text)),
+        ],
+        explains: Vec::new(),
+        next: next(pool, case),
+        threads: Vec::new(),
+        behind: Vec::new(),
     })
 }

@@ -10,9 +10,9 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{callback, inversion, isr_stuck, masking_code, place};
+use super::{callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words, writers};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Effect, Level, Loop, is_fault};
+use crate::cpu::{Architecture, Effect, Level, Loop};
 use crate::kernel::{State, Thread, Under};
 use crate::session::{CpuState, Function, is_of_kernel};
 
@@ -54,6 +54,8 @@ const STACK: u64 = 96;
 const SOURCES: [&str; 7] = [".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s"];
 /// So many functions above it may be the one that was called where it failed.
 const NEAR: usize = 4;
+/// The vectors that are looked at: the exceptions of the architecture, and some interrupts.
+const VECTORS: u64 = 48;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -67,18 +69,12 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
     }
-    let in_fault = match cpu.registers.level() {
-        Level::Exception(number) => is_fault(number),
-        Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
-        Level::Thread | Level::Unknown => false,
-    };
-    let of_fault = cpu.interrupted.as_ref().and_then(|found| found.exception).is_some_and(is_fault);
     let waits =
         matches!(cpu.under, Some(Under::Idle | Under::Scheduler(_) | Under::StartUp)) && cpu.exception.is_none();
     let in_kernel = is_in_kernel(cpu);
     // A stop in a handler of stack errors is a rule of its own.
     let handles = |function: &Function| cpus.stack_handlers.iter().any(|region| region.contains(function.pc & !1));
-    if in_fault || of_fault || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
+    if fault::is_in(cpu) || waits || in_kernel || cpu.functions.iter().take(NEAR).any(handles) {
         return None;
     }
     if let Some(assert) = assert(cpu) {
@@ -91,7 +87,8 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
 pub(super) fn polling(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
     let waits = |cpu: &&CpuState| cpu.in_loop.is_none() && assert(cpu).is_none() && !is_in_kernel(cpu);
-    all.filter(waits).filter_map(|cpu| polls(cpu, case, graph)).collect()
+    let find = |cpu| polls(cpu, case, graph).or_else(|| in_initialization(cpu, case));
+    all.filter(waits).filter_map(find).collect()
 }
 
 fn is_in_kernel(cpu: &CpuState) -> bool {
@@ -207,6 +204,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let thread = thread_of(cpu, case.kernel);
+    if let Some(finding) = called(cpu, of, case) {
+        return Some(finding);
+    }
     let primask = cpu.registers.get("primask");
     let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && of.is_masked;
     let at = place::of(&cpu.functions)?;
@@ -256,6 +256,86 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             _ => "look at what the loop waits for".to_owned(),
         },
         threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+/// An endless loop in thread mode that is the handler of an exception: none came, so that a call led there. As a rule a pointer to
+/// a function was read at a small address, where the vector table is, through a null pointer.
+fn called(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
+    let pc = cpu.registers.pc().filter(|_| cpu.registers.level() == Level::Thread)? & !1;
+    let start = case.look.function(pc)?.address & !1;
+    let leads = |number: &u64| vector::vector(*number, case).is_some_and(|(_, vector)| vector & !1 == start);
+    let numbers: Vec<u64> = (interrupts::NMI..VECTORS).filter(leads).collect();
+    let first = numbers.first()?;
+    let at = place::of(&cpu.functions)?;
+    let thread = thread_of(cpu, case.kernel);
+    let through = cpu.registers.lr().and_then(|lr| jump::through_register(lr, case));
+    let by = cpu.functions.get(1..).filter(|rest| !rest.is_empty()).and_then(place::of);
+    let by = through.map(|at| words::place_at(at, case)).or(by).map_or_else(String::new, |by| format!(", by {by}"));
+    let how = if through.is_some() { "a call through a pointer led there" } else { "it was called" };
+    let over = over(cpu, thread, case);
+    let name = case.look.interrupt(*first).map_or_else(String::new, |name| format!(" ({name})"));
+    let mut evidence = vec![loop_evidence(of)];
+    evidence.push(Evidence::memory(
+        vector::vector(*first, case)?.0,
+        format!("the vector of exception {first}{name} leads to the same function, and no exception has come"),
+    ));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let (confidence, detractors) = case.cap_of_registers(Confidence::Likely);
+    Some(Finding {
+        code: Code::Hang,
+        claim: format!("{at} runs in thread mode{over}, and is a handler of exceptions, an endless loop: {how}{by}"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "find out who sets the pointer that is called there: a structure of functions whose own pointer is null has the vector \
+               table for its functions"
+            .to_owned(),
+        threads: thread.map(|thread| thread.address).into_iter().collect(),
+        behind: Vec::new(),
+    })
+}
+
+/// Before the scheduler runs no thread can change what a loop waits for, and an interrupt only where interrupts are enabled.
+fn in_initialization(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let under = matches!(cpu.under, Some(Under::Initialization)) && cpu.registers.level() == Level::Thread;
+    let polling = cpu.polling.as_ref().filter(|polling| under && !polling.writes)?;
+    let word = *polling.reads.first()?;
+    let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
+    let at = place::of(&cpu.functions)?;
+    let mask = Mask::of(&cpu.registers);
+    let is_ours = polling.reads.iter().all(|at| writers::is_in_ram(*at));
+    let is_kept = is_ours && matches!(mask, Some(Mask::Primask | Mask::Faultmask));
+    if !is_kept && polling.measures {
+        return None;
+    }
+    let mut evidence =
+        vec![Evidence::memory(polling.start, format!("the loop here reads {what}, and nothing else ends it"))];
+    evidence.extend(mask.filter(|_| is_kept).map(|mask| {
+        let (register, value) = mask.register();
+        Evidence::register(register, value, "interrupts are disabled".to_owned())
+    }));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let claimed = if is_kept { Confidence::Likely } else { Confidence::Hint };
+    let (confidence, mut detractors) = case.cap_of_registers(claimed);
+    let why = if is_kept {
+        ", and interrupts are disabled until the kernel starts its first thread"
+    } else {
+        detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
+        ""
+    };
+    Some(Finding {
+        code: Code::Hang,
+        claim: format!("the kernel has not started its first thread: {at} waits in a loop for {what} to change{why}"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "find out who should change it: before the first thread runs neither a thread nor a time-out of the kernel can"
+            .to_owned(),
+        threads: Vec::new(),
         behind: Vec::new(),
     })
 }

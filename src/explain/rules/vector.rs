@@ -99,7 +99,7 @@ pub(super) fn came(registers: &Registers, psp: Option<Addr>, case: &Case<'_>) ->
 }
 
 /// The vector of an exception, and where it is.
-fn vector(number: u64, case: &Case<'_>) -> Option<(Addr, u64)> {
+pub(super) fn vector(number: u64, case: &Case<'_>) -> Option<(Addr, u64)> {
     let word = |at| Endian::Little.u32(&case.look.bytes(at, 4)?, 0).map(u64::from);
     let at = word(VTOR)?.checked_add(number.checked_mul(4)?)?;
     Some((at, word(at)?))

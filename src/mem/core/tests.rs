@@ -218,6 +218,25 @@ fn only_readonly_segments_of_a_program_are_memory() {
     }
 }
 
+/// A RISC-V program in RAM has one segment that is writable: without its code no loop and no instruction was known.
+#[test]
+fn code_in_a_writable_segment_was_not_memory() {
+    for (wide, big) in SHAPES {
+        let mut w = Writer::new(wide, big, 2, 243);
+        w.segs = vec![load(0x1000, 7, vec![7; 64])];
+        let sect = |name, flags, at| Sect { size: Some(16), ..sect(name, 1, flags, at, vec![9; 16]) };
+        w.sects = vec![sect(".text", 6, 0x1000), sect(".rodata", 2, 0x1010), sect(".data", 3, 0x1020)];
+        let read = |w: &Writer, at| {
+            let mut memory = elf_readonly(&Elf::open(w.build()).unwrap(), 0);
+            memory.read_bytes(at, 4).map(|bytes| bytes.to_vec()).ok()
+        };
+        assert_eq!([read(&w, 0x1000), read(&w, 0x1010)], [Some(vec![9; 4]), Some(vec![9; 4])]);
+        assert_eq!([read(&w, 0x1020), read(&w, 0x1030)], [None, None], "variables");
+        w.sects.push(sect(".overlay", 6, 0x1008));
+        assert_eq!([read(&w, 0x1000), read(&w, 0x1010)], [None, None], "sections that take turns");
+    }
+}
+
 #[test]
 fn lying_notes_are_bounded() {
     for (count, page) in [(u64::MAX, 1), (3, u64::MAX), (0, 0)] {

@@ -1,0 +1,131 @@
+//! SysTick comes so often that its handler takes all of the time: it is pending again while its handler runs. As a rule its reload
+//! value was computed from a wrong clock.
+//!
+//! A second witness makes it likely: a reload value that is shorter than any handler of a tick, or events in which the tick wakes
+//! the thread that runs the kernel's timers again and again, and no thread goes on.
+//!
+//! Against it: after interrupts were disabled for a whole period one tick may be taken just before the next. Where SysTick counts a
+//! slow reference clock, a small reload value is healthy, but then it is not pending again so soon.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_thread;
+use super::interrupts::{PENDSTSET, SYSTICK};
+use super::no_tick::RELOAD;
+use super::place;
+use crate::abi::Endian;
+use crate::cpu::Level;
+use crate::kernel::State;
+use crate::session::CpuState;
+
+/// So many cycles the kernel's part of a tick takes at least, with the entry and exit of its exception.
+const HANDLER: u64 = 256;
+/// So often in a row the tick comes and no thread goes on.
+const ROW: u64 = 16;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+/// What shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Witness {
+    is_pending: bool,
+    is_short: bool,
+    is_in_row: bool,
+}
+
+impl Witness {
+    fn confidence(self) -> Option<Confidence> {
+        match (self.is_pending, self.is_short, self.is_in_row) {
+            (true, true, _) | (true, _, true) | (_, true, true) => Some(Confidence::Likely),
+            (_, _, true) => Some(Confidence::Hint),
+            // One that was taken late is healthy.
+            _ => None,
+        }
+    }
+}
+
+/// Cycles from one tick to the next; `None` where that is not known, or SysTick does not count.
+fn cycles(case: &Case<'_>) -> Option<u64> {
+    let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?;
+    (reload != 0).then(|| u64::from(reload).saturating_add(1))
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    // A handler that does not return is another rule.
+    let is_stuck = cpu.in_loop.is_some() || cpu.polling.is_some();
+    if is_stuck || !matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) == SYSTICK) {
+        return None;
+    }
+    let pending = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSTSET != 0);
+    let cycles = cycles(case);
+    let work = case.events.map(|events| (events, events.timers));
+    let row = work.filter(|(events, work)| events.cores <= 1 && work.row >= ROW);
+    let witness = Witness {
+        is_pending: pending.is_some(),
+        is_short: cycles.is_some_and(|cycles| cycles <= HANDLER),
+        is_in_row: row.is_some(),
+    };
+    let claimed = witness.confidence()?;
+    let mut evidence = Vec::new();
+    evidence.extend(
+        pending
+            .map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending again, and its handler runs".to_owned())),
+    );
+    evidence.extend(
+        cycles.map(|cycles| Evidence::memory(RELOAD, format!("SysTick's reload value: a tick every {cycles} cycles"))),
+    );
+    evidence.extend(row.and_then(|(events, work)| {
+        let (seq, since) = work.row_from?;
+        let every = events.span.1.saturating_sub(since).checked_div(i64::try_from(work.row).ok()?)?;
+        let text = format!(
+            "from here on the tick woke {} {} times, every {every} ticks of the trace, and no thread went on",
+            case.label(work.thread?),
+            work.row
+        );
+        Some(Evidence::event(seq, text))
+    }));
+    evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let waits = |thread: &&crate::kernel::Thread| {
+        thread.state == Some(State::READY) && thread.core.is_none() && is_timer_thread(thread, case)
+    };
+    let timers = case.kernel.and_then(|kernel| kernel.threads.iter().find(waits)).map(|thread| thread.label());
+    let kept = timers.map_or_else(String::new, |name| format!("; {name} is ready and does not run"));
+    let every = cycles.filter(|_| witness.is_short).map_or_else(String::new, |n| format!(" (every {n} cycles)"));
+    let why =
+        if witness.is_pending { "is pending again before its handler has ended" } else { "comes again and again" };
+    let (confidence, mut detractors) = case.cap_of_registers(claimed);
+    if claimed == Confidence::Hint {
+        detractors.push("an interrupt below it that does not end looks the same".to_owned());
+    }
+    Some(Finding {
+        code: Code::IsrStorm,
+        claim: format!("SysTick {why}: it comes too often{every} for anything else to run{kept}"),
+        confidence,
+        detractors,
+        evidence,
+        explains: Vec::new(),
+        next: "look at who sets the reload value of SysTick (SYST_RVR), and from which clock it is computed".to_owned(),
+        threads: Vec::new(),
+        behind: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_that_is_pending_again_needs_a_second_witness() {
+        let of = |is_pending, is_short, is_in_row| Witness { is_pending, is_short, is_in_row }.confidence();
+        assert_eq!(of(true, true, false), Some(Confidence::Likely));
+        assert_eq!(of(true, false, true), Some(Confidence::Likely));
+        assert_eq!(of(true, false, false), None, "one that was taken late");
+        assert_eq!(of(false, false, true), Some(Confidence::Hint));
+        assert_eq!(of(false, true, false), None, "a slow reference clock");
+        assert_eq!(of(false, false, false), None);
+    }
+}
