@@ -20,7 +20,7 @@ pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
@@ -552,12 +552,6 @@ impl Events {
             let object = role.object.of(words);
             self.wrong.push(WrongCall { seq: event.seq, call, object, interrupt: event.isr });
         }
-    }
-
-    /// The threads that take from an object, as the trace stores their addresses.
-    #[must_use]
-    pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
-        self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
     }
 }
 

@@ -210,3 +210,11 @@ mod tests {
         assert_eq!(one.holder(), None, "an interrupt gives it");
     }
 }
+
+impl super::Events {
+    /// The threads that take from an object, as the trace stores their addresses.
+    #[must_use]
+    pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
+        self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
+    }
+}

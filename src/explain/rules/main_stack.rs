@@ -37,7 +37,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(end) = end(first, top, case).filter(|end| is_last(*end, top, &all, kernel, case)) else {
         return Vec::new();
     };
-    if is_written(end, top, case) { vec![finding(&all, top, end, case)] } else { Vec::new() }
+    let Some(claimed) = claimed(end, top, case) else { return Vec::new() };
+    vec![finding(&all, top, end, claimed, case)]
 }
 
 fn top(kernel: &Kernel, case: &Case<'_>) -> Option<Addr> {
@@ -102,13 +103,15 @@ fn is_last(end: Addr, top: Addr, all: &[Damage], kernel: &Kernel, case: &Case<'_
     true
 }
 
-/// True where the memory above the block was written: it is neither cleared nor filled. A dump may have left out the stack: then
-/// the last bytes of the variable show it.
-fn is_written(end: Addr, top: Addr, case: &Case<'_>) -> bool {
-    let len = WAY.min(top.saturating_sub(end));
-    let above = case.look.bytes(end, len).filter(|bytes| !bytes.is_empty());
-    let bytes = above.or_else(|| case.look.bytes(end.checked_sub(WAY)?, WAY)).unwrap_or_default();
-    is_mixed(&bytes)
+/// How sure it is: the memory of the main stack above the block was written, so it is neither cleared nor filled. Where a dump has
+/// left it out, only the last bytes of the variable can show it, and these are hardly ever all the same: a hint.
+fn claimed(end: Addr, top: Addr, case: &Case<'_>) -> Option<Confidence> {
+    let above = case.look.bytes(end, WAY.min(top.saturating_sub(end))).filter(|bytes| !bytes.is_empty());
+    if let Some(bytes) = above {
+        return is_mixed(&bytes).then_some(Confidence::Likely);
+    }
+    let last = case.look.bytes(end.checked_sub(WAY)?, WAY)?;
+    is_mixed(&last).then_some(Confidence::Hint)
 }
 
 /// True for bytes that are not all the same.
@@ -116,8 +119,11 @@ fn is_mixed(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair.first() != pair.last())
 }
 
-fn finding(all: &[Damage], top: Addr, end: Addr, case: &Case<'_>) -> Finding {
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Case<'_>) -> Finding {
+    let (confidence, mut detractors) = case.cap(claimed);
+    if claimed == Confidence::Hint {
+        detractors.push("this dump lacks the memory of the main stack".to_owned());
+    }
     detractors.push("a write past the end of what is in front of it may have done the same".to_owned());
     let names: Vec<&str> = all.iter().map(|damage| damage.label.as_str()).take(3).collect();
     let mut evidence =
