@@ -9,7 +9,7 @@ use super::corrupt_pool::{in_fault, within};
 use super::words::text;
 use crate::code::Code;
 use crate::explain;
-use crate::kernel::{HEAD, Kind, Overwritten};
+use crate::kernel::{HEAD, Kind, Overwritten, Thread};
 use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
@@ -186,16 +186,12 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
     let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
-    let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let within = threads().find(|thread| thread.holds(block.address)).map(crate::kernel::Thread::label);
-    let waiters: Vec<&crate::kernel::Thread> =
-        threads().filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address)).collect();
-    let names: Vec<String> = waiters.iter().map(|thread| thread.label()).collect();
-    let of_waiter =
-        |thread: &&crate::kernel::Thread| Evidence::memory(thread.address, format!("{} waits for it", thread.label()));
+    let within = threads(case).find(|thread| thread.holds(block.address)).map(Thread::label);
+    let waiters: Vec<&Thread> =
+        threads(case).filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address)).collect();
+    let of_waiter = |thread: &&Thread| Evidence::memory(thread.address, format!("{} waits for it", thread.label()));
     evidence.extend(waiters.iter().map(of_waiter));
-    let wait = if names.len() == 1 { "waits" } else { "wait" };
-    let waited = if names.is_empty() { String::new() } else { format!("; {} {wait} for it", names.join(", ")) };
+    let waited = waited(&waiters);
     let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
     // The kernel fills the stack of a thread when it creates it.
     let fill = within.as_ref().filter(|_| block.found & 0xFFFF_FFFF == FILL);
@@ -223,6 +219,20 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         },
         threads: vec![block.address],
         behind: waiters.iter().map(|thread| thread.address).collect(),
+    }
+}
+
+fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {
+    case.kernel.into_iter().flat_map(|kernel| &kernel.threads)
+}
+
+/// Who waits for an object, behind a claim about it.
+fn waited(waiters: &[&Thread]) -> String {
+    let names: Vec<String> = waiters.iter().map(|thread| thread.label()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} waits for it"),
+        all => format!("; {} wait for it", all.join(", ")),
     }
 }
 

@@ -192,7 +192,7 @@ fn elements_from(bytes: &[u8], given: Option<usize>, from: usize, order_given: b
     Some(kev)
 }
 
-/// Where the elements begin that the header says begin at `kev.events`, in a alignment of elements that do: a file begins with a
+/// Where the elements begin that the header says begin at `kev.events`, at an alignment at which there are elements: a file begins with a
 /// control event. Before it no element makes sense; what is between the header's end, at `from`, and there is the page. Where
 /// there is none near, damage took it, and the header is right.
 fn first_control(bytes: &[u8], from: usize, kev: &Kev) -> usize {
@@ -218,7 +218,7 @@ struct Alignment {
     endian: Endian,
 }
 
-/// All alignments, that on which most elements make sense first: damage can bring a few elements of another file that are elsewhere.
+/// All alignments, that at which most elements make sense first: damage can bring a few elements of another file that are elsewhere.
 /// A place that is given counts twice, as payloads can look like elements too.
 #[expect(clippy::arithmetic_side_effects, reason = "counts elements")]
 fn alignments(bytes: &[u8], from: usize, given: Option<usize>, order: Option<Endian>) -> Vec<Alignment> {
@@ -299,7 +299,7 @@ mod tests {
     fn elements_written_over_the_end_of_the_header_were_taken_for_the_first() {
         let mut file = [TEXT, &[b'x'; 17], &[0; 24], &elements(200)].concat();
         let start = TEXT.len() + 17 + 24;
-        // Over the page and the first three elements, on a alignment of its own.
+        // Over the page and the first three elements, at an alignment of their own.
         let alien = elements(9);
         let alien = &alien[..start + 40 - (TEXT.len() + 3)];
         file[TEXT.len() + 3..start + 40].copy_from_slice(alien);

@@ -15,7 +15,7 @@ use super::entry::kind_of;
 use super::steps::{Identity, Scale, Stamped, Steps, View, identity, little, range};
 use crate::trace::{Clock, ContextKind};
 
-/// EventRanges that are kept; a trace with more cuts is not judged.
+/// The most ranges that are kept; a trace with more cuts is not judged.
 const MAX_RANGES: usize = 1024;
 /// Outliers are believed where pauses alone would make fewer than one in so many of them.
 const RARE: u64 = 32;

@@ -136,7 +136,7 @@ impl KernelTicks {
     }
 
     /// What intervals with idle time say, where they contradict the others: the clock stops while the processor is idle.
-    /// `mask` is that of the stamps: where a interval is longer than the clock can count, nothing follows from it.
+    /// `mask` is that of the stamps: where an interval is longer than the clock can count, nothing follows from it.
     pub fn verdict(&self, mask: u64) -> Option<Verdict> {
         let a_tick = |s: &Interval| s.elapsed.checked_div(s.most);
         let busy: Vec<u64> = self.intervals.iter().filter(|s| !s.idle).filter_map(a_tick).collect();

@@ -4,9 +4,8 @@
 use super::{ALPHA, BASE, BETA, GAMMA, GET, ISR_ENTER, ISR_EXIT, MUTEX, OTHER, PUT, RESUME, SUSPEND, TIME_SLICE, USER};
 use super::{load, registry};
 use crate::support::builder::{Buffer, Entry};
-use crate::support::decode::{Door, open};
+use crate::support::decode::{Door, fixture, open};
 use crate::support::dice::Dice;
-use crate::support::tools::fixture;
 use tx_trace::analysis::tracex::numbers_both_ways;
 use tx_trace::format::Extent;
 use tx_trace::trace::Trace;

@@ -212,7 +212,7 @@ fn copies(places: &[Why<'_>], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>>
                 let mut hits = hits.filter_map(|offset| at.checked_add(offset)).filter(is_copy);
                 *to = to.or_else(|| hits.next());
             }
-            // The words may be at the end of one stretch and at the beginning of the next.
+            // The words may be at the end of one piece and at the beginning of the next.
             at = at.saturating_add(STEP.saturating_sub(SAVED.1));
             left = left.saturating_sub(STEP);
         }
