@@ -60,7 +60,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let kept = |mut blocks: Vec<Block>| {
         let queued = if blocks.is_empty() { Vec::new() } else { in_queues() };
         let is_queued =
-            |block: &Block| queued.iter().flat_map(|w| &w.blocks).any(|start| events.is(*start, block.start));
+            |block: &Block| queued.iter().flat_map(|w| w.blocks.keys()).any(|start| events.is(*start, block.start));
         blocks.retain(|block| !is_queued(block));
         worst(&blocks)
     };

@@ -6,7 +6,7 @@
 //! has done so for long, or has ended. Messages may hold numbers that look like addresses: more than half of the pool has to be in
 //! one queue.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
@@ -25,10 +25,10 @@ const LARGEST: u64 = 1 << 16;
 /// Bytes that are read at once.
 const PIECE: u64 = 512;
 
-/// A queue, and the blocks of a pool to which its messages point, by their first bytes.
+/// A queue, and the blocks of a pool to which its messages point: how many bytes each has, by its first one.
 pub(super) struct Waiting {
     pub queue: Addr,
-    pub blocks: BTreeSet<Addr>,
+    pub blocks: BTreeMap<Addr, u64>,
 }
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
@@ -48,17 +48,17 @@ pub(super) fn of_pool(pool: &Object, case: &Case<'_>) -> Vec<Waiting> {
     let queues = case.kernel.into_iter().flat_map(|kernel| &kernel.objects).filter(|o| o.kind == Kind::Queue);
     let of = |queue: &Object| {
         let words = messages(queue, case)?;
-        let blocks: BTreeSet<Addr> = words.iter().filter_map(|word| holding(*word, &all.all)).collect();
+        let blocks: BTreeMap<Addr, u64> = words.iter().filter_map(|word| holding(*word, &all.all)).collect();
         (!blocks.is_empty()).then_some(Waiting { queue: queue.address, blocks })
     };
     queues.filter_map(of).collect()
 }
 
-/// The first byte of the allocated block that holds an address.
-fn holding(at: Addr, all: &[PoolBlock]) -> Option<Addr> {
+/// The first byte of the allocated block that holds an address, and how many it has.
+fn holding(at: Addr, all: &[PoolBlock]) -> Option<(Addr, u64)> {
     let index = all.partition_point(|block| block.start <= at).checked_sub(1)?;
     let block = all.get(index).filter(|block| !block.is_free)?;
-    (at.checked_sub(block.start)? < block.len).then_some(block.start)
+    (at.checked_sub(block.start)? < block.len).then_some((block.start, block.len))
 }
 
 /// The words of the messages that wait in a queue.
@@ -90,11 +90,13 @@ fn piecewise(storage: Region, from: Addr, len: u64, case: &Case<'_>) -> Option<V
     Some(bytes)
 }
 
-/// How much of the pool these blocks are: more than half of them, or of its bytes.
-fn is_most(pool: &Object, waiting: &Waiting) -> bool {
-    let count = waiting.blocks.len();
-    let total = pool.get("total").and_then(|total| usize::try_from(total).ok());
-    count >= FEWEST && total.is_none_or(|total| count > total / 2)
+/// True for more than half of the blocks of a block pool, or of the bytes of a byte pool.
+fn is_most(kind: Kind, blocks: &BTreeMap<Addr, u64>, total: Option<u64>) -> bool {
+    let part = match kind {
+        Kind::BlockPool => blocks.len() as u64,
+        _ => blocks.values().fold(0, |sum: u64, len| sum.saturating_add(*len)),
+    };
+    blocks.len() >= FEWEST && total.is_some_and(|total| part > total / 2)
 }
 
 /// Who reads a queue. Who waits for memory of the pool sends to it, rather than that it reads it.
@@ -126,7 +128,9 @@ fn why(queue: Addr, reader: &Reader<'_>, case: &Case<'_>) -> Option<(String, Con
 
 fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let all = of_pool(pool, case);
-    let most = all.iter().max_by_key(|waiting| waiting.blocks.len()).filter(|waiting| is_most(pool, waiting))?;
+    let total = pool.get(if pool.kind == Kind::BlockPool { "total" } else { "size" });
+    let most = all.iter().max_by_key(|waiting| waiting.blocks.len());
+    let most = most.filter(|waiting| is_most(pool.kind, &waiting.blocks, total))?;
     let (label, queue) = (case.object(pool.address), case.object(most.queue));
     let reader = reads(most.queue, pool, case, graph);
     let (why, claimed) = match &reader {
@@ -143,7 +147,7 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let count = most.blocks.len();
     let of = pool.get("total").map_or_else(String::new, |total| format!(" of its {total}"));
     let text = format!("its messages are the addresses of {count} blocks of {label}");
-    let first = most.blocks.first().copied().unwrap_or_default();
+    let first = most.blocks.keys().next().copied().unwrap_or_default();
     let mut evidence = vec![Evidence::memory(most.queue, format!("{queue}: {text}")).holds(first)];
     let reading = reader.as_ref().map(|reader| reader.task);
     evidence.extend(reading.map(|task| match task.wait {
@@ -178,11 +182,20 @@ mod tests {
     fn a_message_leads_to_the_block_that_holds_its_address() {
         let block = |start: Addr, is_free| PoolBlock { at: start.saturating_sub(4), start, len: 64, is_free };
         let all = [block(0x1004, false), block(0x1048, true), block(0x108C, false)];
-        assert_eq!(holding(0x1004, &all), Some(0x1004));
-        assert_eq!(holding(0x1030, &all), Some(0x1004), "behind a header");
+        assert_eq!(holding(0x1004, &all), Some((0x1004, 64)));
+        assert_eq!(holding(0x1030, &all), Some((0x1004, 64)), "after a header");
         assert_eq!(holding(0x1044, &all), None, "the word of the kernel in front of a block");
         assert_eq!(holding(0x1048, &all), None, "it is free");
         assert_eq!(holding(0x0FFF, &all), None);
         assert_eq!(holding(0x10CC, &all), None);
+    }
+
+    #[test]
+    fn two_small_blocks_were_most_of_a_byte_pool() {
+        let blocks = BTreeMap::from([(0x1004, 64), (0x1048, 64)]);
+        assert!(!is_most(Kind::BytePool, &blocks, Some(4096)));
+        assert!(is_most(Kind::BytePool, &blocks, Some(255)));
+        assert!(is_most(Kind::BlockPool, &blocks, Some(3)));
+        assert!(!is_most(Kind::BlockPool, &blocks, Some(4)));
     }
 }
