@@ -41,7 +41,13 @@ enum stall {
     VECTOR,             /* the tick's vector, in RAM, was overwritten            */
     VECTORS_IN_RAM,     /* healthy: vectors in RAM                               */
     STACK_BELOW,        /* a sleep below its stack, in the room of the next      */
-    STACK_DEEP          /* healthy: a sleep deep in its stack                    */
+    STACK_DEEP,         /* healthy: a sleep deep in its stack                    */
+    TICK_STORM,         /* the tick comes again before its handler has ended     */
+    LATE_TICK,          /* healthy: one tick was taken late                      */
+    CALLBACK_LONG,      /* a callback takes most of the period of its timer      */
+    ISR_TICKS,          /* an interrupt waits for ticks, which it keeps back     */
+    CALLED_HANDLER,     /* a thread calls what the vector table has              */
+    INIT_WAITS          /* no interrupt comes before the first thread            */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -166,6 +172,23 @@ static VOID lose_tick(VOID)
         stall_here();
 }
 
+VOID __real_mk_tick(VOID);
+VOID __wrap_mk_tick(VOID);
+VOID __wrap_mk_tick(VOID)
+{
+    __real_mk_tick();
+    if (stalling(LATE_TICK) && lost++ == 0) {
+        ICSR = PENDST_SET;
+        stall_here();
+    }
+    if (stalling(TICK_STORM)) {
+        SYST_RVR = 99;
+        ICSR = PENDST_SET;
+        if (++lost == 40)
+            stall_here();
+    }
+}
+
 VOID __real_port_tick(VOID);
 VOID __wrap_port_tick(VOID);
 VOID __wrap_port_tick(VOID)
@@ -197,6 +220,13 @@ static NOINLINE VOID wait_transfer(VOID)
         ;
 }
 
+static NOINLINE VOID wait_ticks(ULONG ticks)
+{
+    ULONG begin = _tx_timer_system_clock;
+    while (_tx_timer_system_clock - begin < ticks)
+        ;
+}
+
 static NOINLINE VOID count_transfer(VOID)
 {
     while (transfer_done == 0)
@@ -222,6 +252,11 @@ VOID app_uart_isr(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
+    }
+    if (stalling(ISR_TICKS)) {
+        ICSR = PENDST_SET;
+        stall_here();
+        wait_ticks(2);
     }
     if (stalling(ISR_COUNTS)) {
         stall_here();
@@ -443,6 +478,11 @@ static NOINLINE VOID regulate(VOID)
         stall_here();
         fw_work(SHORT);
         break;
+    case CALLED_HANDLER:
+        handler = ((VOID (*const volatile *)(VOID))0x08)[0];
+        handler();
+        sum++;
+        break;
     case PANIC: board_halt("drivers/pump.c", 217); break;
     default: break;
     }
@@ -454,6 +494,13 @@ static __attribute__((optimize("optimize-sibling-calls"))) VOID heartbeat_expire
     sum += n;
     if (stalling(CALLBACK))
         *(volatile uint32_t *)0xE0200000u = n;
+    if (stalling(CALLBACK_LONG) && n != 0) {
+        __asm__ volatile("cpsie i" ::: "memory");
+        fw_work(3 * FW_TICK_CYCLES);
+        __asm__ volatile("cpsid i" ::: "memory");
+        if (++lost == 20)
+            stall_here();
+    }
     if (stalling(CALLBACK_WAITS)) {
         __asm__ volatile("cpsie i" ::: "memory");
         stall_here();
@@ -518,6 +565,11 @@ VOID app_define(VOID)
     THREAD(motor, PICK("motor", "drive"), motor_entry, MOTOR, PICK(6, 9));
     THREAD(pump, PICK("pump", "valve"), pump_entry, PUMP, PICK(8, 12));
     THREAD(logger, PICK("logger", "journal"), logger_entry, LOGGER, PICK(12, 20));
+    if (STALL == INIT_WAITS) {
+        __asm__ volatile("cpsid i" ::: "memory");
+        stall_here();
+        wait_transfer();
+    }
 }
 
 /* Called where the port has set up its interrupts. */
