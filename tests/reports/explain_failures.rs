@@ -220,23 +220,27 @@ fn explain_damaged_with(name: &str, words: &[(usize, u32)], options: &[&str]) ->
     explain(&[&[elf.as_str(), &format!("{}@{:#x}", image.display(), RAM.0)], options].concat())
 }
 
-/// Text over a thread that is directly below the top of the main stack.
+/// Text over a thread that is below the top of the main stack. It is likely where the dump has memory of that stack.
 #[test]
 fn the_main_stack_that_overflowed_into_a_control_block_was_not_named() {
-    const THREAD: usize = 0x2000_2ff4;
+    const WRITER: usize = 0x2000_2ff4;
+    const READER: usize = 0x2000_30a8;
     const TOP: usize = 0x2000_7ff0;
-    let end = THREAD + 180;
-    let text = (THREAD + 8..end).step_by(4).enumerate().map(|(n, at)| (at, 0x3334_3536 + n as u32));
-    let explained = |top: usize| {
-        let words: Vec<(usize, u32)> = text.clone().chain([(TOP, u32::try_from(top).unwrap())]).collect();
+    let explained = |thread: usize, end: usize, top: usize| {
+        let text = (thread + 8..end).step_by(4).enumerate().map(|(n, at)| (at, 0x3334_3536 + n as u32));
+        let words: Vec<(usize, u32)> = text.chain([(TOP, u32::try_from(top).unwrap())]).collect();
         explain_damaged_with("main-stack", &words, &["--symbol", &format!("_tx_thread_system_stack_ptr={TOP:#x}")])
     };
-    let findings = explained(end.next_multiple_of(8));
-    let first = findings.first().expect("a finding");
-    assert_eq!((&first["code"], &first["confidence"]), (&"stack-overflow".into(), &"likely".into()), "{first}");
-    assert!(first["claim"].as_str().unwrap().starts_with("the main stack ("), "{first}");
+    // `reader` ends 4 bytes below this address, `writer` at its own.
+    for (thread, top, confidence) in [(READER, READER + 184, "likely"), (WRITER, WRITER + 180, "hint")] {
+        let findings = explained(thread, top, top);
+        let first = findings.iter().find(|finding| finding["code"] == "stack-overflow").expect("a finding");
+        assert_eq!(first["confidence"], confidence, "{first}");
+        assert!(first["claim"].as_str().unwrap().starts_with("the main stack ("), "{first}");
+        assert!(confidence == "hint" || first["rank"] == 1, "{findings:?}");
+    }
     // Where other variables are between, it was none of the main stack.
-    let findings = explained(end + 0x800);
+    let findings = explained(WRITER, WRITER + 180, WRITER + 180 + 0x800);
     assert!(findings.iter().all(|finding| finding["code"] != "stack-overflow"), "{findings:?}");
 }
 
