@@ -173,6 +173,14 @@ impl One {
     }
 }
 
+impl super::Events {
+    /// The threads that take from an object, as the trace stores their addresses.
+    #[must_use]
+    pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
+        self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,13 +216,5 @@ mod tests {
         one.give(Giver::Interrupt(Some(9)), 4, 6, 0);
         one.take(taken(5));
         assert_eq!(one.holder(), None, "an interrupt gives it");
-    }
-}
-
-impl super::Events {
-    /// The threads that take from an object, as the trace stores their addresses.
-    #[must_use]
-    pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
-        self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
     }
 }
