@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::explain_failures::explain;
 use super::support::builder::{Buffer, Entry, Registered};
 use super::support::machine::Scratch;
-use super::support::threadx::{BASE, thread};
+use super::support::threadx::{BASE, decode, thread};
+use tx_trace::catalogue::{Catalogue, Names};
+use tx_trace::explain::Events;
 
 const SCAN: u64 = 0x2000_1000;
 const PRINT: u64 = 0x2000_1100;
@@ -30,6 +32,8 @@ const MUTEX_GET: u64 = 52;
 const MUTEX_PUT: u64 = 57;
 const QUEUE_RECEIVE: u64 = 68;
 const QUEUE_SEND: u64 = 69;
+const BYTE_ALLOCATE: u64 = 20;
+const THREAD_CREATE: u64 = 100;
 const SLEEP: u64 = 112;
 
 /// Events one after the other.
@@ -308,4 +312,20 @@ fn a_thread_that_changes_its_priority_was_taken_to_block() {
     assert!(claim.contains("Scan (priority 3)") && claim.contains("Beat is ready"), "{claim}");
     let blocked = findings(MUTEX, "mutex-rounds");
     assert!(blocked.iter().all(|finding| finding["code"] != "starvation"), "{blocked:?}");
+}
+
+/// A thread ran, was deleted, and was created again on a stack that was allocated anew: that stack seemed to be released.
+#[test]
+fn the_event_that_creates_a_thread_was_not_looked_at() {
+    const POOL: u64 = 0x2000_3000;
+    const STACK: u64 = 0x2000_3008;
+    let mut story = Story::default();
+    story.prints(PRINT);
+    story.by(SCAN, BYTE_ALLOCATE, [POOL, STACK, 800, 0]);
+    story.by(SCAN, THREAD_CREATE, [PRINT, 8, STACK, 800]);
+    let buffer = Buffer::new(BASE).record(story.events.len() + 1, &story.events);
+    let events = Events::of(&decode(&buffer), &Catalogue::threadx(Names::default())).unwrap();
+    let allocated = events.object(POOL).and_then(|one| one.pool.live.get(&STACK)).expect("the block").seq;
+    assert_eq!(events.created(PRINT), Some(allocated + 1));
+    assert_eq!(events.created(SCAN), None);
 }

@@ -433,11 +433,15 @@ impl Events {
     fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
         let context = system.trace.contexts.get(event.context);
         let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        let words = system.trace.words(event);
+        // A call that creates a thread acts on no object.
+        if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
+            self.created.insert(object, event.seq);
+        }
         // A call that acts on nothing.
         if !in_interrupt && !role.object.is_some() {
             return;
         }
-        let words = system.trace.words(event);
         let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
         let waits = role.wait.of(words);
         if in_interrupt {
@@ -445,9 +449,6 @@ impl Events {
                 self.interrupts.acts();
             }
             self.wrong_call(event, role, words, system);
-        }
-        if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
-            self.created.insert(object, event.seq);
         }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);
