@@ -1,6 +1,9 @@
 //! What a thread did, and calls that an interrupt may not make.
 
 use crate::abi::Addr;
+use crate::analysis::tracker::System;
+use crate::catalogue::Role;
+use crate::trace::Event;
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,4 +39,17 @@ pub struct WrongCall {
     pub object: Option<Addr>,
     /// The number of the interrupt, where it is known.
     pub interrupt: Option<u32>,
+}
+
+impl WrongCall {
+    /// A call that an interrupt makes: it may ask for nothing that can make it wait, and for no mutex.
+    pub(super) fn of(event: &Event, role: &Role, words: &[u64], system: &System<'_>) -> Option<Self> {
+        let waits = role.wait.of(words).is_some_and(|wait| wait != 0) && !role.is_above_kernel;
+        let locks = role.acquire.is_some() || role.release.is_some();
+        (waits || locks).then(|| {
+            let def = event.def.and_then(|def| system.catalogue.def(def));
+            let call = def.map_or_else(String::new, |def| def.name.clone());
+            Self { seq: event.seq, call, object: role.object.of(words), interrupt: event.isr }
+        })
+    }
 }

@@ -448,7 +448,9 @@ impl Events {
             if !role.isr_enter && !role.isr_exit {
                 self.interrupts.acts();
             }
-            self.wrong_call(event, role, words, system);
+            if self.wrong.len() < MAX_WRONG {
+                self.wrong.extend(WrongCall::of(event, role, words, system));
+            }
         }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);
@@ -542,17 +544,6 @@ impl Events {
             return None;
         }
         self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
-    }
-
-    /// An interrupt may ask for nothing that can make it wait, and for no mutex.
-    fn wrong_call(&mut self, event: &Event, role: &Role, words: &[u64], system: &System<'_>) {
-        let waits = role.wait.of(words).is_some_and(|wait| wait != 0) && !role.is_above_kernel;
-        let locks = role.acquire.is_some() || role.release.is_some();
-        if (waits || locks) && self.wrong.len() < MAX_WRONG {
-            let call = event.def.and_then(|def| system.catalogue.def(def)).map_or_else(String::new, |d| d.name.clone());
-            let object = role.object.of(words);
-            self.wrong.push(WrongCall { seq: event.seq, call, object, interrupt: event.isr });
-        }
     }
 }
 
