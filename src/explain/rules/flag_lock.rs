@@ -72,7 +72,7 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
         code: Code::LockOwnerGone,
         claim: format!(
             "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
-            names.join(" and ")
+            names.join(", ")
         ),
         confidence,
         detractors,

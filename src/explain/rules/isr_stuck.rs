@@ -1,6 +1,6 @@
 //! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
 //! word to change, or the tick after it is overdue. And without events of interrupts: one that is pending again while its handler
-//! runs, or that keeps back a tick that is pending.
+//! runs. A tick that is pending meanwhile alone shows nothing: it may have come just now.
 //!
 //! A loop that counts, or reads a clock until its time is over, ends by itself: that is not claimed.
 //!
@@ -138,34 +138,25 @@ fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
 fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let number = interrupt(cpu).filter(|number| *number >= FIRST)?;
     let traced = case.events.is_some_and(|events| !events.interrupts.by_number.is_empty());
-    let is_again = interrupts::is_pending(cpu, number) == Some(true);
-    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
-    let tick = is_tick_pending(cpu).filter(|_| above_tick);
-    if traced || interrupts::is_active(cpu, number) != Some(true) || !is_again && tick.is_none() {
+    if traced || interrupts::is_active(cpu, number) != Some(true) || interrupts::is_pending(cpu, number) != Some(true) {
         return None;
     }
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let mut evidence: Vec<Evidence> = is_again
-        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
-        .into_iter()
-        .collect();
+    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
+    let tick = is_tick_pending(cpu).filter(|_| above_tick);
+    let mut evidence = vec![Evidence::memory(word, format!("{name} is pending again, and its handler runs"))];
     evidence
         .extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    let why = if is_again {
-        "is pending again before its handler has ended"
-    } else {
-        "keeps back the tick, which is pending"
-    };
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
     let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
     detractors.push("a second request of its device looks the same, and how often it comes needs a trace".to_owned());
     Some(Finding {
         code: Code::IsrStorm,
-        claim: format!("{name} {why}: it may come without end{at}"),
+        claim: format!("{name} is pending again before its handler has ended: it may come without end{at}"),
         confidence,
         detractors,
         evidence,

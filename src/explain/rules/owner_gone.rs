@@ -8,7 +8,7 @@ use super::super::events::Events;
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, behind, holds, shows, waiting};
+use super::words::{NO_OWNER, behind, gives, holds, shows, waiting};
 use crate::kernel::Kind;
 
 /// Puts in a row that leave a mutex with its owner.
@@ -116,7 +116,7 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
             waiting(edge.holder, wait.object, case, graph),
         ],
         explains: behind(&others, edge.waiter, case, graph),
-        next: format!("find out who was to give {other}; do not wait for it while holding the lock"),
+        next: format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)),
         threads: vec![edge.holder, edge.waiter],
         behind: others,
     })
