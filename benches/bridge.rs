@@ -2,14 +2,7 @@
 //! through a relay that only copies bytes, and through the bridge.
 //!
 //!     cargo bench --bench bridge
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -6,19 +6,7 @@
 //! Goals: every report in at most 8 times the reading, with at most 64 MiB beside the map of the file, on one core; `list`
 //! at 5 million lines a second, as JSON at 1 million.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 mod support;
 

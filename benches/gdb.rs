@@ -4,19 +4,7 @@
 //!
 //! Goal: at most 50 ms more than the binary alone.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 mod support;
 

@@ -6,19 +6,7 @@
 //! Goals: `last 50` asks for memory in at most 5 round trips; from the connection to the last byte of the whole buffer at
 //! most a quarter of GDB's time behind the long link on `serve`.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 mod support;
 #[path = "../tests/support/mod.rs"]

@@ -5,19 +5,7 @@
 //! Goals: `--version` and `last` on a small file under 5 ms; the binary under 5 MiB; a cold build in under 2 minutes on
 //! two cores. The build is measured where `TX_TRACE_BENCH_BUILD` is set.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 mod support;
 

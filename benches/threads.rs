@@ -7,16 +7,7 @@
 //!
 //! Goals: at most two further round trips a step; 50 threads listed within a second at 1 ms each way.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a benchmark")]
 
 mod support;
 #[path = "../tests/support/mod.rs"]

@@ -1,14 +1,6 @@
 //! Every code is in `docs/issues.md`, in the section and with the severities and exit codes that it has, is made
 //! somewhere in `src/`, and is provoked by a test.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -3,15 +3,7 @@
 //! `FUZZ_ROUNDS=100000 cargo test --test fuzz_bodies` looks further; `FUZZ_CORPUS=DIR` writes the seeds there, for the
 //! fuzzer itself (`scripts/fuzz`).
 #![cfg(feature = "cli")]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 #[path = "../fuzz/src/lib.rs"]
 mod bodies;

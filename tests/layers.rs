@@ -1,13 +1,5 @@
 //! The order of the rooms in `src/`, read from what each file names: an arrow against it fails here.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "a test"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What `cargo package` puts into the crate: all that the program is built from, and no more; and what the packages of a
 //! release have beside the program.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects, reason = "a test")]
+#![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};

@@ -1,15 +1,7 @@
 //! The reports against a simulated kernel's own account of hundreds of runs: what is told is true, and what the events do
 //! not tell is `unknown`.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 mod support;
 

@@ -297,11 +297,63 @@ pub struct Finding {
     pub next: String,
     /// The threads that it is about.
     pub threads: Vec<Addr>,
-    /// Threads that wait behind these: findings about them alone are symptoms of this one.
-    pub behind: Vec<Addr>,
+    /// Threads and objects that it affects: findings about them alone are symptoms of this one.
+    pub affected: Vec<Addr>,
 }
 
 impl Finding {
+    /// A finding without evidence. `cap`: how sure it is, and what speaks against it.
+    pub(super) fn new(code: Code, cap: (Confidence, Vec<String>), claim: String) -> Self {
+        let (confidence, detractors) = cap;
+        Self {
+            code,
+            claim,
+            confidence,
+            detractors,
+            evidence: Vec::new(),
+            explains: Vec::new(),
+            next: String::new(),
+            threads: Vec::new(),
+            affected: Vec::new(),
+        }
+    }
+
+    /// Adds something that speaks against it.
+    pub(super) fn against(mut self, reason: impl Into<String>) -> Self {
+        self.detractors.push(reason.into());
+        self
+    }
+
+    /// Adds what it rests on.
+    pub(super) fn evidence(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// Adds symptoms that it explains.
+    pub(super) fn explains(mut self, symptoms: impl IntoIterator<Item = String>) -> Self {
+        self.explains.extend(symptoms);
+        self
+    }
+
+    /// Says what to look at next.
+    pub(super) fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = next.into();
+        self
+    }
+
+    /// Adds threads that it is about.
+    pub(super) fn threads(mut self, threads: impl IntoIterator<Item = Addr>) -> Self {
+        self.threads.extend(threads);
+        self
+    }
+
+    /// Adds threads and objects that it affects.
+    pub(super) fn affected(mut self, affected: impl IntoIterator<Item = Addr>) -> Self {
+        self.affected.extend(affected);
+        self
+    }
+
     /// Its line of JSON, with its place among all. `digits`: of an address and of a register.
     #[must_use]
     pub fn row(&self, rank: u64, digits: Width) -> FindingRow<'_> {

@@ -92,7 +92,7 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
     let mut causes: Vec<Finding> = Vec::new();
     for finding in all {
         let explains = |cause: &&mut Finding| {
-            let known = |thread| cause.threads.contains(thread) || cause.behind.contains(thread);
+            let known = |thread| cause.threads.contains(thread) || cause.affected.contains(thread);
             let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
             follows && !finding.threads.is_empty() && finding.threads.iter().all(known)
         };

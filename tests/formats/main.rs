@@ -1,15 +1,5 @@
 //! What the bytes mean: the traces of ThreadX, TI UIA and QNX, the kernel's objects, the names in an ELF.
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests say what they expect by failing"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "tests say what they expect by failing")]
 
 #[macro_use]
 #[path = "../support/mod.rs"]

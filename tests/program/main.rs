@@ -1,15 +1,5 @@
 //! The program from its command line: files in, text and files out, exit codes and messages.
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests say what they expect by failing"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "tests say what they expect by failing")]
 
 #[macro_use]
 #[path = "../support/mod.rs"]

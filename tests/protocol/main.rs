@@ -1,15 +1,5 @@
 //! GDB's remote protocol: the client against stubs of every kind, over every kind of link, and over bad lines.
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests say what they expect by failing"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "tests say what they expect by failing")]
 
 #[macro_use]
 #[path = "../support/mod.rs"]

@@ -1,15 +1,5 @@
 //! Targets that run, real servers and real debuggers: what is read of them, what is shown, and how they are left.
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests say what they expect by failing"
-)]
+#![allow(missing_docs, clippy::restriction, reason = "tests say what they expect by failing")]
 
 #[macro_use]
 #[path = "../support/mod.rs"]

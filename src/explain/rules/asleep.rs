@@ -47,21 +47,18 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let enabled = "no interrupt is enabled in the interrupt controller (NVIC_ISER)".to_owned();
     evidence.push(Evidence::memory(interrupts::ENABLED, enabled));
-    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
-    detractors.push("SysTick wakes it where it counts: its control register is not read".to_owned());
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!(
-            "thread {} waits for an interrupt in {at}, with interrupts disabled, and none is enabled that could wake it",
-            thread.label()
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "find out which interrupt should wake it, where that is enabled, and whether SysTick was stopped"
-            .to_owned(),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    })
+    let claim = format!(
+        "thread {} waits for an interrupt in {at}, with interrupts disabled, and none is enabled that could wake it",
+        thread.label()
+    );
+    Some(
+        Finding::new(Code::Hang, case.cap_of_registers(Confidence::Hint), claim)
+            .against("SysTick wakes it where it counts: its control register is not read")
+            .evidence(evidence)
+            .next(
+                "find out which interrupt should wake it, where that is enabled, and whether SysTick was \
+stopped",
+            )
+            .threads([thread.address]),
+    )
 }

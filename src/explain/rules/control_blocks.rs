@@ -105,21 +105,16 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     }
     let from =
         case.thread(block.from).map_or_else(|| case.object(block.from), |thread| format!("thread {}", thread.label()));
-    let (confidence, detractors) = case.cap(Confidence::Likely);
     let to = block.address;
-    Finding {
-        code: explain::Code::CorruptControlBlock,
-        claim: format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}, where none can be"),
-        confidence,
-        detractors,
-        evidence: vec![Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)],
-        explains: damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()).collect(),
-        next: format!(
-            "look for a write past an end next to {from}: of a stack above it, or of a buffer in front of it"
-        ),
-        threads: vec![block.from],
-        behind: Vec::new(),
-    }
+    Finding::new(
+        explain::Code::CorruptControlBlock,
+        case.cap(Confidence::Likely),
+        format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}, where none can be"),
+    )
+    .evidence([Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)])
+    .explains(damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()))
+    .next(format!("look for a write past an end next to {from}: of a stack above it, or of a buffer in front of it"))
+    .threads([block.from])
 }
 
 /// The variable that points to the first block of a list points to where none can be.
@@ -141,17 +136,11 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
             (Confidence::Hint, Vec::new())
         }
     };
-    Finding {
-        code: explain::Code::CorruptControlBlock,
-        claim,
-        confidence,
-        detractors,
-        evidence,
-        explains: damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()).collect(),
-        next: format!("look for a write past the end of what is in front of {name}"),
-        threads: symbol.map(|symbol| symbol.address).into_iter().collect(),
-        behind: Vec::new(),
-    }
+    Finding::new(explain::Code::CorruptControlBlock, (confidence, detractors), claim)
+        .evidence(evidence)
+        .explains(damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()))
+        .next(format!("look for a write past the end of what is in front of {name}"))
+        .threads(symbol.map(|symbol| symbol.address))
 }
 
 fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
@@ -164,7 +153,6 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let same = words.iter().take_while(|word| **word == block.found).count();
     let reads = text(block.found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let more = if same > 1 { format!(", and so do {} words after it", same.saturating_sub(1)) } else { String::new() };
-    let (confidence, detractors) = case.cap(Confidence::Likely);
     let mut evidence = vec![
         Evidence::memory(
             block.address,
@@ -197,29 +185,28 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let fill = within.as_ref().filter(|_| block.found & 0xFFFF_FFFF == FILL);
     let fill =
         fill.map(|stack| format!(", which is what stacks are filled with when their threads are created ({stack})"));
-    Finding {
-        code: explain::Code::CorruptControlBlock,
-        claim: format!(
+    Finding::new(
+        explain::Code::CorruptControlBlock,
+        case.cap(Confidence::Likely),
+        format!(
             "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}",
             block.found,
             fill.as_deref().unwrap_or_default()
         ),
-        confidence,
-        detractors,
-        evidence,
-        explains: broken.map(|issue| issue.message.clone()).collect(),
-        next: match (within, fill) {
-            (None, _) => format!("look for a write past the end of {writer}"),
-            (Some(stack), Some(_)) => {
-                format!("compare the size that the stack of {stack} was created with and that of its memory")
-            }
-            (Some(stack), None) => {
-                format!("it is in the stack of {stack}: it may be a variable of a function that has returned")
-            }
-        },
-        threads: vec![block.address],
-        behind: waiters.iter().map(|thread| thread.address).collect(),
-    }
+    )
+    .evidence(evidence)
+    .explains(broken.map(|issue| issue.message.clone()))
+    .next(match (within, fill) {
+        (None, _) => format!("look for a write past the end of {writer}"),
+        (Some(stack), Some(_)) => {
+            format!("compare the size that the stack of {stack} was created with and that of its memory")
+        }
+        (Some(stack), None) => {
+            format!("it is in the stack of {stack}: it may be a variable of a function that has returned")
+        }
+    })
+    .threads([block.address])
+    .affected(waiters.iter().map(|thread| thread.address))
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {
@@ -242,17 +229,10 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         detractors.push("it may be a moment in the middle of a call of the kernel".to_owned());
     }
     let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
-    Finding {
-        code: explain::Code::CorruptControlBlock,
-        claim: issue.message.clone(),
-        confidence,
-        detractors,
-        evidence: evidence.into_iter().collect(),
-        explains: Vec::new(),
-        next: "look at what is in front of it in memory: it was probably written past its end".to_owned(),
-        threads: issue.place.address.into_iter().collect(),
-        behind: Vec::new(),
-    }
+    Finding::new(explain::Code::CorruptControlBlock, (confidence, detractors), issue.message.clone())
+        .evidence(evidence)
+        .next("look at what is in front of it in memory: it was probably written past its end")
+        .threads(issue.place.address)
 }
 
 #[cfg(test)]

@@ -96,17 +96,15 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     evidence.extend(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))));
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
     behind.extend(followers(damage, case));
-    Finding {
-        code: Code::CorruptPool,
-        claim: format!("the memory of {name} was overwritten: {what}{front}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: stack.map_or_else(|| around.next(), |thread| format!("make the stack of {} larger", thread.label())),
-        threads: vec![stack.map_or(pool.address, |thread| thread.address)],
-        behind,
-    }
+    Finding::new(
+        Code::CorruptPool,
+        (confidence, detractors),
+        format!("the memory of {name} was overwritten: {what}{front}"),
+    )
+    .evidence(evidence)
+    .next(stack.map_or_else(|| around.next(), |thread| format!("make the stack of {} larger", thread.label())))
+    .threads([stack.map_or(pool.address, |thread| thread.address)])
+    .affected(behind)
 }
 
 /// What is there, and what should be.

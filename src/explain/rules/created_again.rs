@@ -21,7 +21,6 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
         None => format!("thread {}", case.label(address)),
         Some(_) => case.object(address),
     };
-    let (confidence, detractors) = case.cap(Confidence::Likely);
     let text = format!("{label}: the list of created {what}s contains it twice");
     let events = case.events.and_then(|events| events.created(address));
     let mut evidence = vec![Evidence::memory(address, text)];
@@ -32,17 +31,15 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
         Some(_) => "what it held, and who waited for it, is lost".to_owned(),
     };
     let call = kind.map_or_else(|| "tx_thread_create".to_owned(), |kind| create(kind).to_owned());
-    Finding {
-        code: Code::CorruptControlBlock,
-        claim: format!("{label} was created again while it lived: {is_lost}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("look for a second call of {call} for it: a restart has to terminate and delete it first"),
-        threads: vec![address],
-        behind: waits,
-    }
+    Finding::new(
+        Code::CorruptControlBlock,
+        case.cap(Confidence::Likely),
+        format!("{label} was created again while it lived: {is_lost}"),
+    )
+    .evidence(evidence)
+    .next(format!("look for a second call of {call} for it: a restart has to terminate and delete it first"))
+    .threads([address])
+    .affected(waits)
 }
 
 /// The call that creates it.

@@ -101,17 +101,16 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
     let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
     let others = graph.behind(&threads);
     let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
-    Finding {
-        code: Code::Deadlock,
-        claim: circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
-        confidence,
-        detractors,
-        evidence: circle.iter().flat_map(evidence).collect(),
-        explains: behind(&others, 0, case, graph),
-        next: next(circle).to_owned(),
-        threads,
-        behind: others,
-    }
+    Finding::new(
+        Code::Deadlock,
+        (confidence, detractors),
+        circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
+    )
+    .evidence(circle.iter().flat_map(evidence))
+    .explains(behind(&others, 0, case, graph))
+    .next(next(circle))
+    .threads(threads)
+    .affected(others)
 }
 
 /// `Store waits for mutex bus, which Log holds`.

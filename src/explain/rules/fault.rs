@@ -381,18 +381,14 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
-        let mut finding = Finding {
-            code,
-            claim: self.with_address(claim),
-            confidence: claimed,
-            detractors,
-            evidence: self.evidence(),
-            explains: Vec::new(),
-            next: jumped
-                .map_or_else(|| self.next(if is_null_call { Code::NullCall } else { code }), |way| way.next.clone()),
-            threads: self.thread.filter(|_| within.is_none()).map(|thread| thread.address).into_iter().collect(),
-            behind: Vec::new(),
-        };
+        let mut finding =
+            Finding::new(code, (claimed, detractors), self.with_address(claim))
+                .evidence(self.evidence())
+                .next(jumped.map_or_else(
+                    || self.next(if is_null_call { Code::NullCall } else { code }),
+                    |way| way.next.clone(),
+                ))
+                .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address));
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
@@ -419,20 +415,18 @@ impl<'a, 'c> Look<'a, 'c> {
         };
         let other = "a stack pointer that was damaged gives the same";
         let against = if confidence == Confidence::Proven { Vec::new() } else { vec![other.to_owned()] };
-        Finding {
-            code: Code::StackOverflow,
-            claim: format!("the stack of {name}{size} overflowed"),
-            confidence: if self.sure == Sure::Runs { confidence } else { confidence.min(Confidence::Likely) },
-            detractors: against,
-            evidence,
-            explains: vec![symptom],
-            next: format!(
-                "{}, or find the function with the large frame: threads --bt={name}",
-                words::larger_stack(thread, self.case)
-            ),
-            threads: fault.threads,
-            behind: Vec::new(),
-        }
+        Finding::new(
+            Code::StackOverflow,
+            (if self.sure == Sure::Runs { confidence } else { confidence.min(Confidence::Likely) }, against),
+            format!("the stack of {name}{size} overflowed"),
+        )
+        .evidence(evidence)
+        .explains([symptom])
+        .next(format!(
+            "{}, or find the function with the large frame: threads --bt={name}",
+            words::larger_stack(thread, self.case)
+        ))
+        .threads(fault.threads)
     }
 
     /// `HardFault`, `abort`.

@@ -68,22 +68,23 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
         Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
         None => shows(holder.address, format!("{name}: {is}"), graph),
     });
-    Some(Finding {
-        code: Code::LockOwnerGone,
-        claim: format!(
-            "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
-            names.join(", ")
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: behind(&others, task.address, case, graph),
-        next: if is_over {
+    Some(
+        Finding::new(
+            Code::LockOwnerGone,
+            (confidence, detractors),
+            format!(
+                "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
+                names.join(", ")
+            ),
+        )
+        .evidence(evidence)
+        .explains(behind(&others, task.address, case, graph))
+        .next(if is_over {
             format!("set the flags again on every path of {name}, and before it is terminated")
         } else {
             format!("find out who suspends {name} (tx_thread_suspend), and why it is not resumed")
-        },
-        threads,
-        behind: others,
-    })
+        })
+        .threads(threads)
+        .affected(others),
+    )
 }

@@ -62,20 +62,16 @@ fn finding(
     graph: &Graph,
 ) -> Finding {
     let (name, other, object) = (case.label(task.address), case.label(taker.address), case.object(group));
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("the flag may be that of a rare event, which comes later".to_owned());
     let others = graph.behind(&[task.address]);
     let runs = |task: &Task| task.runs.unwrap_or(0);
-    Finding {
-        code: Code::EventNeverSet,
-        claim: format!(
-            "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
-             that is set while {name} is elsewhere is lost for {name}",
-            wanted.flags
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    let claim = format!(
+        "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
+         that is set while {name} is elsewhere is lost for {name}",
+        wanted.flags
+    );
+    Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+        .against("the flag may be that of a rare event, which comes later")
+        .evidence([
             waiting(task.address, group, case, graph),
             Evidence::memory(
                 taker.address,
@@ -85,12 +81,11 @@ fn finding(
                     runs(task)
                 ),
             ),
-        ],
-        explains: behind(&others, task.address, case, graph),
-        next: format!("give {name} a flag of its own, or let one thread alone take {both:#x}"),
-        threads: vec![task.address],
-        behind: others,
-    }
+        ])
+        .explains(behind(&others, task.address, case, graph))
+        .next(format!("give {name} a flag of its own, or let one thread alone take {both:#x}"))
+        .threads([task.address])
+        .affected(others)
 }
 
 #[cfg(test)]

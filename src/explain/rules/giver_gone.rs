@@ -97,14 +97,8 @@ fn finding(
     let lasts = graph.is_still || events.is_long(task.address, wait.object);
     let is_over = giver.does != Does::Suspended;
     let claimed = if left.is_some() && lasts && is_over { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, mut detractors) = case.cap(claimed);
     let (name, other, object) = (case.label(task.address), case.label(giver.address), case.object(wait.object));
     let is = giver.does.gone()?;
-    detractors.push(if is_over {
-        format!("others may give {object}: the trace shows only {other}")
-    } else {
-        format!("{other} may be resumed")
-    });
     let verb = match wait.kind {
         Kind::EventFlags => "sets",
         Kind::Queue => "sends to",
@@ -119,15 +113,21 @@ fn finding(
         shows(giver.address, format!("{other}: {is}; it {verb} {object} {times} times in the trace"), graph),
     ];
     evidence.extend(left.map(|left| left.evidence));
-    Some(Finding {
-        code: Code::EventNeverSet,
-        claim: format!("{name} waits for {object}, and {other}, which alone {verb} it, {is}{unread}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: behind(&others, task.address, case, graph),
-        next: format!("find out why {other} {is}: look at the paths on which its function returns or is stopped"),
-        threads: vec![giver.address, task.address],
-        behind: others,
-    })
+    Some(
+        Finding::new(
+            Code::EventNeverSet,
+            case.cap(claimed),
+            format!("{name} waits for {object}, and {other}, which alone {verb} it, {is}{unread}"),
+        )
+        .against(if is_over {
+            format!("others may give {object}: the trace shows only {other}")
+        } else {
+            format!("{other} may be resumed")
+        })
+        .evidence(evidence)
+        .explains(behind(&others, task.address, case, graph))
+        .next(format!("find out why {other} {is}: look at the paths on which its function returns or is stopped"))
+        .threads([giver.address, task.address])
+        .affected(others),
+    )
 }

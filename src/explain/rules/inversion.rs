@@ -62,17 +62,18 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
     let mut symptoms = others.clone();
     // That others do not run either is the work of the same thread.
     symptoms.push(culprit);
-    Some(Finding {
-        code: Code::PriorityInversion,
-        claim: format!(
-            "{w} (priority {}) waits for {object}, which {o} (priority {}) owns; {c}{} keeps {o} from running",
-            inversion.priorities.0,
-            inversion.priorities.1,
-            priority(culprit, graph)
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    Some(
+        Finding::new(
+            Code::PriorityInversion,
+            (confidence, detractors),
+            format!(
+                "{w} (priority {}) waits for {object}, which {o} (priority {}) owns; {c}{} keeps {o} from running",
+                inversion.priorities.0,
+                inversion.priorities.1,
+                priority(culprit, graph)
+            ),
+        )
+        .evidence([
             Evidence::event(
                 inversion.from,
                 format!(
@@ -82,12 +83,12 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             ),
             holds(edge, case),
             waiting(waiter, edge.object, case, graph),
-        ],
-        explains: behind(&others, waiter, case, graph),
-        next: "create the mutex with TX_INHERIT, or make what runs in between shorter".to_owned(),
-        threads: vec![waiter, owner],
-        behind: symptoms,
-    })
+        ])
+        .explains(behind(&others, waiter, case, graph))
+        .next("create the mutex with TX_INHERIT, or make what runs in between shorter")
+        .threads([waiter, owner])
+        .affected(symptoms),
+    )
 }
 
 /// True where the trace shows more than one round of work of the thread in between that is longer than itself: such a round of
@@ -212,29 +213,29 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
             "use a mutex with TX_INHERIT for it (a semaphore has no priority inheritance), or make what runs in between shorter",
         )
     };
-    Finding {
-        code: Code::PriorityInversion,
-        claim: format!(
+    Finding::new(
+        Code::PriorityInversion,
+        (confidence, detractors),
+        format!(
             "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} runs and keeps {owner} from running",
             priority(edge.waiter, graph),
             priority(edge.holder, graph),
             priority(culprit.address, graph)
         ),
-        confidence,
-        detractors,
-        evidence: vec![
+    )
+    .evidence(
+        vec![
             holds(edge, case),
             shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
             shows(culprit.address, format!("{name}: runs{lasts}"), graph),
         ]
         .into_iter()
-        .chain(loop_of(culprit, case))
-        .collect(),
-        explains: behind(&others, edge.waiter, case, graph),
-        next: next.to_owned(),
-        threads: vec![edge.waiter, edge.holder],
-        behind: symptoms,
-    }
+        .chain(loop_of(culprit, case)),
+    )
+    .explains(behind(&others, edge.waiter, case, graph))
+    .next(next)
+    .threads([edge.waiter, edge.holder])
+    .affected(symptoms)
 }
 
 #[cfg(test)]

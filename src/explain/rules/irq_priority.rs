@@ -148,49 +148,33 @@ fn constant(code: &[u8], at: usize, register: u16) -> Option<u64> {
 
 fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>) -> Finding {
     let name = interrupts::name(case, number);
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("its priority may have been changed since those events".to_owned());
     let KernelLevel { value, at, function } = level;
-    Finding {
-        code: Code::IrqPriority,
-        claim: format!(
-            "{name} (priority {priority:#x}) calls the kernel, and the kernel keeps back only priorities from {value:#x} on \
-             (BASEPRI): it interrupts the kernel's critical sections"
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    let claim = format!(
+        "{name} (priority {priority:#x}) calls the kernel, and the kernel keeps back only priorities from {value:#x} on \
+         (BASEPRI): it interrupts the kernel's critical sections"
+    );
+    Finding::new(Code::IrqPriority, case.by_events(), claim)
+        .against("its priority may have been changed since those events")
+        .evidence([
             Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
             Evidence::symbol(*at, function, format!("{function} sets BASEPRI to {value:#x}")),
-        ],
-        explains: Vec::new(),
-        next: format!("give {name} a priority of {value:#x} or a higher number, or do not call the kernel in it"),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    }
+        ])
+        .next(format!("give {name} a priority of {value:#x} or a higher number, or do not call the kernel in it"))
 }
 
 fn below_pendsv(number: u64, priority: u64, pendsv: u64, case: &Case<'_>) -> Finding {
     let name = interrupts::name(case, number);
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("its priority may have been changed since those events".to_owned());
-    Finding {
-        code: Code::IrqPriority,
-        claim: format!(
-            "PendSV (priority {pendsv:#x}) interrupts {name} (priority {priority:#x}), which calls the kernel: threads are \
-             switched inside of its handler"
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    let claim = format!(
+        "PendSV (priority {pendsv:#x}) interrupts {name} (priority {priority:#x}), which calls the kernel: threads are \
+         switched inside of its handler"
+    );
+    Finding::new(Code::IrqPriority, case.by_events(), claim)
+        .against("its priority may have been changed since those events")
+        .evidence([
             Evidence::memory(0xE000_ED20, format!("shpr3: the priority of PendSV is {pendsv:#x}")),
             Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
-        ],
-        explains: Vec::new(),
-        next: "give PendSV the lowest priority (0xff)".to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    }
+        ])
+        .next("give PendSV the lowest priority (0xff)")
 }
 
 /// Where the interrupt controller has the priority of an interrupt.
@@ -217,29 +201,21 @@ const fn pendsv(shpr3: u64) -> u64 {
 
 fn finding((shpr3, icsr): (u64, u64), case: &Case<'_>) -> Finding {
     let (tick, pendsv) = (tick(shpr3), pendsv(shpr3));
-    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Likely);
-    detractors.push("the kernel's tick may come from another timer than SysTick".to_owned());
-    Finding {
-        code: Code::IrqPriority,
-        claim: format!(
-            "SysTick (priority {tick:#x}) cannot interrupt PendSV (priority {pendsv:#x}), in which the kernel waits while no \
-             thread is ready: the tick does not come"
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    let claim = format!(
+        "SysTick (priority {tick:#x}) cannot interrupt PendSV (priority {pendsv:#x}), in which the kernel waits while no \
+         thread is ready: the tick does not come"
+    );
+    Finding::new(Code::IrqPriority, case.cap_of_registers(Confidence::Likely), claim)
+        .against("the kernel's tick may come from another timer than SysTick")
+        .evidence([
             Evidence::register(
                 "shpr3",
                 shpr3,
                 format!("the priorities of SysTick ({tick:#x}) and PendSV ({pendsv:#x})"),
             ),
             Evidence::register("icsr", icsr, "PendSV is active, and SysTick is pending".to_owned()),
-        ],
-        explains: Vec::new(),
-        next: "give PendSV the lowest priority (0xff), and SysTick a higher one (a lower number)".to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    }
+        ])
+        .next("give PendSV the lowest priority (0xff), and SysTick a higher one (a lower number)")
 }
 
 #[cfg(test)]

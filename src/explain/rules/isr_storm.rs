@@ -30,31 +30,28 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         return None;
     }
     let name = case.interrupt(Some(number));
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("a burst of the device looks the same".to_owned());
     let no_thread = match since {
         Some(last) if is_alone => format!("; no thread has run since event {last}"),
         None => "; no thread has run in the trace".to_owned(),
         Some(_) => String::new(),
     };
     let silent = if one.acts == 0 { "; it never calls the kernel" } else { "" };
-    Some(Finding {
-        code: Code::IsrStorm,
-        claim: format!(
-            "{name} comes again as soon as it ends: {} times in a row, and takes {share} % of the time{no_thread}",
-            one.row
-        ),
-        confidence,
-        detractors,
-        evidence: vec![Evidence::event(
+    Some(
+        Finding::new(
+            Code::IsrStorm,
+            case.by_events(),
+            format!(
+                "{name} comes again as soon as it ends: {} times in a row, and takes {share} % of the time{no_thread}",
+                one.row
+            ),
+        )
+        .against("a burst of the device looks the same")
+        .evidence([Evidence::event(
             seq,
             format!("{} times since, {each} ticks of the trace each, in {all}{silent}", one.row),
-        )],
-        explains: Vec::new(),
-        next: format!("acknowledge the cause of {name} in its device before the handler ends"),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+        )])
+        .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
+    )
 }
 
 /// True where it comes again in the same time after its end, however long it was in its handler: one that comes at fixed times
@@ -76,23 +73,20 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let name = case.interrupt(Some(open.number));
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("an event of its end may be missing".to_owned());
-    Some(Finding {
-        code: Code::IsrNeverEnds,
-        claim: format!("{name} began {lasts} ticks of the trace ago and has not ended"),
-        confidence,
-        detractors,
-        evidence: vec![Evidence::event(
+    Some(
+        Finding::new(
+            Code::IsrNeverEnds,
+            case.by_events(),
+            format!("{name} began {lasts} ticks of the trace ago and has not ended"),
+        )
+        .against("an event of its end may be missing")
+        .evidence([Evidence::event(
             open.seq,
             format!(
                 "it begins; before it took {} ticks of the trace at most; {} interrupts came on top of it since",
                 one.longest, open.above
             ),
-        )],
-        explains: Vec::new(),
-        next: format!("find out what the handler of {name} waits for"),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+        )])
+        .next(format!("find out what the handler of {name} waits for")),
+    )
 }

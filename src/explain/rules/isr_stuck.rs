@@ -64,20 +64,14 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         ),
     ];
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    let (confidence, detractors) = case.cap_of_registers(Confidence::Likely);
-    Some(Finding {
-        code: Code::IsrNeverEnds,
-        claim: format!(
-            "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "do not wait for time in the handler of an interrupt: let a thread do that".to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    let claim = format!(
+        "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
+    );
+    Some(
+        Finding::new(Code::IsrNeverEnds, case.cap_of_registers(Confidence::Likely), claim)
+            .evidence(evidence)
+            .next("do not wait for time in the handler of an interrupt: let a thread do that"),
+    )
 }
 
 fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
@@ -117,17 +111,15 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     }
     let over =
         thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
-    Some(Finding {
-        code: Code::IsrNeverEnds,
-        claim: format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("find out what the handler of {exception} waits for: an interrupt must not wait"),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::IsrNeverEnds,
+            (confidence, detractors),
+            format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+        )
+        .evidence(evidence)
+        .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
+    )
 }
 
 fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
@@ -152,17 +144,14 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
-    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
-    detractors.push("a second request of its device looks the same, and how often it comes needs a trace".to_owned());
-    Some(Finding {
-        code: Code::IsrStorm,
-        claim: format!("{name} is pending again before its handler has ended: it may come without end{at}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("acknowledge the cause of {name} in its device before the handler ends"),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::IsrStorm,
+            case.cap_of_registers(Confidence::Hint),
+            format!("{name} is pending again before its handler has ended: it may come without end{at}"),
+        )
+        .against("a second request of its device looks the same, and how often it comes needs a trace")
+        .evidence(evidence)
+        .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
+    )
 }

@@ -205,17 +205,12 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
     evidence.extend(way.evidence);
     evidence.extend(place::callers(&cpu.functions, 4));
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!("{who} runs at {}", way.words),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: way.next,
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(Code::Hang, (confidence, detractors), format!("{who} runs at {}", way.words))
+            .evidence(evidence)
+            .next(way.next)
+            .threads(thread.map(|thread| thread.address)),
+    )
 }
 
 #[cfg(test)]

@@ -58,8 +58,6 @@ fn circle(first: &Try, tries: &[Try]) -> Option<Vec<Try>> {
 
 fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
     let full = |stored: Addr| graph.stored(case, stored).map_or(stored, |task| task.address);
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("one of them may have got both locks before the first event or after the last".to_owned());
     let step = |one: &Try| {
         let (thread, owner) = (case.label(full(one.thread)), case.label(full(one.owner)));
         format!(
@@ -78,16 +76,13 @@ fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
         Evidence::event(one.seqs.0, text)
     };
     let threads: Vec<Addr> = circle.iter().map(|one| full(one.thread)).collect();
-    Finding {
-        code: Code::Livelock,
-        claim: circle.iter().map(step).collect::<Vec<_>>().join("; "),
-        confidence,
-        detractors,
-        evidence: circle.iter().map(evidence).collect(),
-        explains: Vec::new(),
-        next: "take the locks in the same order, or wait for the second one a time that differs from thread to thread"
-            .to_owned(),
-        behind: graph.behind(&threads),
-        threads,
-    }
+    Finding::new(Code::Livelock, case.by_events(), circle.iter().map(step).collect::<Vec<_>>().join("; "))
+        .against("one of them may have got both locks before the first event or after the last")
+        .evidence(circle.iter().map(evidence))
+        .next(
+            "take the locks in the same order, or wait for the second one a time that differs from thread to thread"
+                .to_owned(),
+        )
+        .affected(graph.behind(&threads))
+        .threads(threads)
 }

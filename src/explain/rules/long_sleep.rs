@@ -39,28 +39,23 @@ fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         None => return None,
     };
     let others = graph.behind(&[thread.address]);
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("a program may sleep for the longest time to mean for ever".to_owned());
     let negative = ALL.saturating_sub(left);
-    Some(Finding {
-        code: Code::EventNeverSet,
-        claim: format!(
-            "{name} {what} another {left} ticks ({left:#x}): a negative number of ticks, which is taken for a large one"
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
-            Evidence::memory(
+    let claim = format!(
+        "{name} {what} another {left} ticks ({left:#x}): a negative number of ticks, which is taken for a large one"
+    );
+    Some(
+        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against("a program may sleep for the longest time to mean for ever")
+            .evidence([Evidence::memory(
                 thread.address,
                 format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}"),
             )
-            .holds(left),
-        ],
-        explains: behind(&others, thread.address, case, graph),
-        next: format!("look at how {name} computes its ticks: a time that is over gives a negative difference"),
-        threads: vec![thread.address],
-        behind: others,
-    })
+            .holds(left)])
+            .explains(behind(&others, thread.address, case, graph))
+            .next(format!("look at how {name} computes its ticks: a time that is over gives a negative difference"))
+            .threads([thread.address])
+            .affected(others),
+    )
 }
 
 #[cfg(test)]

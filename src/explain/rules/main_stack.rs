@@ -139,20 +139,18 @@ fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Cas
     let places = issues
         .filter_map(|issue| issue.place.address)
         .filter(|at| all.iter().any(|damage| Region { start: damage.address, len: damage.len }.contains(*at)));
-    Finding {
-        code: Code::StackOverflow,
-        claim: format!(
+    Finding::new(
+        Code::StackOverflow,
+        (confidence, detractors),
+        format!(
             "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}",
             names.join(", ")
         ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "make the main stack larger, and look for interrupt handlers with large local variables".to_owned(),
-        threads: all.iter().map(|damage| damage.address).collect(),
-        behind: places.collect(),
-    }
+    )
+    .evidence(evidence)
+    .next("make the main stack larger, and look for interrupt handlers with large local variables")
+    .threads(all.iter().map(|damage| damage.address))
+    .affected(places)
 }
 
 /// The text that a block begins with, where it is some.

@@ -64,20 +64,19 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (confidence, detractors) = confidence(tick.is_some(), kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
-    Some(Finding {
-        code: Code::InterruptsMasked,
-        claim: format!("thread {} keeps interrupts disabled{by}{at}{waits}", thread.label()),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!(
+    Some(
+        Finding::new(
+            Code::InterruptsMasked,
+            (confidence, detractors),
+            format!("thread {} keeps interrupts disabled{by}{at}{waits}", thread.label()),
+        )
+        .evidence(evidence)
+        .next(format!(
             "find the path that sets {} and does not restore it",
             register.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |(name, _)| name.to_uppercase())
-        ),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    })
+        ))
+        .threads([thread.address]),
+    )
 }
 
 /// How sure it is, and what speaks against it. `waits_known`, `mask_known`: what waits, and the registers.

@@ -76,26 +76,26 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push("the flags that no thread waits for may be read without a wait".to_owned());
     let others = graph.behind(&[task.address]);
-    Some(Finding {
-        code: Code::WrongEventMask,
-        claim: format!(
-            "{name} waits for {:#x} of {object}, and {who} sets {set:#x}, which no thread waits for",
-            wanted.flags
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    Some(
+        Finding::new(
+            Code::WrongEventMask,
+            case.cap(Confidence::Likely),
+            format!(
+                "{name} waits for {:#x} of {object}, and {who} sets {set:#x}, which no thread waits for",
+                wanted.flags
+            ),
+        )
+        .against("the flags that no thread waits for may be read without a wait")
+        .evidence([
             waiting(task.address, wait.object, case, graph),
             Evidence::event(given.seq, format!("{who} sets {set:#x}, {} times in the trace", given.times)),
-        ],
-        explains: behind(&others, task.address, case, graph),
-        next: format!("compare the flags that {who} sets with those that {name} waits for"),
-        threads: vec![task.address],
-        behind: others,
-    })
+        ])
+        .explains(behind(&others, task.address, case, graph))
+        .next(format!("compare the flags that {who} sets with those that {name} waits for"))
+        .threads([task.address])
+        .affected(others),
+    )
 }
 
 fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Finding {
@@ -140,17 +140,16 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     } else {
         format!("check what the kernel's calls return: {}", silent.join("; "))
     };
-    Finding {
-        code: Code::EventNeverSet,
-        claim: format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: behind(&others, task.address, case, graph),
-        next,
-        threads: vec![task.address],
-        behind: others,
-    }
+    Finding::new(
+        Code::EventNeverSet,
+        (confidence, detractors),
+        format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}"),
+    )
+    .evidence(evidence)
+    .explains(behind(&others, task.address, case, graph))
+    .next(next)
+    .threads([task.address])
+    .affected(others)
 }
 
 /// The only thread that gave, where it cannot go on.

@@ -45,22 +45,19 @@ fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> F
         format!("{} waits{wanted}", case.label(task.address))
     };
     let all: Vec<String> = waiters.iter().map(wants).collect();
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("what they wait for may be rare: it rests on what the trace does not show".to_owned());
     let threads: Vec<Addr> = waiters.iter().map(|task| task.address).collect();
     let mut evidence = vec![Evidence::memory(group, format!("{object}: no flag is set")).holds(0)];
     evidence.extend(threads.iter().map(|thread| waiting(*thread, group, case, graph)));
-    Finding {
-        code: Code::EventNeverSet,
-        claim: format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"),
-        behind: graph.behind(&threads),
-        threads,
-    }
+    Finding::new(
+        Code::EventNeverSet,
+        case.cap(Confidence::Hint),
+        format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
+    )
+    .against("what they wait for may be rare: it rests on what the trace does not show")
+    .evidence(evidence)
+    .next(format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"))
+    .affected(graph.behind(&threads))
+    .threads(threads)
 }
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
@@ -94,27 +91,24 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     let silent = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= TIMES);
     let silent: Vec<String> =
         silent.map(|(number, one)| format!("{} came {} times", case.interrupt(Some(*number)), one.times)).collect();
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("what it waits for may be rare: it rests on what the trace does not show".to_owned());
     let mut evidence = vec![waiting(task.address, wait.object, case, graph)];
     let silent = (!silent.is_empty()).then(|| format!("{} and called nothing of the kernel", silent.join(", ")));
     evidence.extend(silent.iter().map(|text| Evidence::memory(wait.object, text.clone())));
-    Finding {
-        code: Code::EventNeverSet,
-        claim: format!(
+    Finding::new(
+        Code::EventNeverSet,
+        case.cap(Confidence::Hint),
+        format!(
             "{name} waits for {wants}{object}, and no event since the start {verb} it{}",
             gone_user(task, wait.object, case, graph)
         ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: if silent.is_some() {
-            "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()
-        } else {
-            format!("find out who was to {} {object}, and check what its calls return", gives(wait.kind))
-        },
-        threads: vec![task.address],
-        behind: graph.behind(&[task.address]),
-    }
+    )
+    .against("what it waits for may be rare: it rests on what the trace does not show")
+    .evidence(evidence)
+    .next(if silent.is_some() {
+        "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()
+    } else {
+        format!("find out who was to {} {object}, and check what its calls return", gives(wait.kind))
+    })
+    .threads([task.address])
+    .affected(graph.behind(&[task.address]))
 }

@@ -22,20 +22,18 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     if !is_started || !is_whole || has_timers || !is_timer_thread(thread, case) {
         return None;
     }
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("threads that have ended may have been deleted".to_owned());
     let name = thread.label();
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!("the kernel runs, and no thread of the application exists: {name} is the only one"),
-        confidence,
-        detractors,
-        evidence: vec![Evidence::memory(thread.address, format!("{name}: the list of threads has no other"))],
-        explains: Vec::new(),
-        next: "look at what tx_thread_create returns: it refuses a control block of another size than that of the library, a stack \
-               that is null or too small, and a wrong priority"
-            .to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::Hang,
+            case.cap(Confidence::Hint),
+            format!("the kernel runs, and no thread of the application exists: {name} is the only one"),
+        )
+        .against("threads that have ended may have been deleted")
+        .evidence([Evidence::memory(thread.address, format!("{name}: the list of threads has no other"))])
+        .next(
+            "look at what tx_thread_create returns: it refuses a control block of another size than that of the library, a \
+             stack that is null or too small, and a wrong priority",
+        ),
+    )
 }

@@ -50,17 +50,15 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let mut evidence = vec![interrupts::shows(tick, &name)];
     evidence.extend(why.evidence);
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    Some(Finding {
-        code: Code::NoTick,
-        claim: format!("the tick does not come while thread {} runs: {}", thread.label(), why.words),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: why.next,
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::NoTick,
+            (confidence, detractors),
+            format!("the tick does not come while thread {} runs: {}", thread.label(), why.words),
+        )
+        .evidence(evidence)
+        .next(why.next),
+    )
 }
 
 fn why(cpu: &CpuState, tick: Tick, case: &Case<'_>) -> Option<Why> {

@@ -99,25 +99,22 @@ fn is_next(start: Addr, distance: u64, end: Option<Addr>) -> bool {
 fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
     let (name, start) = (case.label(used.thread), used.start);
     let size = used.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push("a write past the end of what is in front of that block may have done the same".to_owned());
     let fill = match used.left {
         0 => "its lowest bytes hold no fill (0xEF) any more".to_owned(),
         left => format!("all but the lowest {left} bytes were used"),
     };
     let mut evidence = vec![Evidence::stack(start, format!("the stack of {name}: {fill}"))];
     evidence.extend(below.iter().map(|damage| Evidence::memory(damage.address, damage.text.clone())));
-    Finding {
-        code: Code::StackOverflow,
-        claim: format!("the stack of {name}{size} overflowed into the control block below it"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("make the stack of {name} larger; what is below {start:#x} is damaged"),
-        threads: vec![used.thread],
-        behind: below.iter().map(|damage| damage.address).collect(),
-    }
+    Finding::new(
+        Code::StackOverflow,
+        case.cap(Confidence::Likely),
+        format!("the stack of {name}{size} overflowed into the control block below it"),
+    )
+    .against("a write past the end of what is in front of that block may have done the same")
+    .evidence(evidence)
+    .next(format!("make the stack of {name} larger; what is below {start:#x} is damaged"))
+    .threads([used.thread])
+    .affected(below.iter().map(|damage| damage.address))
 }
 
 #[cfg(test)]

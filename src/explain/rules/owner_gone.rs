@@ -63,21 +63,22 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         Does::Suspended => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         _ => "give the semaphore back on every path of this thread",
     };
-    Some(Finding {
-        code: Code::LockOwnerGone,
-        claim: format!("{waiter} waits for {object}, which {holder} holds; {holder} {is}"),
-        confidence,
-        detractors,
-        evidence: vec![
+    Some(
+        Finding::new(
+            Code::LockOwnerGone,
+            (confidence, detractors),
+            format!("{waiter} waits for {object}, which {holder} holds; {holder} {is}"),
+        )
+        .evidence([
             waiting(edge.waiter, edge.object, case, graph),
             holds(edge, case),
             shows(edge.holder, format!("{holder}: {is}"), graph),
-        ],
-        explains: behind(&others, edge.waiter, case, graph),
-        next: next.to_owned(),
-        threads: vec![edge.holder, edge.waiter],
-        behind: others,
-    })
+        ])
+        .explains(behind(&others, edge.waiter, case, graph))
+        .next(next)
+        .threads([edge.holder, edge.waiter])
+        .affected(others),
+    )
 }
 
 /// The holder waits for ever for what no known thread gives.
@@ -98,28 +99,28 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
     let (object, other) = (case.object(edge.object), case.object(wait.object));
-    let (confidence, mut detractors) = case.cap(if lasts { Confidence::Likely } else { Confidence::Hint });
-    detractors.push(if lasts {
-        format!("{other} may still be given: the trace shows only that it was not, for long")
-    } else {
-        format!("{other} may still be given: one moment does not show how long it lasts")
-    });
     let others = graph.behind(&[edge.holder]);
-    Some(Finding {
-        code: Code::LockOwnerGone,
-        claim: format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
-        confidence,
-        detractors,
-        evidence: vec![
+    Some(
+        Finding::new(
+            Code::LockOwnerGone,
+            case.cap(if lasts { Confidence::Likely } else { Confidence::Hint }),
+            format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
+        )
+        .against(if lasts {
+            format!("{other} may still be given: the trace shows only that it was not, for long")
+        } else {
+            format!("{other} may still be given: one moment does not show how long it lasts")
+        })
+        .evidence([
             waiting(edge.waiter, edge.object, case, graph),
             holds(edge, case),
             waiting(edge.holder, wait.object, case, graph),
-        ],
-        explains: behind(&others, edge.waiter, case, graph),
-        next: format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)),
-        threads: vec![edge.holder, edge.waiter],
-        behind: others,
-    })
+        ])
+        .explains(behind(&others, edge.waiter, case, graph))
+        .next(format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)))
+        .threads([edge.holder, edge.waiter])
+        .affected(others),
+    )
 }
 
 /// The owner of a mutex goes on with it: it took the mutex more often than it gave it back, and takes it again and again.
@@ -144,24 +145,22 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         "{holder} gives {object} back and still has it; so do {} puts in a row, and after the last it has it {} times",
         kept.puts, kept.level
     );
-    Some(Finding {
-        code: Code::LockOwnerGone,
-        claim: format!(
-            "{waiter} waits for {object}, which {holder} took {} times more than it gave it back{more}; {holder} goes on with it",
-            kept.level
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
-            waiting(edge.waiter, edge.object, case, graph),
-            holds(edge, case),
-            Evidence::event(kept.seq, puts),
-        ],
-        explains: behind(&others, edge.waiter, case, graph),
-        next: format!("look for a path of {holder} that returns without tx_mutex_put"),
-        threads: vec![edge.holder, edge.waiter],
-        behind: others,
-    })
+    let claim = format!(
+        "{waiter} waits for {object}, which {holder} took {} times more than it gave it back{more}; {holder} goes on with it",
+        kept.level
+    );
+    Some(
+        Finding::new(Code::LockOwnerGone, (confidence, detractors), claim)
+            .evidence([
+                waiting(edge.waiter, edge.object, case, graph),
+                holds(edge, case),
+                Evidence::event(kept.seq, puts),
+            ])
+            .explains(behind(&others, edge.waiter, case, graph))
+            .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
+            .threads([edge.holder, edge.waiter])
+            .affected(others),
+    )
 }
 
 #[cfg(test)]

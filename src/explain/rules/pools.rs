@@ -91,20 +91,17 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     evidence.extend(blocks.iter().take(3).map(taken));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
-    Some(Finding {
-        code: Code::PoolLeak,
-        claim: format!(
-            "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}",
-            one.pool.allocated,
-        ),
-        confidence,
-        detractors,
-        evidence,
-        next: format!("look for a path of {by} that does not release its block"),
-        threads: Vec::new(),
-        explains: graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)).collect(),
-        behind,
-    })
+    let claim = format!(
+        "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}",
+        one.pool.allocated,
+    );
+    Some(
+        Finding::new(Code::PoolLeak, (confidence, detractors), claim)
+            .evidence(evidence)
+            .next(format!("look for a path of {by} that does not release its block"))
+            .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
+            .affected(behind),
+    )
 }
 
 /// The whole address of a thread that the trace may have cut.
@@ -170,11 +167,11 @@ fn empty(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
     // Whose memory waits in a queue is a rule of its own.
     let queued = waiting_blocks::find(case, graph);
-    let is_queued = |pool: Addr| queued.iter().any(|finding| finding.behind.contains(&pool));
+    let is_queued = |pool: Addr| queued.iter().any(|finding| finding.affected.contains(&pool));
     let mut found: Vec<Finding> = Vec::new();
     for task in &graph.tasks.list {
         let Some(wait) = task.wait.filter(|wait| is_pool(wait.kind) && wait.forever) else { continue };
-        if !is_queued(wait.object) && !found.iter().any(|f| f.behind.contains(&task.address)) {
+        if !is_queued(wait.object) && !found.iter().any(|f| f.affected.contains(&task.address)) {
             found.push(waits_for_memory(task, wait.object, case, graph));
         }
     }
@@ -188,8 +185,6 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let room = Room::of(pool, case);
     let fragmented = asked.zip(room.as_ref()).is_some_and(|(asked, room)| room.is_fragmented(asked));
     let claimed = if long && (fragmented || !released) { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, mut detractors) = case.cap(claimed);
-    detractors.push("a pool may be used up for a moment; who has its memory is not known from the kernel".to_owned());
     let (name, label) = (case.label(task.address), case.object(pool));
     let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
     let what = asked.map_or_else(|| "memory".to_owned(), |asked| format!("{asked} bytes"));
@@ -201,21 +196,17 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
     behind.extend(graph.behind(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
-    Finding {
-        code: Code::PoolEmpty,
-        claim,
-        confidence,
-        detractors,
-        evidence: vec![waiting(task.address, pool, case, graph), Evidence::memory(pool, label)],
-        explains: others.filter_map(|other| waits(other.address, case, graph)).collect(),
-        next: if fragmented {
+    Finding::new(Code::PoolEmpty, case.cap(claimed), claim)
+        .against("a pool may be used up for a moment; who has its memory is not known from the kernel")
+        .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
+        .explains(others.filter_map(|other| waits(other.address, case, graph)))
+        .next(if fragmented {
             "give blocks of this size a block pool of their own, or allocate what is kept for long first".to_owned()
         } else {
             next(pool, case)
-        },
-        threads: vec![task.address],
-        behind,
-    }
+        })
+        .threads([task.address])
+        .affected(behind)
 }
 
 fn next(pool: Addr, case: &Case<'_>) -> String {
@@ -246,8 +237,6 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
     };
     let asked: Vec<String> = all.iter().map(asks).collect();
     let claimed = if room.is_some() { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, mut detractors) = case.cap(claimed);
-    detractors.push("a thread may do without that memory; who has it is not known from the kernel".to_owned());
     let fragmented = first.len.zip(room.as_ref()).is_some_and(|(len, room)| room.is_fragmented(len));
     let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
     let state = if fragmented { format!(", which is fragmented{state}") } else { state };
@@ -256,17 +245,18 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         Evidence::event(refused.first.0, text)
     };
     let threads: Vec<Addr> = all.iter().map(|(thread, _)| full(*thread, case, graph)).collect();
-    Some(Finding {
-        code: Code::PoolEmpty,
-        claim: format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
-        confidence,
-        detractors,
-        evidence: all.iter().map(events_of).collect(),
-        explains: Vec::new(),
-        next: next(pool, case),
-        behind: graph.behind(&threads),
-        threads,
-    })
+    Some(
+        Finding::new(
+            Code::PoolEmpty,
+            case.cap(claimed),
+            format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
+        )
+        .against("a thread may do without that memory; who has it is not known from the kernel")
+        .evidence(all.iter().map(events_of))
+        .next(next(pool, case))
+        .affected(graph.behind(&threads))
+        .threads(threads),
+    )
 }
 
 /// An interrupt gets no memory, which it cannot wait for: what it was to pass on is lost.
@@ -279,22 +269,16 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
     // Memory has to show that it cannot give any.
     let room = Room::of(pool, case).filter(|room| room.is_short(refused.len.unwrap_or(1)) == Some(true))?;
     let (label, who) = (case.object(pool), case.interrupt(*number));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push("who has the memory is not known from the kernel".to_owned());
     let times = refused.times;
     let text = format!("{who} asks and gets no memory; {times} times, up to event {}", refused.last);
-    Some(Finding {
-        code: Code::PoolEmpty,
-        claim: format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
-        confidence,
-        detractors,
-        evidence: vec![
-            Evidence::event(refused.first.0, text),
-            Evidence::memory(pool, format!("{label}: {}", room.text)),
-        ],
-        explains: Vec::new(),
-        next: next(pool, case),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::PoolEmpty,
+            case.cap(Confidence::Likely),
+            format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
+        )
+        .against("who has the memory is not known from the kernel")
+        .evidence([Evidence::event(refused.first.0, text), Evidence::memory(pool, format!("{label}: {}", room.text))])
+        .next(next(pool, case)),
+    )
 }

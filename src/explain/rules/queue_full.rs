@@ -45,23 +45,22 @@ fn crossed(queues: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     if !senders.iter().all(|task| task.wait.is_some_and(|wait| wait.forever)) {
         return None;
     }
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("one moment does not show how long it lasts, nor who reads these queues".to_owned());
     let pairs = || senders.iter().filter_map(|task| Some((task.address, task.wait?.object)));
     let waits = pairs().map(|(at, queue)| format!("{} waits for room in {}", case.label(at), case.object(queue)));
     let threads: Vec<Addr> = senders.iter().map(|task| task.address).collect();
     let waits: Vec<String> = waits.collect();
-    Some(Finding {
-        code: Code::QueueFull,
-        claim: format!("{}: no thread is seen that would read", waits.join("; ")),
-        confidence,
-        detractors,
-        evidence: pairs().map(|(at, queue)| waiting(at, queue, case, graph)).collect(),
-        explains: Vec::new(),
-        next: "check whether each of them is the reader of the other's queue".to_owned(),
-        behind: graph.behind(&threads),
-        threads,
-    })
+    Some(
+        Finding::new(
+            Code::QueueFull,
+            case.cap(Confidence::Hint),
+            format!("{}: no thread is seen that would read", waits.join("; ")),
+        )
+        .against("one moment does not show how long it lasts, nor who reads these queues")
+        .evidence(pairs().map(|(at, queue)| waiting(at, queue, case, graph)))
+        .next("check whether each of them is the reader of the other's queue")
+        .affected(graph.behind(&threads))
+        .threads(threads),
+    )
 }
 
 /// Queues into which a thread waits to put a message, and those that memory shows to be full.
@@ -97,20 +96,19 @@ fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             (text, Evidence::event(given.seq, format!("{} sends to {label}, which is full", giver(*by, case, graph))))
         }
     };
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("it rests on what the trace does not show".to_owned());
     let threads = vec![sender.map_or(queue, |sender| sender.address)];
-    Some(Finding {
-        code: Code::QueueFull,
-        claim: format!("{label} is full: {what}, and no event takes from it"),
-        confidence,
-        detractors,
-        evidence: vec![evidence],
-        explains: Vec::new(),
-        next: format!("find out which thread reads {label}, and what it waits for (`threads --bt`)"),
-        behind: graph.behind(&threads),
-        threads,
-    })
+    Some(
+        Finding::new(
+            Code::QueueFull,
+            case.cap(Confidence::Hint),
+            format!("{label} is full: {what}, and no event takes from it"),
+        )
+        .against("it rests on what the trace does not show")
+        .evidence([evidence])
+        .next(format!("find out which thread reads {label}, and what it waits for (`threads --bt`)"))
+        .affected(graph.behind(&threads))
+        .threads(threads),
+    )
 }
 
 /// A thread that takes from a queue, and why it is taken for the only one.
@@ -169,8 +167,6 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let name = reader.task.address;
     let senders: Vec<Addr> = graph.tasks.waiting(queue).map(|task| task.address).filter(|at| *at != name).collect();
     let (why, proof, claimed, next) = why(queue, &reader, &senders, case, graph)?;
-    let (confidence, mut detractors) = case.cap(claimed);
-    detractors.push(if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }.to_owned());
     let label = case.object(queue);
     let waits = |sender: &Addr| format!("{} waits for room in {label}", case.label(*sender));
     let full = case
@@ -182,17 +178,19 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let behind = graph.behind(&[name]);
     let evidence = full.into_iter().chain([proof]);
     let evidence = evidence.chain(senders.first().map(|s| waiting(*s, queue, case, graph)));
-    Some(Finding {
-        code: Code::QueueFull,
-        claim: format!("{label} is full: {}, which reads it, {why}", case.label(name)),
-        confidence,
-        detractors,
-        evidence: evidence.chain(sends(queue, case, graph)).collect(),
-        explains: senders.iter().map(waits).collect(),
-        next,
-        behind,
-        threads,
-    })
+    Some(
+        Finding::new(
+            Code::QueueFull,
+            case.cap(claimed),
+            format!("{label} is full: {}, which reads it, {why}", case.label(name)),
+        )
+        .against(if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }.to_owned())
+        .evidence(evidence.chain(sends(queue, case, graph)))
+        .explains(senders.iter().map(waits))
+        .next(next)
+        .affected(behind)
+        .threads(threads),
+    )
 }
 
 /// Who sends to a queue most often.

@@ -61,39 +61,33 @@ fn by_list(pool: &Object, free: FreeList, case: &Case<'_>, graph: &Graph) -> Fin
         None => "a block was released twice, or was written to after its release".to_owned(),
     };
     evidence.extend(who.into_iter().flatten());
-    Finding {
-        code: Code::CorruptPool,
-        claim: format!("the list of free blocks of {label} has {listed}{end}, and it counts {counted}: {why}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("look for a path that calls tx_block_release twice for one block of {label}"),
-        threads: vec![pool.address],
-        behind: graph.tasks.waiting(pool.address).map(|task| task.address).collect(),
-    }
+    Finding::new(
+        Code::CorruptPool,
+        (confidence, detractors),
+        format!("the list of free blocks of {label} has {listed}{end}, and it counts {counted}: {why}"),
+    )
+    .evidence(evidence)
+    .next(format!("look for a path that calls tx_block_release twice for one block of {label}"))
+    .threads([pool.address])
+    .affected(graph.tasks.waiting(pool.address).map(|task| task.address))
 }
 
 fn by_events(stored: Addr, twice: &Twice, case: &Case<'_>, graph: &Graph) -> Finding {
     let objects = case.kernel.map(|kernel| kernel.objects.as_slice()).unwrap_or_default();
     let pool = objects.iter().map(|object| object.address).find(|at| case.stored(*at) == stored).unwrap_or(stored);
     let label = case.object(pool);
-    let (confidence, detractors) = case.by_events();
-    Finding {
-        code: Code::CorruptPool,
-        claim: format!(
+    Finding::new(
+        Code::CorruptPool,
+        case.by_events(),
+        format!(
             "the block at {:#x} of {label} was released twice: {} released it",
             twice.start,
             names(twice, case, graph)
         ),
-        confidence,
-        detractors,
-        evidence: events_of(twice, case, graph),
-        explains: Vec::new(),
-        next: format!("look for a path that releases one block of {label} twice"),
-        threads: vec![pool],
-        behind: Vec::new(),
-    }
+    )
+    .evidence(events_of(twice, case, graph))
+    .next(format!("look for a path that releases one block of {label} twice"))
+    .threads([pool])
 }
 
 /// `radio and then packer`, or one name.

@@ -14,8 +14,6 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(function) = case.kernel.and_then(|kernel| kernel.start_up.as_ref()) else { return Vec::new() };
     let cpu = case.cpus.and_then(|cpus| cpus.all.first());
     let at = cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
-    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Proven);
-    detractors.push("a debugger may have started it again".to_owned());
     let pc = cpu.and_then(|cpu| cpu.registers.pc());
     let mut evidence: Vec<Evidence> = pc
         .map(|pc| Evidence::register("pc", pc, format!("the CPU is in {at}, before the kernel is entered")))
@@ -25,17 +23,17 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     evidence.extend(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
         Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
     }));
-    vec![Finding {
-        code: Code::Reset,
-        claim: format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next:
+    vec![
+        Finding::new(
+            Code::Reset,
+            case.cap_of_registers(Confidence::Proven),
+            format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
+        )
+        .against("a debugger may have started it again")
+        .evidence(evidence)
+        .next(
             "read the chip's reset-status register: watchdog, brown-out or software; what follows is of the run before"
                 .to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    }]
+        ),
+    ]
 }

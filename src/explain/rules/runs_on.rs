@@ -96,20 +96,16 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     }
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
-    Some(Finding {
-        code: Code::InterruptsMasked,
-        claim: format!(
-            "thread {name} runs on{at} though {why}: interrupts stay disabled{by}, and the switch to another thread does not come"
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!(
-            "find the path that sets {} and does not restore it; calls that wait return at once",
-            mask.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |mask| mask.register().0.to_uppercase())
-        ),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    })
+    let claim = format!(
+        "thread {name} runs on{at} though {why}: interrupts stay disabled{by}, and the switch to another thread does not come"
+    );
+    Some(
+        Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
+            .evidence(evidence)
+            .next(format!(
+                "find the path that sets {} and does not restore it; calls that wait return at once",
+                mask.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |mask| mask.register().0.to_uppercase())
+            ))
+            .threads([thread.address]),
+    )
 }

@@ -26,7 +26,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let waits = |task: &Task| task.wait.filter(|wait| wait.kind == Kind::Semaphore && wait.forever);
     for task in &graph.tasks.list {
         let Some(wait) = waits(task).filter(|_| graph.wait(task.address).is_none()) else { continue };
-        if !found.iter().any(|f| f.threads.contains(&task.address) || f.behind.contains(&task.address)) {
+        if !found.iter().any(|f| f.threads.contains(&task.address) || f.affected.contains(&task.address)) {
             let credits = kept(task, &wait, case, graph).or_else(|| not_returned(task, &wait, case, graph));
             found.extend(credits);
         }
@@ -51,30 +51,30 @@ fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Find
         return None;
     }
     let (object, name, waiter) = (case.object(wait.object), case.label(holder.address), case.label(task.address));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push(NO_OWNER.to_owned());
     let state = is_gone.map_or_else(String::new, |gone| format!("; {name} {gone}"));
     let who = if waits_too && task.address == holder.address { "it".to_owned() } else { name.clone() };
     let mut behind: Vec<Addr> = graph.tasks.waiting(wait.object).map(|task| task.address).collect();
     behind.extend(graph.behind(&[task.address, holder.address]));
     let others = behind.iter().filter(|other| **other != task.address);
-    Some(Finding {
-        code: if is_gone.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak },
-        claim: format!(
-            "{waiter} waits for {object}, of which {who} took {} and did not give them back{state}",
-            taken.len()
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
+    Some(
+        Finding::new(
+            if is_gone.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak },
+            case.cap(Confidence::Likely),
+            format!(
+                "{waiter} waits for {object}, of which {who} took {} and did not give them back{state}",
+                taken.len()
+            ),
+        )
+        .against(NO_OWNER.to_owned())
+        .evidence([
             Evidence::event(first.seq, format!("{name} takes {object} for the first time without giving it back")),
             waiting(task.address, wait.object, case, graph),
-        ],
-        explains: others.filter_map(|other| waits(*other, case, graph)).collect(),
-        next: format!("look for a path of {name} that returns without tx_semaphore_put"),
-        threads: vec![holder.address, task.address],
-        behind,
-    })
+        ])
+        .explains(others.filter_map(|other| waits(*other, case, graph)))
+        .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
+        .threads([holder.address, task.address])
+        .affected(behind),
+    )
 }
 
 /// The only thread that gives back waits for work that only the one sends that waits for a credit.
@@ -88,28 +88,24 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long || graph.is_still)?;
     let (waiter, name) = (case.label(task.address), case.label(giver));
     let (object, queue) = (case.object(wait.object), case.object(work.object));
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push(format!("that only {name} gives {object} back is inferred from events"));
-    Some(Finding {
-        code: Code::SemaphoreLeak,
-        claim: format!(
-            "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, waits for {queue}, to which only {waiter} sends"
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
-            waiting(task.address, wait.object, case, graph),
-            waiting(giver, work.object, case, graph),
-            Evidence::event(
-                given.seq,
-                format!("{name} gives {object} for the last time; {} times in the trace", given.times),
-            ),
-        ],
-        explains: Vec::new(),
-        next: format!("look for a path of {name} that returns without tx_semaphore_put"),
-        threads: vec![giver, task.address],
-        behind: graph.behind(&[giver, task.address]),
-    })
+    let claim = format!(
+        "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, waits for {queue}, to which only {waiter} sends"
+    );
+    Some(
+        Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
+            .against(format!("that only {name} gives {object} back is inferred from events"))
+            .evidence([
+                waiting(task.address, wait.object, case, graph),
+                waiting(giver, work.object, case, graph),
+                Evidence::event(
+                    given.seq,
+                    format!("{name} gives {object} for the last time; {} times in the trace", given.times),
+                ),
+            ])
+            .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
+            .threads([giver, task.address])
+            .affected(graph.behind(&[giver, task.address])),
+    )
 }
 
 fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
@@ -127,8 +123,6 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             return None;
         }
     }
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
-    detractors.push(NO_OWNER.to_owned());
     let others = graph.behind(&[edge.holder]);
     let waiter = case.label(edge.waiter);
     let claim = if itself {
@@ -141,15 +135,13 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         evidence.push(Evidence::event(taken.seq, format!("{holder} has blocked {since} times since")));
     }
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
-    Some(Finding {
-        code: Code::SemaphoreLeak,
-        claim,
-        confidence,
-        detractors,
-        evidence,
-        explains: behind(&others, edge.waiter, case, graph),
-        next: format!("look for a path of {holder} that returns without tx_semaphore_put"),
-        threads: vec![edge.holder, edge.waiter],
-        behind: others,
-    })
+    Some(
+        Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
+            .against(NO_OWNER.to_owned())
+            .evidence(evidence)
+            .explains(behind(&others, edge.waiter, case, graph))
+            .next(format!("look for a path of {holder} that returns without tx_semaphore_put"))
+            .threads([edge.holder, edge.waiter])
+            .affected(others),
+    )
 }

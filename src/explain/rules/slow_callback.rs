@@ -116,23 +116,22 @@ fn finding(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         1 => format!(": {} is ready and does not run", names.join(", ")),
         _ => format!(": {} are ready and do not run", names.join(", ")),
     };
-    Some(Finding {
-        code: Code::Starvation,
-        claim: format!(
-            "callbacks of timers take {} % of the time: {name}{} runs{}{kept}",
-            work.share,
-            priority(thread, graph),
-            which(thread, case)
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "make the callback shorter than the period of its timer, or have it wake a thread of low priority for the work"
-            .to_owned(),
-        threads: vec![thread],
-        behind,
-    })
+    let claim = format!(
+        "callbacks of timers take {} % of the time: {name}{} runs{}{kept}",
+        work.share,
+        priority(thread, graph),
+        which(thread, case)
+    );
+    Some(
+        Finding::new(Code::Starvation, (confidence, detractors), claim)
+            .evidence(evidence)
+            .next(
+                "make the callback shorter than the period of its timer, or have it wake a thread of low priority for \
+the work",
+            )
+            .threads([thread])
+            .affected(behind),
+    )
 }
 
 /// The CPU that runs it.

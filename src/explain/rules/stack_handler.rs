@@ -37,21 +37,15 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
         }
         None => "a stack overflowed: the kernel's check found it; of which thread is not known".to_owned(),
     };
-    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
-    Some(Finding {
-        code: Code::StackOverflow,
-        claim,
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: thread.map_or_else(
-            || "look at the argument of the handler: it is the thread".to_owned(),
-            |thread| format!("make the stack of {} larger; what is below it may be damaged", thread.label()),
-        ),
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(Code::StackOverflow, case.cap_of_registers(Confidence::Proven), claim)
+            .evidence(evidence)
+            .next(thread.map_or_else(
+                || "look at the argument of the handler: it is the thread".to_owned(),
+                |thread| format!("make the stack of {} larger; what is below it may be damaged", thread.label()),
+            ))
+            .threads(thread.map(|thread| thread.address)),
+    )
 }
 
 /// The thread that the handler was given, by the registers: one whose stack was used up.

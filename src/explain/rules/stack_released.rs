@@ -117,21 +117,13 @@ fn finding(thread: &Thread, pool: &Object, fate: &Fate, case: &Case<'_>, graph: 
             )
         }
     };
-    let (confidence, detractors) = case.cap(claimed);
     let len = thread.stack.size.unwrap_or_default();
     let mut evidence = vec![Evidence::stack(start, format!("the stack of {name}: {len} bytes")), shown];
     evidence.extend(release.map(|(by, seq)| Evidence::event(seq, format!("{by} releases that memory"))));
-    Finding {
-        code: Code::CorruptPool,
-        claim,
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("terminate and delete {name} before its stack is released"),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    }
+    Finding::new(Code::CorruptPool, case.cap(claimed), claim)
+        .evidence(evidence)
+        .next(format!("terminate and delete {name} before its stack is released"))
+        .threads([thread.address])
 }
 
 #[cfg(test)]

@@ -67,21 +67,18 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
     let name = thread.label();
-    Some(Finding {
-        code: found.code,
-        claim: found.claim,
-        confidence,
-        detractors,
-        evidence: found.evidence,
-        explains: suffers.into_iter().collect(),
-        next: if is_over || found.code == Code::StackNearOverflow {
-            format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
-        } else {
-            format!("find out what else has the memory from {start:#x} on: another object, or DMA")
-        },
-        threads: vec![thread.address],
-        behind: below.filter(|_| is_over).map(|other| other.address).into_iter().collect(),
-    })
+    Some(
+        Finding::new(found.code, (confidence, detractors), found.claim)
+            .evidence(found.evidence)
+            .explains(suffers)
+            .next(if is_over || found.code == Code::StackNearOverflow {
+                format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
+            } else {
+                format!("find out what else has the memory from {start:#x} on: another object, or DMA")
+            })
+            .threads([thread.address])
+            .affected(below.filter(|_| is_over).map(|other| other.address)),
+    )
 }
 
 /// The thread whose stack ends where another begins.

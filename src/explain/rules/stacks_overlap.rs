@@ -58,7 +58,6 @@ fn shared(first: Region, second: Region) -> Option<Region> {
 
 fn finding(pair: &Pair<'_>, case: &Case<'_>) -> Finding {
     let (low, high) = (pair.low.label(), pair.high.label());
-    let (confidence, detractors) = case.cap(Confidence::Proven);
     let range = |thread: &Thread| {
         let name = thread.label();
         let Region { start, len } = thread.stack.region().unwrap_or(pair.shared);
@@ -66,20 +65,16 @@ fn finding(pair: &Pair<'_>, case: &Case<'_>) -> Finding {
         Evidence::memory(thread.address, format!("the stack of {name}: {len} bytes, from {start:#x} to {last:#x}"))
     };
     let Region { start, len } = pair.shared;
-    let threads = vec![pair.low.address, pair.high.address];
-    Finding {
-        code: Code::CorruptControlBlock,
-        claim: format!(
+    Finding::new(
+        Code::CorruptControlBlock,
+        case.cap(Confidence::Proven),
+        format!(
             "the stacks of {low} and {high} overlap: they share {len} bytes from {start:#x}, and each thread overwrites there what the other keeps"
         ),
-        confidence,
-        detractors,
-        evidence: vec![range(pair.low), range(pair.high)],
-        explains: Vec::new(),
-        next: format!("compare the address and the size of the stacks with which {low} and {high} were created"),
-        behind: threads.clone(),
-        threads,
-    }
+    )
+    .evidence([range(pair.low), range(pair.high)])
+    .next(format!("compare the address and the size of the stacks with which {low} and {high} were created"))
+    .threads([pair.low.address, pair.high.address])
 }
 
 #[cfg(test)]

@@ -159,23 +159,23 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         graph,
     )];
     evidence.extend(starved.iter().take(3).map(|task| waits(&task)));
-    Some(Finding {
-        code: Code::Starvation,
-        claim: format!(
-            "{name}{} runs{} and does not block: {} {} ready and cannot run",
-            rank(hog, &starved),
-            within(hog, case),
-            all.join(", "),
-            if starved.len() == 1 { "is" } else { "are" }
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("look at the loop in which {name} runs, and for what it should wait"),
-        threads: vec![hog.address],
-        behind: addresses,
-    })
+    Some(
+        Finding::new(
+            Code::Starvation,
+            (confidence, detractors),
+            format!(
+                "{name}{} runs{} and does not block: {} {} ready and cannot run",
+                rank(hog, &starved),
+                within(hog, case),
+                all.join(", "),
+                if starved.len() == 1 { "is" } else { "are" }
+            ),
+        )
+        .evidence(evidence)
+        .next(format!("look at the loop in which {name} runs, and for what it should wait"))
+        .threads([hog.address])
+        .affected(addresses),
+    )
 }
 
 #[cfg(test)]

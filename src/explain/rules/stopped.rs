@@ -99,19 +99,15 @@ fn lockup(cpu: &CpuState, case: &Case<'_>) -> Finding {
     let pc = cpu.registers.pc().unwrap_or_default();
     let name =
         thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", over thread {}", thread.label()));
-    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
-    Finding {
-        code: Code::Lockup,
-        claim: format!("the CPU is locked up: a fault came within the handler of a fault{name}"),
-        confidence,
-        detractors,
-        evidence: vec![Evidence::register("pc", pc, "what pc reads as in the lockup state".to_owned())],
-        explains: Vec::new(),
-        next: "look at the main stack pointer and the vector table: the handler of the first fault could not run"
-            .to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    }
+    Finding::new(
+        Code::Lockup,
+        case.cap_of_registers(Confidence::Proven),
+        format!("the CPU is locked up: a fault came within the handler of a fault{name}"),
+    )
+    .evidence([Evidence::register("pc", pc, "what pc reads as in the lockup state".to_owned())])
+    .next(
+        "look at the main stack pointer and the vector table: the handler of the first fault could not run".to_owned(),
+    )
 }
 
 /// The function that was called where an assertion failed, among the innermost; its place among the callers.
@@ -136,18 +132,14 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     evidence.extend(said.iter().cloned());
     let said = said.map_or_else(String::new, |said| format!(" ({})", said.text));
     let thread = thread_of(cpu, case.kernel);
-    let (confidence, detractors) = case.cap_of_registers(Confidence::Proven);
-    Finding {
-        code: Code::Assert,
-        claim: format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread, case)),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("look at the condition that is checked there; the arguments of {handler} may name file and line"),
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    }
+    Finding::new(
+        Code::Assert,
+        case.cap_of_registers(Confidence::Proven),
+        format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread, case)),
+    )
+    .evidence(evidence)
+    .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
+    .threads(thread.map(|thread| thread.address))
 }
 
 /// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.
@@ -243,21 +235,18 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         }
         Confidence::Proven => {}
     }
-    Some(Finding {
-        code,
-        claim,
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: match code {
-            Code::Assert => "look at who called it, and at the condition that is checked there".to_owned(),
-            _ if cpu.exception.is_some() => "give this exception a handler of its own, or do not enable it".to_owned(),
-            _ => "look at what the loop waits for".to_owned(),
-        },
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(code, (confidence, detractors), claim)
+            .evidence(evidence)
+            .next(match code {
+                Code::Assert => "look at who called it, and at the condition that is checked there".to_owned(),
+                _ if cpu.exception.is_some() => {
+                    "give this exception a handler of its own, or do not enable it".to_owned()
+                }
+                _ => "look at what the loop waits for".to_owned(),
+            })
+            .threads(thread.map(|thread| thread.address)),
+    )
 }
 
 /// An endless loop in thread mode that is the handler of an exception: none came, so that a call led there. As a rule a pointer to
@@ -282,20 +271,15 @@ fn called(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         format!("the vector of exception {first}{name} leads to the same function, and no exception has come"),
     ));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
-    let (confidence, detractors) = case.cap_of_registers(Confidence::Likely);
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!("{at} runs in thread mode{over}, and is a handler of exceptions, an endless loop: {how}{by}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "find out who sets the pointer that is called there: a structure of functions whose own pointer is null has the vector \
-               table for its functions"
-            .to_owned(),
-        threads: thread.map(|thread| thread.address).into_iter().collect(),
-        behind: Vec::new(),
-    })
+    let claim = format!("{at} runs in thread mode{over}, and is a handler of exceptions, an endless loop: {how}{by}");
+    let next = "find out who sets the pointer that is called there: a structure of functions whose own pointer is null \
+                has the vector table for its functions";
+    Some(
+        Finding::new(Code::Hang, case.cap_of_registers(Confidence::Likely), claim)
+            .evidence(evidence)
+            .next(next)
+            .threads(thread.map(|thread| thread.address)),
+    )
 }
 
 /// Before the scheduler runs no thread can change what a loop waits for, and an interrupt only where interrupts are enabled.
@@ -326,18 +310,11 @@ fn in_initialization(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
         ""
     };
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!("the kernel has not started its first thread: {at} waits in a loop for {what} to change{why}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "find out who should change it: before the first thread runs neither a thread nor a time-out of the kernel can"
-            .to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    let claim = format!("the kernel has not started its first thread: {at} waits in a loop for {what} to change{why}");
+    Some(Finding::new(Code::Hang, (confidence, detractors), claim).evidence(evidence).next(
+        "find out who should change it: before the first thread runs neither a thread nor a time-out of the \
+kernel can",
+    ))
 }
 
 /// A loop that waits for a word to change, while others could run.
@@ -361,17 +338,15 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let kept = if is_behind(first) { "is ready and does not run" } else { "waits for its time" };
     evidence.push(Evidence::memory(first.address, format!("{} {kept}", first.label())));
-    let (confidence, mut detractors) = case.cap_of_registers(Confidence::Hint);
-    detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
-    Some(Finding {
-        code: Code::Hang,
-        claim: format!("thread {} waits in a loop in {at}{callback} for {what} to change", thread.label()),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "find out who should change it, and whether that can run".to_owned(),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::Hang,
+            case.cap_of_registers(Confidence::Hint),
+            format!("thread {} waits in a loop in {at}{callback} for {what} to change", thread.label()),
+        )
+        .against("a driver that waits for its device for a moment looks the same")
+        .evidence(evidence)
+        .next("find out who should change it, and whether that can run")
+        .threads([thread.address]),
+    )
 }

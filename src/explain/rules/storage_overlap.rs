@@ -98,7 +98,6 @@ fn variables(storage: &Storage, case: &Case<'_>) -> Victims {
 
 fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Finding> {
     let Region { start, len } = storage.region;
-    let (confidence, detractors) = case.cap(Confidence::Likely);
     let all: Vec<&str> = victims.values().take(NAMED).map(String::as_str).collect();
     all.first()?;
     let more = match victims.len().saturating_sub(NAMED) {
@@ -116,17 +115,17 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
         .issues
         .iter()
         .filter(|issue| issue.code == code::Code::KernelDamaged && issue.severity == Severity::Lost);
-    Some(Finding {
-        code: Code::CorruptControlBlock,
-        claim: format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: broken.map(|issue| issue.message.clone()).collect(),
-        next: format!("compare the size that {name} was created with ({len} bytes) with the size of its memory"),
-        threads: Vec::new(),
-        behind: victims.keys().copied().collect(),
-    })
+    Some(
+        Finding::new(
+            Code::CorruptControlBlock,
+            case.cap(Confidence::Likely),
+            format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what}"),
+        )
+        .evidence(evidence)
+        .explains(broken.map(|issue| issue.message.clone()))
+        .next(format!("compare the size that {name} was created with ({len} bytes) with the size of its memory"))
+        .affected(victims.keys().copied()),
+    )
 }
 
 /// What is there now.

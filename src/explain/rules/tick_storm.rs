@@ -101,17 +101,15 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if claimed == Confidence::Hint {
         detractors.push("an interrupt below it that does not end looks the same".to_owned());
     }
-    Some(Finding {
-        code: Code::IsrStorm,
-        claim: format!("SysTick {why}: it comes too often{every} for anything else to run{kept}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: "look at who sets the reload value of SysTick (SYST_RVR), and from which clock it is computed".to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::IsrStorm,
+            (confidence, detractors),
+            format!("SysTick {why}: it comes too often{every} for anything else to run{kept}"),
+        )
+        .evidence(evidence)
+        .next("look at who sets the reload value of SysTick (SYST_RVR), and from which clock it is computed"),
+    )
 }
 
 #[cfg(test)]

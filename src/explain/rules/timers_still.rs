@@ -66,29 +66,25 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         timers.label(),
         events.without_timers.readied
     );
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors.push("the program may have stopped its tick on purpose".to_owned());
-    detractors.push("it is inferred from SysTick's reload value: another timer may give the tick".to_owned());
-    Some(Finding {
-        code: Code::NoTick,
-        claim: format!(
-            "the tick does not come, or does not reach the kernel: {} for its time, and the kernel looks at its timers every \
-             {slots} kernel ticks",
-            waits(&armed)
-        ),
-        confidence,
-        detractors,
-        evidence: vec![
-            seq.map_or_else(|| Evidence::memory(timers.address, since.clone()), |seq| Evidence::event(seq, since.clone())),
-            Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles")),
-        ],
-        explains: Vec::new(),
-        next: "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its handler calls \
-               _tx_timer_interrupt"
-            .to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    let claim = format!(
+        "the tick does not come, or does not reach the kernel: {} for its time, and the kernel looks at its timers every \
+         {slots} kernel ticks",
+        waits(&armed)
+    );
+    let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
+                handler calls _tx_timer_interrupt";
+    let quiet = match seq {
+        Some(seq) => Evidence::event(seq, since),
+        None => Evidence::memory(timers.address, since),
+    };
+    let reload = Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles"));
+    Some(
+        Finding::new(Code::NoTick, case.cap(Confidence::Hint), claim)
+            .against("the program may have stopped its tick on purpose")
+            .against("it is inferred from SysTick's reload value: another timer may give the tick")
+            .evidence([quiet, reload])
+            .next(next),
+    )
 }
 
 /// `Power, Display wait`.

@@ -142,8 +142,6 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     };
     let waiters: Vec<&Task> = graph.tasks.waiting(pool.address).collect();
     let lasts = waiters.iter().any(|task| task.wait.is_some_and(|wait| wait.forever));
-    let (confidence, mut detractors) = case.cap(if lasts { claimed } else { Confidence::Hint });
-    detractors.push("who reads the queue is inferred, and it may be about to go on".to_owned());
     let count = most.blocks.len();
     let of = pool.get("total").map_or_else(String::new, |total| format!(" of its {total}"));
     let text = format!("its messages are the addresses of {count} blocks of {label}");
@@ -158,20 +156,22 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let threads: Vec<Addr> = vec![reading.map_or(pool.address, |task| task.address)];
     let mut behind: Vec<Addr> = waiters.iter().map(|task| task.address).chain([pool.address]).collect();
     behind.extend(graph.behind(&[threads.as_slice(), behind.as_slice()].concat()));
-    Some(Finding {
-        code: Code::PoolEmpty,
-        claim: format!("{label} is used up: {count}{of} blocks wait in {queue}, {why}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: waiters.iter().filter_map(|task| waits(task.address, case, graph)).collect(),
-        next: reading.map_or_else(
+    Some(
+        Finding::new(
+            Code::PoolEmpty,
+            case.cap(if lasts { claimed } else { Confidence::Hint }),
+            format!("{label} is used up: {count}{of} blocks wait in {queue}, {why}"),
+        )
+        .against("who reads the queue is inferred, and it may be about to go on")
+        .evidence(evidence)
+        .explains(waiters.iter().filter_map(|task| waits(task.address, case, graph)))
+        .next(reading.map_or_else(
             || format!("find out which thread reads {queue}"),
             |task| format!("find out why {} does not go on", case.label(task.address)),
-        ),
-        threads,
-        behind,
-    })
+        ))
+        .threads(threads)
+        .affected(behind),
+    )
 }
 
 #[cfg(test)]

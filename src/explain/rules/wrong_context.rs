@@ -24,23 +24,20 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
     let events = case.events?;
     let first = events.wrong.first()?;
-    let (confidence, mut detractors) = case.by_events();
-    detractors.push("a damaged event looks the same".to_owned());
     let who = case.interrupt(first.interrupt.map(u64::from));
     let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
     let calls =
         |call: &super::super::events::WrongCall| Evidence::event(call.seq, format!("{} in an interrupt", call.call));
-    Some(Finding {
-        code: Code::WrongContext,
-        claim: format!("{who} calls {}{on}: an interrupt cannot wait and cannot own a mutex", first.call),
-        confidence,
-        detractors,
-        evidence: events.wrong.iter().take(3).map(calls).collect(),
-        explains: Vec::new(),
-        next: "give a semaphore or set event flags in the interrupt, and let a thread do the rest".to_owned(),
-        threads: Vec::new(),
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::WrongContext,
+            case.by_events(),
+            format!("{who} calls {}{on}: an interrupt cannot wait and cannot own a mutex", first.call),
+        )
+        .against("a damaged event looks the same")
+        .evidence(events.wrong.iter().take(3).map(calls))
+        .next("give a semaphore or set event flags in the interrupt, and let a thread do the rest"),
+    )
 }
 
 /// The thread that runs the callbacks of timers: the kernel creates it with the id of a timer as its parameter.
@@ -92,20 +89,17 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
     behind.push(thread.address);
     behind.extend(graph.behind(&behind));
-    Some(Finding {
-        code: Code::WrongContext,
-        claim: format!(
-            "{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends",
-            thread.label()
-        ),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("let the callback of {next} give a semaphore or set event flags, and a thread do the rest"),
-        threads: vec![thread.address],
-        behind,
-    })
+    Some(
+        Finding::new(
+            Code::WrongContext,
+            (confidence, detractors),
+            format!("{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends", thread.label()),
+        )
+        .evidence(evidence)
+        .next(format!("let the callback of {next} give a semaphore or set event flags, and a thread do the rest"))
+        .threads([thread.address])
+        .affected(behind),
+    )
 }
 
 /// Timers whose callbacks have left an address on the stack of the timer thread, where it is in use.

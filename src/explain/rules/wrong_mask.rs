@@ -63,27 +63,25 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         let text = format!("{} sets {:#x}; {} times in the trace", giver(*by, case, graph), given.flags, given.times);
         Evidence::event(given.seq, text)
     });
-    Some(Finding {
-        code: Code::WrongEventMask,
-        claim: format!(
-            "{name} waits for {:#x}{together} of {object}: {missing:#x} is not set, and {who} sets {stray:#x}, which no thread waits for",
-            wanted.flags
-        ),
-        confidence,
-        detractors,
-        evidence: [waiting(task.address, wait.object, case, graph)]
-            .into_iter()
-            .chain(
-                is_known
-                    .then(|| Evidence::memory(wait.object, format!("{object}: {current:#x} is set")).holds(current)),
+    let claim = format!(
+        "{name} waits for {:#x}{together} of {object}: {missing:#x} is not set, and {who} sets {stray:#x}, which no thread waits for",
+        wanted.flags
+    );
+    Some(
+        Finding::new(Code::WrongEventMask, (confidence, detractors), claim)
+            .evidence(
+                [waiting(task.address, wait.object, case, graph)]
+                    .into_iter()
+                    .chain(is_known.then(|| {
+                        Evidence::memory(wait.object, format!("{object}: {current:#x} is set")).holds(current)
+                    }))
+                    .chain(set),
             )
-            .chain(set)
-            .collect(),
-        explains: behind(&others, task.address, case, graph),
-        next: format!("compare the flags that {who} sets with those that {name} waits for"),
-        threads: vec![task.address],
-        behind: others,
-    })
+            .explains(behind(&others, task.address, case, graph))
+            .next(format!("compare the flags that {who} sets with those that {name} waits for"))
+            .threads([task.address])
+            .affected(others),
+    )
 }
 
 /// Who sets, in words.

@@ -60,21 +60,19 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Evidence::stack(start, text),
     ];
     evidence.extend(place::callers(&place.functions, CALLERS));
-    let (confidence, mut detractors) = case.cap_of_exception(Confidence::Likely);
-    detractors.push("words that only look like what an exception pushed give the same".to_owned());
     let at = place::of(&place.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
-    Some(Finding {
-        code: Code::StackOverflow,
-        claim: format!("the stack of {name}{size} is too small{at}"),
-        confidence,
-        detractors,
-        evidence,
-        explains: Vec::new(),
-        next: format!("{}: threads --bt={name}", words::larger_stack(thread, case)),
-        threads: vec![thread.address],
-        behind: Vec::new(),
-    })
+    Some(
+        Finding::new(
+            Code::StackOverflow,
+            case.cap_of_exception(Confidence::Likely),
+            format!("the stack of {name}{size} is too small{at}"),
+        )
+        .against("words that only look like what an exception pushed give the same")
+        .evidence(evidence)
+        .next(format!("{}: threads --bt={name}", words::larger_stack(thread, case)))
+        .threads([thread.address]),
+    )
 }
 
 /// A place whose instruction can fail.
@@ -141,24 +139,21 @@ impl<'a> Why<'a> {
         detractors.extend(against);
         detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
         let is_call = self.code == Code::NullCall;
-        Finding {
-            code: match self.code {
+        Finding::new(
+            match self.code {
                 Code::Assert => Code::Assert,
                 _ if place.within.is_some() => Code::IsrFault,
                 code => code,
             },
-            claim: format!("{}{}{if_so}", self.words, self.whereabouts(thread, case)),
-            confidence,
-            detractors,
-            evidence,
-            explains: Vec::new(),
-            next: match &self.way {
-                Some(way) if !is_call => way.next.clone(),
-                _ => "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
-            },
-            threads: thread.map(|thread| thread.address).into_iter().collect(),
-            behind: Vec::new(),
-        }
+            (confidence, detractors),
+            format!("{}{}{if_so}", self.words, self.whereabouts(thread, case)),
+        )
+        .evidence(evidence)
+        .next(match &self.way {
+            Some(way) if !is_call => way.next.clone(),
+            _ => "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
+        })
+        .threads(thread.map(|thread| thread.address))
     }
 
     /// ` in put_px (map.c:5), thread Map`. A jump that was no call does not say where it was.
