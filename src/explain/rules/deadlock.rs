@@ -12,7 +12,7 @@
 
 use super::super::graph::{Edge, Graph, How};
 use super::super::{Case, Code, Confidence, Finding};
-use super::words::{behind, holds, waiting};
+use super::words::{holds, waiting};
 use crate::kernel::Kind;
 
 /// Who gave so often is taken for the one who gives.
@@ -99,7 +99,6 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
     }));
     detractors.extend(doubts);
     let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
-    let others = graph.behind(&threads);
     let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
     Finding::new(
         Code::Deadlock,
@@ -107,10 +106,9 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
         circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
     )
     .evidence(circle.iter().flat_map(evidence))
-    .explains(behind(&others, 0, case, graph))
+    .waiters(graph.waiters(&threads), 0, case, graph)
     .next(next(circle))
     .threads(threads)
-    .affected(others)
 }
 
 /// `Store waits for mutex bus, which Log holds`.

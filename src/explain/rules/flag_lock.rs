@@ -8,7 +8,7 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{behind, shows, waiting};
+use super::words::{shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
@@ -60,7 +60,6 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     let names: Vec<String> = waiters.iter().map(|waiter| case.label(*waiter)).collect();
     let wait_word = if names.len() == 1 { "waits" } else { "wait" };
     let threads: Vec<Addr> = std::iter::once(holder.address).chain(waiters.iter().copied()).collect();
-    let others = graph.behind(&threads);
     let mut evidence: Vec<Evidence> = waiters.iter().map(|w| waiting(*w, wait.object, case, graph)).collect();
     evidence
         .push(Evidence::event(taken.seq, format!("{name} takes {flags:#x} of {object}, and no event sets it again")));
@@ -78,13 +77,12 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
             ),
         )
         .evidence(evidence)
-        .explains(behind(&others, task.address, case, graph))
+        .waiters(graph.waiters(&threads), task.address, case, graph)
         .next(if is_over {
             format!("set the flags again on every path of {name}, and before it is terminated")
         } else {
             format!("find out who suspends {name} (tx_thread_suspend), and why it is not resumed")
         })
-        .threads(threads)
-        .affected(others),
+        .threads(threads),
     )
 }

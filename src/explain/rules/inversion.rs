@@ -11,7 +11,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
 use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
-use super::words::{NO_OWNER, behind, holds, priority, shows, waiting};
+use super::words::{NO_OWNER, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::session::CpuState;
@@ -58,10 +58,6 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
     detractors.extend(bound);
     let object = case.object(edge.object);
     let [w, o, c] = [waiter, owner, culprit].map(|thread| case.label(thread));
-    let others = graph.behind(&[owner]);
-    let mut symptoms = others.clone();
-    // That others do not run either is the work of the same thread.
-    symptoms.push(culprit);
     Some(
         Finding::new(
             Code::PriorityInversion,
@@ -84,10 +80,11 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             holds(edge, case),
             waiting(waiter, edge.object, case, graph),
         ])
-        .explains(behind(&others, waiter, case, graph))
+        .waiters(graph.waiters(&[owner]), waiter, case, graph)
         .next("create the mutex with TX_INHERIT, or make what runs in between shorter")
         .threads([waiter, owner])
-        .affected(symptoms),
+        // That others do not run either is the work of the same thread.
+        .affected([culprit]),
     )
 }
 
@@ -196,13 +193,10 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         Some(_) => "a long computation that ends looks the same".to_owned(),
         None => "one moment does not show how long it lasts: `inversions` has what the events show".to_owned(),
     });
-    let (name, others) = (culprit.label(), graph.behind(&[edge.holder]));
+    let name = culprit.label();
     let lasts = kept.map_or_else(String::new, |(since, ran)| {
         format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them")
     });
-    let mut symptoms = others.clone();
-    // That others do not run either is the work of the same thread.
-    symptoms.extend(kept.map(|_| culprit.address));
     let is_mutex = case.kernel.and_then(|kernel| kernel.object(edge.object)).is_some_and(|o| o.kind == Kind::Mutex);
     detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
     let (owns, next) = if is_mutex {
@@ -223,19 +217,17 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
             priority(culprit.address, graph)
         ),
     )
-    .evidence(
-        vec![
-            holds(edge, case),
-            shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
-            shows(culprit.address, format!("{name}: runs{lasts}"), graph),
-        ]
-        .into_iter()
-        .chain(loop_of(culprit, case)),
-    )
-    .explains(behind(&others, edge.waiter, case, graph))
+    .evidence([
+        holds(edge, case),
+        shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
+        shows(culprit.address, format!("{name}: runs{lasts}"), graph),
+    ])
+    .evidence(loop_of(culprit, case))
+    .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
     .next(next)
     .threads([edge.waiter, edge.holder])
-    .affected(symptoms)
+    // That others do not run either is the work of the same thread.
+    .affected(kept.map(|_| culprit.address))
 }
 
 #[cfg(test)]

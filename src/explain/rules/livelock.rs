@@ -83,6 +83,6 @@ fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
             "take the locks in the same order, or wait for the second one a time that differs from thread to thread"
                 .to_owned(),
         )
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads)
 }

@@ -56,7 +56,7 @@ fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> F
     .against("what they wait for may be rare: it rests on what the trace does not show")
     .evidence(evidence)
     .next(format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"))
-    .affected(graph.behind(&threads))
+    .affected(graph.waiters(&threads))
     .threads(threads)
 }
 
@@ -110,5 +110,5 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
         format!("find out who was to give {object}, and check what its calls return")
     })
     .threads([task.address])
-    .affected(graph.behind(&[task.address]))
+    .affected(graph.waiters(&[task.address]))
 }

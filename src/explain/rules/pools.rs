@@ -194,7 +194,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         format!("{name} waits for {what} of {label}{state}")
     };
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
-    behind.extend(graph.behind(&[task.address]));
+    behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
     Finding::new(Code::PoolEmpty, case.cap(claimed), claim)
         .against("a pool may be used up for a moment; who has its memory is not known from the kernel")
@@ -254,7 +254,7 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         .against("a thread may do without that memory; who has it is not known from the kernel")
         .evidence(all.iter().map(events_of))
         .next(next(pool, case))
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads),
     )
 }

@@ -88,7 +88,7 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let mut behind: Vec<Addr> =
         graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
     behind.push(thread.address);
-    behind.extend(graph.behind(&behind));
+    behind.extend(graph.waiters(&behind));
     Some(
         Finding::new(
             Code::WrongContext,
