@@ -83,8 +83,14 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
         (_, true) => Confidence::Likely,
         _ => Confidence::Hint,
     };
-    let (confidence, mut detractors) = case.cap(claimed);
-    detractors.extend(inferred.iter().map(|edge| {
+    let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
+    let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
+    Finding::new(
+        Code::Deadlock,
+        case.cap(claimed),
+        circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
+    )
+    .against(inferred.iter().map(|edge| {
         let (holder, object) = (case.label(edge.holder), case.object(edge.object));
         match edge.how {
             How::Sets(_) => format!("that only {holder} sets these flags of {object} is inferred from events"),
@@ -96,15 +102,8 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
                 format!("that {holder} holds {object} is inferred from events: a semaphore has no owner in memory")
             }
         }
-    }));
-    detractors.extend(doubts);
-    let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
-    let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
-    Finding::new(
-        Code::Deadlock,
-        (confidence, detractors),
-        circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
-    )
+    }))
+    .against(doubts)
     .evidence(circle.iter().flat_map(evidence))
     .waiters(graph.waiters(&threads), 0, case, graph)
     .next(next(circle))

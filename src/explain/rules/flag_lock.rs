@@ -49,9 +49,6 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     }
     let is_over = holder.does != Does::Suspended;
     let is_sure = is_over || events.is_long(task.address, wait.object);
-    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
-    detractors.push("event flags have no owner in memory: who took them is inferred from events".to_owned());
-    detractors.extend((!is_over).then(|| format!("{} may be resumed", case.label(holder.address))));
     let (object, name) = (case.object(wait.object), case.label(holder.address));
     let waits_too = |other: &&Task| {
         other.wait.is_some_and(|w| w.object == wait.object && w.wanted.is_some_and(|w| w.flags & flags != 0))
@@ -70,12 +67,14 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     Some(
         Finding::new(
             Code::LockOwnerGone,
-            (confidence, detractors),
+            case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
             format!(
                 "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
                 names.join(" and ")
             ),
         )
+        .against(["event flags have no owner in memory: who took them is inferred from events"])
+        .against((!is_over).then(|| format!("{} may be resumed", case.label(holder.address))))
         .evidence(evidence)
         .waiters(graph.waiters(&threads), task.address, case, graph)
         .next(if is_over {

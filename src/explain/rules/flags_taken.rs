@@ -69,7 +69,7 @@ fn finding(
         wanted.flags
     );
     Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-        .against("the flag may be that of a rare event, which comes later")
+        .against(["the flag may be that of a rare event, which comes later"])
         .evidence([
             waiting(task.address, group, case, graph),
             Evidence::memory(

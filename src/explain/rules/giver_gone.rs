@@ -118,11 +118,11 @@ fn finding(
             case.cap(claimed),
             format!("{name} waits for {object}, and {other}, which alone {verb} it, {is}{unread}"),
         )
-        .against(if is_over {
+        .against([if is_over {
             format!("others may give {object}: the trace shows only {other}")
         } else {
             format!("{other} may be resumed")
-        })
+        }])
         .evidence(evidence)
         .waiters(graph.waiters(&[giver.address, task.address]), task.address, case, graph)
         .next(format!("find out why {other} {is}: look at the paths on which its function returns or is stopped"))

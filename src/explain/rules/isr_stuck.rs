@@ -105,17 +105,16 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
     evidence
         .extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    let (confidence, mut detractors) = case.cap_of_registers(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("a handler that waits for its device for a moment looks the same".to_owned());
-    }
     let over =
         thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
     Some(
         Finding::new(
             Code::IsrNeverEnds,
-            (confidence, detractors),
+            case.cap_of_registers(claimed),
             format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+        )
+        .against(
+            (claimed == Confidence::Hint).then_some("a handler that waits for its device for a moment looks the same"),
         )
         .evidence(evidence)
         .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
@@ -159,7 +158,7 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             case.cap_of_registers(Confidence::Hint),
             format!("{name} {why}: it may come without end{at}"),
         )
-        .against("a second request of its device looks the same, and how often it comes needs a trace")
+        .against(["a second request of its device looks the same, and how often it comes needs a trace"])
         .evidence(evidence)
         .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
     )

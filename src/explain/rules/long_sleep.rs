@@ -43,7 +43,7 @@ fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-            .against("a program may sleep for the longest time to mean for ever")
+            .against(["a program may sleep for the longest time to mean for ever"])
             .evidence([Evidence::memory(
                 thread.address,
                 format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}"),

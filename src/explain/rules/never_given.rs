@@ -85,7 +85,7 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
                 wanted.flags
             ),
         )
-        .against("the flags that no thread waits for may be read without a wait")
+        .against(["the flags that no thread waits for may be read without a wait"])
         .evidence([
             waiting(task.address, wait.object, case, graph),
             Evidence::event(given.seq, format!("{who} sets {set:#x}, {} times in the trace", given.times)),

@@ -53,7 +53,7 @@ fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> F
         case.cap(Confidence::Hint),
         format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
     )
-    .against("what they wait for may be rare: it rests on what the trace does not show")
+    .against(["what they wait for may be rare: it rests on what the trace does not show"])
     .evidence(evidence)
     .next(format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"))
     .affected(graph.waiters(&threads))
@@ -102,7 +102,7 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
             gone_user(task, wait.object, case, graph)
         ),
     )
-    .against("what it waits for may be rare: it rests on what the trace does not show")
+    .against(["what it waits for may be rare: it rests on what the trace does not show"])
     .evidence(evidence)
     .next(if silent.is_some() {
         "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()

@@ -103,11 +103,11 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
             case.cap(if lasts { Confidence::Likely } else { Confidence::Hint }),
             format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
         )
-        .against(if lasts {
+        .against([if lasts {
             format!("{other} may still be given: the trace shows only that it was not, for long")
         } else {
             format!("{other} may still be given: one moment does not show how long it lasts")
-        })
+        }])
         .evidence([
             waiting(edge.waiter, edge.object, case, graph),
             holds(edge, case),
@@ -131,10 +131,6 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         return None;
     }
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let (confidence, mut detractors) = case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint });
-    if kept.raises == 0 {
-        detractors.push(format!("{holder} may have {object} on purpose for as long as its work takes"));
-    }
     let more = if kept.raises > 0 { ", more and more often" } else { "" };
     let puts = format!(
         "{holder} gives {object} back and still has it; so do {} puts in a row, and after the last it has it {} times",
@@ -145,15 +141,18 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         kept.level
     );
     Some(
-        Finding::new(Code::LockOwnerGone, (confidence, detractors), claim)
-            .evidence([
-                waiting(edge.waiter, edge.object, case, graph),
-                holds(edge, case),
-                Evidence::event(kept.seq, puts),
-            ])
-            .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-            .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
-            .threads([edge.holder, edge.waiter]),
+        Finding::new(
+            Code::LockOwnerGone,
+            case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint }),
+            claim,
+        )
+        .against(
+            (kept.raises == 0).then(|| format!("{holder} may have {object} on purpose for as long as its work takes")),
+        )
+        .evidence([waiting(edge.waiter, edge.object, case, graph), holds(edge, case), Evidence::event(kept.seq, puts)])
+        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+        .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
+        .threads([edge.holder, edge.waiter]),
     )
 }
 

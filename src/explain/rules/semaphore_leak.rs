@@ -64,7 +64,7 @@ fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Find
                 taken.len()
             ),
         )
-        .against(NO_OWNER.to_owned())
+        .against([NO_OWNER])
         .evidence([
             Evidence::event(first.seq, format!("{name} takes {object} for the first time without giving it back")),
             waiting(task.address, wait.object, case, graph),
@@ -91,7 +91,7 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     );
     Some(
         Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
-            .against(format!("that only {name} gives {object} back is inferred from events"))
+            .against([format!("that only {name} gives {object} back is inferred from events")])
             .evidence([
                 waiting(task.address, wait.object, case, graph),
                 waiting(giver, work.object, case, graph),
@@ -134,7 +134,7 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
     Some(
         Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
-            .against(NO_OWNER.to_owned())
+            .against([NO_OWNER])
             .evidence(evidence)
             .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
             .next(format!("look for a path of {holder} that returns without tx_semaphore_put"))

@@ -162,7 +162,7 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             case.cap(if lasts { claimed } else { Confidence::Hint }),
             format!("{label} is used up: {count}{of} blocks wait in {queue}, {why}"),
         )
-        .against("who reads the queue is inferred, and it may be about to go on")
+        .against(["who reads the queue is inferred, and it may be about to go on"])
         .evidence(evidence)
         .explains(waiters.iter().filter_map(|task| waits(task.address, case, graph)))
         .next(reading.map_or_else(

@@ -52,9 +52,6 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     if case.events.is_some() && sets.is_none() && !is_half {
         return None;
     }
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors
-        .push("the flags that no thread waits for may be read without a wait, and the others may be rare".to_owned());
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
     let together = if wanted.all { " together" } else { "" };
@@ -67,7 +64,8 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         wanted.flags
     );
     Some(
-        Finding::new(Code::WrongEventMask, (confidence, detractors), claim)
+        Finding::new(Code::WrongEventMask, case.cap(Confidence::Hint), claim)
+            .against(["the flags that no thread waits for may be read without a wait, and the others may be rare"])
             .evidence(
                 [waiting(task.address, wait.object, case, graph)]
                     .into_iter()
