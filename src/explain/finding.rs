@@ -318,9 +318,9 @@ impl Finding {
         }
     }
 
-    /// Adds something that speaks against it.
-    pub(super) fn against(mut self, reason: impl Into<String>) -> Self {
-        self.detractors.push(reason.into());
+    /// Adds what speaks against it.
+    pub(super) fn against(mut self, reasons: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.detractors.extend(reasons.into_iter().map(Into::into));
         self
     }
 

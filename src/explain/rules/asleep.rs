@@ -53,7 +53,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::Hang, case.cap_of_registers(Confidence::Hint), claim)
-            .against("SysTick wakes it where it counts: its control register is not read")
+            .against(["SysTick wakes it where it counts: its control register is not read"])
             .evidence(evidence)
             .next(
                 "find out which interrupt should wake it, where that is enabled, and whether SysTick was \

@@ -224,12 +224,9 @@ fn waited(waiters: &[&Thread]) -> String {
 }
 
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
-    let (confidence, mut detractors) = case.cap(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("it may be a moment in the middle of a call of the kernel".to_owned());
-    }
     let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
-    Finding::new(explain::Code::CorruptControlBlock, (confidence, detractors), issue.message.clone())
+    Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())
+        .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
         .next("look at what is in front of it in memory: it was probably written past its end")
         .threads(issue.place.address)

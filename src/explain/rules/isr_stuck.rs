@@ -1,6 +1,6 @@
 //! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
 //! word to change, or the tick after it is overdue. And without events of interrupts: one that is pending again while its handler
-//! runs. A tick that is pending meanwhile alone shows nothing: it may have come just now.
+//! runs, or that keeps back a tick that is pending.
 //!
 //! A loop that counts, or reads a clock until its time is over, ends by itself: that is not claimed.
 //!
@@ -105,17 +105,16 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
     evidence
         .extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    let (confidence, mut detractors) = case.cap_of_registers(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("a handler that waits for its device for a moment looks the same".to_owned());
-    }
     let over =
         thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
     Some(
         Finding::new(
             Code::IsrNeverEnds,
-            (confidence, detractors),
+            case.cap_of_registers(claimed),
             format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+        )
+        .against(
+            (claimed == Confidence::Hint).then_some("a handler that waits for its device for a moment looks the same"),
         )
         .evidence(evidence)
         .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
@@ -130,27 +129,36 @@ fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
 fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let number = interrupt(cpu).filter(|number| *number >= FIRST)?;
     let traced = case.events.is_some_and(|events| !events.interrupts.by_number.is_empty());
-    if traced || interrupts::is_active(cpu, number) != Some(true) || interrupts::is_pending(cpu, number) != Some(true) {
+    let is_again = interrupts::is_pending(cpu, number) == Some(true);
+    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
+    let tick = is_tick_pending(cpu).filter(|_| above_tick);
+    if traced || interrupts::is_active(cpu, number) != Some(true) || !is_again && tick.is_none() {
         return None;
     }
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
-    let tick = is_tick_pending(cpu).filter(|_| above_tick);
-    let mut evidence = vec![Evidence::memory(word, format!("{name} is pending again, and its handler runs"))];
+    let mut evidence: Vec<Evidence> = is_again
+        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
+        .into_iter()
+        .collect();
     evidence
         .extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let why = if is_again {
+        "is pending again before its handler has ended"
+    } else {
+        "keeps back the tick, which is pending"
+    };
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
     Some(
         Finding::new(
             Code::IsrStorm,
             case.cap_of_registers(Confidence::Hint),
-            format!("{name} is pending again before its handler has ended: it may come without end{at}"),
+            format!("{name} {why}: it may come without end{at}"),
         )
-        .against("a second request of its device looks the same, and how often it comes needs a trace")
+        .against(["a second request of its device looks the same, and how often it comes needs a trace"])
         .evidence(evidence)
         .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
     )

@@ -53,10 +53,10 @@ fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> F
         case.cap(Confidence::Hint),
         format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
     )
-    .against("what they wait for may be rare: it rests on what the trace does not show")
+    .against(["what they wait for may be rare: it rests on what the trace does not show"])
     .evidence(evidence)
     .next(format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"))
-    .affected(graph.behind(&threads))
+    .affected(graph.waiters(&threads))
     .threads(threads)
 }
 
@@ -102,7 +102,7 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
             gone_user(task, wait.object, case, graph)
         ),
     )
-    .against("what it waits for may be rare: it rests on what the trace does not show")
+    .against(["what it waits for may be rare: it rests on what the trace does not show"])
     .evidence(evidence)
     .next(if silent.is_some() {
         "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()
@@ -110,5 +110,5 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
         format!("find out who was to {} {object}, and check what its calls return", gives(wait.kind))
     })
     .threads([task.address])
-    .affected(graph.behind(&[task.address]))
+    .affected(graph.waiters(&[task.address]))
 }

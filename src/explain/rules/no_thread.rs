@@ -29,7 +29,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
             case.cap(Confidence::Hint),
             format!("the kernel runs, and no thread of the application exists: {name} is the only one"),
         )
-        .against("threads that have ended may have been deleted")
+        .against(["threads that have ended may have been deleted"])
         .evidence([Evidence::memory(thread.address, format!("{name}: the list of threads has no other"))])
         .next(
             "look at what tx_thread_create returns: it refuses a control block of another size than that of the library, a \

@@ -110,7 +110,7 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
         case.cap(Confidence::Likely),
         format!("the stack of {name}{size} overflowed into the control block below it"),
     )
-    .against("a write past the end of what is in front of that block may have done the same")
+    .against(["a write past the end of what is in front of that block may have done the same"])
     .evidence(evidence)
     .next(format!("make the stack of {name} larger; what is below {start:#x} is damaged"))
     .threads([used.thread])

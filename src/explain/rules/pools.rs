@@ -194,10 +194,10 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         format!("{name} waits for {what} of {label}{state}")
     };
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
-    behind.extend(graph.behind(&[task.address]));
+    behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
     Finding::new(Code::PoolEmpty, case.cap(claimed), claim)
-        .against("a pool may be used up for a moment; who has its memory is not known from the kernel")
+        .against(["a pool may be used up for a moment; who has its memory is not known from the kernel"])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .explains(others.filter_map(|other| waits(other.address, case, graph)))
         .next(if fragmented {
@@ -251,10 +251,10 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
             case.cap(claimed),
             format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
         )
-        .against("a thread may do without that memory; who has it is not known from the kernel")
+        .against(["a thread may do without that memory; who has it is not known from the kernel"])
         .evidence(all.iter().map(events_of))
         .next(next(pool, case))
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads),
     )
 }
@@ -277,7 +277,7 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
             case.cap(Confidence::Likely),
             format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
         )
-        .against("who has the memory is not known from the kernel")
+        .against(["who has the memory is not known from the kernel"])
         .evidence([Evidence::event(refused.first.0, text), Evidence::memory(pool, format!("{label}: {}", room.text))])
         .next(next(pool, case)),
     )

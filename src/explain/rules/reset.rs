@@ -29,7 +29,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
             case.cap_of_registers(Confidence::Proven),
             format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
         )
-        .against("a debugger may have started it again")
+        .against(["a debugger may have started it again"])
         .evidence(evidence)
         .next(
             "read the chip's reset-status register: watchdog, brown-out or software; what follows is of the run before"

@@ -60,15 +60,14 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         .or_else(|| below.and_then(|other| was_below(thread, other, case)))
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
         .or_else(|| used_up(thread, start, size, left, case))?;
-    let (confidence, mut detractors) = case.cap(found.claimed);
-    detractors.extend(found.against.map(str::to_owned));
     let is_over = found.code == Code::StackOverflow;
     let suffers = below
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
     let name = thread.label();
     Some(
-        Finding::new(found.code, (confidence, detractors), found.claim)
+        Finding::new(found.code, case.cap(found.claimed), found.claim)
+            .against(found.against)
             .evidence(found.evidence)
             .explains(suffers)
             .next(if is_over || found.code == Code::StackNearOverflow {

@@ -344,7 +344,7 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             case.cap_of_registers(Confidence::Hint),
             format!("thread {} waits in a loop in {at}{callback} for {what} to change", thread.label()),
         )
-        .against("a driver that waits for its device for a moment looks the same")
+        .against(["a driver that waits for its device for a moment looks the same"])
         .evidence(evidence)
         .next("find out who should change it, and whether that can run")
         .threads([thread.address]),

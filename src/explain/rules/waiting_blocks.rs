@@ -155,14 +155,14 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     evidence.extend(waiters.first().map(|task| waiting(task.address, pool.address, case, graph)));
     let threads: Vec<Addr> = vec![reading.map_or(pool.address, |task| task.address)];
     let mut behind: Vec<Addr> = waiters.iter().map(|task| task.address).chain([pool.address]).collect();
-    behind.extend(graph.behind(&[threads.as_slice(), behind.as_slice()].concat()));
+    behind.extend(graph.waiters(&[threads.as_slice(), behind.as_slice()].concat()));
     Some(
         Finding::new(
             Code::PoolEmpty,
             case.cap(if lasts { claimed } else { Confidence::Hint }),
             format!("{label} is used up: {count}{of} blocks wait in {queue}, {why}"),
         )
-        .against("who reads the queue is inferred, and it may be about to go on")
+        .against(["who reads the queue is inferred, and it may be about to go on"])
         .evidence(evidence)
         .explains(waiters.iter().filter_map(|task| waits(task.address, case, graph)))
         .next(reading.map_or_else(

@@ -1,7 +1,7 @@
 //! Sentences and evidence that several rules share.
 
 use super::super::graph::{Edge, Graph, How};
-use super::super::{Case, Evidence};
+use super::super::{Case, Evidence, Finding};
 use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Thread};
@@ -30,15 +30,18 @@ pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
     bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a thread behind a finding waits for.
+/// What a thread waits for.
 pub(super) fn waits(waiter: Addr, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let wait = graph.tasks.at(waiter)?.wait?;
     Some(format!("{} waits for {}", case.label(waiter), case.object(wait.object)))
 }
 
-/// What the threads behind a finding wait for, without one of them.
-pub(super) fn behind(all: &[Addr], without: Addr, case: &Case<'_>, graph: &Graph) -> Vec<String> {
-    all.iter().filter(|thread| **thread != without).filter_map(|thread| waits(*thread, case, graph)).collect()
+impl Finding {
+    /// Adds threads that wait for those that it is about. Their waits are symptoms, but that of the thread `without`.
+    pub(super) fn waiters(self, waiters: Vec<Addr>, without: Addr, case: &Case<'_>, graph: &Graph) -> Self {
+        let others = waiters.iter().filter(|thread| **thread != without);
+        self.explains(others.filter_map(|thread| waits(*thread, case, graph))).affected(waiters)
+    }
 }
 
 /// What shows the state of a thread: its control block, or the event that put it there.

@@ -68,7 +68,7 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             case.cap_of_exception(Confidence::Likely),
             format!("the stack of {name}{size} is too small{at}"),
         )
-        .against("words that only look like what an exception pushed give the same")
+        .against(["words that only look like what an exception pushed give the same"])
         .evidence(evidence)
         .next(format!("{}: threads --bt={name}", words::larger_stack(thread, case)))
         .threads([thread.address]),
