@@ -63,7 +63,7 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
             case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
             format!(
                 "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
-                names.join(" and ")
+                names.join(", ")
             ),
         )
         .against(["event flags have no owner in memory: who took them is inferred from events"])

@@ -10,7 +10,7 @@ use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::users::{callback_uses, uses};
-use super::words::waiting;
+use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, Thread};
 
@@ -133,7 +133,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     });
     let user = gone_user(task, wait.object, case, graph);
     let next = if silent.is_empty() {
-        format!("find out who was to give {object}")
+        format!("find out who was to {} {object}", gives(wait.kind))
     } else {
         format!("check what the kernel's calls return: {}", silent.join("; "))
     };

@@ -7,7 +7,7 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::never_given::gone_user;
-use super::words::waiting;
+use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
@@ -105,7 +105,7 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     .next(if silent.is_some() {
         "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()
     } else {
-        format!("find out who was to give {object}, and check what its calls return")
+        format!("find out who was to {} {object}, and check what its calls return", gives(wait.kind))
     })
     .threads([task.address])
     .affected(graph.waiters(&[task.address]))

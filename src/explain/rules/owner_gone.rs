@@ -8,7 +8,7 @@ use super::super::events::Events;
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, holds, shows, waiting};
+use super::words::{NO_OWNER, gives, holds, shows, waiting};
 use crate::kernel::Kind;
 
 /// Puts in a row that leave a mutex with its owner.
@@ -114,7 +114,7 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
             waiting(edge.holder, wait.object, case, graph),
         ])
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-        .next(format!("find out who was to give {other}; do not wait for it while holding the lock"))
+        .next(format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)))
         .threads([edge.holder, edge.waiter]),
     )
 }

@@ -4,10 +4,20 @@ use super::super::graph::{Edge, Graph, How};
 use super::super::{Case, Evidence, Finding};
 use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
-use crate::kernel::Thread;
+use crate::kernel::{Kind, Thread};
 
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
+
+/// What a thread does with an object so that others need not wait for it any more, as the kernel's calls are named.
+pub(super) const fn gives(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Queue => "send to",
+        Kind::EventFlags => "set flags of",
+        Kind::Semaphore | Kind::Mutex => "put",
+        _ => "release memory of",
+    }
+}
 
 /// The characters of a word of the kernel, where all are printable.
 pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
