@@ -57,13 +57,6 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     let names: Vec<String> = waiters.iter().map(|waiter| case.label(*waiter)).collect();
     let wait_word = if names.len() == 1 { "waits" } else { "wait" };
     let threads: Vec<Addr> = std::iter::once(holder.address).chain(waiters.iter().copied()).collect();
-    let mut evidence: Vec<Evidence> = waiters.iter().map(|w| waiting(*w, wait.object, case, graph)).collect();
-    evidence
-        .push(Evidence::event(taken.seq, format!("{name} takes {flags:#x} of {object}, and no event sets it again")));
-    evidence.push(match events.activity(holder.address).and_then(|activity| activity.since) {
-        Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
-        None => shows(holder.address, format!("{name}: {is}"), graph),
-    });
     Some(
         Finding::new(
             Code::LockOwnerGone,
@@ -75,7 +68,15 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
         )
         .against(["event flags have no owner in memory: who took them is inferred from events"])
         .against((!is_over).then(|| format!("{} may be resumed", case.label(holder.address))))
-        .evidence(evidence)
+        .evidence(waiters.iter().map(|w| waiting(*w, wait.object, case, graph)))
+        .evidence([Evidence::event(
+            taken.seq,
+            format!("{name} takes {flags:#x} of {object}, and no event sets it again"),
+        )])
+        .evidence([match events.activity(holder.address).and_then(|activity| activity.since) {
+            Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
+            None => shows(holder.address, format!("{name}: {is}"), graph),
+        }])
         .waiters(graph.waiters(&threads), task.address, case, graph)
         .next(if is_over {
             format!("set the flags again on every path of {name}, and before it is terminated")

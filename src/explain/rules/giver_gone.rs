@@ -107,11 +107,6 @@ fn finding(
     let unread = left
         .as_ref()
         .map_or_else(String::new, |left| format!("; no other thread takes from {}", case.object(left.object)));
-    let mut evidence = vec![
-        waiting(task.address, wait.object, case, graph),
-        shows(giver.address, format!("{other}: {is}; it {verb} {object} {times} times in the trace"), graph),
-    ];
-    evidence.extend(left.map(|left| left.evidence));
     Some(
         Finding::new(
             Code::EventNeverSet,
@@ -123,7 +118,11 @@ fn finding(
         } else {
             format!("{other} may be resumed")
         }])
-        .evidence(evidence)
+        .evidence([
+            waiting(task.address, wait.object, case, graph),
+            shows(giver.address, format!("{other}: {is}; it {verb} {object} {times} times in the trace"), graph),
+        ])
+        .evidence(left.map(|left| left.evidence))
         .waiters(graph.waiters(&[giver.address, task.address]), task.address, case, graph)
         .next(format!("find out why {other} {is}: look at the paths on which its function returns or is stopped"))
         .threads([giver.address, task.address]),

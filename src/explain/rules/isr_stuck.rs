@@ -54,22 +54,25 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
-    let mut evidence = vec![
-        Evidence::memory(polling.start, format!("the loop here reads {what}")),
-        Evidence::register("icsr", icsr, "SysTick is pending, and its handler has the address of this word".to_owned()),
-        Evidence::register(
-            "shpr3",
-            cpu.registers.get("shpr3").unwrap_or_default(),
-            format!("the priority of SysTick is {tick:#x}, that of {exception} is {own:#x}"),
-        ),
-    ];
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let claim = format!(
         "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
     );
     Some(
         Finding::new(Code::IsrNeverEnds, case.cap_of_registers(Confidence::Likely), claim)
-            .evidence(evidence)
+            .evidence([
+                Evidence::memory(polling.start, format!("the loop here reads {what}")),
+                Evidence::register(
+                    "icsr",
+                    icsr,
+                    "SysTick is pending, and its handler has the address of this word".to_owned(),
+                ),
+                Evidence::register(
+                    "shpr3",
+                    cpu.registers.get("shpr3").unwrap_or_default(),
+                    format!("the priority of SysTick is {tick:#x}, that of {exception} is {own:#x}"),
+                ),
+            ])
+            .evidence(place::callers(&cpu.functions, CALLERS))
             .next("do not wait for time in the handler of an interrupt: let a thread do that"),
     )
 }
@@ -138,13 +141,6 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let mut evidence: Vec<Evidence> = is_again
-        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
-        .into_iter()
-        .collect();
-    evidence
-        .extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let why = if is_again {
         "is pending again before its handler has ended"
     } else {
@@ -159,7 +155,9 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             format!("{name} {why}: it may come without end{at}"),
         )
         .against(["a second request of its device looks the same, and how often it comes needs a trace"])
-        .evidence(evidence)
+        .evidence(is_again.then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs"))))
+        .evidence(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())))
+        .evidence(place::callers(&cpu.functions, CALLERS))
         .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
     )
 }

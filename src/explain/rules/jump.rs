@@ -197,9 +197,6 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
     let by_thread = thread.map(|thread| format!("thread {}", thread.label()));
     let who = cpu.exception.clone().or(by_thread).unwrap_or_else(|| "the CPU".to_owned());
-    let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
-    evidence.extend(way.evidence);
-    evidence.extend(place::callers(&cpu.functions, 4));
     Some(
         Finding::new(
             Code::Hang,
@@ -207,7 +204,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             format!("{who} runs at {}", way.words),
         )
         .against((!is_data).then_some("code that is not in the ELF (a boot loader, ROM, a module) looks the same"))
-        .evidence(evidence)
+        .evidence([Evidence::register("pc", pc, "no code of the program".to_owned())])
+        .evidence(way.evidence)
+        .evidence(place::callers(&cpu.functions, 4))
         .next(way.next)
         .threads(thread.map(|thread| thread.address)),
     )

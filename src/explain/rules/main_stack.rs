@@ -121,15 +121,7 @@ fn is_mixed(bytes: &[u8]) -> bool {
 
 fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Case<'_>) -> Finding {
     let names: Vec<&str> = all.iter().map(|damage| damage.label.as_str()).take(3).collect();
-    let mut evidence =
-        vec![Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)];
     let room = top.saturating_sub(end);
-    evidence
-        .push(Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes")));
-    evidence.extend(all.iter().take(3).map(|damage| {
-        let reads = ascii(damage.address, case).map_or_else(String::new, |text| format!("; it holds \"{text}\""));
-        Evidence::memory(damage.address, format!("{}{reads}", damage.text))
-    }));
     let issues = case.kernel.into_iter().flat_map(|kernel| &kernel.issues);
     let places = issues
         .filter_map(|issue| issue.place.address)
@@ -144,7 +136,12 @@ fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Cas
     )
     .against((claimed == Confidence::Hint).then_some("this dump lacks the memory of the main stack"))
     .against(["a write past the end of what is in front of it may have done the same"])
-    .evidence(evidence)
+    .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
+    .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])
+    .evidence(all.iter().take(3).map(|damage| {
+        let reads = ascii(damage.address, case).map_or_else(String::new, |text| format!("; it holds \"{text}\""));
+        Evidence::memory(damage.address, format!("{}{reads}", damage.text))
+    }))
     .next("make the main stack larger, and look for interrupt handlers with large local variables")
     .threads(all.iter().map(|damage| damage.address))
     .affected(places)

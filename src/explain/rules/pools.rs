@@ -83,12 +83,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let confidence = if is_sure { confidence } else { confidence.min(Confidence::Hint) };
     detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
     let state = case.kernel.and_then(|kernel| kernel.object(object));
-    let mut evidence: Vec<Evidence> = state
-        .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new()))))
-        .into_iter()
-        .collect();
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
-    evidence.extend(blocks.iter().take(3).map(taken));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
     let claim = format!(
@@ -97,7 +92,10 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     );
     Some(
         Finding::new(Code::PoolLeak, (confidence, detractors), claim)
-            .evidence(evidence)
+            .evidence(state.map(|object| {
+                Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new())))
+            }))
+            .evidence(blocks.iter().take(3).map(taken))
             .next(format!("look for a path of {by} that does not release its block"))
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),

@@ -68,19 +68,6 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         [only] => (format!("the callback of {only}"), only.clone()),
         several => (format!("a callback ({})", several.join(", ")), several.join(", ")),
     };
-    let mut evidence = vec![match object {
-        Some(object) if task.wait.is_some() => waiting(thread.address, object, case, graph),
-        Some(object) => Evidence::memory(
-            object,
-            format!("{}: {} is in the list of those that wait", case.object(object), thread.label()),
-        ),
-        None => Evidence::memory(thread.address, format!("{}: sleeps", thread.label())),
-    }];
-    evidence.extend(timers.iter().filter_map(|timer| {
-        let at = timer.get("tx_timer_internal_timeout_function")?;
-        let function = case.look.function(at & !1)?;
-        Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
-    }));
     // No timer ends meanwhile: whoever sleeps, and waits for those, waits for it.
     let mut behind: Vec<Addr> =
         graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
@@ -93,7 +80,19 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             format!("{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends", thread.label()),
         )
         .against((!names.is_empty()).then_some("which callback it is was found by addresses on the stack"))
-        .evidence(evidence)
+        .evidence([match object {
+            Some(object) if task.wait.is_some() => waiting(thread.address, object, case, graph),
+            Some(object) => Evidence::memory(
+                object,
+                format!("{}: {} is in the list of those that wait", case.object(object), thread.label()),
+            ),
+            None => Evidence::memory(thread.address, format!("{}: sleeps", thread.label())),
+        }])
+        .evidence(timers.iter().filter_map(|timer| {
+            let at = timer.get("tx_timer_internal_timeout_function")?;
+            let function = case.look.function(at & !1)?;
+            Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
+        }))
         .next(format!("let the callback of {next} give a semaphore or set event flags, and a thread do the rest"))
         .threads([thread.address])
         .affected(behind),
