@@ -141,7 +141,7 @@ impl Code {
             Self::CorruptPool => {
                 other.comes_first() == 3 && !matches!(other, Self::Assert) && !other.is_of_interrupts()
             }
-            Self::CorruptControlBlock => matches!(other, Self::CorruptControlBlock),
+            Self::CorruptControlBlock => matches!(other, Self::CorruptControlBlock | Self::Fault) || other.is_fault(),
             _ => false,
         }
     }
@@ -318,9 +318,9 @@ impl Finding {
         }
     }
 
-    /// Adds something that speaks against it.
-    pub(super) fn against(mut self, reason: impl Into<String>) -> Self {
-        self.detractors.push(reason.into());
+    /// Adds what speaks against it.
+    pub(super) fn against(mut self, reasons: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.detractors.extend(reasons.into_iter().map(Into::into));
         self
     }
 
@@ -418,6 +418,8 @@ mod tests {
         assert!(!Code::StackOverflow.damages(Code::Deadlock));
         assert!(!Code::StackOverflow.damages(Code::Assert), "the program stopped itself");
         assert!(Code::CorruptPool.damages(Code::BusFault));
+        assert!(Code::CorruptControlBlock.damages(Code::UsageFault));
+        assert!(!Code::CorruptControlBlock.damages(Code::Hang));
         assert!(!Code::BusFault.damages(Code::CorruptControlBlock));
     }
 }

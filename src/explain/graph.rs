@@ -93,7 +93,7 @@ impl Graph {
     }
 
     /// The threads that wait for these, for those that do, and so on; also for what one of them alone gives.
-    pub fn behind(&self, of: &[Addr]) -> Vec<Addr> {
+    pub fn waiters(&self, of: &[Addr]) -> Vec<Addr> {
         let mut found: Vec<Addr> = of.to_vec();
         let mut at = 0usize;
         while let Some(holder) = found.get(at).copied() {

@@ -32,7 +32,8 @@ impl Does {
     /// The kernel's number of a state.
     const fn of(state: State) -> Self {
         match state.0 {
-            0 => Self::Ready,
+            // A thread whose priority changes is in no list for a moment, and as ready as before.
+            0 | 14 => Self::Ready,
             1 => Self::Completed,
             2 => Self::Terminated,
             3 => Self::Suspended,
@@ -135,7 +136,7 @@ impl Tasks {
 
 fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
     let does = match thread.state {
-        Some(State::READY) if thread.core.is_some() => Does::Runs,
+        Some(State::READY | State::PRIORITY_CHANGE) if thread.core.is_some() => Does::Runs,
         Some(state) => Does::of(state),
         None => Does::Unknown,
     };
@@ -159,5 +160,16 @@ fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
         wait,
         runs: thread.run_count,
         seq: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_changes_its_own_priority_was_not_seen_to_run() {
+        assert_eq!(Does::of(State::PRIORITY_CHANGE), Does::Ready);
+        assert_eq!(Does::of(State(10)), Does::Unknown, "a driver");
     }
 }

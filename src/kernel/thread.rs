@@ -18,6 +18,8 @@ pub struct State(pub u32);
 impl State {
     /// Ready to run, or running.
     pub const READY: Self = Self(0);
+    /// In the middle of a change of its priority, while the kernel has taken it from the list of ready threads.
+    pub const PRIORITY_CHANGE: Self = Self(14);
 
     /// In words.
     pub const fn name(self) -> &'static str {

@@ -23,10 +23,13 @@ enum failure {
     CREATED_AGAIN,    /* a thread that lives, by a restart                       */
     STACK_RELEASED,   /* of a thread that lives, and it is another's now         */
     TIMER_OFF,        /* its callback would put what is waited for               */
-    LONG_SLEEP        /* for a difference of times that is negative              */
+    LONG_SLEEP,       /* for a difference of times that is negative              */
+    FLAG_HELD,        /* as a lock, by a thread that completes                   */
+    STACKS_OVERLAP,   /* one was created with half of the other's memory         */
+    NO_THREADS        /* none was created; the kernel idles                      */
 };
 
-/* Behind what the program itself has of RAM. */
+/* Above the RAM that the program itself uses. */
 #define FAILURE (*(volatile uint32_t *)0x20010000u)
 #define NOINLINE __attribute__((noinline))
 
@@ -52,12 +55,12 @@ static TX_THREAD threads[THREADS];
 static UINT used;
 static TX_THREAD *spooler;
 
-/* What stands behind the line is overwritten by whoever writes past its end. */
+/* A write past the end of the line overwrites the pool after it. */
 static struct { ULONG line[4]; TX_BLOCK_POOL pool; } drawn;
 #define cells drawn.pool
 static TX_QUEUE frames, jobs, readings, requests, replies, boot_log;
 static TX_SEMAPHORE acknowledge, slots, parked, measured;
-static TX_EVENT_FLAGS_GROUP link, bring_up;
+static TX_EVENT_FLAGS_GROUP link, bring_up, draft;
 static TX_BYTE_POOL arena;
 static TX_TIMER gauge;
 
@@ -67,7 +70,7 @@ static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned
 static UCHAR arena_memory[FW_STACK + 64] __attribute__((aligned(8)));
 static ULONG frame_storage[8], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
 
-enum { UP = 0x10, CABLE = 1, CARD = 2, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
+enum { UP = 0x10, CABLE = 1, CARD = 2, KEY = 1, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
 static volatile ULONG sum;
 
 static UINT failing(enum failure which)
@@ -335,6 +338,23 @@ static VOID card_entry(ULONG late)
     }
 }
 
+/* ---- a flag that is used as a lock ---- */
+
+static VOID editor_entry(ULONG ends)
+{
+    ULONG actual;
+    for (;;) {
+        mk_flags_get(&draft, KEY, TX_OR_CLEAR, &actual, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (ends && FAILURE == FLAG_HELD && _tx_timer_system_clock > END - 25)
+            return;
+        mk_flags_set(&draft, KEY);
+        if (ends && FAILURE == STARTED && _tx_timer_system_clock > END - 25)
+            return; /* with the flag set: the other goes on */
+        mk_thread_sleep(2);
+    }
+}
+
 /* ---- threads that come and go ---- */
 
 static VOID session_entry(ULONG unused)
@@ -453,6 +473,16 @@ static UINT has(enum failure which)
     return FAILURE == which;
 }
 
+/* The stack of the second begins in the middle of that of the first, which the kernel fills when it creates the second. */
+static VOID two_in_one(VOID)
+{
+    UCHAR *memory = (UCHAR *)stacks[used];
+    static TX_THREAD second;
+    mk_thread_create(&threads[used], PICK("parser", "reader"), beacon_entry, 0, memory, FW_STACK, PICK(12, 11), 1);
+    used += 2;
+    mk_thread_create(&second, PICK("lexer", "scanner"), beacon_entry, 0, memory + FW_STACK / 2, FW_STACK, PICK(13, 15), 1);
+}
+
 VOID app_define(VOID)
 {
     _tx_trace_enable(trace_buffer, sizeof trace_buffer, REGISTRY);
@@ -472,7 +502,17 @@ VOID app_define(VOID)
     mk_timer_create(&gauge, PICK("gauge", "meter"), gauge_expired, 0, 3, 0, 1);
     mk_flags_create(&link, PICK("link", "cable"));
     mk_flags_create(&bring_up, PICK("bring up", "begin"));
+    mk_flags_create(&draft, PICK("draft", "text"));
+    mk_flags_set(&draft, KEY);
+    if (has(NO_THREADS))
+        return;
     thread(PICK("lamp", "signal"), lamp_entry, 0, PICK(14, 19));
+    if (has(STACKS_OVERLAP))
+        two_in_one();
+    if (has(STARTED) || has(FLAG_HELD)) {
+        thread(PICK("editor", "author"), editor_entry, 1, PICK(9, 8));
+        thread(PICK("viewer", "display"), editor_entry, 0, PICK(16, 17));
+    }
     if (has(CREATED_AGAIN)) {
         thread(PICK("session", "login"), session_entry, 0, PICK(11, 10));
         thread(PICK("manager", "warden"), manager_entry, 0, PICK(7, 6));

@@ -43,18 +43,17 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let primask = cpu.registers.get("primask");
     let is_masked = primask.map_or(wait.is_masked, |mask| mask & 1 == 1);
     let at = place::of(&cpu.functions).filter(|_| is_masked)?;
-    let mut evidence = vec![Evidence::memory(wait.at, "the CPU waits here for an interrupt (WFI or WFE)".to_owned())];
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let enabled = "no interrupt is enabled in the interrupt controller (NVIC_ISER)".to_owned();
-    evidence.push(Evidence::memory(interrupts::ENABLED, enabled));
     let claim = format!(
         "thread {} waits for an interrupt in {at}, with interrupts disabled, and none is enabled that could wake it",
         thread.label()
     );
     Some(
         Finding::new(Code::Hang, case.cap_of_registers(Confidence::Hint), claim)
-            .against("SysTick wakes it where it counts: its control register is not read")
-            .evidence(evidence)
+            .against(["SysTick wakes it where it counts: its control register is not read"])
+            .evidence([Evidence::memory(wait.at, "the CPU waits here for an interrupt (WFI or WFE)".to_owned())])
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .evidence([Evidence::memory(interrupts::ENABLED, enabled)])
             .next(
                 "find out which interrupt should wake it, where that is enabled, and whether SysTick was \
 stopped",

@@ -7,6 +7,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{in_fault, within};
 use super::words::text;
+use crate::abi::Addr;
 use crate::code::Code;
 use crate::explain;
 use crate::kernel::{HEAD, Kind, Overwritten, Thread};
@@ -160,16 +161,6 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         )
         .holds(block.found),
     ];
-    let inside = case.look.variable(block.address);
-    let before = block.address.checked_sub(1).and_then(|at| Some((at, case.look.variable(at)?)));
-    let writer = match (&inside, &before) {
-        (Some(own), _) if own.address < block.address => {
-            let offset = block.address.saturating_sub(own.address);
-            format!("the {offset} bytes in front of it, in {} itself", own.name)
-        }
-        (_, Some((_, symbol))) => format!("{}, which is in front of it", symbol.name),
-        _ => "what is in front of it".to_owned(),
-    };
     if let Some(place) = place {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
@@ -197,7 +188,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     .evidence(evidence)
     .explains(broken.map(|issue| issue.message.clone()))
     .next(match (within, fill) {
-        (None, _) => format!("look for a write past the end of {writer}"),
+        (None, _) => format!("look for a write past the end of {}", writer(block.address, case)),
         (Some(stack), Some(_)) => {
             format!("compare the size that the stack of {stack} was created with and that of its memory")
         }
@@ -207,6 +198,18 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     })
     .threads([block.address])
     .affected(waiters.iter().map(|thread| thread.address))
+}
+
+/// Who wrote past its end where an address was overwritten.
+fn writer(at: Addr, case: &Case<'_>) -> String {
+    let before = || case.look.variable(at.checked_sub(1)?);
+    match case.look.variable(at) {
+        Some(own) if own.address < at => {
+            format!("the {} bytes in front of it, in {} itself", at.saturating_sub(own.address), own.name)
+        }
+        _ => before()
+            .map_or_else(|| "what is in front of it".to_owned(), |s| format!("{}, which is in front of it", s.name)),
+    }
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {
@@ -224,12 +227,9 @@ fn waited(waiters: &[&Thread]) -> String {
 }
 
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
-    let (confidence, mut detractors) = case.cap(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("it may be a moment in the middle of a call of the kernel".to_owned());
-    }
     let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
-    Finding::new(explain::Code::CorruptControlBlock, (confidence, detractors), issue.message.clone())
+    Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())
+        .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
         .next("look at what is in front of it in memory: it was probably written past its end")
         .threads(issue.place.address)

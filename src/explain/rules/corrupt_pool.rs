@@ -90,10 +90,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
-    let mut evidence = vec![words(pool, damage, &name)];
-    evidence.extend(around.evidence());
     let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
-    evidence.extend(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))));
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
     behind.extend(followers(damage, case));
     Finding::new(
@@ -101,7 +98,9 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         (confidence, detractors),
         format!("the memory of {name} was overwritten: {what}{front}"),
     )
-    .evidence(evidence)
+    .evidence([words(pool, damage, &name)])
+    .evidence(around.evidence())
+    .evidence(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))))
     .next(stack.map_or_else(|| around.next(), |thread| format!("make the stack of {} larger", thread.label())))
     .threads([stack.map_or(pool.address, |thread| thread.address)])
     .affected(behind)

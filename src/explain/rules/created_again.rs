@@ -23,8 +23,6 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
     };
     let text = format!("{label}: the list of created {what}s contains it twice");
     let events = case.events.and_then(|events| events.created(address));
-    let mut evidence = vec![Evidence::memory(address, text)];
-    evidence.extend(events.map(|seq| Evidence::event(seq, format!("{label} is created"))));
     let waits: Vec<Addr> = graph.tasks.waiting(address).map(|task| task.address).collect();
     let is_lost = match kind {
         None => "what it did before, and what it held, is lost".to_owned(),
@@ -36,7 +34,8 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
         case.cap(Confidence::Likely),
         format!("{label} was created again while it lived: {is_lost}"),
     )
-    .evidence(evidence)
+    .evidence([Evidence::memory(address, text)])
+    .evidence(events.map(|seq| Evidence::event(seq, format!("{label} is created"))))
     .next(format!("look for a second call of {call} for it: a restart has to terminate and delete it first"))
     .threads([address])
     .affected(waits)

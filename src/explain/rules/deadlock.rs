@@ -12,7 +12,7 @@
 
 use super::super::graph::{Edge, Graph, How};
 use super::super::{Case, Code, Confidence, Finding};
-use super::words::{behind, holds, waiting};
+use super::words::{holds, waiting};
 use crate::kernel::Kind;
 
 /// Who gave so often is taken for the one who gives.
@@ -96,8 +96,14 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
         (_, true) => Confidence::Likely,
         _ => Confidence::Hint,
     };
-    let (confidence, mut detractors) = case.cap(claimed);
-    detractors.extend(inferred.iter().map(|edge| {
+    let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
+    let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
+    Finding::new(
+        Code::Deadlock,
+        case.cap(claimed),
+        circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
+    )
+    .against(inferred.iter().map(|edge| {
         let (holder, object) = (case.label(edge.holder), case.object(edge.object));
         match edge.how {
             How::Sets(_) => format!("that only {holder} sets these flags of {object} is inferred from events"),
@@ -109,21 +115,12 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
                 format!("that {holder} holds {object} is inferred from events: a semaphore has no owner in memory")
             }
         }
-    }));
-    detractors.extend(doubts);
-    let threads: Vec<u64> = circle.iter().map(|edge| edge.waiter).collect();
-    let others = graph.behind(&threads);
-    let evidence = |edge: &Edge| [waiting(edge.waiter, edge.object, case, graph), holds(edge, case)];
-    Finding::new(
-        Code::Deadlock,
-        (confidence, detractors),
-        circle.iter().map(|edge| step(edge, case)).collect::<Vec<_>>().join("; "),
-    )
+    }))
+    .against(doubts)
     .evidence(circle.iter().flat_map(evidence))
-    .explains(behind(&others, 0, case, graph))
+    .waiters(graph.waiters(&threads), 0, case, graph)
     .next(next(circle))
     .threads(threads)
-    .affected(others)
 }
 
 /// `Store waits for mutex bus, which Log holds`.

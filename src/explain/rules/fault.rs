@@ -403,11 +403,9 @@ impl<'a, 'c> Look<'a, 'c> {
         let Some(thread) = self.thread else { return fault };
         let (start, name) = (thread.stack.start.unwrap_or_default(), thread.label());
         let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
-        let mut evidence = vec![Evidence::stack(start, why)];
         // What looks like the frame is an older one: on a stack that was used up nothing could be pushed.
         let is_placed = self.is_placed() || self.lowers().is_some();
         let keeps = |one: &Evidence| is_placed || matches!(one.kind, Source::Register);
-        evidence.extend(fault.evidence.into_iter().filter(keeps));
         let symptom = if is_placed {
             fault.claim
         } else {
@@ -420,7 +418,8 @@ impl<'a, 'c> Look<'a, 'c> {
             (if self.sure == Sure::Runs { confidence } else { confidence.min(Confidence::Likely) }, against),
             format!("the stack of {name}{size} overflowed"),
         )
-        .evidence(evidence)
+        .evidence([Evidence::stack(start, why)])
+        .evidence(fault.evidence.into_iter().filter(keeps))
         .explains([symptom])
         .next(format!(
             "{}, or find the function with the large frame: threads --bt={name}",

@@ -8,7 +8,7 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{behind, shows, waiting};
+use super::words::{shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
@@ -49,9 +49,6 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     }
     let is_over = holder.does != Does::Suspended;
     let is_sure = is_over || events.is_long(task.address, wait.object);
-    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
-    detractors.push("event flags have no owner in memory: who took them is inferred from events".to_owned());
-    detractors.extend((!is_over).then(|| format!("{} may be resumed", case.label(holder.address))));
     let (object, name) = (case.object(wait.object), case.label(holder.address));
     let waits_too = |other: &&Task| {
         other.wait.is_some_and(|w| w.object == wait.object && w.wanted.is_some_and(|w| w.flags & flags != 0))
@@ -60,31 +57,32 @@ fn finding(task: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opti
     let names: Vec<String> = waiters.iter().map(|waiter| case.label(*waiter)).collect();
     let wait_word = if names.len() == 1 { "waits" } else { "wait" };
     let threads: Vec<Addr> = std::iter::once(holder.address).chain(waiters.iter().copied()).collect();
-    let others = graph.behind(&threads);
-    let mut evidence: Vec<Evidence> = waiters.iter().map(|w| waiting(*w, wait.object, case, graph)).collect();
-    evidence
-        .push(Evidence::event(taken.seq, format!("{name} takes {flags:#x} of {object}, and no event sets it again")));
-    evidence.push(match events.activity(holder.address).and_then(|activity| activity.since) {
-        Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
-        None => shows(holder.address, format!("{name}: {is}"), graph),
-    });
     Some(
         Finding::new(
             Code::LockOwnerGone,
-            (confidence, detractors),
+            case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
             format!(
                 "{} {wait_word} for {flags:#x} of {object}, which {name} took and did not set again; {name} {is}",
-                names.join(" and ")
+                names.join(", ")
             ),
         )
-        .evidence(evidence)
-        .explains(behind(&others, task.address, case, graph))
+        .against(["event flags have no owner in memory: who took them is inferred from events"])
+        .against((!is_over).then(|| format!("{} may be resumed", case.label(holder.address))))
+        .evidence(waiters.iter().map(|w| waiting(*w, wait.object, case, graph)))
+        .evidence([Evidence::event(
+            taken.seq,
+            format!("{name} takes {flags:#x} of {object}, and no event sets it again"),
+        )])
+        .evidence([match events.activity(holder.address).and_then(|activity| activity.since) {
+            Some((_, seq)) => Evidence::event(seq, format!("{name}: {is}")),
+            None => shows(holder.address, format!("{name}: {is}"), graph),
+        }])
+        .waiters(graph.waiters(&threads), task.address, case, graph)
         .next(if is_over {
             format!("set the flags again on every path of {name}, and before it is terminated")
         } else {
             format!("find out who suspends {name} (tx_thread_suspend), and why it is not resumed")
         })
-        .threads(threads)
-        .affected(others),
+        .threads(threads),
     )
 }

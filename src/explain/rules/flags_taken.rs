@@ -10,7 +10,7 @@ use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{behind, waiting};
+use super::words::waiting;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Wanted};
 
@@ -62,7 +62,6 @@ fn finding(
     graph: &Graph,
 ) -> Finding {
     let (name, other, object) = (case.label(task.address), case.label(taker.address), case.object(group));
-    let others = graph.behind(&[task.address]);
     let runs = |task: &Task| task.runs.unwrap_or(0);
     let claim = format!(
         "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
@@ -70,7 +69,7 @@ fn finding(
         wanted.flags
     );
     Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-        .against("the flag may be that of a rare event, which comes later")
+        .against(["the flag may be that of a rare event, which comes later"])
         .evidence([
             waiting(task.address, group, case, graph),
             Evidence::memory(
@@ -82,10 +81,9 @@ fn finding(
                 ),
             ),
         ])
-        .explains(behind(&others, task.address, case, graph))
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!("give {name} a flag of its own, or let one thread alone take {both:#x}"))
         .threads([task.address])
-        .affected(others)
 }
 
 #[cfg(test)]

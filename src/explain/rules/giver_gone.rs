@@ -8,7 +8,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
-use super::words::{behind, shows, waiting};
+use super::words::{shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
@@ -107,27 +107,24 @@ fn finding(
     let unread = left
         .as_ref()
         .map_or_else(String::new, |left| format!("; no other thread takes from {}", case.object(left.object)));
-    let others = graph.behind(&[giver.address, task.address]);
-    let mut evidence = vec![
-        waiting(task.address, wait.object, case, graph),
-        shows(giver.address, format!("{other}: {is}; it {verb} {object} {times} times in the trace"), graph),
-    ];
-    evidence.extend(left.map(|left| left.evidence));
     Some(
         Finding::new(
             Code::EventNeverSet,
             case.cap(claimed),
             format!("{name} waits for {object}, and {other}, which alone {verb} it, {is}{unread}"),
         )
-        .against(if is_over {
+        .against([if is_over {
             format!("others may give {object}: the trace shows only {other}")
         } else {
             format!("{other} may be resumed")
-        })
-        .evidence(evidence)
-        .explains(behind(&others, task.address, case, graph))
+        }])
+        .evidence([
+            waiting(task.address, wait.object, case, graph),
+            shows(giver.address, format!("{other}: {is}; it {verb} {object} {times} times in the trace"), graph),
+        ])
+        .evidence(left.map(|left| left.evidence))
+        .waiters(graph.waiters(&[giver.address, task.address]), task.address, case, graph)
         .next(format!("find out why {other} {is}: look at the paths on which its function returns or is stopped"))
-        .threads([giver.address, task.address])
-        .affected(others),
+        .threads([giver.address, task.address]),
     )
 }

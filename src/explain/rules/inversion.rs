@@ -11,7 +11,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
 use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
-use super::words::{NO_OWNER, behind, holds, priority, shows, waiting};
+use super::words::{NO_OWNER, holds, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::session::CpuState;
@@ -53,19 +53,12 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
     let is_long = inversion.waited >= events.length() / 20;
     let is_shown = is_failure(edge, culprit, events, graph);
     let is_sure = is_long && is_shown && bound.is_none();
-    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
-    detractors.extend((!is_shown).then(|| NO_ROUND.to_owned()));
-    detractors.extend(bound);
     let object = case.object(edge.object);
     let [w, o, c] = [waiter, owner, culprit].map(|thread| case.label(thread));
-    let others = graph.behind(&[owner]);
-    let mut symptoms = others.clone();
-    // That others do not run either is the work of the same thread.
-    symptoms.push(culprit);
     Some(
         Finding::new(
             Code::PriorityInversion,
-            (confidence, detractors),
+            case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
             format!(
                 "{w} (priority {}) waits for {object}, which {o} (priority {}) owns; {c}{} keeps {o} from running",
                 inversion.priorities.0,
@@ -73,6 +66,8 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
                 priority(culprit, graph)
             ),
         )
+        .against((!is_shown).then_some(NO_ROUND))
+        .against(bound)
         .evidence([
             Evidence::event(
                 inversion.from,
@@ -84,10 +79,11 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             holds(edge, case),
             waiting(waiter, edge.object, case, graph),
         ])
-        .explains(behind(&others, waiter, case, graph))
+        .waiters(graph.waiters(&[owner]), waiter, case, graph)
         .next("create the mutex with TX_INHERIT, or make what runs in between shorter")
         .threads([waiter, owner])
-        .affected(symptoms),
+        // That others do not run either is the work of the same thread.
+        .affected([culprit]),
     )
 }
 
@@ -189,22 +185,11 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     let kept = events.and_then(|events| kept(edge, culprit.address, events, graph));
     let is_shown = events.is_some_and(|events| is_failure(edge, culprit.address, events, graph));
     let is_sure = kept.is_some() && is_shown && bound.is_none();
-    let (confidence, mut detractors) = case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint });
-    detractors.extend(bound);
-    detractors.extend((kept.is_some() && !is_shown).then(|| NO_ROUND.to_owned()));
-    detractors.push(match kept {
-        Some(_) => "a long computation that ends looks the same".to_owned(),
-        None => "one moment does not show how long it lasts: `inversions` has what the events show".to_owned(),
-    });
-    let (name, others) = (culprit.label(), graph.behind(&[edge.holder]));
+    let name = culprit.label();
     let lasts = kept.map_or_else(String::new, |(since, ran)| {
         format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them")
     });
-    let mut symptoms = others.clone();
-    // That others do not run either is the work of the same thread.
-    symptoms.extend(kept.map(|_| culprit.address));
     let is_mutex = case.kernel.and_then(|kernel| kernel.object(edge.object)).is_some_and(|o| o.kind == Kind::Mutex);
-    detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
     let (owns, next) = if is_mutex {
         ("owns", "create the mutex with TX_INHERIT, or make what runs in between shorter")
     } else {
@@ -215,7 +200,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     };
     Finding::new(
         Code::PriorityInversion,
-        (confidence, detractors),
+        case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
         format!(
             "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} runs and keeps {owner} from running",
             priority(edge.waiter, graph),
@@ -223,19 +208,24 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
             priority(culprit.address, graph)
         ),
     )
-    .evidence(
-        vec![
-            holds(edge, case),
-            shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
-            shows(culprit.address, format!("{name}: runs{lasts}"), graph),
-        ]
-        .into_iter()
-        .chain(loop_of(culprit, case)),
-    )
-    .explains(behind(&others, edge.waiter, case, graph))
+    .against(bound)
+    .against((kept.is_some() && !is_shown).then_some(NO_ROUND))
+    .against([match kept {
+        Some(_) => "a long computation that ends looks the same",
+        None => "one moment does not show how long it lasts: `inversions` has what the events show",
+    }])
+    .against((!is_mutex).then_some(NO_OWNER))
+    .evidence([
+        holds(edge, case),
+        shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
+        shows(culprit.address, format!("{name}: runs{lasts}"), graph),
+    ])
+    .evidence(loop_of(culprit, case))
+    .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
     .next(next)
     .threads([edge.waiter, edge.holder])
-    .affected(symptoms)
+    // That others do not run either is the work of the same thread.
+    .affected(kept.map(|_| culprit.address))
 }
 
 #[cfg(test)]

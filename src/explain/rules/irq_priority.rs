@@ -154,7 +154,7 @@ fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>
          (BASEPRI): it interrupts the kernel's critical sections"
     );
     Finding::new(Code::IrqPriority, case.by_events(), claim)
-        .against("its priority may have been changed since those events")
+        .against(["its priority may have been changed since those events"])
         .evidence([
             Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
             Evidence::symbol(*at, function, format!("{function} sets BASEPRI to {value:#x}")),
@@ -169,7 +169,7 @@ fn below_pendsv(number: u64, priority: u64, pendsv: u64, case: &Case<'_>) -> Fin
          switched inside of its handler"
     );
     Finding::new(Code::IrqPriority, case.by_events(), claim)
-        .against("its priority may have been changed since those events")
+        .against(["its priority may have been changed since those events"])
         .evidence([
             Evidence::memory(0xE000_ED20, format!("shpr3: the priority of PendSV is {pendsv:#x}")),
             Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
@@ -206,7 +206,7 @@ fn finding((shpr3, icsr): (u64, u64), case: &Case<'_>) -> Finding {
          thread is ready: the tick does not come"
     );
     Finding::new(Code::IrqPriority, case.cap_of_registers(Confidence::Likely), claim)
-        .against("the kernel's tick may come from another timer than SysTick")
+        .against(["the kernel's tick may come from another timer than SysTick"])
         .evidence([
             Evidence::register(
                 "shpr3",

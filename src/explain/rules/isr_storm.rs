@@ -45,7 +45,7 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
                 one.row
             ),
         )
-        .against("a burst of the device looks the same")
+        .against(["a burst of the device looks the same"])
         .evidence([Evidence::event(
             seq,
             format!("{} times since, {each} ticks of the trace each, in {all}{silent}", one.row),
@@ -79,7 +79,7 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
             case.by_events(),
             format!("{name} began {lasts} ticks of the trace ago and has not ended"),
         )
-        .against("an event of its end may be missing")
+        .against(["an event of its end may be missing"])
         .evidence([Evidence::event(
             open.seq,
             format!(

@@ -54,22 +54,25 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
-    let mut evidence = vec![
-        Evidence::memory(polling.start, format!("the loop here reads {what}")),
-        Evidence::register("icsr", icsr, "SysTick is pending, and its handler has the address of this word".to_owned()),
-        Evidence::register(
-            "shpr3",
-            cpu.registers.get("shpr3").unwrap_or_default(),
-            format!("the priority of SysTick is {tick:#x}, that of {exception} is {own:#x}"),
-        ),
-    ];
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let claim = format!(
         "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
     );
     Some(
         Finding::new(Code::IsrNeverEnds, case.cap_of_registers(Confidence::Likely), claim)
-            .evidence(evidence)
+            .evidence([
+                Evidence::memory(polling.start, format!("the loop here reads {what}")),
+                Evidence::register(
+                    "icsr",
+                    icsr,
+                    "SysTick is pending, and its handler has the address of this word".to_owned(),
+                ),
+                Evidence::register(
+                    "shpr3",
+                    cpu.registers.get("shpr3").unwrap_or_default(),
+                    format!("the priority of SysTick is {tick:#x}, that of {exception} is {own:#x}"),
+                ),
+            ])
+            .evidence(place::callers(&cpu.functions, CALLERS))
             .next("do not wait for time in the handler of an interrupt: let a thread do that"),
     )
 }
@@ -105,17 +108,16 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
     evidence
         .extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    let (confidence, mut detractors) = case.cap_of_registers(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("a handler that waits for its device for a moment looks the same".to_owned());
-    }
     let over =
         thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
     Some(
         Finding::new(
             Code::IsrNeverEnds,
-            (confidence, detractors),
+            case.cap_of_registers(claimed),
             format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+        )
+        .against(
+            (claimed == Confidence::Hint).then_some("a handler that waits for its device for a moment looks the same"),
         )
         .evidence(evidence)
         .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
@@ -139,13 +141,6 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let mut evidence: Vec<Evidence> = is_again
-        .then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs")))
-        .into_iter()
-        .collect();
-    evidence
-        .extend(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let why = if is_again {
         "is pending again before its handler has ended"
     } else {
@@ -159,8 +154,10 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             case.cap_of_registers(Confidence::Hint),
             format!("{name} {why}: it may come without end{at}"),
         )
-        .against("a second request of its device looks the same, and how often it comes needs a trace")
-        .evidence(evidence)
+        .against(["a second request of its device looks the same, and how often it comes needs a trace"])
+        .evidence(is_again.then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs"))))
+        .evidence(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())))
+        .evidence(place::callers(&cpu.functions, CALLERS))
         .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
     )
 }

@@ -193,23 +193,22 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
     let way = Way::of(&cpu.registers, cpu.registers.get("psp"), true, case)?;
     let is_data = what(pc, true, case).is_some() && case.look.symbol(MODULES).is_none();
-    let (confidence, mut detractors) =
-        case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint });
-    if !is_data {
-        detractors.push("code that is not in the ELF (a boot loader, ROM, a module) looks the same".to_owned());
-    }
     // What an exception does is not done by the thread below it.
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
     let by_thread = thread.map(|thread| format!("thread {}", thread.label()));
     let who = cpu.exception.clone().or(by_thread).unwrap_or_else(|| "the CPU".to_owned());
-    let mut evidence = vec![Evidence::register("pc", pc, "no code of the program".to_owned())];
-    evidence.extend(way.evidence);
-    evidence.extend(place::callers(&cpu.functions, 4));
     Some(
-        Finding::new(Code::Hang, (confidence, detractors), format!("{who} runs at {}", way.words))
-            .evidence(evidence)
-            .next(way.next)
-            .threads(thread.map(|thread| thread.address)),
+        Finding::new(
+            Code::Hang,
+            case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint }),
+            format!("{who} runs at {}", way.words),
+        )
+        .against((!is_data).then_some("code that is not in the ELF (a boot loader, ROM, a module) looks the same"))
+        .evidence([Evidence::register("pc", pc, "no code of the program".to_owned())])
+        .evidence(way.evidence)
+        .evidence(place::callers(&cpu.functions, 4))
+        .next(way.next)
+        .threads(thread.map(|thread| thread.address)),
     )
 }
 

@@ -77,12 +77,12 @@ fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
     };
     let threads: Vec<Addr> = circle.iter().map(|one| full(one.thread)).collect();
     Finding::new(Code::Livelock, case.by_events(), circle.iter().map(step).collect::<Vec<_>>().join("; "))
-        .against("one of them may have got both locks before the first event or after the last")
+        .against(["one of them may have got both locks before the first event or after the last"])
         .evidence(circle.iter().map(evidence))
         .next(
             "take the locks in the same order, or wait for the second one a time that differs from thread to thread"
                 .to_owned(),
         )
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads)
 }

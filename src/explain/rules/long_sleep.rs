@@ -9,7 +9,6 @@
 use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::behind;
 use crate::kernel::Thread;
 
 /// The ticks of which a program sleeps fewer: half of what a word of 32 bits counts.
@@ -38,23 +37,21 @@ fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         None if task.does == Does::Sleeps => "sleeps for".to_owned(),
         None => return None,
     };
-    let others = graph.behind(&[thread.address]);
     let negative = ALL.saturating_sub(left);
     let claim = format!(
         "{name} {what} another {left} ticks ({left:#x}): a negative number of ticks, which is taken for a large one"
     );
     Some(
         Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-            .against("a program may sleep for the longest time to mean for ever")
+            .against(["a program may sleep for the longest time to mean for ever"])
             .evidence([Evidence::memory(
                 thread.address,
                 format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}"),
             )
             .holds(left)])
-            .explains(behind(&others, thread.address, case, graph))
+            .waiters(graph.waiters(&[thread.address]), thread.address, case, graph)
             .next(format!("look at how {name} computes its ticks: a time that is over gives a negative difference"))
-            .threads([thread.address])
-            .affected(others),
+            .threads([thread.address]),
     )
 }
 

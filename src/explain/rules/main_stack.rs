@@ -120,34 +120,28 @@ fn is_mixed(bytes: &[u8]) -> bool {
 }
 
 fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Case<'_>) -> Finding {
-    let (confidence, mut detractors) = case.cap(claimed);
-    if claimed == Confidence::Hint {
-        detractors.push("this dump lacks the memory of the main stack".to_owned());
-    }
-    detractors.push("a write past the end of what is in front of it may have done the same".to_owned());
     let names: Vec<&str> = all.iter().map(|damage| damage.label.as_str()).take(3).collect();
-    let mut evidence =
-        vec![Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)];
     let room = top.saturating_sub(end);
-    evidence
-        .push(Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes")));
-    evidence.extend(all.iter().take(3).map(|damage| {
-        let reads = ascii(damage.address, case).map_or_else(String::new, |text| format!("; it holds \"{text}\""));
-        Evidence::memory(damage.address, format!("{}{reads}", damage.text))
-    }));
     let issues = case.kernel.into_iter().flat_map(|kernel| &kernel.issues);
     let places = issues
         .filter_map(|issue| issue.place.address)
         .filter(|at| all.iter().any(|damage| Region { start: damage.address, len: damage.len }.contains(*at)));
     Finding::new(
         Code::StackOverflow,
-        (confidence, detractors),
+        case.cap(claimed),
         format!(
             "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}",
             names.join(", ")
         ),
     )
-    .evidence(evidence)
+    .against((claimed == Confidence::Hint).then_some("this dump lacks the memory of the main stack"))
+    .against(["a write past the end of what is in front of it may have done the same"])
+    .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
+    .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])
+    .evidence(all.iter().take(3).map(|damage| {
+        let reads = ascii(damage.address, case).map_or_else(String::new, |text| format!("; it holds \"{text}\""));
+        Evidence::memory(damage.address, format!("{}{reads}", damage.text))
+    }))
     .next("make the main stack larger, and look for interrupt handlers with large local variables")
     .threads(all.iter().map(|damage| damage.address))
     .affected(places)

@@ -23,6 +23,7 @@ mod masked;
 mod masking_code;
 mod never_given;
 mod never_seen;
+mod no_thread;
 mod no_tick;
 mod overflow_into_block;
 mod owner_gone;
@@ -37,6 +38,7 @@ mod slow_callback;
 mod stack_handler;
 mod stack_released;
 mod stacks;
+mod stacks_overlap;
 mod starvation;
 mod stopped;
 mod storage_overlap;
@@ -71,6 +73,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
+    Check { what: "stacks that overlap", find: stacks_overlap::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
@@ -102,11 +105,12 @@ pub static CHECKS: &[Check] = &[
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "times that are negative", find: long_sleep::find },
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
-    Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "event flags that another thread takes", find: flags_taken::find },
+    Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "event flags that no thread waits for", find: wrong_mask::find },
     Check { what: "full queues that no thread reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },
     Check { what: "waits for what no thread ever gave", find: never_seen::find },
+    Check { what: "whether threads of the application exist", find: no_thread::find },
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];

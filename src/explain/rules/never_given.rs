@@ -10,7 +10,7 @@ use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::users::{callback_uses, uses};
-use super::words::{behind, waiting};
+use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, Thread};
 
@@ -76,7 +76,6 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
-    let others = graph.behind(&[task.address]);
     Some(
         Finding::new(
             Code::WrongEventMask,
@@ -86,15 +85,14 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
                 wanted.flags
             ),
         )
-        .against("the flags that no thread waits for may be read without a wait")
+        .against(["the flags that no thread waits for may be read without a wait"])
         .evidence([
             waiting(task.address, wait.object, case, graph),
             Evidence::event(given.seq, format!("{who} sets {set:#x}, {} times in the trace", given.times)),
         ])
-        .explains(behind(&others, task.address, case, graph))
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!("compare the flags that {who} sets with those that {name} waits for"))
-        .threads([task.address])
-        .affected(others),
+        .threads([task.address]),
     )
 }
 
@@ -108,7 +106,6 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
         Kind::Queue => "sends to it",
         _ => "puts it",
     };
-    let others = graph.behind(&[task.address]);
     let mut evidence = vec![
         waiting(task.address, wait.object, case, graph),
         Evidence::memory(
@@ -136,7 +133,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     });
     let user = gone_user(task, wait.object, case, graph);
     let next = if silent.is_empty() {
-        format!("find out who was to give {object}")
+        format!("find out who was to {} {object}", gives(wait.kind))
     } else {
         format!("check what the kernel's calls return: {}", silent.join("; "))
     };
@@ -146,10 +143,9 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
         format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}"),
     )
     .evidence(evidence)
-    .explains(behind(&others, task.address, case, graph))
+    .waiters(graph.waiters(&[task.address]), task.address, case, graph)
     .next(next)
     .threads([task.address])
-    .affected(others)
 }
 
 /// The only thread that gave, where it cannot go on.

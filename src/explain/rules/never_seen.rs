@@ -7,7 +7,7 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::never_given::gone_user;
-use super::words::waiting;
+use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
@@ -46,17 +46,16 @@ fn of_group(group: Addr, waiters: &[&Task], case: &Case<'_>, graph: &Graph) -> F
     };
     let all: Vec<String> = waiters.iter().map(wants).collect();
     let threads: Vec<Addr> = waiters.iter().map(|task| task.address).collect();
-    let mut evidence = vec![Evidence::memory(group, format!("{object}: no flag is set")).holds(0)];
-    evidence.extend(threads.iter().map(|thread| waiting(*thread, group, case, graph)));
     Finding::new(
         Code::EventNeverSet,
         case.cap(Confidence::Hint),
         format!("no flag of {object} was ever seen to be set: {}, each for the first time", all.join(", ")),
     )
-    .against("what they wait for may be rare: it rests on what the trace does not show")
-    .evidence(evidence)
+    .against(["what they wait for may be rare: it rests on what the trace does not show"])
+    .evidence([Evidence::memory(group, format!("{object}: no flag is set")).holds(0)])
+    .evidence(threads.iter().map(|thread| waiting(*thread, group, case, graph)))
     .next(format!("find out who was to set the first flag of {object}: an interrupt that is not enabled?"))
-    .affected(graph.behind(&threads))
+    .affected(graph.waiters(&threads))
     .threads(threads)
 }
 
@@ -91,9 +90,7 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     let silent = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= TIMES);
     let silent: Vec<String> =
         silent.map(|(number, one)| format!("{} came {} times", case.interrupt(Some(*number)), one.times)).collect();
-    let mut evidence = vec![waiting(task.address, wait.object, case, graph)];
     let silent = (!silent.is_empty()).then(|| format!("{} and called nothing of the kernel", silent.join(", ")));
-    evidence.extend(silent.iter().map(|text| Evidence::memory(wait.object, text.clone())));
     Finding::new(
         Code::EventNeverSet,
         case.cap(Confidence::Hint),
@@ -102,13 +99,14 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
             gone_user(task, wait.object, case, graph)
         ),
     )
-    .against("what it waits for may be rare: it rests on what the trace does not show")
-    .evidence(evidence)
+    .against(["what it waits for may be rare: it rests on what the trace does not show"])
+    .evidence([waiting(task.address, wait.object, case, graph)])
+    .evidence(silent.iter().map(|text| Evidence::memory(wait.object, text.clone())))
     .next(if silent.is_some() {
         "check what the kernel's calls return in that interrupt: one that is refused leaves no event".to_owned()
     } else {
-        format!("find out who was to give {object}, and check what its calls return")
+        format!("find out who was to {} {object}, and check what its calls return", gives(wait.kind))
     })
     .threads([task.address])
-    .affected(graph.behind(&[task.address]))
+    .affected(graph.waiters(&[task.address]))
 }

@@ -47,16 +47,15 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if why.confidence == Confidence::Hint {
         detractors.push("the program may have stopped its tick on purpose".to_owned());
     }
-    let mut evidence = vec![interrupts::shows(tick, &name)];
-    evidence.extend(why.evidence);
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     Some(
         Finding::new(
             Code::NoTick,
             (confidence, detractors),
             format!("the tick does not come while thread {} runs: {}", thread.label(), why.words),
         )
-        .evidence(evidence)
+        .evidence([interrupts::shows(tick, &name)])
+        .evidence(why.evidence)
+        .evidence(place::callers(&cpu.functions, CALLERS))
         .next(why.next),
     )
 }

@@ -103,15 +103,14 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
         0 => "its lowest bytes hold no fill (0xEF) any more".to_owned(),
         left => format!("all but the lowest {left} bytes were used"),
     };
-    let mut evidence = vec![Evidence::stack(start, format!("the stack of {name}: {fill}"))];
-    evidence.extend(below.iter().map(|damage| Evidence::memory(damage.address, damage.text.clone())));
     Finding::new(
         Code::StackOverflow,
         case.cap(Confidence::Likely),
         format!("the stack of {name}{size} overflowed into the control block below it"),
     )
-    .against("a write past the end of what is in front of that block may have done the same")
-    .evidence(evidence)
+    .against(["a write past the end of what is in front of that block may have done the same"])
+    .evidence([Evidence::stack(start, format!("the stack of {name}: {fill}"))])
+    .evidence(below.iter().map(|damage| Evidence::memory(damage.address, damage.text.clone())))
     .next(format!("make the stack of {name} larger; what is below {start:#x} is damaged"))
     .threads([used.thread])
     .affected(below.iter().map(|damage| damage.address))

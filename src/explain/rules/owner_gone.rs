@@ -8,7 +8,7 @@ use super::super::events::Events;
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, behind, holds, shows, waiting};
+use super::words::{NO_OWNER, gives, holds, shows, waiting};
 use crate::kernel::Kind;
 
 /// Puts in a row that leave a mutex with its owner.
@@ -58,7 +58,6 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
-    let others = graph.behind(&[edge.holder]);
     let next = match does {
         Does::Suspended => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         _ => "give the semaphore back on every path of this thread",
@@ -74,10 +73,9 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             holds(edge, case),
             shows(edge.holder, format!("{holder}: {is}"), graph),
         ])
-        .explains(behind(&others, edge.waiter, case, graph))
+        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(next)
-        .threads([edge.holder, edge.waiter])
-        .affected(others),
+        .threads([edge.holder, edge.waiter]),
     )
 }
 
@@ -99,27 +97,25 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
     let (object, other) = (case.object(edge.object), case.object(wait.object));
-    let others = graph.behind(&[edge.holder]);
     Some(
         Finding::new(
             Code::LockOwnerGone,
             case.cap(if lasts { Confidence::Likely } else { Confidence::Hint }),
             format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
         )
-        .against(if lasts {
+        .against([if lasts {
             format!("{other} may still be given: the trace shows only that it was not, for long")
         } else {
             format!("{other} may still be given: one moment does not show how long it lasts")
-        })
+        }])
         .evidence([
             waiting(edge.waiter, edge.object, case, graph),
             holds(edge, case),
             waiting(edge.holder, wait.object, case, graph),
         ])
-        .explains(behind(&others, edge.waiter, case, graph))
-        .next(format!("find out who was to give {other}; do not wait for it while holding the lock"))
-        .threads([edge.holder, edge.waiter])
-        .affected(others),
+        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+        .next(format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)))
+        .threads([edge.holder, edge.waiter]),
     )
 }
 
@@ -135,12 +131,7 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         return None;
     }
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let (confidence, mut detractors) = case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint });
-    if kept.raises == 0 {
-        detractors.push(format!("{holder} may have {object} on purpose for as long as its work takes"));
-    }
     let more = if kept.raises > 0 { ", more and more often" } else { "" };
-    let others = graph.behind(&[edge.holder]);
     let puts = format!(
         "{holder} gives {object} back and still has it; so do {} puts in a row, and after the last it has it {} times",
         kept.puts, kept.level
@@ -150,16 +141,18 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         kept.level
     );
     Some(
-        Finding::new(Code::LockOwnerGone, (confidence, detractors), claim)
-            .evidence([
-                waiting(edge.waiter, edge.object, case, graph),
-                holds(edge, case),
-                Evidence::event(kept.seq, puts),
-            ])
-            .explains(behind(&others, edge.waiter, case, graph))
-            .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
-            .threads([edge.holder, edge.waiter])
-            .affected(others),
+        Finding::new(
+            Code::LockOwnerGone,
+            case.cap(if kept.raises > 0 { Confidence::Likely } else { Confidence::Hint }),
+            claim,
+        )
+        .against(
+            (kept.raises == 0).then(|| format!("{holder} may have {object} on purpose for as long as its work takes")),
+        )
+        .evidence([waiting(edge.waiter, edge.object, case, graph), holds(edge, case), Evidence::event(kept.seq, puts)])
+        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+        .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
+        .threads([edge.holder, edge.waiter]),
     )
 }
 

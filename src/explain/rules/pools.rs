@@ -83,12 +83,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let confidence = if is_sure { confidence } else { confidence.min(Confidence::Hint) };
     detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
     let state = case.kernel.and_then(|kernel| kernel.object(object));
-    let mut evidence: Vec<Evidence> = state
-        .map(|object| Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new()))))
-        .into_iter()
-        .collect();
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
-    evidence.extend(blocks.iter().take(3).map(taken));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
     let claim = format!(
@@ -97,7 +92,10 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     );
     Some(
         Finding::new(Code::PoolLeak, (confidence, detractors), claim)
-            .evidence(evidence)
+            .evidence(state.map(|object| {
+                Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new())))
+            }))
+            .evidence(blocks.iter().take(3).map(taken))
             .next(format!("look for a path of {by} that does not release its block"))
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
@@ -194,10 +192,10 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         format!("{name} waits for {what} of {label}{state}")
     };
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
-    behind.extend(graph.behind(&[task.address]));
+    behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
     Finding::new(Code::PoolEmpty, case.cap(claimed), claim)
-        .against("a pool may be used up for a moment; who has its memory is not known from the kernel")
+        .against(["a pool may be used up for a moment; who has its memory is not known from the kernel"])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .explains(others.filter_map(|other| waits(other.address, case, graph)))
         .next(if fragmented {
@@ -251,10 +249,10 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
             case.cap(claimed),
             format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
         )
-        .against("a thread may do without that memory; who has it is not known from the kernel")
+        .against(["a thread may do without that memory; who has it is not known from the kernel"])
         .evidence(all.iter().map(events_of))
         .next(next(pool, case))
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads),
     )
 }
@@ -277,7 +275,7 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
             case.cap(Confidence::Likely),
             format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
         )
-        .against("who has the memory is not known from the kernel")
+        .against(["who has the memory is not known from the kernel"])
         .evidence([Evidence::event(refused.first.0, text), Evidence::memory(pool, format!("{label}: {}", room.text))])
         .next(next(pool, case)),
     )

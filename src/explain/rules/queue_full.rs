@@ -55,10 +55,10 @@ fn crossed(queues: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             case.cap(Confidence::Hint),
             format!("{}: no thread is seen that would read", waits.join("; ")),
         )
-        .against("one moment does not show how long it lasts, nor who reads these queues")
+        .against(["one moment does not show how long it lasts, nor who reads these queues"])
         .evidence(pairs().map(|(at, queue)| waiting(at, queue, case, graph)))
         .next("check whether each of them is the reader of the other's queue")
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads),
     )
 }
@@ -103,10 +103,10 @@ fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             case.cap(Confidence::Hint),
             format!("{label} is full: {what}, and no event takes from it"),
         )
-        .against("it rests on what the trace does not show")
+        .against(["it rests on what the trace does not show"])
         .evidence([evidence])
         .next(format!("find out which thread reads {label}, and what it waits for (`threads --bt`)"))
-        .affected(graph.behind(&threads))
+        .affected(graph.waiters(&threads))
         .threads(threads),
     )
 }
@@ -175,7 +175,7 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .map(|object| Evidence::memory(queue, format!("{label}: {}", object.state(&|_| String::new()))));
     let mut threads = vec![name];
     threads.extend(&senders);
-    let behind = graph.behind(&[name]);
+    let behind = graph.waiters(&[name]);
     let evidence = full.into_iter().chain([proof]);
     let evidence = evidence.chain(senders.first().map(|s| waiting(*s, queue, case, graph)));
     Some(
@@ -184,7 +184,7 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             case.cap(claimed),
             format!("{label} is full: {}, which reads it, {why}", case.label(name)),
         )
-        .against(if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }.to_owned())
+        .against([if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }])
         .evidence(evidence.chain(sends(queue, case, graph)))
         .explains(senders.iter().map(waits))
         .next(next)

@@ -50,7 +50,6 @@ fn by_list(pool: &Object, free: FreeList, case: &Case<'_>, graph: &Graph) -> Fin
         Some(block) => format!(", and then points to the block at {:#x}, which is allocated", block.start),
     };
     let text = format!("{label}: its list of free blocks has {listed}{end}; it counts {counted}");
-    let mut evidence = vec![Evidence::memory(pool.address, text)];
     let twice = released(case).into_iter().find(|(stored, _)| *stored == case.stored(pool.address));
     let who = twice.as_ref().map(|(_, twice)| events_of(twice, case, graph));
     if who.is_none() {
@@ -60,13 +59,13 @@ fn by_list(pool: &Object, free: FreeList, case: &Case<'_>, graph: &Graph) -> Fin
         Some((_, twice)) => format!("{} released one of them twice", names(twice, case, graph)),
         None => "a block was released twice, or was written to after its release".to_owned(),
     };
-    evidence.extend(who.into_iter().flatten());
     Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
         format!("the list of free blocks of {label} has {listed}{end}, and it counts {counted}: {why}"),
     )
-    .evidence(evidence)
+    .evidence([Evidence::memory(pool.address, text)])
+    .evidence(who.into_iter().flatten())
     .next(format!("look for a path that calls tx_block_release twice for one block of {label}"))
     .threads([pool.address])
     .affected(graph.tasks.waiting(pool.address).map(|task| task.address))

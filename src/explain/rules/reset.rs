@@ -15,22 +15,20 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let cpu = case.cpus.and_then(|cpus| cpus.all.first());
     let at = cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
     let pc = cpu.and_then(|cpu| cpu.registers.pc());
-    let mut evidence: Vec<Evidence> = pc
-        .map(|pc| Evidence::register("pc", pc, format!("the CPU is in {at}, before the kernel is entered")))
-        .into_iter()
-        .collect();
-    evidence.extend(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)));
-    evidence.extend(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
-        Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
-    }));
     vec![
         Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
             format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
         )
-        .against("a debugger may have started it again")
-        .evidence(evidence)
+        .against(["a debugger may have started it again"])
+        .evidence(
+            pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is in {at}, before the kernel is entered"))),
+        )
+        .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
+        .evidence(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
+            Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
+        }))
         .next(
             "read the chip's reset-status register: watchdog, brown-out or software; what follows is of the run before"
                 .to_owned(),

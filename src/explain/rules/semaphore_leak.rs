@@ -9,7 +9,7 @@
 use super::super::graph::{Edge, Graph};
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, behind, waiting, waits};
+use super::words::{NO_OWNER, waiting};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 
@@ -53,9 +53,8 @@ fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Find
     let (object, name, waiter) = (case.object(wait.object), case.label(holder.address), case.label(task.address));
     let state = is_gone.map_or_else(String::new, |gone| format!("; {name} {gone}"));
     let who = if waits_too && task.address == holder.address { "it".to_owned() } else { name.clone() };
-    let mut behind: Vec<Addr> = graph.tasks.waiting(wait.object).map(|task| task.address).collect();
-    behind.extend(graph.behind(&[task.address, holder.address]));
-    let others = behind.iter().filter(|other| **other != task.address);
+    let mut waiters: Vec<Addr> = graph.tasks.waiting(wait.object).map(|task| task.address).collect();
+    waiters.extend(graph.waiters(&[task.address, holder.address]));
     Some(
         Finding::new(
             if is_gone.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak },
@@ -65,15 +64,14 @@ fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Find
                 taken.len()
             ),
         )
-        .against(NO_OWNER.to_owned())
+        .against([NO_OWNER])
         .evidence([
             Evidence::event(first.seq, format!("{name} takes {object} for the first time without giving it back")),
             waiting(task.address, wait.object, case, graph),
         ])
-        .explains(others.filter_map(|other| waits(*other, case, graph)))
+        .waiters(waiters, task.address, case, graph)
         .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
-        .threads([holder.address, task.address])
-        .affected(behind),
+        .threads([holder.address, task.address]),
     )
 }
 
@@ -93,7 +91,7 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     );
     Some(
         Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
-            .against(format!("that only {name} gives {object} back is inferred from events"))
+            .against([format!("that only {name} gives {object} back is inferred from events")])
             .evidence([
                 waiting(task.address, wait.object, case, graph),
                 waiting(giver, work.object, case, graph),
@@ -104,7 +102,7 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
             ])
             .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
             .threads([giver, task.address])
-            .affected(graph.behind(&[giver, task.address])),
+            .affected(graph.waiters(&[giver, task.address])),
     )
 }
 
@@ -123,7 +121,6 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             return None;
         }
     }
-    let others = graph.behind(&[edge.holder]);
     let waiter = case.label(edge.waiter);
     let claim = if itself {
         format!("{holder} waits for {object}, which it took itself and did not give back")
@@ -137,11 +134,10 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
     Some(
         Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
-            .against(NO_OWNER.to_owned())
+            .against([NO_OWNER])
             .evidence(evidence)
-            .explains(behind(&others, edge.waiter, case, graph))
+            .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
             .next(format!("look for a path of {holder} that returns without tx_semaphore_put"))
-            .threads([edge.holder, edge.waiter])
-            .affected(others),
+            .threads([edge.holder, edge.waiter]),
     )
 }

@@ -118,10 +118,9 @@ fn finding(thread: &Thread, pool: &Object, fate: &Fate, case: &Case<'_>, graph: 
         }
     };
     let len = thread.stack.size.unwrap_or_default();
-    let mut evidence = vec![Evidence::stack(start, format!("the stack of {name}: {len} bytes")), shown];
-    evidence.extend(release.map(|(by, seq)| Evidence::event(seq, format!("{by} releases that memory"))));
     Finding::new(Code::CorruptPool, case.cap(claimed), claim)
-        .evidence(evidence)
+        .evidence([Evidence::stack(start, format!("the stack of {name}: {len} bytes")), shown])
+        .evidence(release.map(|(by, seq)| Evidence::event(seq, format!("{by} releases that memory"))))
         .next(format!("terminate and delete {name} before its stack is released"))
         .threads([thread.address])
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{jump, stack_released, words};
+use super::{jump, stack_released, stacks_overlap, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -37,8 +37,10 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let own = |thread: &&Thread| thread.stacks == Stacks::Own && thread.pthread.is_none();
     let threads: Vec<&Thread> = kernel.threads.iter().filter(own).collect();
     let found = threads.iter().filter_map(|thread| Some((thread, finding(thread, &threads, case)?)));
-    // What was used to its end by another owner of the memory is a rule of its own.
-    found.filter(|(thread, _)| !stack_released::is_so(thread, case)).map(|(_, found)| found).collect()
+    // What was used to its end by another owner of the memory, or by the thread of another stack, is a rule of its own.
+    let is_shared =
+        |thread: &Thread| stack_released::is_so(thread, case) || stacks_overlap::is_so(thread.address, case);
+    found.filter(|(thread, _)| !is_shared(thread)).map(|(_, found)| found).collect()
 }
 
 /// What was found of one stack.
@@ -58,15 +60,14 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         .or_else(|| below.and_then(|other| was_below(thread, other, case)))
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
         .or_else(|| used_up(thread, start, size, left, case))?;
-    let (confidence, mut detractors) = case.cap(found.claimed);
-    detractors.extend(found.against.map(str::to_owned));
     let is_over = found.code == Code::StackOverflow;
     let suffers = below
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
     let name = thread.label();
     Some(
-        Finding::new(found.code, (confidence, detractors), found.claim)
+        Finding::new(found.code, case.cap(found.claimed), found.claim)
+            .against(found.against)
             .evidence(found.evidence)
             .explains(suffers)
             .next(if is_over || found.code == Code::StackNearOverflow {

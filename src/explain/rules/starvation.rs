@@ -153,12 +153,6 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
             None => shows(task.address, text, graph),
         }
     };
-    let mut evidence = vec![shows(
-        hog.address,
-        format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them"),
-        graph,
-    )];
-    evidence.extend(starved.iter().take(3).map(|task| waits(&task)));
     Some(
         Finding::new(
             Code::Starvation,
@@ -171,7 +165,12 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
                 if starved.len() == 1 { "is" } else { "are" }
             ),
         )
-        .evidence(evidence)
+        .evidence([shows(
+            hog.address,
+            format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them"),
+            graph,
+        )])
+        .evidence(starved.iter().take(3).map(|task| waits(&task)))
         .next(format!("look at the loop in which {name} runs, and for what it should wait"))
         .threads([hog.address])
         .affected(addresses),

@@ -265,18 +265,17 @@ fn called(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let how = if through.is_some() { "a call through a pointer led there" } else { "it was called" };
     let over = over(cpu, thread, case);
     let name = case.look.interrupt(*first).map_or_else(String::new, |name| format!(" ({name})"));
-    let mut evidence = vec![loop_evidence(of)];
-    evidence.push(Evidence::memory(
-        vector::vector(*first, case)?.0,
-        format!("the vector of exception {first}{name} leads to the same function, and no exception has come"),
-    ));
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let claim = format!("{at} runs in thread mode{over}, and is a handler of exceptions, an endless loop: {how}{by}");
     let next = "find out who sets the pointer that is called there: a structure of functions whose own pointer is null \
                 has the vector table for its functions";
     Some(
         Finding::new(Code::Hang, case.cap_of_registers(Confidence::Likely), claim)
-            .evidence(evidence)
+            .evidence([loop_evidence(of)])
+            .evidence([Evidence::memory(
+                vector::vector(*first, case)?.0,
+                format!("the vector of exception {first}{name} leads to the same function, and no exception has come"),
+            )])
+            .evidence(place::callers(&cpu.functions, CALLERS))
             .next(next)
             .threads(thread.map(|thread| thread.address)),
     )
@@ -334,18 +333,17 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let first = behind.first().filter(|_| !inversion::keeps_owner(thread.address, graph))?;
     let callback = callback::of(&cpu.functions, Some(thread), case);
     let at = place::of(&cpu.functions)?;
-    let mut evidence: Vec<Evidence> = interrupts::polls(case, cpu).into_iter().collect();
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
     let kept = if is_behind(first) { "is ready and does not run" } else { "waits for its time" };
-    evidence.push(Evidence::memory(first.address, format!("{} {kept}", first.label())));
     Some(
         Finding::new(
             Code::Hang,
             case.cap_of_registers(Confidence::Hint),
             format!("thread {} waits in a loop in {at}{callback} for {what} to change", thread.label()),
         )
-        .against("a driver that waits for its device for a moment looks the same")
-        .evidence(evidence)
+        .against(["a driver that waits for its device for a moment looks the same"])
+        .evidence(interrupts::polls(case, cpu))
+        .evidence(place::callers(&cpu.functions, CALLERS))
+        .evidence([Evidence::memory(first.address, format!("{} {kept}", first.label()))])
         .next("find out who should change it, and whether that can run")
         .threads([thread.address]),
     )

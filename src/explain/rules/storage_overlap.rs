@@ -108,8 +108,6 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
     let name = &storage.name;
     let what = if storage.is_stack { "what is on it overwrites them" } else { "its messages overwrite them" };
     let last = start.saturating_add(len.saturating_sub(1));
-    let mut evidence = vec![Evidence::memory(storage.of, format!("{name}: {len} bytes, from {start:#x} to {last:#x}"))];
-    evidence.extend(victims.iter().take(NAMED).filter_map(|(at, name)| begins(*at, name, storage, case)));
     let broken = case
         .kernel?
         .issues
@@ -121,7 +119,8 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
             case.cap(Confidence::Likely),
             format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what}"),
         )
-        .evidence(evidence)
+        .evidence([Evidence::memory(storage.of, format!("{name}: {len} bytes, from {start:#x} to {last:#x}"))])
+        .evidence(victims.iter().take(NAMED).filter_map(|(at, name)| begins(*at, name, storage, case)))
         .explains(broken.map(|issue| issue.message.clone()))
         .next(format!("compare the size that {name} was created with ({len} bytes) with the size of its memory"))
         .affected(victims.keys().copied()),

@@ -80,8 +80,8 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let reload = Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles"));
     Some(
         Finding::new(Code::NoTick, case.cap(Confidence::Hint), claim)
-            .against("the program may have stopped its tick on purpose")
-            .against("it is inferred from SysTick's reload value: another timer may give the tick")
+            .against(["the program may have stopped its tick on purpose"])
+            .against(["it is inferred from SysTick's reload value: another timer may give the tick"])
             .evidence([quiet, reload])
             .next(next),
     )

@@ -146,24 +146,23 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let of = pool.get("total").map_or_else(String::new, |total| format!(" of its {total}"));
     let text = format!("its messages are the addresses of {count} blocks of {label}");
     let first = most.blocks.keys().next().copied().unwrap_or_default();
-    let mut evidence = vec![Evidence::memory(most.queue, format!("{queue}: {text}")).holds(first)];
     let reading = reader.as_ref().map(|reader| reader.task);
-    evidence.extend(reading.map(|task| match task.wait {
-        Some(wait) => waiting(task.address, wait.object, case, graph),
-        None => shows(task.address, format!("{} reads {queue}", case.label(task.address)), graph),
-    }));
-    evidence.extend(waiters.first().map(|task| waiting(task.address, pool.address, case, graph)));
     let threads: Vec<Addr> = vec![reading.map_or(pool.address, |task| task.address)];
     let mut behind: Vec<Addr> = waiters.iter().map(|task| task.address).chain([pool.address]).collect();
-    behind.extend(graph.behind(&[threads.as_slice(), behind.as_slice()].concat()));
+    behind.extend(graph.waiters(&[threads.as_slice(), behind.as_slice()].concat()));
     Some(
         Finding::new(
             Code::PoolEmpty,
             case.cap(if lasts { claimed } else { Confidence::Hint }),
             format!("{label} is used up: {count}{of} blocks wait in {queue}, {why}"),
         )
-        .against("who reads the queue is inferred, and it may be about to go on")
-        .evidence(evidence)
+        .against(["who reads the queue is inferred, and it may be about to go on"])
+        .evidence([Evidence::memory(most.queue, format!("{queue}: {text}")).holds(first)])
+        .evidence(reading.map(|task| match task.wait {
+            Some(wait) => waiting(task.address, wait.object, case, graph),
+            None => shows(task.address, format!("{} reads {queue}", case.label(task.address)), graph),
+        }))
+        .evidence(waiters.first().map(|task| waiting(task.address, pool.address, case, graph)))
         .explains(waiters.iter().filter_map(|task| waits(task.address, case, graph)))
         .next(reading.map_or_else(
             || format!("find out which thread reads {queue}"),

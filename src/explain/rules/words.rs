@@ -1,13 +1,23 @@
 //! Sentences and evidence that several rules share.
 
 use super::super::graph::{Edge, Graph, How};
-use super::super::{Case, Evidence};
+use super::super::{Case, Evidence, Finding};
 use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
-use crate::kernel::Thread;
+use crate::kernel::{Kind, Thread};
 
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
+
+/// What a thread does with an object so that others need not wait for it any more, as the kernel's calls are named.
+pub(super) const fn gives(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Queue => "send to",
+        Kind::EventFlags => "set flags of",
+        Kind::Semaphore | Kind::Mutex => "put",
+        _ => "release memory of",
+    }
+}
 
 /// The characters of a word of the kernel, where all are printable.
 pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
@@ -20,15 +30,18 @@ pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
     bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a thread behind a finding waits for.
+/// What a thread waits for.
 pub(super) fn waits(waiter: Addr, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let wait = graph.tasks.at(waiter)?.wait?;
     Some(format!("{} waits for {}", case.label(waiter), case.object(wait.object)))
 }
 
-/// What the threads behind a finding wait for, without one of them.
-pub(super) fn behind(all: &[Addr], without: Addr, case: &Case<'_>, graph: &Graph) -> Vec<String> {
-    all.iter().filter(|thread| **thread != without).filter_map(|thread| waits(*thread, case, graph)).collect()
+impl Finding {
+    /// Adds threads that wait for those that it is about. Their waits are symptoms, but that of the thread `without`.
+    pub(super) fn waiters(self, waiters: Vec<Addr>, without: Addr, case: &Case<'_>, graph: &Graph) -> Self {
+        let others = waiters.iter().filter(|thread| **thread != without);
+        self.explains(others.filter_map(|thread| waits(*thread, case, graph))).affected(waiters)
+    }
 }
 
 /// What shows the state of a thread: its control block, or the event that put it there.

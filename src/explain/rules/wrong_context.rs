@@ -34,7 +34,7 @@ fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
             case.by_events(),
             format!("{who} calls {}{on}: an interrupt cannot wait and cannot own a mutex", first.call),
         )
-        .against("a damaged event looks the same")
+        .against(["a damaged event looks the same"])
         .evidence(events.wrong.iter().take(3).map(calls))
         .next("give a semaphore or set event flags in the interrupt, and let a thread do the rest"),
     )
@@ -56,7 +56,6 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         None if task.does == Does::Sleeps => "sleeps".to_owned(),
         None => return None,
     };
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
     let timers = callbacks(thread, kernel, case);
     let names: Vec<String> = timers.iter().map(|timer| format!("timer {}", timer.label())).collect();
     let others: Vec<String> =
@@ -69,33 +68,31 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         [only] => (format!("the callback of {only}"), only.clone()),
         several => (format!("a callback ({})", several.join(", ")), several.join(", ")),
     };
-    detractors
-        .extend((!names.is_empty()).then(|| "which callback it is was found by addresses on the stack".to_owned()));
-    let mut evidence = vec![match object {
-        Some(object) if task.wait.is_some() => waiting(thread.address, object, case, graph),
-        Some(object) => Evidence::memory(
-            object,
-            format!("{}: {} is in the list of those that wait", case.object(object), thread.label()),
-        ),
-        None => Evidence::memory(thread.address, format!("{}: sleeps", thread.label())),
-    }];
-    evidence.extend(timers.iter().filter_map(|timer| {
-        let at = timer.get("tx_timer_internal_timeout_function")?;
-        let function = case.look.function(at & !1)?;
-        Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
-    }));
     // No timer ends meanwhile: whoever sleeps, and waits for those, waits for it.
     let mut behind: Vec<Addr> =
         graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
     behind.push(thread.address);
-    behind.extend(graph.behind(&behind));
+    behind.extend(graph.waiters(&behind));
     Some(
         Finding::new(
             Code::WrongContext,
-            (confidence, detractors),
+            case.cap(Confidence::Likely),
             format!("{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends", thread.label()),
         )
-        .evidence(evidence)
+        .against((!names.is_empty()).then_some("which callback it is was found by addresses on the stack"))
+        .evidence([match object {
+            Some(object) if task.wait.is_some() => waiting(thread.address, object, case, graph),
+            Some(object) => Evidence::memory(
+                object,
+                format!("{}: {} is in the list of those that wait", case.object(object), thread.label()),
+            ),
+            None => Evidence::memory(thread.address, format!("{}: sleeps", thread.label())),
+        }])
+        .evidence(timers.iter().filter_map(|timer| {
+            let at = timer.get("tx_timer_internal_timeout_function")?;
+            let function = case.look.function(at & !1)?;
+            Some(Evidence::symbol(at & !1, &function.name, format!("the callback of timer {}", timer.label())))
+        }))
         .next(format!("let the callback of {next} give a semaphore or set event flags, and a thread do the rest"))
         .threads([thread.address])
         .affected(behind),

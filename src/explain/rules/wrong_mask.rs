@@ -7,7 +7,7 @@ use super::super::events::{Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{behind, waiting};
+use super::words::waiting;
 use crate::kernel::{Kind, Wanted};
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
@@ -52,11 +52,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     if case.events.is_some() && sets.is_none() && !is_half {
         return None;
     }
-    let (confidence, mut detractors) = case.cap(Confidence::Hint);
-    detractors
-        .push("the flags that no thread waits for may be read without a wait, and the others may be rare".to_owned());
     let (name, object) = (case.label(task.address), case.object(wait.object));
-    let others = graph.behind(&[task.address]);
     let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
     let together = if wanted.all { " together" } else { "" };
     let set = sets.map(|(by, given)| {
@@ -68,7 +64,8 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         wanted.flags
     );
     Some(
-        Finding::new(Code::WrongEventMask, (confidence, detractors), claim)
+        Finding::new(Code::WrongEventMask, case.cap(Confidence::Hint), claim)
+            .against(["the flags that no thread waits for may be read without a wait, and the others may be rare"])
             .evidence(
                 [waiting(task.address, wait.object, case, graph)]
                     .into_iter()
@@ -77,10 +74,9 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
                     }))
                     .chain(set),
             )
-            .explains(behind(&others, task.address, case, graph))
+            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
             .next(format!("compare the flags that {who} sets with those that {name} waits for"))
-            .threads([task.address])
-            .affected(others),
+            .threads([task.address]),
     )
 }
 

@@ -55,11 +55,6 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (name, pc) = (thread.label(), place.registers.pc()?);
     let below = start.saturating_sub(to);
     let text = format!("the instruction at {pc:#x} lowers sp from {sp:#x} to {to:#x}, {below} bytes below the stack");
-    let mut evidence = vec![
-        Evidence::stack(place.frame, format!("an exception came there: pc {pc:#x}")).holds(pc),
-        Evidence::stack(start, text),
-    ];
-    evidence.extend(place::callers(&place.functions, CALLERS));
     let at = place::of(&place.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
     Some(
@@ -68,8 +63,12 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             case.cap_of_exception(Confidence::Likely),
             format!("the stack of {name}{size} is too small{at}"),
         )
-        .against("words that only look like what an exception pushed give the same")
-        .evidence(evidence)
+        .against(["words that only look like what an exception pushed give the same"])
+        .evidence([
+            Evidence::stack(place.frame, format!("an exception came there: pc {pc:#x}")).holds(pc),
+            Evidence::stack(start, text),
+        ])
+        .evidence(place::callers(&place.functions, CALLERS))
         .next(format!("{}: threads --bt={name}", words::larger_stack(thread, case)))
         .threads([thread.address]),
     )
