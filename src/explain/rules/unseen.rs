@@ -59,8 +59,10 @@ fn keeps_off(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opt
     };
     Some(
         Finding::new(Code::Starvation, case.cap(Confidence::Hint), claim)
-            .against("a thread without an event may wait for something, or have ended")
-            .against("a long computation that ends looks the same")
+            .against([
+                "a thread without an event may wait for something, or have ended",
+                "a long computation that ends looks the same",
+            ])
             .evidence([evidence])
             .next(format!(
                 "look at the loop in which {name} runs, and for what it should wait; a core shows who is ready"
@@ -86,7 +88,7 @@ fn never_free(mutex: Addr, kept: Kept, case: &Case<'_>) -> Option<Finding> {
     );
     Some(
         Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
-            .against("a function that calls itself, and takes the mutex each time, gives it back later")
+            .against(["a function that calls itself, and takes the mutex each time, gives it back later"])
             .evidence([Evidence::event(kept.seq, text)])
             .next(format!("look for a path of {name} that returns without tx_mutex_put"))
             .threads([kept.thread]),
