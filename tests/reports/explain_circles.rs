@@ -23,6 +23,7 @@ const FOREVER: u64 = 0xFFFF_FFFF;
 const SLEEPS: u64 = 4;
 const QUEUE: u64 = 5;
 const MUTEX: u64 = 13;
+const FLAGS: u64 = 7;
 const PRIORITY_CHANGE: u64 = 14;
 
 // The kernel's numbers of events.
@@ -35,6 +36,8 @@ const QUEUE_SEND: u64 = 69;
 const BYTE_ALLOCATE: u64 = 20;
 const THREAD_CREATE: u64 = 100;
 const SLEEP: u64 = 112;
+const FLAGS_GET: u64 = 32;
+const FLAGS_SET: u64 = 36;
 
 /// Events one after the other.
 #[derive(Default)]
@@ -328,4 +331,74 @@ fn the_event_that_creates_a_thread_was_not_looked_at() {
     let allocated = events.object(POOL).and_then(|one| one.pool.live.get(&STACK)).expect("the block").seq;
     assert_eq!(events.created(PRINT), Some(allocated + 1));
     assert_eq!(events.created(SCAN), None);
+}
+
+/// Only the trace is known: Print, which is not more urgent, has no event while Scan runs.
+#[test]
+fn a_thread_that_never_blocks_and_one_without_an_event() {
+    let findings = |blocks: bool, name| {
+        let mut story = Story::default();
+        for _ in 0..60 {
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, 0]);
+            if blocks {
+                story.by(SCAN, SLEEP, [1, 0, 0, 0]);
+                story.blocks(SCAN, SLEEPS, 0);
+                story.wakes(SCAN, SLEEPS);
+            }
+        }
+        story.findings(name)
+    };
+    let found = findings(false, "unseen");
+    let first = found.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"starvation".into(), &"hint".into()), "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("Scan (priority 8)") && claim.contains("Print, Beat have no event"), "{claim}");
+    let found = findings(true, "unseen-blocks");
+    assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
+}
+
+/// Scan leaves the mutex without a put in each second round. Puts of a thread that does not own it are refused.
+#[test]
+fn a_mutex_that_is_never_free_in_a_trace() {
+    let findings = |by: u64, name| {
+        let mut story = Story::default();
+        for had in 2..12 {
+            story.by(by, MUTEX_PUT, [IMAGE, SCAN, had, 0]);
+            story.by(by, SLEEP, [1, 0, 0, 0]);
+            story.blocks(by, SLEEPS, 0);
+            story.wakes(by, SLEEPS);
+        }
+        story.findings(name)
+    };
+    let found = findings(SCAN, "never-free");
+    let first = found.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"lock-owner-gone".into(), &"hint".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().contains("has it 10 times after its last put"), "{first}");
+    let found = findings(PRINT, "never-free-refused");
+    assert!(found.iter().all(|finding| finding["code"] != "lock-owner-gone"), "{found:?}");
+}
+
+/// Scan has the mutex and waits for a flag that only Print sets, which waits for the mutex. No event says for how long a thread
+/// waits for event flags.
+#[test]
+fn a_circle_over_event_flags_in_a_trace_is_a_hint() {
+    let findings = |beats: u64, name| {
+        let mut story = Story::default();
+        for _ in 0..9 {
+            story.by(PRINT, FLAGS_SET, [REPLIES, 4, 0, 0]);
+            story.by(SCAN, FLAGS_GET, [REPLIES, 4, 4, 1]);
+        }
+        story.by(SCAN, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+        story.by(SCAN, FLAGS_GET, [REPLIES, 4, 0, 1]);
+        story.blocks(SCAN, FLAGS, PRINT);
+        story.by(PRINT, MUTEX_GET, [IMAGE, FOREVER, SCAN, 1]);
+        story.blocks(PRINT, MUTEX, 0);
+        story.goes_on(beats);
+        story.findings(name)
+    };
+    let found = findings(40, "circle-flags");
+    assert!(claims(&found, "likely").is_empty() && claims(&found, "hint").len() == 1, "{found:?}");
+    assert_eq!(found.first().map(|first| &first["code"]), Some(&"deadlock".into()));
+    let found = findings(2, "circle-flags-short");
+    assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "{found:?}");
 }

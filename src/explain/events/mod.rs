@@ -7,6 +7,7 @@ mod interrupts;
 mod objects;
 mod pointers;
 mod pools;
+mod silent;
 mod standstill;
 mod timers;
 mod tries;
@@ -14,7 +15,7 @@ mod words;
 
 pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
-pub use objects::{Giver, One};
+pub use objects::{Giver, Kept, One};
 pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
@@ -66,6 +67,7 @@ pub struct Events {
     /// What each thread did, with its address: by its number while events come, by address after the last one.
     active: Vec<(Addr, Activity)>,
     tasks: Vec<Task>,
+    silent: Vec<(Addr, u32)>,
     names: BTreeMap<Addr, String>,
     kinds: BTreeMap<Addr, Kind>,
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
@@ -281,6 +283,7 @@ impl Events {
                 self.stacks.insert(object.address, (object.param1, size));
             }
         }
+        self.silent = silent::of(system);
         self.objects.sort_unstable_by_key(|(address, _)| *address);
         for (no, thread) in system.threads().take(MAX_THREADS) {
             if let Some(name) = system.name(no) {
@@ -459,6 +462,7 @@ impl Events {
             }
         }
         if let (Some(lock), Some(thread), Some(had)) = (role.release.of(words), by, role.own_count.of(words))
+            && role.owner.of(words).is_none_or(|owner| owner == thread)
             && let Some(one) = self.one(lock)
         {
             one.unlock(thread, had, event.seq);

@@ -20,8 +20,17 @@ const OFTEN: u64 = 8;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let circles = graph.circles();
-    let is_forever = |circle: &&Vec<Edge>| circle.iter().all(|edge| !edge.is_timed) && lasts(circle, case);
+    let stays = |edge: &Edge| !edge.is_timed || is_silent(edge, case, graph);
+    let is_forever = |circle: &&Vec<Edge>| circle.iter().all(stays) && lasts(circle, case);
     circles.iter().filter(is_forever).map(|c| finding(c, case, graph)).collect()
+}
+
+/// True for a long wait for event flags of which only a trace is known: its event does not say whether a time-out ends it.
+fn is_silent(edge: &Edge, case: &Case<'_>, graph: &Graph) -> bool {
+    let is_for_flags =
+        graph.tasks.at(edge.waiter).and_then(|task| task.wait).is_some_and(|w| w.kind == Kind::EventFlags);
+    let is_long = case.events.is_some_and(|events| events.is_long(edge.waiter, edge.object));
+    edge.is_timed && is_for_flags && is_long && case.kernel.is_none()
 }
 
 /// True where the circle holds by a mutex, or the waits for messages in it are long.
@@ -40,7 +49,7 @@ fn is_long(edge: &Edge, case: &Case<'_>) -> bool {
 }
 
 /// Why somebody else may still give what the circle waits for.
-fn doubts(circle: &[Edge], case: &Case<'_>) -> Vec<String> {
+fn doubts(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Vec<String> {
     let mut doubts: Vec<String> = circle
         .iter()
         .filter_map(|edge| {
@@ -51,6 +60,10 @@ fn doubts(circle: &[Edge], case: &Case<'_>) -> Vec<String> {
         .collect();
     let waits = circle.iter().filter(|edge| !is_long(edge, case));
     doubts.extend(waits.map(|edge| format!("the wait for {} is not longer than usual", case.object(edge.object))));
+    let silent = circle.iter().filter(|edge| is_silent(edge, case, graph));
+    doubts.extend(silent.map(|edge| {
+        format!("no event shows whether {} waits with a time-out for event flags", case.label(edge.waiter))
+    }));
     let is_whole = case.events.is_some_and(|events| events.is_whole);
     if !is_whole && !has_mutex(circle) && circle.iter().any(|edge| edge.how == How::Sends) {
         doubts.push("an interrupt or another thread may have sent before the oldest event of the trace".to_owned());
@@ -77,7 +90,7 @@ fn is_inferred(edge: &Edge, graph: &Graph) -> bool {
 
 fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
     let inferred: Vec<&Edge> = circle.iter().filter(|edge| is_inferred(edge, graph)).collect();
-    let doubts = doubts(circle, case);
+    let doubts = doubts(circle, case, graph);
     let claimed = match (inferred.is_empty(), doubts.is_empty()) {
         (true, _) => Confidence::Proven,
         (_, true) => Confidence::Likely,

@@ -44,6 +44,7 @@ mod stopped;
 mod storage_overlap;
 mod tick_storm;
 mod timers_still;
+mod unseen;
 mod users;
 mod vector;
 mod waiting_blocks;
@@ -97,6 +98,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
+    Check { what: "threads and mutexes of a trace that nothing else shows", find: unseen::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
