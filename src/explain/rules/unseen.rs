@@ -2,8 +2,8 @@
 //! ready, wait, or have ended. So all of this is a hint.
 //!
 //! One thread has the processor for most of the trace and never blocks, and threads that it does not have to give way to have
-//! no event: they may be ready and cannot run. The least urgent thread may compute all the time: nobody is behind it. And a
-//! mutex that a thread gives back again and again, and has more often after each round: nobody else can take it.
+//! no event: they may be ready and cannot run. Nothing is said of the least urgent thread, which may compute all the time. And a
+//! mutex that a thread puts again and again, and has more often after each round: no other thread can take it.
 
 use super::super::events::{Activity, Events, Kept, TIMER_THREAD};
 use super::super::graph::Graph;
