@@ -121,6 +121,27 @@ fn no_text_points_at_a_file_that_is_not_installed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// JSON's page refers to this topic for the effects, and the topic did not name one of them.
+#[test]
+fn the_topic_on_user_events_explains_the_columns_of_the_catalogue() {
+    let topic = stdout(&["help", "user-events"]);
+    let mut missing = std::collections::BTreeSet::new();
+    let mut want = |word: &str| {
+        if !topic.contains(&format!("`{word}`")) {
+            missing.insert(word.to_owned());
+        }
+    };
+    ["class", "product", "effects", "mark:0"].into_iter().for_each(&mut want);
+    let list = stdout(&["events", "--format", "json"]);
+    let rows = list.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let effects: Vec<String> = rows.filter_map(|row| Some(row["effects"].as_str()?.to_owned())).collect();
+    assert!(effects.len() > 10, "{effects:?}");
+    for effect in effects.iter().flat_map(|text| text.split_whitespace()) {
+        want(effect.split(':').next().unwrap());
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// The messages, in the sources: what is no comment, no test and no name of a file that is built in.
 #[test]
 fn no_message_points_at_a_file_that_is_not_installed() {
