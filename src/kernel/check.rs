@@ -15,7 +15,7 @@ use crate::trace::{Issue, Place, Severity};
 const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
 
-/// A control block that a list points to, whose first word is not that of such a block.
+/// What a list points to, where no such block is: another word is there instead of its id, or no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
@@ -24,8 +24,8 @@ pub struct Overwritten {
     pub address: Addr,
     /// The control block, or the list's head, that points to it.
     pub from: Addr,
-    /// The word that is there instead.
-    pub found: u64,
+    /// The word that is there instead; `None` where no memory is there.
+    pub found: Option<u64>,
     /// Its name, where the trace or a symbol has one. Hostile text: escape before printing.
     pub name: Option<String>,
 }
@@ -38,6 +38,16 @@ impl Overwritten {
             None => THREAD_ID,
         }
     }
+
+    /// The control block that this shows to be damaged, and how; `None` for the head of a list.
+    pub fn damage(&self) -> Option<(Addr, String)> {
+        match self.found {
+            Some(found) => Some((self.address, format!("its control block begins with {found:#x} instead of its id"))),
+            None => (self.from != 0).then(|| {
+                (self.from, format!("its pointer to the next one leads to {:#x}, where no memory is", self.address))
+            }),
+        }
+    }
 }
 
 /// The control block at which a list breaks.
@@ -48,8 +58,9 @@ pub(super) fn overwritten(
 ) -> Option<Overwritten> {
     match walk.broken {
         Some(Broken::Stranger(from, address, found)) => {
-            Some(Overwritten { kind, address, from, found, name: names(address) })
+            Some(Overwritten { kind, address, from, found: Some(found), name: names(address) })
         }
+        Some(Broken::Wild(from, address)) => Some(Overwritten { kind, address, from, found: None, name: None }),
         _ => None,
     }
 }
