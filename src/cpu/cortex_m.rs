@@ -190,7 +190,9 @@ pub(super) fn saved(stack: &mut Stack<'_>, baseline: bool) -> Result<Saved, Save
     }
     let xpsr = registers.get("xpsr").unwrap_or_default();
     if !is_thread(xpsr) {
-        return Err(stack.no_frame(format!("{xpsr:#010x} is not an xPSR of a thread: Thumb state, no exception")));
+        return Err(stack.no_frame(format!(
+            "{xpsr:#010x} is not the xPSR of a thread: one has the Thumb bit, and no exception number"
+        )));
     }
     let empty = words(EMPTY).flatten().all(|name| registers.get(name) == Some(0));
     let pc = registers.pc().unwrap_or_default();

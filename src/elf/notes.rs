@@ -30,7 +30,7 @@ impl Note<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// A record that does not end.
-    #[error("the notes end inside a record, {at} bytes in ({lost} bytes of them are not in the file)")]
+    #[error("the notes end within a record, after {at} bytes; {lost} bytes of them are not in the file")]
     Cut {
         /// Where in the notes the broken record begins.
         at: usize,

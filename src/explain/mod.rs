@@ -97,6 +97,9 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
             follows && !finding.threads.is_empty() && finding.threads.iter().all(known)
         };
         match causes.iter_mut().find(explains) {
+            // What the threads of a circle wait for is the circle itself.
+            Some(cause)
+                if cause.code == Code::Deadlock && finding.threads.iter().all(|t| cause.threads.contains(t)) => {}
             Some(cause) if finding.confidence > Confidence::Hint => cause.explains.push(finding.claim),
             Some(_) => {}
             None => causes.push(finding),
@@ -264,5 +267,21 @@ impl Case<'_> {
             (Ok(number), Some(name)) => exception(number, Some(&name)),
             _ => format!("interrupt {number}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "It explains: Mount waits for mutex vol, which Writer holds": the headline again.
+    #[test]
+    fn a_circle_explained_itself() {
+        let sure = || (Confidence::Likely, Vec::new());
+        let circle = || Finding::new(Code::Deadlock, sure(), "a circle".to_owned()).threads([1, 2]).affected([3]);
+        let one = Finding::new(Code::LockOwnerGone, sure(), "one wait of it".to_owned()).threads([2, 1]);
+        let other = Finding::new(Code::QueueFull, sure(), "a wait behind it".to_owned()).threads([3]);
+        let found = without_symptoms(vec![circle(), one, other]);
+        assert_eq!(found, [circle().explains(["a wait behind it".to_owned()])]);
     }
 }

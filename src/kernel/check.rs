@@ -233,8 +233,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
-        issues.push(placed(issue, broken.entry()));
+        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
     }
     let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
@@ -243,7 +242,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
         let issue = if count & 0xFFFF_FFFF >= 1 << 31 {
             let message = format!("{message}: more were deleted than were created");
             let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
-            placed(issue, counter)
+            Issue { place: Place { address: counter, ..issue.place }, ..issue }
         } else {
             Issue::new(Code::KernelDamaged, message)
         };
@@ -258,13 +257,6 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
         issues.push(Issue::new(Code::KernelDamaged, message));
     }
     issues
-}
-
-fn placed(issue: Issue, at: Option<Addr>) -> Issue {
-    match at {
-        Some(at) => issue.at(Place::address(at)),
-        None => issue,
-    }
 }
 
 #[cfg(test)]

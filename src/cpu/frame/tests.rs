@@ -101,8 +101,14 @@ fn what_is_no_frame_of_cortex_m_says_why() {
             cortex_m(0xFFFF_FFF1, 0x0100_0000),
             "no saved frame at 0x20001000: 0xfffffff1 is not an EXC_RETURN to a thread",
         ),
-        (cortex_m(0xFFFF_FFFD, 0x0100_000B), "0x0100000b is not an xPSR of a thread: Thumb state, no exception"),
-        (cortex_m(0xFFFF_FFFD, 0x6000_0000), "0x60000000 is not an xPSR of a thread: Thumb state, no exception"),
+        (
+            cortex_m(0xFFFF_FFFD, 0x0100_000B),
+            "0x0100000b is not the xPSR of a thread: one has the Thumb bit, and no exception number",
+        ),
+        (
+            cortex_m(0xFFFF_FFFD, 0x6000_0000),
+            "0x60000000 is not the xPSR of a thread: one has the Thumb bit, and no exception number",
+        ),
         (odd, "the pc 0x00008201 is odd"),
         (vec![], "the frame at 0x20001000 cannot be read: no memory at 0x20001000 (4 bytes)"),
     ] {

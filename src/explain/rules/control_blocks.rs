@@ -162,7 +162,10 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
     let (confidence, mut detractors) = case.cap(claimed);
     detractors.extend(doubt.map(str::to_owned));
     let to = block.address;
-    let list = format!("the head of the list of created {what}s");
+    let list = block.kind.map_or_else(
+        || "the head of the list of threads".to_owned(),
+        |kind| format!("the head of the list of {} objects", kind.name()),
+    );
     let claim = match &symbol {
         Some(_) => format!("{name} was overwritten: {list} points to {to:#x}, where no {what} can be"),
         None => format!("{list} points to {to:#x}, where no {what} can be"),
@@ -267,16 +270,12 @@ fn waited(waiters: &[&Thread]) -> String {
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
     let at = issue.place.address;
     let counter = at.and_then(|at| case.look.variable(at)).filter(|variable| variable.name.ends_with(COUNTER));
-    let (text, next) = match &counter {
+    let (text, next) = match counter {
         // Nothing wrote there but the kernel.
-        Some(counter) => (counter.name.clone(), "find what is deleted twice, or deleted and never created"),
-        None => (
-            at.and_then(|at| case.thread(at)).map_or_else(
-                || issue.message.clone(),
-                |thread| format!("the control block of thread {}", thread.label()),
-            ),
-            "look at what is in front of it in memory: it was probably written past its end",
-        ),
+        Some(counter) => (counter.name, "find what is deleted twice, or deleted and never created"),
+        None => {
+            (issue.message.clone(), "look at what is in front of it in memory: it was probably written past its end")
+        }
     };
     let evidence = at.map(|at| Evidence::memory(at, text));
     Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())

@@ -16,12 +16,11 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 }
 
 fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {
-    let what = kind.map_or("thread", Kind::name);
     let label = match kind {
         None => format!("thread {}", case.label(address)),
         Some(_) => case.object(address),
     };
-    let text = format!("{label}: the list of created {what}s contains it twice");
+    let text = format!("{label}: the list of its kind contains it twice");
     let events = case.events.and_then(|events| events.created(address));
     let waits: Vec<Addr> = graph.tasks.waiting(address).map(|task| task.address).collect();
     let is_lost = match kind {

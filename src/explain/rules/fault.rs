@@ -438,8 +438,9 @@ impl<'a, 'c> Look<'a, 'c> {
         .evidence(fault.evidence.into_iter().filter(keeps))
         .explains([symptom])
         .next(format!(
-            "{}, or find the function with the large frame: `threads --bt={name}`",
-            words::larger_stack(thread, self.case)
+            "{}, or find the function with the large frame: `threads --bt={:#x}`",
+            words::larger_stack(thread, self.case),
+            thread.address
         ))
         .threads(fault.threads)
     }

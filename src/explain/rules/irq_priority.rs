@@ -15,6 +15,7 @@ use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Registers};
 use crate::kernel::Under;
 use crate::session::CpuState;
+use crate::trace::many;
 
 /// The number of PendSV.
 const PENDSV: u32 = 14;
@@ -67,7 +68,12 @@ fn unnumbered(cpu: &CpuState, level: &KernelLevel, case: &Case<'_>) -> Option<Fi
     found.confidence = Confidence::Hint;
     found.evidence.push(Evidence::memory(
         0xE000_E100,
-        format!("{} interrupts are enabled, and all are above; interrupts gave something {calls} times", enabled.len()),
+        format!(
+            "{} of the chip {} enabled, none of a priority that BASEPRI masks; interrupts called the kernel {}",
+            many(enabled.len() as u64, "interrupt", "interrupts"),
+            if enabled.len() == 1 { "is" } else { "are" },
+            many(calls, "time", "times")
+        ),
     ));
     found
         .detractors
@@ -150,8 +156,8 @@ fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>
     let name = interrupts::name(case, number);
     let KernelLevel { value, at, function } = level;
     let claim = format!(
-        "{name} (priority {priority:#x}) calls the kernel, and the kernel keeps back only priorities from {value:#x} on \
-         (BASEPRI): it interrupts the kernel's critical sections"
+        "{name} (priority {priority:#x}) calls the kernel, and interrupts its critical sections: they mask only priorities from \
+         {value:#x} on (BASEPRI)"
     );
     Finding::new(Code::IrqPriority, case.by_events(), claim)
         .against(["its priority may have been changed since those events"])

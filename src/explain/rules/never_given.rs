@@ -13,6 +13,7 @@ use super::users::{callback_uses, uses};
 use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, Thread};
+use crate::trace::many;
 
 /// How often a thread should have run within the trace.
 const FEWEST: u64 = 3;
@@ -88,7 +89,10 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
         .against(["the flags that no thread waits for may be read without a wait"])
         .evidence([
             waiting(task.address, wait.object, case, graph),
-            Evidence::event(given.seq, format!("{who} sets {set:#x}, {} times in the trace", given.times)),
+            Evidence::event(
+                given.seq,
+                format!("{who} sets {set:#x}, {} in the trace", many(given.times, "time", "times")),
+            ),
         ])
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!("compare the flags that {who} sets with those that {name} waits for"))

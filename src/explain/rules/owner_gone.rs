@@ -10,6 +10,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{NO_OWNER, gives, holds, shows, waiting};
 use crate::kernel::Kind;
+use crate::trace::many;
 
 /// Puts in a row that leave a mutex with its owner.
 const OFTEN: u64 = 8;
@@ -101,7 +102,7 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
         Finding::new(
             Code::LockOwnerGone,
             case.cap(if lasts { Confidence::Likely } else { Confidence::Hint }),
-            format!("{waiter} waits for {object}, which {holder} holds; {holder} waits for {other} with it"),
+            format!("{waiter} waits for {object}; {holder}, which holds it, waits for {other}"),
         )
         .against([if lasts {
             format!("{other} may still be given: the trace shows only that it was not, for long")
@@ -133,11 +134,12 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
     let more = if kept.raises > 0 { ", more and more often" } else { "" };
     let puts = format!(
-        "{holder} gives {object} back and still has it; so do {} puts in a row, and after the last it has it {} times",
-        kept.puts, kept.level
+        "{holder} puts {object} and still owns it, {} in a row; after the last one it owns it {}",
+        many(kept.puts, "time", "times"),
+        many(kept.level, "time", "times")
     );
     let claim = format!(
-        "{waiter} waits for {object}, which {holder} took {} times more than it gave it back{more}; {holder} goes on with it",
+        "{waiter} waits for {object}, which {holder} took {} times more than it gave it back{more}; {holder} goes on and keeps it",
         kept.level
     );
     Some(

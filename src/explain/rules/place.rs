@@ -45,6 +45,10 @@ pub(super) fn callers(functions: &[Function], most: usize) -> Option<Evidence> {
     let is_shown = |(at, f): &(usize, &Function)| !f.is_inferred() || *at == 1 && std::ptr::eq(*f, function);
     let names: Vec<String> = functions.iter().enumerate().filter(is_shown).take(most).map(|(_, f)| one(f)).collect();
     let text = if names.len() > 1 { names.join(" < ") } else { one(function) };
+    // An address alone says nothing of itself.
+    if names.len() <= 1 && function.name.is_none() {
+        return None;
+    }
     let evidence = Evidence::symbol(function.pc, function.name.as_deref().unwrap_or_default(), text);
     Some(Evidence { symbol: evidence.symbol.clone().filter(|name| !name.is_empty()), ..evidence })
 }

@@ -13,6 +13,7 @@ use super::words::{shows, waiting};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::Kind;
+use crate::trace::many;
 
 /// So often a thread sends to a queue that nobody reads.
 const OFTEN: u64 = 8;
@@ -197,7 +198,7 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 fn sends(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
     let givers = &case.events?.object(queue)?.givers;
     let (by, given) = givers.iter().max_by_key(|(_, given)| given.times)?;
-    let text =
-        format!("{} sends to {}, {} times in the trace", giver(*by, case, graph), case.object(queue), given.times);
+    let times = many(given.times, "time", "times");
+    let text = format!("{} sends to {}, {times} in the trace", giver(*by, case, graph), case.object(queue));
     Some(Evidence::event(given.seq, text))
 }

@@ -12,6 +12,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{NO_OWNER, waiting};
 use crate::abi::Addr;
 use crate::kernel::Kind;
+use crate::trace::many;
 
 /// A holder that blocked so often since it took the semaphore has gone on without it.
 const OFTEN: u64 = 4;
@@ -97,7 +98,10 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
                 waiting(giver, work.object, case, graph),
                 Evidence::event(
                     given.seq,
-                    format!("{name} gives {object} for the last time; {} times in the trace", given.times),
+                    format!(
+                        "{name} puts {object} for the last time; {} in the trace",
+                        many(given.times, "time", "times")
+                    ),
                 ),
             ])
             .next(format!("look for a path of {name} that returns without tx_semaphore_put"))

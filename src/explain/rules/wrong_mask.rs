@@ -9,6 +9,7 @@ use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::waiting;
 use crate::kernel::{Kind, Wanted};
+use crate::trace::many;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     // Events do not show how long a wait for flags lasts.
@@ -53,10 +54,11 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         return None;
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));
-    let who = sets.map_or_else(|| "somebody".to_owned(), |(by, _)| giver(*by, case, graph));
+    let who = sets.map_or_else(|| "an unknown caller".to_owned(), |(by, _)| giver(*by, case, graph));
     let together = if wanted.all { " together" } else { "" };
     let set = sets.map(|(by, given)| {
-        let text = format!("{} sets {:#x}; {} times in the trace", giver(*by, case, graph), given.flags, given.times);
+        let times = many(given.times, "time", "times");
+        let text = format!("{} sets {:#x}, {times} in the trace", giver(*by, case, graph), given.flags);
         Evidence::event(given.seq, text)
     });
     let claim = format!(
@@ -85,7 +87,7 @@ pub(super) fn giver(by: Giver, case: &Case<'_>, graph: &Graph) -> String {
     match by {
         Giver::Interrupt(number) => case.interrupt(number),
         Giver::Thread(stored) => case.label(graph.stored(case, stored).map_or(stored, |task| task.address)),
-        Giver::Other => "somebody".to_owned(),
+        Giver::Other => "an unknown caller".to_owned(),
     }
 }
 
