@@ -50,13 +50,11 @@ pub enum Kind {
 
 impl Kind {
     /// True where a cell has two parts, address and name.
-    #[must_use]
     pub const fn is_named(self) -> bool {
         matches!(self, Self::Thread | Self::Object | Self::Code)
     }
 
     /// True where the column is aligned to the right.
-    #[must_use]
     pub const fn is_right(self) -> bool {
         matches!(self, Self::Count | Self::Counter | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
     }
@@ -73,7 +71,6 @@ pub struct Term {
 
 impl Term {
     /// A term of this name and title.
-    #[must_use]
     pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
@@ -185,7 +182,6 @@ pub struct Column {
 
 impl Column {
     /// A column whose name is a word that people read as well.
-    #[must_use]
     pub const fn new(name: &'static str, kind: Kind) -> Self {
         Self { name, title: name, kind }
     }
@@ -223,13 +219,11 @@ pub struct Report {
 
 impl Report {
     /// A report without rows and notes.
-    #[must_use]
     pub fn new(name: &'static str, title: &'static str, columns: impl Into<Vec<Column>>) -> Self {
         Self { name, title, columns: columns.into(), ..Self::default() }
     }
 
     /// What people read in place of a table without rows.
-    #[must_use]
     pub fn nothing(&self) -> &str {
         if self.nothing.is_empty() { "nothing" } else { &self.nothing }
     }
@@ -242,7 +236,6 @@ impl Report {
 }
 
 /// Takes the notes that several of the reports have out of them, and returns each once, in the order of their coming.
-#[must_use]
 pub fn take_shared_notes(reports: &mut [Report]) -> Vec<String> {
     let mut shared: Vec<String> = Vec::new();
     for (at, report) in reports.iter().enumerate() {
