@@ -34,7 +34,7 @@
 //! assert_eq!(error.code.name(), "file");
 //! ```
 //!
-//! The modules behind this page are public with the feature `internals`, for this package's own tests, benches and fuzz
+//! The modules below are public with the feature `internals`, for this package's own tests, benches and fuzz
 //! targets. They change without notice.
 #![cfg_attr(
     not(feature = "internals"),
@@ -46,9 +46,9 @@
     )
 )]
 
-/// Every room but `library` and `sys`. Public, and so visible from outside where the crate's root re-exports it.
+/// Every module but `library` and `sys`. Public, and so visible from outside where the crate's root re-exports it.
 #[path = "."]
-mod rooms {
+mod modules {
     pub mod abi;
     pub mod analysis;
     pub mod bridge;
@@ -83,9 +83,9 @@ mod rooms {
 }
 
 #[cfg(feature = "internals")]
-pub use rooms::*;
+pub use modules::*;
 #[cfg(not(feature = "internals"))]
-use rooms::*;
+use modules::*;
 
 mod sys;
 
