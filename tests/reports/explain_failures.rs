@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::support::machine::{Scratch, fixture, tx_trace};
 
 /// RAM of the machine: its start and length.
-const RAM: (usize, usize) = (0x2000_0000, 0x8000);
+pub const RAM: (usize, usize) = (0x2000_0000, 0x8000);
 
 /// A row of `failures.tsv` or `resources.tsv`.
 struct Way {
@@ -52,7 +52,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
 }
 
 /// What a core holds: its RAM as one image, and its registers as options.
-fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
+pub fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(core).unwrap()).read_to_end(&mut bytes).unwrap();
     let (mut ram, mut registers) = (vec![0; RAM.1], Vec::new());
