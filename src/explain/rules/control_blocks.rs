@@ -20,6 +20,8 @@ const SHOWN: usize = 3;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
+/// How the names of the variables end in which the kernel counts what is in its lists.
+const COUNTER: &str = "_created_count";
 /// The word with which the kernel fills stacks.
 const FILL: u64 = 0xEFEF_EFEF;
 
@@ -32,6 +34,10 @@ const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"]
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     if kernel.overwritten.is_empty() {
+        // Variables of an ELF of another build are not those of the kernel: what they point to says nothing.
+        if case.trust.other_build {
+            return Vec::new();
+        }
         let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
         let impossible = damaged(case).filter(|issue| issue.severity != Severity::Lost && is_impossible(issue, case));
         return broken.chain(impossible).map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
@@ -40,7 +46,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         Some(found) => overwritten(block, found, case),
         None => led_astray(block, case),
     };
-    kernel.overwritten.iter().map(broken).collect()
+    let is_known = |block: &&Overwritten| block.from != 0 || !case.trust.other_build;
+    kernel.overwritten.iter().filter(is_known).map(broken).collect()
 }
 
 /// Contradictions that may be of a moment.
@@ -258,12 +265,25 @@ fn waited(waiters: &[&Thread]) -> String {
 }
 
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
-    let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
+    let at = issue.place.address;
+    let counter = at.and_then(|at| case.look.variable(at)).filter(|variable| variable.name.ends_with(COUNTER));
+    let (text, next) = match &counter {
+        // Nothing wrote there but the kernel.
+        Some(counter) => (counter.name.clone(), "find what is deleted twice, or deleted and never created"),
+        None => (
+            at.and_then(|at| case.thread(at)).map_or_else(
+                || issue.message.clone(),
+                |thread| format!("the control block of thread {}", thread.label()),
+            ),
+            "look at what is in front of it in memory: it was probably written past its end",
+        ),
+    };
+    let evidence = at.map(|at| Evidence::memory(at, text));
     Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
-        .next("look at what is in front of it in memory: it was probably written past its end")
-        .threads(issue.place.address)
+        .next(next)
+        .threads(at)
 }
 
 #[cfg(test)]

@@ -438,7 +438,7 @@ impl<'a, 'c> Look<'a, 'c> {
         .evidence(fault.evidence.into_iter().filter(keeps))
         .explains([symptom])
         .next(format!(
-            "{}, or find the function with the large frame: threads --bt={name}",
+            "{}, or find the function with the large frame: `threads --bt={name}`",
             words::larger_stack(thread, self.case)
         ))
         .threads(fault.threads)
@@ -505,7 +505,8 @@ impl<'a, 'c> Look<'a, 'c> {
             all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
         }
         if let Some((at, register)) = self.address() {
-            all.push(Evidence::register(register, at, format!("the address that failed: {}", self.named(at))));
+            let what = self.cpus.at(at).map_or_else(String::new, |what| format!(": {what}"));
+            all.push(Evidence::register(register, at, format!("the address of the access that failed{what}")));
         }
         if let Some(place) = self.place {
             let pc = place.registers.pc().unwrap_or_default();
@@ -542,9 +543,12 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             Code::Assert => "look at the condition in front of it".to_owned(),
             Code::UsageFault => {
-                "look at the operands of this instruction: threads --bt, and the source line".to_owned()
+                "look at the operands of this instruction: the source line, and `threads --bt` for its callers"
+                    .to_owned()
             }
-            _ => "find out where this pointer comes from: threads --bt, and the source line".to_owned(),
+            _ => {
+                "find out where this pointer comes from: the source line, and `threads --bt` for its callers".to_owned()
+            }
         }
     }
 }

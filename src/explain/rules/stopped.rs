@@ -297,7 +297,7 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let first = behind.first().filter(|_| !inversion::keeps_owner(thread.address, graph))?;
     let callback = callback::of(&cpu.functions, Some(thread), case);
     let at = place::of(&cpu.functions)?;
-    let kept = if is_behind(first) { "is ready and does not run" } else { "waits for its time" };
+    let kept = if is_behind(first) { "is ready and does not run" } else { "waits for a time to pass" };
     Some(
         Finding::new(
             Code::Hang,
