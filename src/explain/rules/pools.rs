@@ -201,15 +201,19 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         .next(if fragmented {
             "give blocks of this size a block pool of their own, or allocate what is kept for long first".to_owned()
         } else {
-            next(pool, case)
+            next(pool, case.events)
         })
         .threads([task.address])
         .affected(behind)
 }
 
-fn next(pool: Addr, case: &Case<'_>) -> String {
-    let name = case.events.and_then(|events| events.name(pool)).unwrap_or("NAME");
-    format!("`list --object {name}` shows who allocates and who releases")
+/// The command has the pool's address: a name comes from the target, and is not for a shell.
+fn next(pool: Addr, events: Option<&Events>) -> String {
+    if events.is_some_and(|events| events.object(pool).is_some()) {
+        format!("`list --object {pool:#x}` shows who allocates and who releases")
+    } else {
+        "look at the code that allocates from it; a larger trace buffer can show who has its memory".to_owned()
+    }
 }
 
 /// The threads that ask without a wait, and have got nothing for long.
@@ -251,7 +255,7 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         )
         .against(["a thread may do without that memory; who has it is not known from the kernel"])
         .evidence(all.iter().map(events_of))
-        .next(next(pool, case))
+        .next(next(pool, Some(events)))
         .affected(graph.waiters(&threads))
         .threads(threads),
     )
@@ -283,6 +287,6 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
         .against(["who has the memory is not known from the kernel"])
         .evidence([Evidence::event(refused.first.0, text)])
         .evidence(room.map(|room| Evidence::memory(pool, format!("{label}: {}", room.text))))
-        .next(next(pool, case)),
+        .next(next(pool, Some(events))),
     )
 }
