@@ -105,7 +105,10 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
     };
     let issues = match (&loaded, &kernel) {
         (Some(loaded), _) => loaded.trace.issues.clone(),
-        (None, Some(kernel)) => target.issues().iter().chain(&kernel.issues).cloned().collect(),
+        (None, Some(kernel)) => {
+            let other = target.code_match().filter(|code| code.is_another()).and_then(CodeMatch::issue);
+            other.into_iter().chain(target.issues().iter().chain(&kernel.issues).cloned()).collect()
+        }
         (None, None) => Vec::new(),
     };
     let word = match (&kernel, &loaded) {

@@ -9,13 +9,13 @@ use crate::abi::Addr;
 use crate::code::Code;
 use crate::mem::Region;
 use crate::sym::Symbols;
-use crate::trace::{Issue, Place, Severity};
+use crate::trace::{Issue, Place, Severity, many};
 
 /// The fewest and the most priorities that a kernel is built with.
 const FEWEST: u64 = 32;
 const MOST: u64 = 1024;
 
-/// A control block that a list points to, whose first word is not that of such a block.
+/// What a list points to, where no such block is: another word is there instead of its id, or no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwritten {
     /// What it should be; `None` for a thread.
@@ -24,8 +24,8 @@ pub struct Overwritten {
     pub address: Addr,
     /// The control block, or the list's head, that points to it.
     pub from: Addr,
-    /// The word that is there instead.
-    pub found: u64,
+    /// The word that is there instead; `None` where no memory is there.
+    pub found: Option<u64>,
     /// Its name, where the trace or a symbol has one. Hostile text: escape before printing.
     pub name: Option<String>,
 }
@@ -38,6 +38,16 @@ impl Overwritten {
             None => THREAD_ID,
         }
     }
+
+    /// The control block that this shows to be damaged, and how; `None` for the head of a list.
+    pub fn damage(&self) -> Option<(Addr, String)> {
+        match self.found {
+            Some(found) => Some((self.address, format!("its control block begins with {found:#x} instead of its id"))),
+            None => (self.from != 0).then(|| {
+                (self.from, format!("its pointer to the next one leads to {:#x}, where no memory is", self.address))
+            }),
+        }
+    }
 }
 
 /// The control block at which a list breaks.
@@ -48,8 +58,9 @@ pub(super) fn overwritten(
 ) -> Option<Overwritten> {
     match walk.broken {
         Some(Broken::Stranger(from, address, found)) => {
-            Some(Overwritten { kind, address, from, found, name: names(address) })
+            Some(Overwritten { kind, address, from, found: Some(found), name: names(address) })
         }
+        Some(Broken::Wild(from, address)) => Some(Overwritten { kind, address, from, found: None, name: None }),
         _ => None,
     }
 }
@@ -205,13 +216,13 @@ impl Kernel {
     }
 }
 
-/// What is wrong with a list.
-pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
+/// What is wrong with a list. `counter`: where the kernel counts its entries.
+pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option<Addr>) -> Vec<Issue> {
     let mut issues = Vec::new();
     if let Some(broken) = &walk.broken {
         let mut message = broken.sentence(of);
         if walk.recovered > 0 {
-            message.push_str(&format!("; {} after the break were found backwards", walk.recovered));
+            message.push_str(&format!("; its backward pointers lead to {} more", walk.recovered));
         }
         if walk.led > 0 {
             message.push_str(&format!(
@@ -222,23 +233,25 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
+        let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
+        issues.push(placed(issue, broken.entry()));
     }
     let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
         // A count below zero is that of no moment: more were deleted than the list ever had.
         let issue = if count & 0xFFFF_FFFF >= 1 << 31 {
-            let message = format!("{message}: more were deleted than it had");
-            Issue::new(Code::KernelDamaged, message).severity(Severity::Lost)
+            let message = format!("{message}: more were deleted than were created");
+            let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
+            placed(issue, counter)
         } else {
             Issue::new(Code::KernelDamaged, message)
         };
         issues.push(issue);
     }
     if walk.bad_back_links > 0 {
-        let mut message =
-            format!("the list of {of}: {} pointers back do not point to the entry before", walk.bad_back_links);
+        let wrong = many(walk.bad_back_links as u64, "backward pointer does", "backward pointers do");
+        let mut message = format!("the list of {of}: {wrong} not point to the entry before");
         if walk.recovered > 0 && walk.broken.is_none() {
             message.push_str(&format!("; {} that it skips were found backwards", walk.recovered));
         }
@@ -247,16 +260,24 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>) -> Vec<Issue> {
     issues
 }
 
+fn placed(issue: Issue, at: Option<Addr>) -> Issue {
+    match at {
+        Some(at) => issue.at(Place::address(at)),
+        None => issue,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_count_below_zero_was_taken_for_that_of_a_moment() {
-        let of = |count| of_walk(&Walk::default(), "semaphore objects", Some(count));
+        let of = |count| of_walk(&Walk::default(), "semaphore objects", Some(count), Some(0x2000_0010));
         let [issue] = of(0xFFFF_FFFF).try_into().unwrap();
         assert_eq!(issue.severity, Severity::Lost);
-        assert!(issue.message.ends_with("more were deleted than it had"), "{}", issue.message);
+        assert!(issue.message.ends_with("more were deleted than were created"), "{}", issue.message);
+        assert_eq!(issue.place.address, Some(0x2000_0010), "the counter");
         let [issue] = of(3).try_into().unwrap();
         assert_ne!(issue.severity, Severity::Lost);
     }

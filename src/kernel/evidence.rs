@@ -2,7 +2,7 @@
 
 use super::{Kernel, Kind};
 use crate::abi::Addr;
-use crate::cpu::Registers;
+use crate::cpu::{Architecture, Registers};
 use crate::mem::Region;
 
 /// Bytes that are taken for a name, in parts: names are among constants, near the end of which there may be less than the
@@ -29,7 +29,8 @@ impl Kernel {
 
     /// The main stack of each CPU that is on it, in parts: where it ends is not known.
     pub fn main_stacks(&self) -> Vec<Region> {
-        if !self.may_be_interrupted() {
+        // The stack pointers of a host are those of its own threads.
+        if matches!(self.processor, Some(Architecture::X86 | Architecture::X86_64) | None) {
             return Vec::new();
         }
         let on_a_thread = |sp: &Addr| self.threads.iter().any(|t| t.holds(*sp));

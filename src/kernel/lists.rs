@@ -55,7 +55,8 @@ impl Kernel {
                 }
             },
         };
-        self.issues.extend(of_walk(&walk, &plural, count));
+        let counter = about.symbols.lookup(&format!("{}_count", kind.created())).map(|symbol| symbol.address);
+        self.issues.extend(of_walk(&walk, &plural, count, counter));
         self.overwritten.extend(overwritten(&walk, Some(kind), about.names));
         self.created_twice.extend(walk.twice.map(|object| (Some(kind), object)));
         let read = walk.nodes.iter().map(|node| Object::read(memory, &self.layout, kind, node, about.names));

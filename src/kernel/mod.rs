@@ -136,7 +136,7 @@ impl Kernel {
             other => no_kernel(other),
         })?;
         let LayoutMatch { layout, walk, count, mut issues } = found;
-        issues.extend(check::of_walk(&walk, "threads", count));
+        issues.extend(check::of_walk(&walk, "threads", count, None));
         let overwritten = check::overwritten(&walk, None, about.names).into_iter().collect();
         let created_twice = walk.twice.map(|thread| (None, thread)).into_iter().collect();
         let shape = layout.shape;

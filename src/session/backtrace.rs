@@ -67,7 +67,8 @@ impl Target<'_> {
     pub fn without_lines(&self) -> Option<String> {
         match &self.info.program {
             Some(program) => program.dwarf().unavailable(),
-            None => Some("they need the ELF (--elf FILE)".to_owned()),
+            None if self.info.elf_path.as_os_str().is_empty() => Some("they need the ELF (--elf FILE)".to_owned()),
+            None => Some("they need the ELF that the core was taken with".to_owned()),
         }
     }
 

@@ -182,6 +182,10 @@ impl Target<'_> {
             all.wanted.add_if_there(kernel.main_stacks());
             all.said.push(format!("{} threads with their stacks", kernel.threads.len()));
         }
+        // What an overflow, and exceptions that are over, left there is evidence too.
+        if stop.frames.is_some_and(|frames| frames.architecture == cpu::Architecture::CortexM) {
+            all.wanted.add_if_there(self.main_stack(kernel.as_ref()));
+        }
         Ok(kernel)
     }
 

@@ -47,7 +47,7 @@ impl Target<'_> {
             _ => None,
         };
         let stacks: Vec<Region> = thread.into_iter().flat_map(Thread::stacks).collect();
-        let main = self.main_stack(kernel);
+        let main = self.main_stack(Some(kernel));
         let found: Vec<Candidate> = self.with_unwinder(Some(kernel), |unwinder, memory, symbols| {
             // A constant among the code is none.
             let is_code = |at: Addr| {
@@ -79,10 +79,10 @@ impl Target<'_> {
     }
 
     /// The main stack: the kernel has stored where it begins, or the vector table says it.
-    fn main_stack(&mut self, kernel: &Kernel) -> Option<Region> {
+    pub(super) fn main_stack(&mut self, kernel: Option<&Kernel>) -> Option<Region> {
         let at = self.symbols().lookup(MAIN).map(|symbol| symbol.address);
         let stored = at.and_then(|at| self.memory.memory().read_bytes(at, 4).ok());
-        let stored = stored.and_then(|bytes| kernel.layout.shape.endian.u32(&bytes, 0)).map(Addr::from);
+        let stored = stored.and_then(|bytes| kernel?.layout.shape.endian.u32(&bytes, 0)).map(Addr::from);
         let by_table = || Exceptions::main_stack(self.info.elf()?, VECTOR_TABLES);
         let end = stored.filter(|end| *end != 0).or_else(by_table)?;
         let memory = self.memory.memory();

@@ -432,13 +432,11 @@ impl CoreFile {
             issues.extend((info.load.is_none() && moves).then(offset::unknown));
         }
         if let Some((notes, load)) = info.notes.as_deref().zip(info.load_offset().known(elf))
-            && let Some((was, is)) = other_elf(notes, elf)
+            && let Some(other) = other_elf(notes, elf)
             && is_elsewhere(notes, elf, load)
         {
             // What the core says of its own program is right.
-            let message = format!(
-                "the core was taken with another ELF ({was}, this one is {is}), of another build: it is not used"
-            );
+            let message = format!("the core was taken with another ELF ({other}), of another build: it is not used");
             issues.push(Issue::new(Code::ElfDiffers, message));
             info.program = None;
         }
@@ -544,19 +542,23 @@ fn is_elsewhere(notes: &EvidenceNotes, elf: &Elf, load_offset: u64) -> bool {
 }
 
 /// What identifies the ELF that the core was taken with, and this one, where they differ: build ids, else digests.
-fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<(String, String)> {
-    let (was, is) = match (notes.fact("build id"), elf.build_id()) {
-        (Some(was), Some(is)) => (was, hex(&is)),
-        _ => (notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
+fn other_elf(notes: &EvidenceNotes, elf: &Elf) -> Option<String> {
+    let (what, was, is) = match (notes.fact("build id"), elf.build_id()) {
+        (Some(was), Some(is)) => ("build id", was, hex(&is)),
+        _ => ("SHA-256", notes.fact("elf sha256")?, hex(&Sha256::digest(elf.bytes().as_slice()))),
     };
-    (was != is).then_some((was.to_owned(), is))
+    // The first digits are enough to tell two files apart.
+    let short = |id: &str| id.chars().take(16).collect::<String>();
+    (was != is).then(|| format!("{what} {}, this one has {}", short(was), short(&is)))
 }
 
 /// An ELF of another program than the one that the core was taken of.
 fn other_program(notes: &EvidenceNotes, elf: &Elf) -> Option<Issue> {
-    other_elf(notes, elf).map(|(was, is)| {
-        Issue::new(
-            Code::ElfDiffers, format!("the core was taken with another ELF ({was}, this one is {is}): stripped, it still fits; of another build, names and lines from it are wrong"),
-        )
+    other_elf(notes, elf).map(|other| {
+        let message = format!(
+            "the core was taken with another ELF ({other}): if this one was only stripped, it still fits; if it is of another \
+             build, names and lines from it are wrong"
+        );
+        Issue::new(Code::ElfDiffers, message)
     })
 }

@@ -151,7 +151,7 @@ fn a_list_that_leads_astray_is_told_and_the_rest_is_found_from_behind() {
         let kernel = read(&builder).unwrap();
         let issue = kernel.issues.iter().find(|i| i.code == Code::KernelDamaged).unwrap();
         assert!(issue.message.contains(what) && issue.message.contains(&format!("{high:#x}")), "{}", issue.message);
-        assert!(issue.message.contains("5 after the break were found backwards"), "{}", issue.message);
+        assert!(issue.message.contains("its backward pointers lead to 5 more"), "{}", issue.message);
         let names: Vec<_> = kernel.threads.iter().map(|t| t.label()).collect();
         assert_eq!(names, STORY.map(|(n, _)| n), "{what}");
     }

@@ -312,3 +312,17 @@ fn a_fault_that_may_have_come_is_named() {
     let out = data(&run("explain cm3.elf cm3.ram.bin@0x20000000"));
     assert!(out.starts_with("bus-fault: ") && out.contains("in record_write"), "{out}");
 }
+
+/// The command to type next had a name of the target in it, which a shell would have split or run.
+#[test]
+fn the_next_command_of_a_pool_has_its_address() {
+    let pair = "resource.elf resource-no_wait_fails.core.gz";
+    let out = data(&run(&format!("explain --all {pair}")));
+    let (_, address) = out.split_once("`list --object ").unwrap_or_else(|| panic!("{out}"));
+    let address = address.split('`').next().unwrap();
+    let listed = data(&run(&format!("list --object {address} {pair}")));
+    assert!(listed.contains("tx_block_allocate"), "{address}: {listed}");
+    // No event of this pool is in the trace any more.
+    let out = data(&run("explain resource.elf resource-pool_empty.core.gz"));
+    assert!(out.contains("pool-empty") && !out.contains("list --object"), "{out}");
+}

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::machine::{Qemu, Scratch, fixture, installed, tx_trace};
+use crate::support::machine::{Qemu, Scratch, fixture, installed, symbol, tx_trace};
 use serde_json::Value;
 
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -449,6 +449,41 @@ fn no_fixture_mismatches_its_own_elf() {
         let said = belonging(&json("info", &fixture(elf), &source));
         assert!(said.starts_with("match: "), "{elf} {source:?}: {said}");
     }
+}
+
+/// Variables of the ELF of another build were heads of lists that something had overwritten, in a healthy system.
+#[test]
+fn variables_of_another_build_were_overwritten_heads_of_lists() {
+    let files = Scratch::new("explain-other-build");
+    let own = std::fs::read(fixture("cm3-notrace.elf")).unwrap();
+    let (header, _, _, offset, size) = *sections(&own).iter().find(|(.., flags, _, _)| *flags & 4 != 0).unwrap();
+    let code = put(&files, "code.bin", own[offset..offset + size].to_vec());
+    let code = format!("{}@{:#x}", code.display(), word(&own, header + 12));
+    let ram = format!("{}@0x20000000", fixture("cm3-notrace.ram.bin").display());
+    for other in ["cm3.elf", "failure.elf", "resource.elf"] {
+        let elf = fixture(other).display().to_string();
+        let out = tx_trace(&["explain", "--elf", &elf, "--image", &code, "--image", &ram]);
+        let (text, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert!(text.starts_with("Nothing wrong found\n\nDoubtful: ") && text.contains("of another build"), "{text}");
+        assert!(said.contains("error: ") && out.status.code() == Some(1), "{said}");
+    }
+}
+
+/// A semaphore that was deleted twice was blamed on a write past the end of what is in front of the kernel's counter.
+#[test]
+fn an_object_that_was_deleted_twice_was_blamed_on_a_neighbour() {
+    let files = Scratch::new("deleted-twice");
+    let at = symbol(&fixture("cm3.elf"), "_tx_semaphore_created_count");
+    let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+    let offset = usize::try_from(at - 0x2000_0000).unwrap();
+    ram[offset..offset + 4].fill(0xFF);
+    let ram = put(&files, "ram.bin", ram);
+    let elf = fixture("cm3.elf").display().to_string();
+    let lines = json("explain", Path::new(&elf), &["--image", &format!("{}@0x20000000", ram.display())]);
+    let finding = lines.iter().find(|line| line["code"] == "corrupt-control-block").unwrap();
+    assert!(finding["claim"].as_str().unwrap().ends_with("more were deleted than were created"), "{finding}");
+    assert_eq!(finding["evidence"][0]["address"], format!("{at:#010x}"), "{finding}");
+    assert!(finding["next"].as_str().unwrap().starts_with("find what is deleted twice"), "{finding}");
 }
 
 /// `explain` gave names of threads from the ELF of another build, and said nothing of it. What registers show was a hint.

@@ -197,6 +197,19 @@ fn registers_that_a_handler_saved_make_a_fault_in_ram_alone_likely() {
     }
 }
 
+/// `cfsr` is 0 after a breakpoint instruction, and was asked for although it was given.
+#[test]
+fn a_fault_register_that_is_known_was_asked_for() {
+    let of = |more: &[&str]| {
+        let more: Vec<String> = more.iter().flat_map(|one| ["--reg".to_owned(), (*one).to_owned()]).collect();
+        explain("divide", "core", false, &more).remove(0).to_string()
+    };
+    let hard_fault = "xpsr=0x1000003";
+    let (unknown, known) = (of(&[hard_fault]), of(&[hard_fault, "cfsr=0", "hfsr=0x40000000"]));
+    assert!(unknown.contains("--reg cfsr=N --reg hfsr=N"), "{unknown}");
+    assert!(!known.contains("cfsr=N") && !known.contains("hfsr=N") && known.contains("(cfsr is 0)"), "{known}");
+}
+
 /// One stop has no duration: a hint, with the variable.
 #[test]
 fn a_handler_of_nmi_that_waits_was_not_looked_at() {

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::explain_failures::{explain, split};
-use super::support::machine::fixture;
+use super::explain_failures::{RAM, explain, parts, split};
+use super::support::machine::{Scratch, fixture, symbol};
 
 /// A row of `stalls.tsv`: name, code, what must be said, confidence.
 fn ways() -> Vec<[String; 4]> {
@@ -87,6 +87,32 @@ fn a_tick_that_is_pending_in_a_thread_alone_is_no_finding() {
     let core = fixture("stall-just_pending.core.gz").display().to_string();
     let findings = explain(&[&elf, &core]);
     assert!(findings.iter().all(|finding| finding["code"] != "interrupts-masked"), "{findings:?}");
+}
+
+/// Nothing was said of a kernel that had not started its first thread where no loop is at the program counter, and of its RAM alone.
+#[test]
+fn an_initialisation_that_does_not_end_was_found_only_in_a_loop() {
+    let elf = fixture("stall.elf");
+    let pc = format!("pc={:#x}", symbol(&elf, "app_define"));
+    let elf = elf.display().to_string();
+    let core = fixture("stall-init_waits.core.gz");
+    let findings = explain(&[&elf, &core.display().to_string(), "--reg", &pc]);
+    let first = findings.first().expect("a finding");
+    assert_eq!([&first["code"], &first["confidence"]], ["hang", "hint"], "{first}");
+    assert!(first["claim"].as_str().unwrap().contains("its initialisation is in app_define (stalls.c:"), "{first}");
+    let scratch = Scratch::new("not-started");
+    let ram_of = |name: &str| {
+        let image = scratch.path(name);
+        std::fs::write(&image, parts(&fixture(&format!("stall-{name}.core.gz"))).0).unwrap();
+        explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)])
+    };
+    let findings = ram_of("init_waits");
+    let first = findings.first().expect("a finding");
+    assert_eq!([&first["code"], &first["confidence"]], ["hang", "hint"], "{first}");
+    assert!(first["claim"].as_str().unwrap().ends_with("its initialisation had not ended"), "{first}");
+    assert!(first["evidence"].to_string().contains("logger is the thread that was created last"), "{first}");
+    let findings = ram_of("quiet");
+    assert!(findings.iter().all(|finding| finding["code"] != "hang"), "{findings:?}");
 }
 
 /// What is wrong with a kernel's critical sections is not said of an interrupt that does not call it.

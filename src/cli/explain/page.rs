@@ -6,8 +6,9 @@ use crate::explain::{CHECKS, Confidence, Evidence, Explanation, Finding, Source}
 use crate::output::{Part, ReportWriter, write_line};
 use crate::report::{Cell, Column, Kind, Report};
 
-/// Without `--all`: pieces of evidence, and symptoms; further findings. With these the answer fits a screen.
+/// Without `--all`: pieces of evidence, symptoms, further findings. With these the answer fits a screen.
 const EVIDENCE: usize = 6;
+const SYMPTOMS: usize = 3;
 const FURTHER: usize = 3;
 
 /// The findings as lines of JSON.
@@ -116,16 +117,18 @@ pub fn headline(findings: &[Finding]) -> String {
 
 /// What speaks for it and against it, and what to do next. The evidence may be long: without `all` its beginning.
 fn sentences(finding: &Finding, all: bool) -> Vec<String> {
-    let most = if all { usize::MAX } else { EVIDENCE };
-    let more =
-        |of: usize| if of > most { format!(" ({} more: --all)", of.saturating_sub(most)) } else { String::new() };
-    let mut lines: Vec<String> = finding.evidence.iter().take(most).map(evidence).collect();
+    let [pieces, symptoms] = if all { [usize::MAX; 2] } else { [EVIDENCE, SYMPTOMS] };
+    let more = |of: usize, most: usize| match of.saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" ({more} more: --all)"),
+    };
+    let mut lines: Vec<String> = finding.evidence.iter().take(pieces).map(evidence).collect();
     if let Some(last) = lines.last_mut() {
-        last.push_str(&more(finding.evidence.len()));
+        last.push_str(&more(finding.evidence.len(), pieces));
     }
     if !finding.explains.is_empty() {
-        let some: Vec<&str> = finding.explains.iter().take(most).map(String::as_str).collect();
-        lines.push(format!("It explains: {}{}.", some.join("; "), more(finding.explains.len())));
+        let some: Vec<&str> = finding.explains.iter().take(symptoms).map(String::as_str).collect();
+        lines.push(format!("It explains: {}{}.", some.join("; "), more(finding.explains.len(), symptoms)));
     }
     if !finding.detractors.is_empty() {
         lines.push(format!("Against it: {}.", finding.detractors.join("; ")));

@@ -18,9 +18,10 @@ const HEADINGS: [&str; 8] =
     ["Options", "Following", "Source", "Filters", "Output", "Where the trace is", "Live target", "Clock and names"];
 
 /// What a new user types first.
-const FIRST: [(&str, &str); 4] = [
+const FIRST: [(&str, &str); 5] = [
     ("tx-trace demo", "a built-in dead board, no hardware"),
-    ("tx-trace last 50 app.elf app.core", "a core or a dump of your board"),
+    ("tx-trace explain app.elf app.core", "why your board died: a core or a dump"),
+    ("tx-trace last 50 app.elf app.core", "its last events"),
     ("tx-trace last 50 --elf app.elf --remote :3333", "your board, live, over its GDB server"),
     ("tx-trace gdb --install >> ~/.gdbinit", "then in GDB: tx-trace last 50"),
 ];

@@ -17,8 +17,8 @@ const CFSR: [Bit; 20] = [
     (1 << 5, "MLSPERR", "the MPU forbids the frame's place for s0 to s15: they are stale in it"),
     (MMARVALID, "MMARVALID", "mmfar holds the address"),
     (1 << 8, "IBUSERR", "a bus error at the fetch of an instruction"),
-    (1 << 9, "PRECISERR", "the data access of the instruction at the interrupted pc got a bus error"),
-    (1 << 10, "IMPRECISERR", "a write some instructions before the interrupted pc got a bus error"),
+    (1 << 9, "PRECISERR", "a bus error at a data access"),
+    (1 << 10, "IMPRECISERR", "a bus error at a write, some instructions before the interrupted pc"),
     (1 << 11, "UNSTKERR", "a bus error as an exception return took registers from the stack"),
     (1 << 12, "STKERR", "a bus error at the stack of the exception frame: it may not have been written"),
     (1 << 13, "LSPERR", "a bus error at the frame's place for s0 to s15: they are stale in it"),
@@ -42,7 +42,7 @@ const WITH_BFAR: u64 = 1 << 9;
 
 const HFSR: [Bit; 3] = [
     (1 << 1, "VECTTBL", "the vector of an exception could not be read"),
-    (FORCED, "FORCED", "another fault became this one: cfsr says which"),
+    (FORCED, "FORCED", "a fault was escalated to HardFault: cfsr says which"),
     (DEBUGEVT, "DEBUGEVT", "a breakpoint or another debug event without a debugger: dfsr has the reason"),
 ];
 const FORCED: u64 = 1 << 30;

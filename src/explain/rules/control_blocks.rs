@@ -15,9 +15,13 @@ use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
 const LOOKED: u64 = 64;
+/// The most of a block's contradictions that are shown.
+const SHOWN: usize = 3;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
+/// How the names of the variables end in which the kernel counts what is in its lists.
+const COUNTER: &str = "_created_count";
 /// The word with which the kernel fills stacks.
 const FILL: u64 = 0xEFEF_EFEF;
 
@@ -30,13 +34,20 @@ const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"]
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     if kernel.overwritten.is_empty() {
+        // Variables of an ELF of another build are not those of the kernel: what they point to says nothing.
+        if case.trust.other_build {
+            return Vec::new();
+        }
         let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
         let impossible = damaged(case).filter(|issue| issue.severity != Severity::Lost && is_impossible(issue, case));
         return broken.chain(impossible).map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
     }
-    let broken =
-        |block: &Overwritten| if is_block(block, case) { overwritten(block, case) } else { led_astray(block, case) };
-    kernel.overwritten.iter().map(broken).collect()
+    let broken = |block: &Overwritten| match block.found.filter(|_| is_block(block, case)) {
+        Some(found) => overwritten(block, found, case),
+        None => led_astray(block, case),
+    };
+    let is_known = |block: &&Overwritten| block.from != 0 || !case.trust.other_build;
+    kernel.overwritten.iter().filter(is_known).map(broken).collect()
 }
 
 /// Contradictions that may be of a moment.
@@ -98,7 +109,7 @@ fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
     block.address != 0 && block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
 }
 
-/// A list points to where no control block can be: the overwritten block is the one that points there.
+/// A list points to where no control block can be, or no memory is: the block that points there was overwritten.
 fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let what = block.kind.map_or("thread", |kind| kind.name());
     if block.from == 0 {
@@ -107,22 +118,49 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let from =
         case.thread(block.from).map_or_else(|| case.object(block.from), |thread| format!("thread {}", thread.label()));
     let to = block.address;
+    let reads = text(to, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
+    let damage: Vec<&Issue> = issues_of(block.from, case).collect();
+    let place = case.look.place(block.from);
+    let place = place.map(|place| Evidence::symbol(block.from, &place, format!("{from} is in {place}")));
+    let (claimed, doubt) = trust(block, !damage.is_empty(), case);
     Finding::new(
         explain::Code::CorruptControlBlock,
-        case.cap(Confidence::Likely),
-        format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}, where none can be"),
+        case.cap(claimed),
+        format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}{reads}, where none can be"),
     )
+    .against(doubt)
     .evidence([Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)])
+    .evidence(damage.iter().take(SHOWN).map(|issue| Evidence::memory(block.from, issue.message.clone())))
+    .evidence(place)
     .explains(damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()))
     .next(format!("look for a write past an end next to {from}: of a stack above it, or of a buffer in front of it"))
     .threads([block.from])
+}
+
+/// What else contradicts itself in a control block.
+fn issues_of<'c>(block: Addr, case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
+    let is_of_block = |issue: &&Issue| matches!(issue.code, Code::KernelDamaged | Code::StackPointerOutside);
+    let all = case.kernel.into_iter().flat_map(|kernel| &kernel.issues).filter(is_of_block);
+    all.filter(move |issue| issue.place.address.is_some_and(|at| near(block, at)))
+}
+
+/// How sure it is that a pointer was overwritten: a dump of a part of memory may lack the block that it leads to.
+fn trust(block: &Overwritten, has_more: bool, case: &Case<'_>) -> (Confidence, Option<&'static str>) {
+    let is_there = block.found.is_some() || has_more || !block.address.is_multiple_of(4) || block.address == 0;
+    if is_there || case.look.function(block.address).is_some() {
+        (Confidence::Likely, None)
+    } else {
+        (Confidence::Hint, Some("this source may lack the memory there, and the rest of the block is in order"))
+    }
 }
 
 /// The variable that points to the first block of a list points to where none can be.
 fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
     let name = block.kind.map_or_else(|| HEAD.to_owned(), Kind::head);
     let symbol = case.look.symbol(&name);
-    let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    let (claimed, doubt) = trust(block, false, case);
+    let (confidence, mut detractors) = case.cap(claimed);
+    detractors.extend(doubt.map(str::to_owned));
     let to = block.address;
     let list = format!("the head of the list of created {what}s");
     let claim = match &symbol {
@@ -144,22 +182,22 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
         .threads(symbol.map(|symbol| symbol.address))
 }
 
-fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
+fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     let what = block.kind.map_or("thread", |kind| kind.name());
     let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
     let label = name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"));
     let place = case.look.place(block.address);
     let bytes = case.look.bytes(block.address, LOOKED).unwrap_or_default();
     let words = case.words(&bytes, false);
-    let same = words.iter().take_while(|word| **word == block.found).count();
-    let reads = text(block.found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
+    let same = words.iter().take_while(|word| **word == found).count();
+    let reads = text(found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let more = if same > 1 { format!(", and so do {} words after it", same.saturating_sub(1)) } else { String::new() };
     let mut evidence = vec![
         Evidence::memory(
             block.address,
-            format!("{label}: its first word is {:#x}{reads}, and not {:#x}{more}", block.found, block.id()),
+            format!("{label}: its first word is {:#x}{reads}, and not {:#x}{more}", found, block.id()),
         )
-        .holds(block.found),
+        .holds(found),
     ];
     if let Some(place) = place {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
@@ -173,7 +211,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
     let waited = waited(&waiters);
     let stack = within.as_ref().map_or_else(String::new, |stack| format!(", in the stack of {stack},"));
     // The kernel fills the stack of a thread when it creates it.
-    let fill = within.as_ref().filter(|_| block.found & 0xFFFF_FFFF == FILL);
+    let fill = within.as_ref().filter(|_| found & 0xFFFF_FFFF == FILL);
     let fill =
         fill.map(|stack| format!(", which is what stacks are filled with when their threads are created ({stack})"));
     Finding::new(
@@ -181,7 +219,7 @@ fn overwritten(block: &Overwritten, case: &Case<'_>) -> Finding {
         case.cap(Confidence::Likely),
         format!(
             "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}",
-            block.found,
+            found,
             fill.as_deref().unwrap_or_default()
         ),
     )
@@ -227,12 +265,25 @@ fn waited(waiters: &[&Thread]) -> String {
 }
 
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
-    let evidence = issue.place.address.map(|at| Evidence::memory(at, issue.message.clone()));
+    let at = issue.place.address;
+    let counter = at.and_then(|at| case.look.variable(at)).filter(|variable| variable.name.ends_with(COUNTER));
+    let (text, next) = match &counter {
+        // Nothing wrote there but the kernel.
+        Some(counter) => (counter.name.clone(), "find what is deleted twice, or deleted and never created"),
+        None => (
+            at.and_then(|at| case.thread(at)).map_or_else(
+                || issue.message.clone(),
+                |thread| format!("the control block of thread {}", thread.label()),
+            ),
+            "look at what is in front of it in memory: it was probably written past its end",
+        ),
+    };
+    let evidence = at.map(|at| Evidence::memory(at, text));
     Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
-        .next("look at what is in front of it in memory: it was probably written past its end")
-        .threads(issue.place.address)
+        .next(next)
+        .threads(at)
 }
 
 #[cfg(test)]

@@ -229,17 +229,21 @@ impl<'a, 'c> Look<'a, 'c> {
             return Some(Kind { code, words: format!("{} ({})", bit.words, bit.name), is_read: true });
         }
         let own = match self.cpu.registers.level() {
-            Level::Exception(4) => Some((Code::MemFault, "which access is not known (--reg cfsr=N)")),
-            Level::Exception(5) => Some((Code::BusFault, "which access is not known (--reg cfsr=N)")),
-            Level::Exception(6) => Some((Code::UsageFault, "why is not known (--reg cfsr=N)")),
-            Level::Exception(7) => Some((Code::SecureFault, "which rule is not known (--reg sfsr=N)")),
-            Level::Mode("undefined") => Some((Code::UsageFault, "an undefined instruction")),
+            Level::Exception(4) => {
+                Some((Code::MemFault, format!("which access is not known ({})", self.without_bits())))
+            }
+            Level::Exception(5) => {
+                Some((Code::BusFault, format!("which access is not known ({})", self.without_bits())))
+            }
+            Level::Exception(6) => Some((Code::UsageFault, format!("why is not known ({})", self.without_bits()))),
+            Level::Exception(7) => Some((Code::SecureFault, "which rule is not known (--reg sfsr=N)".to_owned())),
+            Level::Mode("undefined") => Some((Code::UsageFault, "an undefined instruction".to_owned())),
             _ => None,
         };
         let by_effect = place.and_then(|place| self.by_instruction(place));
         match (own, by_effect) {
             (Some((code, _)), Some(kind)) => Some(Kind { code, is_read: true, ..kind }),
-            (Some((code, words)), None) => Some(Kind { code, words: words.to_owned(), is_read: true }),
+            (Some((code, words)), None) => Some(Kind { code, words, is_read: true }),
             (None, kind) => kind,
         }
     }
@@ -253,6 +257,16 @@ impl<'a, 'c> Look<'a, 'c> {
     /// True where the registers that say which fault it is are known.
     fn knows_bits(&self) -> bool {
         self.cpu.registers.get("cfsr").is_some_and(|cfsr| cfsr != 0)
+    }
+
+    /// True where the register that says which fault it is has no bit of one.
+    fn is_clear(&self) -> bool {
+        self.cpu.registers.get("cfsr") == Some(0)
+    }
+
+    /// Why the registers do not say which fault it is.
+    fn without_bits(&self) -> &'static str {
+        if self.is_clear() { "cfsr is 0" } else { "--reg cfsr=N" }
     }
 
     /// By the instruction that failed, where no register says it.
@@ -358,12 +372,14 @@ impl<'a, 'c> Look<'a, 'c> {
             Some(kind) => {
                 if !kind.is_read {
                     claimed = claimed.min(Confidence::Likely);
-                    let why = "the kind of fault is inferred from the instruction: cfsr is not known (--reg cfsr=N)";
-                    detractors.push(why.to_owned());
+                    detractors.push(format!(
+                        "the kind of fault is inferred from the instruction: {}",
+                        if self.is_clear() { "cfsr is 0" } else { "cfsr is not known (--reg cfsr=N)" }
+                    ));
                 }
                 (kind.code, kind.words)
             }
-            None => (Code::Fault, "what kind of fault is not known (--reg cfsr=N)".to_owned()),
+            None => (Code::Fault, format!("what kind of fault is not known ({})", self.without_bits())),
         };
         let is_placed = self.is_placed() || self.cpu.failed.is_some();
         if !is_placed {
@@ -422,7 +438,7 @@ impl<'a, 'c> Look<'a, 'c> {
         .evidence(fault.evidence.into_iter().filter(keeps))
         .explains([symptom])
         .next(format!(
-            "{}, or find the function with the large frame: threads --bt={name}",
+            "{}, or find the function with the large frame: `threads --bt={name}`",
             words::larger_stack(thread, self.case)
         ))
         .threads(fault.threads)
@@ -489,7 +505,8 @@ impl<'a, 'c> Look<'a, 'c> {
             all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
         }
         if let Some((at, register)) = self.address() {
-            all.push(Evidence::register(register, at, format!("the address that failed: {}", self.named(at))));
+            let what = self.cpus.at(at).map_or_else(String::new, |what| format!(": {what}"));
+            all.push(Evidence::register(register, at, format!("the address of the access that failed{what}")));
         }
         if let Some(place) = self.place {
             let pc = place.registers.pc().unwrap_or_default();
@@ -514,17 +531,24 @@ impl<'a, 'c> Look<'a, 'c> {
         match code {
             Code::NullCall => "find out who sets the function pointer that is called there".to_owned(),
             Code::Fault => {
-                let registers = "the fault registers that the crash log printed: --reg cfsr=N --reg hfsr=N --reg psp=N";
-                match self.case.trust.without_lines {
-                    Some(_) => format!("give the ELF with debug information, or {registers}"),
-                    None => format!("give {registers}"),
+                let missing = ["cfsr", "hfsr", "psp"].into_iter().filter(|name| self.cpu.registers.get(name).is_none());
+                let options: String = missing.map(|name| format!(" --reg {name}=N")).collect();
+                let registers = format!("the registers that the crash log printed:{options}");
+                match (&self.case.trust.without_lines, options.is_empty()) {
+                    (Some(_), true) => "give the ELF with debug information".to_owned(),
+                    (Some(_), false) => format!("give the ELF with debug information, or {registers}"),
+                    (None, true) => "look at the instruction there: threads --bt".to_owned(),
+                    (None, false) => format!("give {registers}"),
                 }
             }
             Code::Assert => "look at the condition in front of it".to_owned(),
             Code::UsageFault => {
-                "look at the operands of this instruction: threads --bt, and the source line".to_owned()
+                "look at the operands of this instruction: the source line, and `threads --bt` for its callers"
+                    .to_owned()
             }
-            _ => "find out where this pointer comes from: threads --bt, and the source line".to_owned(),
+            _ => {
+                "find out where this pointer comes from: the source line, and `threads --bt` for its callers".to_owned()
+            }
         }
     }
 }

@@ -72,7 +72,7 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             Evidence::event(
                 inversion.from,
                 format!(
-                    "{w} has waited for {object} since, for {} ticks of the trace; {c} ran for {} of them",
+                    "{w} waits for {object} from here on, for {} ticks of the trace; {c} ran for {} of them",
                     inversion.waited, inversion.ran
                 ),
             ),

@@ -1,6 +1,7 @@
 //! The CPU is in the handler of an interrupt that does not return: its code is a loop without an exit, it waits in a loop for a
 //! word to change, or the tick after it is overdue. And without events of interrupts: one that is pending again while its handler
-//! runs, or that keeps back a tick that is pending.
+//! runs, or because of which a pending tick has waited for half of its period. A tick that has just become pending during a handler
+//! is healthy.
 //!
 //! A loop that counts, or reads a clock until its time is over, ends by itself: that is not claimed.
 //!
@@ -11,10 +12,14 @@ use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
-use super::{place, writers};
+use super::no_tick::RELOAD;
+use super::{place, words, writers};
+use crate::abi::Endian;
 use crate::cpu::{Level, is_fault};
 use crate::session::CpuState;
 
+/// SYST_CVR: the current value of SysTick. Reading it changes nothing.
+const CURRENT: u64 = 0xE000_E018;
 /// So many periods of the tick have to be over.
 const PERIODS: i64 = 2;
 /// The functions of a backtrace that are named.
@@ -52,7 +57,7 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
-    let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
+    let what = words::place_or_address(word, case);
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let claim = format!(
         "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"
@@ -90,7 +95,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let polling = cpu.polling.as_ref().filter(|polling| !polling.measures);
     let (claimed, why) = match (cpu.in_loop, polling, tick) {
         (Some(_), ..) => (Confidence::Proven, "is in a loop without an exit"),
-        (None, _, Some(_)) => (Confidence::Likely, "keeps back the tick, which is overdue"),
+        (None, _, Some(_)) => (Confidence::Likely, "delays the tick, which is overdue"),
         (None, Some(_), None) => (Confidence::Hint, "is in a loop"),
         (None, None, None) => return None,
     };
@@ -128,24 +133,34 @@ fn is_tick_pending(cpu: &CpuState) -> Option<u64> {
     cpu.registers.get("icsr").filter(|icsr| icsr & interrupts::PENDSTSET != 0)
 }
 
+/// For how many cycles a pending SysTick has waited at least, and how many there are from one tick to the next, where it has waited
+/// for half of them.
+fn tick_waits(case: &Case<'_>) -> Option<(u32, u32)> {
+    let word = |at| Endian::Little.u32(&case.look.bytes(at, 4)?, 0);
+    waited(word(RELOAD)?, word(CURRENT)?).filter(|(waited, period)| *waited >= period / 2)
+}
+
+/// SysTick counts down from its reload value to 0, at which it becomes pending, and begins again.
+fn waited(reload: u32, current: u32) -> Option<(u32, u32)> {
+    let (period, left) = (reload.checked_add(1)?, if current == 0 { reload.checked_add(1)? } else { current });
+    Some((period.checked_sub(left).filter(|_| reload > 0)?, period))
+}
+
 /// It is pending again while its handler runs; where a trace shows how often it comes, that is another rule.
 fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let number = interrupt(cpu).filter(|number| *number >= FIRST)?;
     let traced = case.events.is_some_and(|events| !events.interrupts.by_number.is_empty());
     let is_again = interrupts::is_pending(cpu, number) == Some(true);
     let above_tick = interrupts::priority(cpu, number) <= interrupts::priority(cpu, SYSTICK);
-    let tick = is_tick_pending(cpu).filter(|_| above_tick);
+    let tick = tick_waits(case).filter(|_| above_tick && is_tick_pending(cpu).is_some());
     if traced || interrupts::is_active(cpu, number) != Some(true) || !is_again && tick.is_none() {
         return None;
     }
     let name = interrupts::name(case, number);
     let irq = number.saturating_sub(FIRST);
     let word = 0xE000_E200_u64.saturating_add((irq / 32).saturating_mul(4));
-    let why = if is_again {
-        "is pending again before its handler has ended"
-    } else {
-        "keeps back the tick, which is pending"
-    };
+    let why =
+        if is_again { "is pending again before its handler has ended" } else { "delays SysTick, which is pending" };
     let at = first_place(cpu).and_then(|found| place::of(&found.functions));
     let at = at.map_or_else(String::new, |at| format!("; the code below it is at {at}"));
     Some(
@@ -156,8 +171,27 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         )
         .against(["a second request of its device looks the same, and how often it comes needs a trace"])
         .evidence(is_again.then(|| Evidence::memory(word, format!("{name} is pending again, and its handler runs"))))
-        .evidence(tick.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())))
+        .evidence(tick.map(|(waited, period)| {
+            Evidence::memory(
+                CURRENT,
+                format!("SysTick is pending for at least {waited} cycles of the {period} of a tick"),
+            )
+        }))
         .evidence(place::callers(&cpu.functions, CALLERS))
         .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_that_had_just_become_pending_was_called_delayed_by_a_storm() {
+        assert_eq!(waited(24_999, 0), Some((0, 25_000)), "it becomes pending now");
+        assert_eq!(waited(24_999, 24_999), Some((1, 25_000)));
+        assert_eq!(waited(24_999, 9), Some((24_991, 25_000)));
+        assert_eq!(waited(0, 0), None, "SysTick does not count");
+        assert_eq!(waited(99, 400), None, "the reload value was changed");
+    }
 }

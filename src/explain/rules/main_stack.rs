@@ -55,11 +55,10 @@ fn damages(kernel: &Kernel, case: &Case<'_>) -> Vec<Damage> {
         None => kernel.layout.thread.len,
         Some(kind) => kernel.layout.object(kind).map_or(0, |of| of.len),
     };
-    let over = kernel.overwritten.iter().map(|block| Damage {
-        address: block.address,
-        len: len(block.kind),
-        label: block.kind.map_or_else(|| thread(block.address), |_| case.object(block.address)),
-        text: format!("its control block begins with {:#x} instead of its id", block.found),
+    let over = kernel.overwritten.iter().filter_map(|block| {
+        let (address, text) = block.damage()?;
+        let label = block.kind.map_or_else(|| thread(address), |_| case.object(address));
+        Some(Damage { address, len: len(block.kind), label, text })
     });
     let mut all: Vec<Damage> = over.collect();
     let issues = kernel.issues.iter().filter(|issue| issue.code == code::Code::KernelDamaged);

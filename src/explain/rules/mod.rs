@@ -23,8 +23,10 @@ mod masked;
 mod masking_code;
 mod never_given;
 mod never_seen;
+mod never_taken;
 mod no_thread;
 mod no_tick;
+mod not_started;
 mod overflow_into_block;
 mod owner_gone;
 mod place;
@@ -99,7 +101,9 @@ pub static CHECKS: &[Check] = &[
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "threads and mutexes of a trace that nothing else shows", find: unseen::find },
+    Check { what: "what is put in and not taken out in a trace that nothing else shows", find: never_taken::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
+    Check { what: "the kernel's initialisation", find: not_started::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that drain or are used up", find: pools::find },

@@ -8,7 +8,7 @@
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use crate::abi::Addr;
-use crate::kernel::{High, Stacks};
+use crate::kernel::{High, Overwritten, Stacks};
 
 /// Bytes that may be left of a stack that was overflown with holes.
 const NEAR: u64 = 64;
@@ -49,7 +49,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         Some(Used { thread: thread.address, start, size: Some(size), left })
     });
     // The control block of this thread cannot be read any more: the trace has where its stack is.
-    let lost = kernel.overwritten.iter().filter(|block| block.kind.is_none());
+    let lost = kernel.overwritten.iter().filter(|block| block.kind.is_none() && block.found.is_some());
     let lost = lost.filter_map(|block| registered(block.address, case));
     let used = known.chain(lost).filter(|used| used.left <= NEAR);
     used.filter_map(|used| {
@@ -62,10 +62,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 /// What is known to be damaged, by the address of its control block.
 fn damages(case: &Case<'_>) -> Vec<Damage> {
     let Some(kernel) = case.kernel else { return Vec::new() };
-    let over = kernel.overwritten.iter().map(|block| Damage {
-        address: block.address,
-        text: format!("its control block begins with {:#x} instead of its id", block.found),
-    });
+    let over = kernel.overwritten.iter().filter_map(Overwritten::damage);
+    let over = over.map(|(address, text)| Damage { address, text });
     let issues = kernel.issues.iter().filter(|issue| issue.code == crate::code::Code::KernelDamaged);
     let of_block =
         issues.filter_map(|issue| Some(Damage { address: issue.place.address?, text: issue.message.clone() }));

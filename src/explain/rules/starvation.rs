@@ -22,7 +22,8 @@ const FEWEST: u64 = 32;
 /// some milliseconds long.
 const TICKS: i64 = 6;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
-pub(super) const NO_ROUND: &str = "the trace is too short to show how long it runs otherwise: it needs a longer ring";
+pub(super) const NO_ROUND: &str =
+    "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {

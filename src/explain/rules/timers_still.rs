@@ -61,15 +61,16 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let since = format!(
-        "for {lasts} ticks of the trace, which are {ticks} periods of SysTick, nothing woke {}; other threads were made ready {} \
-         times",
+        "for {lasts} ticks of the trace nothing woke {}, which the kernel does at least every {slots} kernel ticks; other threads \
+         were made ready {} times",
         timers.label(),
         events.without_timers.readied
     );
     let claim = format!(
-        "the tick does not come, or does not reach the kernel: {} for its time, and the kernel looks at its timers every \
-         {slots} kernel ticks",
-        waits(&armed)
+        "the tick does not come, or does not reach the kernel: {} for a time to pass, and nothing woke {} for \
+         {ticks} periods of SysTick",
+        waits(&armed),
+        timers.label()
     );
     let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
                 handler calls _tx_timer_interrupt";

@@ -69,7 +69,7 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             Evidence::stack(start, text),
         ])
         .evidence(place::callers(&place.functions, CALLERS))
-        .next(format!("{}: threads --bt={name}", words::larger_stack(thread, case)))
+        .next(format!("{}: `threads --bt={name}`", words::larger_stack(thread, case)))
         .threads([thread.address]),
     )
 }
