@@ -118,7 +118,6 @@ impl Target<'_> {
     }
 
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.
-    #[must_use]
     pub fn is_baseline(&self) -> bool {
         self.info.elf().is_some_and(|elf| elf.is_arm_baseline())
     }
