@@ -16,6 +16,7 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod left_running;
 mod livelock;
 mod long_sleep;
 mod main_stack;
@@ -72,6 +73,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
