@@ -14,6 +14,8 @@ pub struct Places {
     current: Option<usize>,
     size: Option<usize>,
     suspended: Option<usize>,
+    sleep: Option<usize>,
+    time: Option<usize>,
 }
 
 /// By definition.
@@ -29,6 +31,8 @@ impl Fields {
             };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
+                sleep: find(&|field| field.name == "sleep_value"),
+                time: find(&|field| field.name == "new_time"),
                 size: find(&|field| field.name == "size_requested"),
                 suspended: find(&|field| field.name == "suspended"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
@@ -58,6 +62,16 @@ impl Places {
     /// The bytes that are asked for.
     pub fn size(&self, words: &[u64]) -> Option<u64> {
         words.get(self.size?).copied()
+    }
+
+    /// For how many ticks of the kernel a thread asks to sleep.
+    pub fn sleep(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.sleep?).copied()
+    }
+
+    /// True for a call that changes the kernel's count of ticks.
+    pub fn sets_time(&self, words: &[u64]) -> bool {
+        self.time.is_some_and(|time| words.get(time).is_some())
     }
 
     /// True where memory that is released goes to a thread that waits for it.
