@@ -77,7 +77,7 @@ impl CodeRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::writer::{Writer, load, sect};
+    use crate::elf::tests::writer::{Writer, load, sect};
 
     #[test]
     fn code_is_what_executable_sections_hold() {

@@ -3,7 +3,7 @@
 use super::notes::from_prstatus;
 use super::*;
 use crate::abi::{Addr, Endian};
-use crate::elf::writer::{Writer, sect};
+use crate::elf::tests::writer::{Writer, sect};
 use crate::mem::{Memory, ReadError};
 
 /// One stack.

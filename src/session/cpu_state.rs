@@ -256,7 +256,7 @@ impl Target<'_> {
     }
 
     /// The endless loop at a program counter.
-    fn loop_at(&mut self, architecture: Architecture, pc: Addr) -> Option<Loop> {
+    pub(super) fn loop_at(&mut self, architecture: Architecture, pc: Addr) -> Option<Loop> {
         let pc = if architecture == Architecture::CortexM { pc & !1 } else { pc };
         if !self.is_code(pc) {
             return None;
@@ -272,7 +272,7 @@ impl Target<'_> {
     }
 
     /// The loop at the program counter that waits for words in memory.
-    fn polling(&mut self, registers: &Registers) -> Option<Polling> {
+    pub(super) fn polling(&mut self, registers: &Registers) -> Option<Polling> {
         let pc = registers.pc()? & !1;
         let from = self.symbols().function(pc)?.address & !1;
         let before = pc.checked_sub(from).filter(|before| *before <= POLLING)?;

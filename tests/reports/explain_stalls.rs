@@ -125,3 +125,71 @@ fn an_evidence_core_without_its_elf_claims_what_can_be_known() {
         }
     }
 }
+
+/// The findings of a dump of RAM alone. `is_interrupted`: an interrupt has come at the registers of the core, and pushed them.
+fn in_ram(name: &str, is_interrupted: bool) -> Vec<Value> {
+    in_ram_with(name, is_interrupted, &[])
+}
+
+/// The same with other values of registers.
+fn in_ram_with(name: &str, is_interrupted: bool, others: &[(&str, u32)]) -> Vec<Value> {
+    let (mut ram, registers) = parts(&fixture(&format!("stall-{name}.core.gz")));
+    let value = |of: &str| {
+        if let Some((_, other)) = others.iter().find(|(name, _)| *name == of) {
+            return *other;
+        }
+        let all = registers.iter().filter_map(|pair| pair.split_once("=0x"));
+        all.filter(|(name, _)| *name == of).map(|(_, hex)| u32::from_str_radix(hex, 16).unwrap()).next().unwrap()
+    };
+    if is_interrupted {
+        let sp = value("sp");
+        let skipped = if sp & 4 == 0 { 0 } else { 0x200 };
+        let frame = (sp as usize & !7) - 32 - RAM.0;
+        for (n, name) in ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"].into_iter().enumerate() {
+            let word = value(name) | if name == "xpsr" { skipped | 1 << 24 } else { 0 };
+            ram[frame + 4 * n..frame + 4 * n + 4].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    let scratch = Scratch::new(&format!("left-{name}-{is_interrupted}-{}", others.first().map_or(0, |other| other.1)));
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    explain(&[&fixture("stall.elf").display().to_string(), &format!("{}@{:#x}", image.display(), RAM.0)])
+}
+
+/// A dump of RAM showed nothing of a thread in a loop, though each tick leaves its registers on the stack.
+#[test]
+fn what_interrupts_left_of_a_loop_is_a_hint_without_registers() {
+    let said = |finding: &Value| finding["claim"].as_str().unwrap().ends_with(", if it is still there");
+    for (name, at) in [("called_handler", "Default_Handler"), ("callback_waits", "wait_transfer")] {
+        let findings = in_ram(name, true);
+        let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+        assert_eq!((&first["code"], &first["confidence"]), (&"hang".into(), &"hint".into()), "{first}");
+        assert!(said(first) && first["claim"].as_str().unwrap().contains(at), "{first}");
+        assert!(!in_ram(name, false).iter().any(said), "{name}");
+    }
+    for name in ["quiet", "masked_on", "tickless"] {
+        assert!(!in_ram(name, true).iter().any(said), "{name}: it computes");
+    }
+}
+
+/// A write to code and a read through a null pointer, where the chip has memory, were no fault in a dump of RAM.
+#[test]
+fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
+    // `str r4, [r3]` and `ldr r3, [r2]` of the callback, and the stack pointer in front of its fault.
+    const WRITE: u32 = 0x1708;
+    const READ: u32 = 0x16F8;
+    const SP: u32 = 0x2000_06F8;
+    let at = |pc: u32, r2: u32, r3: u32| {
+        in_ram_with("callback", true, &[("pc", pc), ("r2", r2), ("r3", r3), ("sp", SP)]).into_iter().next()
+    };
+    let first = at(WRITE, 0, 0x1000).expect("a finding");
+    assert_eq!(first["code"], "mem-fault", "{first}");
+    assert!(
+        first["claim"].as_str().unwrap().starts_with("a write of 4 bytes to 0x1000 (code or a constant)"),
+        "{first}"
+    );
+    let first = at(READ, 0x28, 0).expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"bus-fault".into(), &"hint".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().starts_with("a read of 4 bytes at 0x28 in heartbeat_expired"), "{first}");
+    assert!(at(READ, 0x2000_2A88, 0).is_none(), "a read of RAM");
+}

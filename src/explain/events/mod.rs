@@ -12,6 +12,7 @@ mod sleeps;
 mod standstill;
 mod timers;
 mod tries;
+mod untaken;
 mod words;
 
 pub use activity::{Activity, WrongCall};
@@ -21,6 +22,7 @@ pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
+pub use untaken::Untaken;
 
 use std::collections::BTreeMap;
 
@@ -404,6 +406,7 @@ impl Events {
                 let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
                 let object = call.object.filter(|_| puts).map(|object| system.address(object));
                 if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
+                    one.pool.short = None;
                     one.taker(address);
                 }
             }
@@ -421,6 +424,7 @@ impl Events {
                 if let Some(one) = self.one(system.address(object)) {
                     one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
                     if gets && wait.ending == Ending::Given {
+                        one.pool.short = None;
                         one.away.given(thread_at, call.seq);
                         one.take(taken);
                     }
@@ -480,7 +484,7 @@ impl Events {
             let (memory, len) = (fields.memory(event, words), fields.size(words));
             let number = event.isr.map(u64::from);
             if let Some(one) = self.one(object) {
-                one.is_taken_elsewhere = true;
+                (one.is_taken_elsewhere, one.untaken) = (true, None);
                 memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
             }
         }
@@ -532,27 +536,6 @@ impl Events {
                 one.wanted.insert(thread, wanted);
             }
         }
-    }
-
-    fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
-        let fields = self.fields.of_event(event);
-        let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
-        let is_handed_over = fields.is_handed_over(words);
-        let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
-        let Some(one) = self.one(object) else { return };
-        one.give(by, event.seq, event.ticks, flags);
-        if let Some(memory) = memory {
-            one.pool.release(memory, by, event.seq, is_handed_over);
-        }
-    }
-
-    /// The pool that a block was released to before, where an event names as its pool what no event named: the kernel takes the
-    /// word in front of a block for the address of its pool, and that of a free block is a link.
-    fn pool_of(&self, memory: Addr, named: Addr) -> Option<Addr> {
-        if self.numbers.find(named).is_some() {
-            return None;
-        }
-        self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
     }
 }
 

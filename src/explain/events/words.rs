@@ -14,8 +14,10 @@ pub struct Places {
     current: Option<usize>,
     size: Option<usize>,
     suspended: Option<usize>,
-    sleep: Option<usize>,
     time: Option<usize>,
+    held: Option<usize>,
+    free: Option<usize>,
+    sleep: Option<usize>,
 }
 
 /// By definition.
@@ -31,10 +33,12 @@ impl Fields {
             };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
-                sleep: find(&|field| field.name == "sleep_value"),
                 time: find(&|field| field.name == "new_time"),
                 size: find(&|field| field.name == "size_requested"),
                 suspended: find(&|field| field.name == "suspended"),
+                held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
+                free: find(&|field| field.name == "available_bytes"),
+                sleep: find(&|field| field.name == "sleep_value"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 current: find(&|field| field.name == "current_flags"),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
@@ -78,6 +82,16 @@ impl Places {
     pub fn is_handed_over(&self, words: &[u64]) -> bool {
         let suspended = self.suspended.and_then(|suspended| words.get(suspended));
         suspended.is_some_and(|threads| *threads != 0)
+    }
+
+    /// What a queue or a semaphore holds.
+    pub fn held(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.held?).copied()
+    }
+
+    /// The bytes that a pool has for those who wait for some, where memory is released and threads wait.
+    pub fn free(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.free?).copied().filter(|_| self.is_handed_over(words))
     }
 
     /// The event flags that a thread asks for.

@@ -16,6 +16,7 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod left_running;
 mod livelock;
 mod long_sleep;
 mod machine_timer;
@@ -24,6 +25,7 @@ mod masked;
 mod masking_code;
 mod never_given;
 mod never_seen;
+mod never_taken;
 mod no_thread;
 mod no_tick;
 mod not_started;
@@ -73,6 +75,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
@@ -103,6 +106,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "threads and mutexes of a trace that nothing else shows", find: unseen::find },
+    Check { what: "what is put in and not taken out in a trace that nothing else shows", find: never_taken::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "the kernel's initialisation", find: not_started::find },
     Check { what: "full queues", find: queue_full::find },

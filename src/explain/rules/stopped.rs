@@ -90,6 +90,12 @@ pub(super) fn polling(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     all.filter(waits).filter_map(|cpu| polls(cpu, case, graph)).collect()
 }
 
+/// The same of a CPU that may be there, for a source without registers.
+pub(super) fn at(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let waits = || polls(cpu, case, graph).filter(|_| cpu.in_loop.is_none() && !is_in_kernel(cpu));
+    finding(cpu, cpus, case).or_else(waits)
+}
+
 fn is_in_kernel(cpu: &CpuState) -> bool {
     cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel)
 }

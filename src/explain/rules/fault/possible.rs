@@ -99,6 +99,13 @@ impl<'a> Why<'a> {
                 let words = format!("{}, which is not aligned", effect.words());
                 Some(Self { place, code: Code::UsageFault, words, way: None, is_fault: true })
             }
+            // Only the code that writes a flash memory does that.
+            Effect::Write(at, _) if cpus.is_read_only(at) => {
+                let words = format!("{} (code or a constant)", effect.words());
+                Some(Self { place, code: Code::MemFault, words, way: None, is_fault: true })
+            }
+            // What is there on a Cortex-M is the table of vectors.
+            Effect::Read(at, _) if at < NULL => with(Code::BusFault, true),
             Effect::Read(at, _) | Effect::Write(at, _) if cpus.has(at) == Some(false) => {
                 let is_null = at < NULL && matches!(effect, Effect::Write(..));
                 let is_ram = RAM.iter().any(|ram| ram.contains(at));
