@@ -8,6 +8,7 @@ mod objects;
 mod pointers;
 mod pools;
 mod silent;
+mod sleeps;
 mod standstill;
 mod timers;
 mod tries;
@@ -21,13 +22,14 @@ pub use pools::{Block, Freed, Refused, Twice};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
-pub use untaken::Untaken;
+pub use untaken::{Short, Untaken};
 
 use std::collections::BTreeMap;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
 use self::pointers::Pointers;
+use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
@@ -89,6 +91,8 @@ pub struct Events {
     pub without_timers: WithoutTimers,
     /// What that thread does.
     pub timers: TimerWork,
+    /// Sleeps.
+    pub sleeps: Sleeps,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -387,6 +391,7 @@ impl Events {
             activity.woken = Some(event.seq);
         }
         self.goes_on(event, change, system);
+        self.wakes(event, change, system);
         self.timers.change(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
@@ -401,7 +406,7 @@ impl Events {
                 let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
                 let object = call.object.filter(|_| puts).map(|object| system.address(object));
                 if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
-                    one.pool.short = None;
+                    one.short = None;
                     one.taker(address);
                 }
             }
@@ -419,7 +424,7 @@ impl Events {
                 if let Some(one) = self.one(system.address(object)) {
                     one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
                     if gets && wait.ending == Ending::Given {
-                        one.pool.short = None;
+                        one.short = None;
                         one.away.given(thread_at, call.seq);
                         one.take(taken);
                     }
@@ -559,6 +564,7 @@ impl Consumer for Events {
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
         self.by_thread(event, system);
+        self.sleeps(event, system.trace.words(event), system);
         self.pointers.event(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
@@ -576,6 +582,7 @@ impl Consumer for Events {
         self.interrupts.forget();
         self.tries.forget();
         self.timers.forget();
+        self.sleeps.forget();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

@@ -19,6 +19,7 @@ mod jump;
 mod left_running;
 mod livelock;
 mod long_sleep;
+mod machine_timer;
 mod main_stack;
 mod masked;
 mod masking_code;
@@ -37,6 +38,7 @@ mod released_twice;
 mod reset;
 mod runs_on;
 mod semaphore_leak;
+mod silence;
 mod slow_callback;
 mod stack_handler;
 mod stack_released;
@@ -91,6 +93,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },
+    Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },

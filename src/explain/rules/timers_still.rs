@@ -31,7 +31,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 }
 
 /// What waits for time to pass.
-fn armed(kernel: &Kernel) -> Vec<String> {
+pub(super) fn armed(kernel: &Kernel) -> Vec<String> {
     let sleeps = |thread: &&Thread| thread.timed == Some(true) && thread.state != Some(State::READY);
     let threads = kernel.threads.iter().filter(sleeps).map(Thread::label);
     let timers = kernel.objects.iter().filter(|object| {
@@ -89,7 +89,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// `Power, Display wait`.
-fn waits(armed: &[String]) -> String {
+pub(super) fn waits(armed: &[String]) -> String {
     let names: Vec<&str> = armed.iter().take(NAMED).map(String::as_str).collect();
     let more = armed.len().saturating_sub(names.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
