@@ -62,7 +62,7 @@ impl Interruption {
 }
 
 /// What was interrupted by the exception that a CPU is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interrupted {
     /// The core.
     pub core: usize,
@@ -366,17 +366,7 @@ impl Look<'_> {
     }
 
     fn none(&self, exception: Option<u32>) -> Interrupted {
-        Interrupted {
-            core: 0,
-            exception,
-            name: None,
-            by: String::new(),
-            registers: None,
-            thread: self.thread.map(|t| t.address),
-            places: Vec::new(),
-            is_certain: false,
-            remarks: Vec::new(),
-        }
+        Interrupted { exception, thread: self.thread.map(|t| t.address), ..Interrupted::default() }
     }
 
     /// A place with its callers.
