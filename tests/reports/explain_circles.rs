@@ -472,6 +472,27 @@ fn memory_that_is_released_and_does_not_help_who_waits() {
 }
 
 #[test]
+fn flags_that_are_set_and_do_not_wake_who_waits_for_others() {
+    let sets = |name: &str, waiting: u64, wakes: bool| {
+        alone(name, |story, _| {
+            story.by(SCAN, FLAGS_SET, [REPLIES, 0x40, 0, waiting]);
+            if wakes {
+                story.by(SCAN, RESUME, [PRINT, FLAGS, 0, SCAN]);
+            }
+        })
+    };
+    let (code, confidence, claim) = first(&sets("unmet", 1, false));
+    assert_eq!((code.as_str(), confidence.as_str()), ("wrong-event-mask", "hint"));
+    assert!(
+        claim.contains("20 sets in a row") && claim.contains("Scan sets 0x40; Print, Beat have no event"),
+        "{claim}"
+    );
+    assert!(sets("unmet-none", 0, false).is_empty());
+    let woken = sets("met", 1, true);
+    assert!(woken.iter().all(|finding| finding["code"] != "wrong-event-mask"), "{woken:?}");
+}
+
+#[test]
 fn an_interrupt_that_gets_no_block_in_a_trace_alone() {
     const BLOCK_ALLOCATE: u64 = 10;
     let asks = |name: &str, memory: u64| {

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::explain_failures::{RAM, explain, parts, split};
-use super::support::machine::{Scratch, fixture, symbol};
+use super::support::machine::{Scratch, fixture, symbol, tx_trace};
 
 /// A row of `stalls.tsv`: name, code, what must be said, confidence.
 fn ways() -> Vec<[String; 4]> {
@@ -192,4 +192,76 @@ fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
     assert_eq!((&first["code"], &first["confidence"]), (&"bus-fault".into(), &"hint".into()), "{first}");
     assert!(first["claim"].as_str().unwrap().starts_with("a read of 4 bytes at 0x28 in heartbeat_expired"), "{first}");
     assert!(at(READ, 0x2000_2A88, 0).is_none(), "a read of RAM");
+}
+
+/// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.
+/// The other ways are known by registers that these do not have.
+const ELSEWHERE: [(&str, &str, &str); 20] = [
+    ("isr_waits", "registers", "isr-never-ends"),
+    ("isr_loops", "registers", "isr-never-ends"),
+    ("isr_counts", "registers", "isr-never-ends"),
+    ("jump_data", "ram", "usage-fault"),
+    ("jump_data", "registers", "hang"),
+    ("runs_data", "registers", "hang"),
+    ("vector", "registers", "hang"),
+    ("panic", "registers", "assert"),
+    ("callback", "ram", "bus-fault"),
+    ("callback", "registers", "bus-fault"),
+    ("runs_on", "registers", "interrupts-masked"),
+    ("callback_waits", "registers", "hang"),
+    ("called_handler", "registers", "hang"),
+    ("stack_below", "ram", "stack-overflow"),
+    ("stack_below", "registers", "stack-overflow"),
+    ("callback_long", "ram", "starvation"),
+    ("callback_long", "registers", "starvation"),
+    ("callback_long", "trace", "starvation"),
+    ("init_waits", "ram", "hang"),
+    ("init_waits", "registers", "hang"),
+];
+
+/// What is wrong with what other sources than the evidence core say of one way.
+fn wrong_elsewhere(way: &[String; 4], prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<String> {
+    let [name, _, said, _] = way;
+    let core = fixture(&format!("{prefix}{name}.core.gz"));
+    let (ram, registers) = parts(&core);
+    let scratch = Scratch::new(&format!("{prefix}{name}"));
+    let [image, trx] = ["ram.bin", "way.trx"].map(|file| scratch.path(file));
+    std::fs::write(&image, ram).unwrap();
+    let (core, trx) = (core.display().to_string(), trx.display().to_string());
+    let out = tx_trace(&["dump", elf, &core, "-o", &trx]);
+    // Its trace is not enabled.
+    let has_trace = name != "storm";
+    assert_eq!(out.status.success(), has_trace, "{}", String::from_utf8_lossy(&out.stderr));
+    let image = format!("{}@{:#x}", image.display(), RAM.0);
+    let with: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair]).collect();
+    let sources = [
+        ("ram", explain(&[elf, &image])),
+        ("registers", explain(&[&[elf, &image], with.as_slice()].concat())),
+        ("trace", if has_trace { explain(&[&trx]) } else { Vec::new() }),
+    ];
+    let names: Vec<String> = split(said).iter().map(|said| name_of(said)).collect();
+    let wrong = |(source, findings): &(&str, Vec<Value>)| {
+        let known = ELSEWHERE.iter().find(|(of, from, _)| of == name && from == source);
+        let Some((.., code)) = known else {
+            let sure = findings.iter().find(|finding| finding["confidence"] != "hint");
+            return sure.map(|finding| format!("{prefix}{name} {source}: {finding}"));
+        };
+        let Some(first) = findings.first() else { return Some(format!("{prefix}{name} {source}: nothing")) };
+        let text = first.to_string();
+        let fits = first["code"] == *code && names.iter().any(|name| text.contains(name.as_str()));
+        (!fits).then(|| format!("{prefix}{name} {source}: {first}"))
+    };
+    sources.iter().filter_map(wrong).collect()
+}
+
+/// They were tried only from evidence cores.
+#[test]
+fn less_than_an_evidence_core_shows_what_can_be_known_and_claims_nothing_else() {
+    let mut all = Vec::new();
+    for (prefix, elf, is_other) in [("stall-", "stall.elf", false), ("stall-other-", "stall-other.elf", true)] {
+        let elf = fixture(elf).display().to_string();
+        let name_of = |said: &str| if is_other { other(said) } else { said.to_owned() };
+        all.extend(ways().iter().flat_map(|way| wrong_elsewhere(way, prefix, &elf, &name_of)));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
 }

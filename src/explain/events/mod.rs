@@ -23,7 +23,7 @@ pub use sleeps::Slept;
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
-pub use untaken::Untaken;
+pub use untaken::{Short, Untaken};
 
 use std::collections::BTreeMap;
 
@@ -407,7 +407,7 @@ impl Events {
                 let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
                 let object = call.object.filter(|_| puts).map(|object| system.address(object));
                 if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
-                    one.pool.short = None;
+                    one.short = None;
                     one.taker(address);
                 }
             }
@@ -425,7 +425,7 @@ impl Events {
                 if let Some(one) = self.one(system.address(object)) {
                     one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
                     if gets && wait.ending == Ending::Given {
-                        one.pool.short = None;
+                        one.short = None;
                         one.away.given(thread_at, call.seq);
                         one.take(taken);
                     }

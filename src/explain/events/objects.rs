@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::away::Away;
 use super::pools::Pool;
-use super::untaken::Untaken;
+use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
 use crate::kernel::Wanted;
 use crate::trace::Event;
@@ -93,6 +93,8 @@ pub struct One {
     pub kept: Option<Kept>,
     /// Puts of which no event takes anything.
     pub untaken: Option<Untaken>,
+    /// Releases or sets in a row while a thread waits, which gets nothing.
+    pub short: Option<Short>,
     /// True where it is among those that a gap makes unknown.
     pub(super) is_listed: bool,
 }
@@ -138,7 +140,7 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
-        (self.kept, self.untaken) = (None, None);
+        (self.kept, self.untaken, self.short) = (None, None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -195,7 +197,7 @@ impl super::Events {
         if let Some(held) = fields.held(words) {
             one.untaken = Some(Untaken::put(one.untaken, held, event.seq, event.ticks));
         }
-        one.pool.release_for(fields.free(words), event.seq, event.ticks);
+        one.short = Short::give(one.short, fields.free(words), event.seq, event.ticks);
         if let Some(memory) = memory {
             one.pool.release(memory, by, event.seq, is_handed_over);
         }

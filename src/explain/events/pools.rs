@@ -68,19 +68,6 @@ pub struct Refused {
     pub len: Option<u64>,
 }
 
-/// Releases of memory that do not help a thread that waits for some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Short {
-    /// How many.
-    pub times: u64,
-    /// The first event and its ticks.
-    pub first: (u64, i64),
-    /// The last event and its ticks.
-    pub last: (u64, i64),
-    /// The bytes that were free at the last.
-    pub free: u64,
-}
-
 /// The rounds of a thread: it allocates some blocks, then some of them are released. Blocks of one round may be released in any
 /// order; one that is still held when later rounds are over was left behind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,8 +125,6 @@ pub struct Pool {
     pub refused: BTreeMap<Addr, Refused>,
     /// The interrupts that get no memory, by their numbers.
     pub refused_interrupts: BTreeMap<Option<u64>, Refused>,
-    /// Releases in a row while a thread waits, which gets nothing.
-    pub short: Option<Short>,
     /// How many were allocated.
     pub allocated: u64,
     /// How many were released, by whom.
@@ -200,13 +185,6 @@ impl Pool {
         }
     }
 
-    /// A block is given back. `free`: the bytes that are free then, where a thread waits for some.
-    pub fn release_for(&mut self, free: Option<u64>, seq: u64, at: i64) {
-        let first = Short { times: 0, first: (seq, at), last: (seq, at), free: 0 };
-        let before = self.short.unwrap_or(first);
-        self.short = free.map(|free| Short { times: before.times.saturating_add(1), last: (seq, at), free, ..before });
-    }
-
     /// A block is given back. `is_handed_over`: a thread that waits for memory gets it.
     pub fn release(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool) {
         let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
@@ -244,7 +222,6 @@ impl Pool {
         self.rounds.clear();
         self.refused.clear();
         self.refused_interrupts.clear();
-        self.short = None;
     }
 
     /// The block that was released last of those that held an address.

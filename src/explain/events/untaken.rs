@@ -1,4 +1,5 @@
-//! What is put into a queue or a semaphore and not taken out, and releases of memory that do not help who waits for it.
+//! What is put into a queue or a semaphore and not taken out, and releases of memory and sets of event flags that do not help who
+//! waits for some.
 
 /// Puts without an event that takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,27 @@ impl Untaken {
     /// True where each put found one more.
     pub const fn only_grows(&self) -> bool {
         self.held.1.saturating_sub(self.held.0) == self.puts.saturating_sub(1) && self.puts > 1
+    }
+}
+
+/// Releases of memory, or sets of event flags, that do not help a thread that waits for some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Short {
+    /// How many.
+    pub times: u64,
+    /// The first event and its ticks.
+    pub first: (u64, i64),
+    /// The last event and its ticks.
+    pub last: (u64, i64),
+    /// The bytes that were free at the last; 0 for event flags.
+    pub free: u64,
+}
+
+impl Short {
+    /// `free`: what is free then, where a thread waits for some.
+    pub fn give(so_far: Option<Self>, free: Option<u64>, seq: u64, at: i64) -> Option<Self> {
+        let before = so_far.unwrap_or(Self { times: 0, first: (seq, at), last: (seq, at), free: 0 });
+        free.map(|free| Self { times: before.times.saturating_add(1), last: (seq, at), free, ..before })
     }
 }
 

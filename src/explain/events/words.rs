@@ -35,7 +35,7 @@ impl Fields {
                 memory: find(&|field| field.name == "memory_ptr"),
                 time: find(&|field| field.name == "new_time"),
                 size: find(&|field| field.name == "size_requested"),
-                suspended: find(&|field| field.name == "suspended"),
+                suspended: find(&|field| field.name == "suspended" || field.name == "suspended_count"),
                 held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
                 free: find(&|field| field.name == "available_bytes"),
                 sleep: find(&|field| field.name == "sleep_value"),
@@ -89,9 +89,13 @@ impl Places {
         words.get(self.held?).copied()
     }
 
-    /// The bytes that a pool has for those who wait for some, where memory is released and threads wait.
+    /// Where something is given while threads wait: the bytes that a pool has for them, 0 for event flags.
     pub fn free(&self, words: &[u64]) -> Option<u64> {
-        words.get(self.free?).copied().filter(|_| self.is_handed_over(words))
+        let free = match self.free {
+            Some(free) => words.get(free).copied(),
+            None => self.flags(words).map(|_| 0),
+        };
+        free.filter(|_| self.is_handed_over(words))
     }
 
     /// The event flags that a thread asks for.

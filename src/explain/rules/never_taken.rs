@@ -1,10 +1,10 @@
 //! From a trace alone: what is put into a queue or a semaphore and not taken out, a lock that one thread has all the time, and
-//! memory that is released and does not help who waits for it. Whoever should take, or waits, has no event in the trace: which of
+//! memory that is released, or event flags that are set, and do not help who waits for them. Whoever should take, or waits, has no event in the trace: which of
 //! the threads without one it is, is not known, and what they do neither. So all of this is a hint.
 //!
 //! Against it: messages and counts may be left on purpose, and a filter of the trace may leave out the calls that take them.
 
-use super::super::events::{Events, One, Untaken};
+use super::super::events::{Events, One, Short, Untaken};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::unseen::threads_without_events;
@@ -82,9 +82,12 @@ fn never_enough(
     case: &Case<'_>,
     graph: &Graph,
 ) -> Option<Finding> {
-    let short = one.pool.short.filter(|short| lasts(short.times, short.first.1, short.last.0, events))?;
+    let short = one.short.filter(|short| lasts(short.times, short.first.1, short.last.0, events))?;
     if graph.tasks.waiting(pool).next().is_some() {
         return None;
+    }
+    if one.givers.values().any(|given| given.flags != 0) {
+        return Some(never_met(pool, one, short, unseen, case, graph));
     }
     let (label, times, free) = (case.object(pool), short.times, short.free);
     let claim = format!(
@@ -100,6 +103,21 @@ fn never_enough(
             .next("give blocks of this size a block pool of their own, or allocate what is kept for long first")
             .affected(vec![pool]),
     )
+}
+
+/// Somebody waits for event flags all the time, and those that others set are not the ones.
+fn never_met(group: Addr, one: &One, short: Short, unseen: &str, case: &Case<'_>, graph: &Graph) -> Finding {
+    let (label, times) = (case.object(group), short.times);
+    let sets =
+        one.givers.iter().take(3).map(|(by, given)| format!("{} sets {:#x}", giver(*by, case, graph), given.flags));
+    let sets = sets.collect::<Vec<_>>().join(", ");
+    let claim = format!("a thread waits for {label}, and {times} sets in a row do not wake it: {sets}; {unseen}");
+    let said = |(seq, _): (u64, i64)| Evidence::event(seq, format!("flags of {label} are set, and a thread waits"));
+    Finding::new(Code::WrongEventMask, case.cap(Confidence::Hint), claim)
+        .against(["it may wait for a flag that is set rarely, or for several together"])
+        .evidence([said(short.first), said(short.last)])
+        .next("compare the flags that are set with those that the thread waits for: `threads` of a core shows them")
+        .affected(vec![group])
 }
 
 /// Mutexes that threads ask for and never get, as a thread without an event has them.
