@@ -19,6 +19,7 @@ pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One};
 pub use pools::{Block, Freed, Refused, Twice};
+pub use sleeps::Slept;
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;

@@ -38,6 +38,10 @@ pub struct Sleeps {
     asked: BTreeMap<Addr, Asked>,
     /// Those of two ticks and more, the newest last.
     pub over: VecDeque<Slept>,
+    /// The shortest time between two events in a row of one thread.
+    pub shortest: Option<i64>,
+    /// The event before: its thread and its ticks.
+    before: Option<(Addr, i64)>,
     /// True where the program changed the kernel's count of ticks.
     pub is_time_set: bool,
     /// True where the first event is of the kernel's initialisation.
@@ -78,8 +82,20 @@ impl Sleeps {
         self.over.push_back(Slept { seq: event.seq, period });
     }
 
+    /// The next event, where it is of a thread.
+    fn next(&mut self, event: Option<(Addr, i64)>) {
+        if let (Some((thread, from)), Some((next, to))) = (self.before, event)
+            && thread == next
+        {
+            let between = to.saturating_sub(from);
+            self.shortest = Some(self.shortest.map_or(between, |shortest| shortest.min(between)));
+        }
+        self.before = event;
+    }
+
     /// Events are missing.
     pub(super) fn forget(&mut self) {
+        self.before = None;
         self.asked.clear();
     }
 }
@@ -94,6 +110,7 @@ impl Events {
         let fields = self.fields.of_event(event);
         self.sleeps.is_time_set |= fields.sets_time(words);
         let thread = context.filter(|context| context.kind == ContextKind::Thread);
+        self.sleeps.next(thread.map(|thread| (thread.address, event.ticks)));
         if let (Some(ticks), Some(thread)) = (fields.sleep(words), thread) {
             self.sleeps.ask(thread.address, Asked { seq: event.seq, at: event.ticks, ticks });
         }

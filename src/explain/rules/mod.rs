@@ -47,6 +47,7 @@ mod stacks_overlap;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod tick_rate;
 mod tick_storm;
 mod timers_still;
 mod unseen;
@@ -93,6 +94,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },
+    Check { what: "a tick that has become slower", find: tick_rate::find },
     Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },

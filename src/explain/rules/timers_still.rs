@@ -16,7 +16,8 @@ use crate::abi::Endian;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
-const TICKLESS: [&str; 4] = ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
+pub(super) const TICKLESS: [&str; 4] =
+    ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
 /// The array that the wheel is.
 const WHEEL: &str = "_tx_timer_list";
 /// So many turns of the wheel.
