@@ -52,6 +52,20 @@ impl Region {
 }
 
 /// First and last address, for messages.
+/// Joins sorted ranges, of first and last address, that touch or overlap.
+pub fn join(spans: impl IntoIterator<Item = (Addr, Addr)>) -> Vec<(Addr, Addr)> {
+    let mut joined: Vec<(Addr, Addr)> = Vec::new();
+    for (start, last) in spans {
+        match joined.last_mut() {
+            Some(before) if start.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
+                before.1 = before.1.max(last);
+            }
+            _ => joined.push((start, last)),
+        }
+    }
+    joined
+}
+
 impl std::fmt::Display for Region {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.last() {

@@ -511,7 +511,4 @@ fn string_is(table: &[u8], offset: usize, wanted: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
-#[allow(missing_docs, clippy::arithmetic_side_effects, reason = "test code")]
-pub(crate) mod writer;
+pub(crate) mod tests;

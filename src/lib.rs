@@ -34,7 +34,7 @@
 //! assert_eq!(error.code.name(), "file");
 //! ```
 //!
-//! The modules behind this page are public with the feature `internals`, for this package's own tests, benches and fuzz
+//! The modules below are public with the feature `internals`, for this package's own tests, benches and fuzz
 //! targets. They change without notice.
 #![cfg_attr(
     not(feature = "internals"),
@@ -46,125 +46,48 @@
     )
 )]
 
+/// Every module but `library` and `sys`. Public, and so visible from outside where the crate's root re-exports it.
+#[path = "."]
+mod modules {
+    pub mod abi;
+    pub mod analysis;
+    pub mod bridge;
+    pub mod bytes;
+    pub mod catalogue;
+    #[cfg(feature = "cli")]
+    pub mod cli;
+    pub mod code;
+    pub mod control;
+    pub mod cpu;
+    pub mod debugger;
+    pub mod elf;
+    pub mod error;
+    pub mod explain;
+    pub mod follow;
+    pub mod format;
+    pub mod kernel;
+    pub mod mem;
+    pub mod near;
+    pub mod output;
+    pub mod query;
+    pub mod report;
+    pub mod rsp;
+    #[cfg(feature = "serve")]
+    pub mod serve;
+    pub mod session;
+    pub mod setup;
+    pub mod sym;
+    pub mod timeline;
+    pub mod trace;
+    pub mod unwind;
+}
+
 #[cfg(feature = "internals")]
-pub mod abi;
-#[cfg(feature = "internals")]
-pub mod analysis;
-#[cfg(feature = "internals")]
-pub mod bridge;
-#[cfg(feature = "internals")]
-pub mod bytes;
-#[cfg(feature = "internals")]
-pub mod catalogue;
-#[cfg(all(feature = "cli", feature = "internals"))]
-pub mod cli;
-#[cfg(feature = "internals")]
-pub mod code;
-#[cfg(feature = "internals")]
-pub mod control;
-#[cfg(feature = "internals")]
-pub mod cpu;
-#[cfg(feature = "internals")]
-pub mod debugger;
-#[cfg(feature = "internals")]
-pub mod elf;
-#[cfg(feature = "internals")]
-pub mod error;
-#[cfg(feature = "internals")]
-pub mod explain;
-#[cfg(feature = "internals")]
-pub mod follow;
-#[cfg(feature = "internals")]
-pub mod format;
-#[cfg(feature = "internals")]
-pub mod kernel;
-#[cfg(feature = "internals")]
-pub mod mem;
-#[cfg(feature = "internals")]
-pub mod near;
-#[cfg(feature = "internals")]
-pub mod output;
-#[cfg(feature = "internals")]
-pub mod query;
-#[cfg(feature = "internals")]
-pub mod report;
-#[cfg(feature = "internals")]
-pub mod rsp;
-#[cfg(all(feature = "serve", feature = "internals"))]
-pub mod serve;
-#[cfg(feature = "internals")]
-pub mod session;
-#[cfg(feature = "internals")]
-pub mod setup;
-#[cfg(feature = "internals")]
-pub mod sym;
-#[cfg(feature = "internals")]
-pub mod timeline;
-#[cfg(feature = "internals")]
-pub mod trace;
-#[cfg(feature = "internals")]
-pub mod unwind;
+pub use modules::*;
+#[cfg(not(feature = "internals"))]
+use modules::*;
 
 mod sys;
-
-#[cfg(not(feature = "internals"))]
-mod abi;
-#[cfg(not(feature = "internals"))]
-mod analysis;
-#[cfg(not(feature = "internals"))]
-mod bridge;
-#[cfg(not(feature = "internals"))]
-mod bytes;
-#[cfg(not(feature = "internals"))]
-mod catalogue;
-#[cfg(all(feature = "cli", not(feature = "internals")))]
-mod cli;
-#[cfg(not(feature = "internals"))]
-mod code;
-#[cfg(not(feature = "internals"))]
-mod control;
-#[cfg(not(feature = "internals"))]
-mod cpu;
-#[cfg(not(feature = "internals"))]
-mod debugger;
-#[cfg(not(feature = "internals"))]
-mod elf;
-#[cfg(not(feature = "internals"))]
-mod error;
-#[cfg(not(feature = "internals"))]
-mod explain;
-#[cfg(not(feature = "internals"))]
-mod follow;
-#[cfg(not(feature = "internals"))]
-mod format;
-#[cfg(not(feature = "internals"))]
-mod kernel;
-#[cfg(not(feature = "internals"))]
-mod mem;
-#[cfg(not(feature = "internals"))]
-mod near;
-#[cfg(not(feature = "internals"))]
-mod output;
-#[cfg(not(feature = "internals"))]
-mod query;
-#[cfg(not(feature = "internals"))]
-mod report;
-#[cfg(not(feature = "internals"))]
-mod rsp;
-#[cfg(all(feature = "serve", not(feature = "internals")))]
-mod serve;
-#[cfg(not(feature = "internals"))]
-mod session;
-#[cfg(not(feature = "internals"))]
-mod setup;
-#[cfg(not(feature = "internals"))]
-mod sym;
-#[cfg(not(feature = "internals"))]
-mod timeline;
-#[cfg(not(feature = "internals"))]
-mod trace;
-#[cfg(not(feature = "internals"))]
-mod unwind;
 
 mod library;
 

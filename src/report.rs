@@ -50,13 +50,11 @@ pub enum Kind {
 
 impl Kind {
     /// True where a cell has two parts, address and name.
-    #[must_use]
     pub const fn is_named(self) -> bool {
         matches!(self, Self::Thread | Self::Object | Self::Code)
     }
 
     /// True where the column is aligned to the right.
-    #[must_use]
     pub const fn is_right(self) -> bool {
         matches!(self, Self::Count | Self::Counter | Self::Ticks | Self::Real(_) | Self::Percent(_) | Self::Seq)
     }
@@ -73,7 +71,6 @@ pub struct Term {
 
 impl Term {
     /// A term of this name and title.
-    #[must_use]
     pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
@@ -131,6 +128,33 @@ pub enum Cell {
     FaultBits(Vec<FaultBit>),
 }
 
+impl Cell {
+    /// Text, also where it is empty.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Text, where there is any.
+    pub fn some_text(text: Option<impl Into<String>>) -> Self {
+        text.map(Into::into).filter(|text: &String| !text.is_empty()).map_or(Self::Empty, Self::Text)
+    }
+
+    /// A count, where it is known.
+    pub fn count(n: Option<impl Into<u64>>) -> Self {
+        n.map_or(Self::Empty, |n| Self::Count(n.into()))
+    }
+
+    /// An address, where it is known.
+    pub fn address(at: Option<Addr>) -> Self {
+        at.map_or(Self::Empty, Self::Address)
+    }
+
+    /// Yes or no, where it is known.
+    pub fn flag(is: Option<bool>) -> Self {
+        is.map_or(Self::Empty, Self::Flag)
+    }
+}
+
 /// What one bit or field of a fault register records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultBit {
@@ -185,7 +209,6 @@ pub struct Column {
 
 impl Column {
     /// A column whose name is a word that people read as well.
-    #[must_use]
     pub const fn new(name: &'static str, kind: Kind) -> Self {
         Self { name, title: name, kind }
     }
@@ -197,6 +220,9 @@ impl Column {
         self
     }
 }
+
+/// A column of the rows of a `T`, and its cell in one of them.
+pub type Of<'c, T> = (Column, &'c dyn Fn(&T) -> Cell);
 
 /// A note on the unit of times that people read. Programs get ticks in any case.
 pub const RATELESS: &str = "times are in ticks of the trace's clock, not of the kernel's: --hz RATE converts them";
@@ -223,13 +249,29 @@ pub struct Report {
 
 impl Report {
     /// A report without rows and notes.
-    #[must_use]
     pub fn new(name: &'static str, title: &'static str, columns: impl Into<Vec<Column>>) -> Self {
         Self { name, title, columns: columns.into(), ..Self::default() }
     }
 
+    /// A row for each of `rows`, with a cell of each column.
+    pub fn table<T>(
+        name: &'static str,
+        title: &'static str,
+        rows: impl IntoIterator<Item = T>,
+        columns: &[Of<'_, T>],
+    ) -> Self {
+        let rows = rows.into_iter().map(|of| columns.iter().map(|(_, cell)| cell(&of)).collect());
+        Self { rows: rows.collect(), ..Self::new(name, title, columns.iter().map(|of| of.0).collect::<Vec<_>>()) }
+    }
+
+    /// Rows of name and value.
+    pub fn facts(name: &'static str, title: &'static str, facts: Vec<(&'static str, String)>) -> Self {
+        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
+        let rows = facts.into_iter().map(|(what, value)| vec![Cell::text(what), Cell::Text(value)]);
+        Self { rows: rows.collect(), ..Self::new(name, title, columns) }
+    }
+
     /// What people read in place of a table without rows.
-    #[must_use]
     pub fn nothing(&self) -> &str {
         if self.nothing.is_empty() { "nothing" } else { &self.nothing }
     }
@@ -242,7 +284,6 @@ impl Report {
 }
 
 /// Takes the notes that several of the reports have out of them, and returns each once, in the order of their coming.
-#[must_use]
 pub fn take_shared_notes(reports: &mut [Report]) -> Vec<String> {
     let mut shared: Vec<String> = Vec::new();
     for (at, report) in reports.iter().enumerate() {

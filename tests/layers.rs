@@ -1,4 +1,4 @@
-//! The order of the rooms in `src/`, read from what each file names: an arrow against it fails here.
+//! The order of the modules in `src/`, read from what each file names: an arrow against it fails here.
 #![allow(missing_docs, clippy::restriction, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Who may name whom: a room may name those to the left of it, here or through other lines. Commas part equals,
+/// Who may name whom: a module may name those to the left of it, here or through other lines. Commas part equals,
 /// which may not name each other.
 const ORDER: &[&str] = &[
     "code < error < mem, query, rsp, control, cli",
@@ -24,7 +24,7 @@ const ORDER: &[&str] = &[
     "catalogue, format < setup < cli",
 ];
 
-/// Crates that one room hides from all others.
+/// Crates that one module hides from all others.
 const HOMES: &[(&str, &[&str])] = &[
     ("goblin", &["elf"]),
     ("gimli", &["sym/dwarf"]),
@@ -47,7 +47,7 @@ const HOMES: &[(&str, &[&str])] = &[
 const SYSTEMS: &[&str] =
     &["cfg(unix", "cfg(windows", "target_os", "target_family", "cfg!(unix", "cfg!(windows", "std::os::"];
 
-/// Rooms that name no other crate at all.
+/// Modules that name no other crate at all.
 const STD_ONLY: &[&str] = &["abi", "code", "error", "trace", "report"];
 
 /// The most lines of a file, its tests not counted.
@@ -60,13 +60,13 @@ const PANICS: &[&str] =
 /// The one of these that code which only counts may allow, with the reason why no sum can overflow.
 const WITH_REASON: &str = "arithmetic_side_effects";
 
-/// The rooms with those that each may name.
+/// The modules with those that each may name.
 fn allowed(order: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut below: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in order {
         let steps: Vec<Vec<&str>> = line.split('<').map(|s| s.split(',').map(str::trim).collect()).collect();
-        for room in steps.iter().flatten() {
-            below.entry((*room).to_owned()).or_default();
+        for module in steps.iter().flatten() {
+            below.entry((*module).to_owned()).or_default();
         }
         for pair in steps.windows(2) {
             for upper in &pair[1] {
@@ -77,8 +77,8 @@ fn allowed(order: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     loop {
         let grown: BTreeMap<_, BTreeSet<_>> = below
             .iter()
-            .map(|(room, direct)| {
-                (room.clone(), direct.iter().flat_map(|d| &below[d]).chain(direct).cloned().collect())
+            .map(|(module, direct)| {
+                (module.clone(), direct.iter().flat_map(|d| &below[d]).chain(direct).cloned().collect())
             })
             .collect();
         if grown == below {
@@ -91,8 +91,8 @@ fn allowed(order: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
 /// What a file names outside its tests.
 #[derive(Default)]
 struct Named {
-    /// Rooms, with the line.
-    rooms: Vec<(String, usize)>,
+    /// Modules, with the line.
+    modules: Vec<(String, usize)>,
     /// The first part of each path, with the line: crates are among them.
     heads: Vec<(String, usize)>,
     /// Lints that are allowed, with the line.
@@ -174,8 +174,8 @@ impl Named {
     fn rooted(&mut self, tokens: &[TokenTree]) {
         for path in alternatives(tokens) {
             match path.first() {
-                Some(t) if word(t) == "self" => self.rooms.push(("the whole crate".into(), line(t))),
-                Some(t) => self.rooms.push((word(t), line(t))),
+                Some(t) if word(t) == "self" => self.modules.push(("the whole crate".into(), line(t))),
+                Some(t) => self.modules.push((word(t), line(t))),
                 None => {}
             }
         }
@@ -295,8 +295,8 @@ fn depth(file: &str) -> usize {
     if matches!(file, "lib.rs" | "main.rs") { 0 } else { parts }
 }
 
-/// The room of a file of `src/`.
-fn room(file: &str) -> &str {
+/// The module of a file of `src/`.
+fn module(file: &str) -> &str {
     file.split('/').next().unwrap().trim_end_matches(".rs")
 }
 
@@ -307,7 +307,7 @@ fn lies_in(file: &str, place: &str) -> bool {
 
 /// What breaks a rule, one line each, in files of `src/` with their text; and the arrows that were looked at.
 fn check(files: &[(String, String)], crates: &[String]) -> (Vec<String>, BTreeSet<(String, String)>) {
-    let rooms = allowed(ORDER);
+    let modules = allowed(ORDER);
     let named: Vec<(&str, &str, Named)> =
         files.iter().map(|(f, t)| (f.as_str(), t.as_str(), Named::of(f, t))).collect();
     let is_test_file = |file: &str| {
@@ -323,12 +323,12 @@ fn check(files: &[(String, String)], crates: &[String]) -> (Vec<String>, BTreeSe
         if file == "lib.rs" || is_test_file(file) {
             continue;
         }
-        let from = room(file);
-        let Some(may) = rooms.get(from) else {
-            wrong.push(format!("src/{file}: the order does not know the room {from}"));
+        let from = module(file);
+        let Some(may) = modules.get(from) else {
+            wrong.push(format!("src/{file}: the order does not know the module {from}"));
             continue;
         };
-        for (to, line) in &named.rooms {
+        for (to, line) in &named.modules {
             if to != from {
                 arrows.insert((from.to_owned(), to.clone()));
                 if !may.contains(to) {
@@ -389,7 +389,7 @@ fn crates() -> Vec<String> {
 }
 
 #[test]
-fn the_source_keeps_the_order_of_its_rooms() {
+fn the_source_keeps_the_order_of_its_modules() {
     let (wrong, arrows) = check(&source(), &crates());
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
     // What is certainly there was seen.
@@ -445,7 +445,7 @@ fn an_arrow_against_the_order_is_found_however_it_is_written() {
     assert_eq!(told, ["src/mem/core.rs:2: mem names sym, which does not stand below it"]);
     assert_eq!(wrong("elf.rs", "use super::rsp;").len(), 1, "neither stands below the other");
     assert_eq!(wrong("bytes.rs", "use crate::abi;").len(), 1);
-    assert_eq!(wrong("new.rs", ""), ["src/new.rs: the order does not know the room new"]);
+    assert_eq!(wrong("new.rs", ""), ["src/new.rs: the order does not know the module new"]);
 }
 
 #[test]
@@ -540,12 +540,12 @@ fn a_long_file_is_found_and_its_tests_are_not_counted() {
 
 #[test]
 fn the_order_is_one() {
-    let rooms = allowed(ORDER);
-    for (room, may) in &rooms {
-        assert!(!may.contains(room), "{room} stands below itself");
+    let modules = allowed(ORDER);
+    for (module, may) in &modules {
+        assert!(!may.contains(module), "{module} stands below itself");
     }
-    assert!(rooms["main"].contains("abi") && rooms["format"].contains("rsp") && !rooms["elf"].contains("rsp"));
+    assert!(modules["main"].contains("abi") && modules["format"].contains("rsp") && !modules["elf"].contains("rsp"));
     for (file, _) in source() {
-        assert!(file == "lib.rs" || rooms.contains_key(room(&file)), "{file}");
+        assert!(file == "lib.rs" || modules.contains_key(module(&file)), "{file}");
     }
 }

@@ -108,7 +108,6 @@ impl Effects {
     }
 
     /// A mark and nothing else: what user events do.
-    #[must_use]
     pub fn mark() -> Self {
         Self { list: vec![(Effect::Mark, None)], high: None }
     }

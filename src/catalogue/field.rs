@@ -146,7 +146,6 @@ impl Takes {
 
 impl FieldDef {
     /// A field of one word with the short name that its full name gives.
-    #[must_use]
     pub fn new(name: &str, kind: ArgKind, words: Option<Arc<Enumeration>>) -> Self {
         Self { name: name.to_owned(), label: label(name).to_owned(), kind, words, takes: Takes::One }
     }

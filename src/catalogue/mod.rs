@@ -91,7 +91,6 @@ pub struct EventDef {
 
 impl EventDef {
     /// A definition that says no more than this.
-    #[must_use]
     pub fn new(id: u32, name: String, product: Product, class: String) -> Self {
         Self {
             id,

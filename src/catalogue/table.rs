@@ -52,7 +52,6 @@ pub(super) fn unknown() -> &'static EventDef {
 
 impl Catalogue {
     /// A catalogue of these definitions; a later one of the same id replaces an earlier one.
-    #[must_use]
     pub fn new(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
         let mut all = Self::listed(Vec::new(), enumerations);
         defs.into_iter().for_each(|def| all.put(def));
@@ -176,7 +175,6 @@ impl Catalogue {
     }
 
     /// What ThreadX and its components insert.
-    #[must_use]
     pub fn threadx(names: Names) -> Self {
         let enumerations = read_enumerations(include_str!("codes.tsv"));
         let mut all = Self::new(read_events(include_str!("threadx.tsv"), &enumerations), enumerations)
@@ -191,7 +189,6 @@ impl Catalogue {
     }
 
     /// A catalogue in which several definitions may share an id; [`Catalogue::find`] gives the first of them.
-    #[must_use]
     pub fn listed(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
         let mut by_id = HashMap::new();
         for (number, def) in (0..).map(DefId).zip(&defs) {

@@ -155,22 +155,17 @@ impl One<'_> {
 
 /// A row for each thread.
 fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
-    const COLUMNS: [Column; 4] = [
-        Column::new("thread", Kind::Thread),
-        Column::new("frames", Kind::Frames),
-        Column::new("complete", Kind::Flag),
-        Column::new("end", Kind::Text),
-    ];
-    let mut report = Report::new("backtraces", "Backtraces", COLUMNS);
-    report.rows.extend(all.map(|one| {
-        vec![
-            Cell::Named(one.thread.address, one.thread.name.clone()),
-            Cell::Frames(one.functions.iter().map(frame).collect()),
-            Cell::Flag(one.backtrace.is_complete()),
-            Cell::Text(one.end()),
-        ]
-    }));
-    report
+    Report::table(
+        "backtraces",
+        "Backtraces",
+        all,
+        &[
+            (Column::new("thread", Kind::Thread), &|one| Cell::Named(one.thread.address, one.thread.name.clone())),
+            (Column::new("frames", Kind::Frames), &|one| Cell::Frames(one.functions.iter().map(frame).collect())),
+            (Column::new("complete", Kind::Flag), &|one| Cell::Flag(one.backtrace.is_complete())),
+            (Column::new("end", Kind::Text), &|one| Cell::Text(one.end())),
+        ],
+    )
 }
 
 /// One function for programs.
@@ -199,13 +194,13 @@ fn for_people<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
     for one in all {
         let mut label = Some(one.thread.label());
         for (number, function) in (0..).zip(one.functions) {
-            let name = label.take().map_or(Cell::Empty, Cell::Text);
+            let name = Cell::some_text(label.take());
             inferred |= function.is_inferred();
-            let (source, pc) = (source(function), Cell::Address(function.pc));
+            let (source, pc) = (Cell::some_text(source_of(function)), Cell::Address(function.pc));
             report.rows.push(vec![name, Cell::Count(number), Cell::Text(words(function)), source, pc]);
         }
         if !one.backtrace.is_complete() {
-            let name = label.take().map_or(Cell::Empty, Cell::Text);
+            let name = Cell::some_text(label.take());
             let end = Cell::Text(format!("({})", one.end()));
             report.rows.push(vec![name, Cell::Empty, end, Cell::Empty, Cell::Empty]);
         }
@@ -239,10 +234,6 @@ pub fn name(function: &Function) -> String {
         (Some(name), _) => name.clone(),
         (None, _) => "?".to_owned(),
     }
-}
-
-fn source(function: &Function) -> Cell {
-    source_of(function).map_or(Cell::Empty, Cell::Text)
 }
 
 /// `app.c:133`. Hostile: escape before printing.

@@ -18,6 +18,10 @@ struct Place<'k> {
 }
 
 impl Place<'_> {
+    fn pc(&self) -> Option<u64> {
+        self.at.registers.pc()
+    }
+
     /// The function that it is in.
     fn function(&self) -> Option<&Function> {
         self.functions.first()
@@ -41,7 +45,7 @@ impl Place<'_> {
     /// `parse_field (crashes.c:121)`, `0x0, called by call (crashes.c:174)`.
     fn words(&self) -> String {
         let Some(name) = self.name() else { return "an unknown place".to_owned() };
-        let pc = self.caller().and(self.at.registers.pc()).map_or(String::new(), |pc| format!("{pc:#x}, "));
+        let pc = self.caller().and(self.pc()).map_or(String::new(), |pc| format!("{pc:#x}, "));
         let source = self.source().map_or(String::new(), |source| format!(" ({source})"));
         format!("{pc}{name}{source}")
     }
@@ -98,81 +102,63 @@ fn names(found: &Interrupted) -> (&'static str, &'static str) {
 
 /// A row for each place.
 fn for_programs(found: &Interrupted, places: &[Place<'_>], kernel: &Kernel) -> Report {
-    const COLUMNS: [Column; 14] = [
-        Column::new("core", Kind::Count),
-        Column::new("thread", Kind::Thread),
-        Column::new("exception", Kind::Count),
-        Column::new("exception_name", Kind::Text),
-        Column::new("interrupted_exception", Kind::Count),
-        Column::new("certain", Kind::Flag),
-        Column::new("origin", Kind::Text),
-        Column::new("pc", Kind::Code),
-        Column::new("file", Kind::Text),
-        Column::new("line", Kind::Count),
-        Column::new("sp", Kind::Address),
-        Column::new("frame", Kind::Address),
-        Column::new("frames", Kind::Frames),
-        Column::new("doubt", Kind::Text),
-    ];
     let (name, title) = names(found);
-    let mut report = Report::new(name, title, COLUMNS);
-    let text = |text: Option<String>| text.filter(|t| !t.is_empty()).map_or(Cell::Empty, Cell::Text);
-    let count = |n: Option<u32>| n.map_or(Cell::Empty, |n| Cell::Count(n.into()));
+    let rows = if places.is_empty() { vec![None] } else { places.iter().map(Some).collect() };
     let thread = found.thread.map_or(Cell::Empty, |at| Cell::Named(at, kernel.thread(at).and_then(|t| t.name.clone())));
-    let row = |place: Option<&Place<'_>>| {
-        let at = place.map(|p| p.at);
-        let function = place.and_then(Place::function);
-        let registers = at.map(|at| &at.registers);
-        let address = |at: Option<u64>| at.map_or(Cell::Empty, Cell::Address);
-        let frames = place.map_or(Cell::Empty, |p| Cell::Frames(p.functions.iter().map(backtraces::frame).collect()));
-        vec![
-            Cell::Count(found.core.try_into().unwrap_or_default()),
-            thread.clone(),
-            count(found.exception),
-            text(found.name.clone()),
-            count(at.and_then(Interruption::in_exception)),
-            Cell::Flag(found.is_certain),
-            text(at.map(|at| at.found.name().to_owned())),
-            registers
-                .and_then(|r| r.pc())
-                .map_or(Cell::Empty, |pc| Cell::Named(pc, function.and_then(|f| f.name.clone()))),
-            text(function.and_then(|f| f.file.clone())),
-            count(function.and_then(|f| f.line)),
-            address(registers.and_then(|r| r.sp())),
-            address(at.map(|at| at.frame)),
-            frames,
-            text(Some(found.remarks.join("; "))),
-        ]
+    let pc = |place: &Option<&Place<'_>>| {
+        let name = || place.and_then(Place::function).and_then(|f| f.name.clone());
+        place.and_then(Place::pc).map_or(Cell::Empty, |pc| Cell::Named(pc, name()))
     };
-    report.rows = if places.is_empty() { vec![row(None)] } else { places.iter().map(|p| row(Some(p))).collect() };
-    report
+    let frames = |place: &Place<'_>| Cell::Frames(place.functions.iter().map(backtraces::frame).collect());
+    Report::table(
+        name,
+        title,
+        rows,
+        &[
+            (Column::new("core", Kind::Count), &|_| Cell::Count(found.core.try_into().unwrap_or_default())),
+            (Column::new("thread", Kind::Thread), &|_| thread.clone()),
+            (Column::new("exception", Kind::Count), &|_| Cell::count(found.exception)),
+            (Column::new("exception_name", Kind::Text), &|_| Cell::some_text(found.name.as_deref())),
+            (Column::new("interrupted_exception", Kind::Count), &|p| Cell::count(p.and_then(|p| p.at.in_exception()))),
+            (Column::new("certain", Kind::Flag), &|_| Cell::Flag(found.is_certain)),
+            (Column::new("origin", Kind::Text), &|p| Cell::some_text(p.map(|p| p.at.found.name()))),
+            (Column::new("pc", Kind::Code), &pc),
+            (Column::new("file", Kind::Text), &|p| {
+                Cell::some_text(p.and_then(Place::function).and_then(|f| f.file.as_deref()))
+            }),
+            (Column::new("line", Kind::Count), &|p| Cell::count(p.and_then(Place::function).and_then(|f| f.line))),
+            (Column::new("sp", Kind::Address), &|p| Cell::address(p.and_then(|p| p.at.registers.sp()))),
+            (Column::new("frame", Kind::Address), &|p| Cell::address(p.map(|p| p.at.frame))),
+            (Column::new("frames", Kind::Frames), &|p| p.map_or(Cell::Empty, frames)),
+            (Column::new("doubt", Kind::Text), &|_| Cell::some_text(Some(found.remarks.join("; ")))),
+        ],
+    )
 }
 
 /// The same, narrow, with what is special about it below.
 fn for_people(found: &Interrupted, places: &[Place<'_>], kernel: &Kernel) -> Report {
     let (name, title) = names(found);
-    let columns = [
-        Column::new(name, Kind::Text),
-        Column::new("function", Kind::Text),
-        Column::new("source", Kind::Text),
-        Column::new("pc", Kind::Address),
-        Column::new("frame", Kind::Address).titled("registers at"),
-    ];
-    let mut report = Report::new(name, title, columns);
     let label = |place: &Place<'_>, number: usize| {
         let context = context(found, place, kernel);
         if found.is_certain { context } else { format!("candidate {number}: {context}") }
     };
-    for (number, place) in (1..).zip(places) {
-        let pc = place.at.registers.pc().map_or(Cell::Empty, Cell::Address);
-        let source = place.source().map_or(Cell::Empty, Cell::Text);
-        let function = place.name().map_or(Cell::Empty, Cell::Text);
-        report.rows.push(vec![Cell::Text(label(place, number)), function, source, pc, Cell::Address(place.at.frame)]);
-    }
-    if report.rows.is_empty() {
-        let cells = [Cell::Text("place not known".to_owned())].into_iter();
-        report.rows.push(cells.chain(std::iter::repeat_n(Cell::Empty, 4)).collect());
-    }
+    let rows: Vec<_> = if places.is_empty() { vec![(1, None)] } else { (1..).zip(places.iter().map(Some)).collect() };
+    let mut report = Report::table(
+        name,
+        title,
+        rows,
+        &[
+            (Column::new(name, Kind::Text), &|(number, place)| {
+                Cell::Text(place.map_or_else(|| "place not known".to_owned(), |place| label(place, *number)))
+            }),
+            (Column::new("function", Kind::Text), &|(_, p)| Cell::some_text(p.and_then(Place::name))),
+            (Column::new("source", Kind::Text), &|(_, p)| Cell::some_text(p.and_then(Place::source))),
+            (Column::new("pc", Kind::Address), &|(_, p)| Cell::address(p.and_then(Place::pc))),
+            (Column::new("frame", Kind::Address).titled("registers at"), &|(_, p)| {
+                Cell::address(p.map(|p| p.at.frame))
+            }),
+        ],
+    );
     report.notes.extend(found.remarks.iter().cloned());
     report
 }

@@ -4,11 +4,10 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Display, Path};
 
-use super::diagnostics::Diagnostics;
 use super::read::Ask;
-use super::request::{Output, Request, Task, inputs, take_words};
+use super::request::{Output, Reads, Request, With, inputs, take_words};
 use super::sink::Sink;
-use super::{Outcome, live, options};
+use super::{Outcome, options};
 use crate::bytes::Bytes;
 use crate::code::Code;
 use crate::error::Error;
@@ -51,30 +50,28 @@ pub(super) fn request(typed: options::Dump) -> Result<Request, Error> {
     Ok(Request::new(Dump { inputs, what }, Output { path: Some(path), ..Output::default() }))
 }
 
-impl Task for Dump {
-    fn inputs(&self) -> Option<&Inputs> {
-        Some(&self.inputs)
+impl Reads for Dump {
+    type Found = File;
+
+    fn inputs(&self) -> &Inputs {
+        &self.inputs
     }
 
-    /// Reads the trace, lets the target go, writes the file.
-    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let Self { inputs, what } = *self;
-        let path = output.path.as_deref().unwrap_or_else(|| Path::new("")).display();
-        let read = |target: &mut Target<'static>| match &what {
-            What::Trace => Ok(trace(target.raw()?, &path)),
-            What::Evidence(ranges) => Ok(evidence(target.evidence(ranges)?, &path)),
-        };
-        live::run(inputs, diagnostics, read, |file, _, _| {
-            let mut sink = Sink::open(output, None)?;
-            sink.write_all(&file.head)?;
-            for piece in &file.pieces {
-                sink.write_all(piece)?;
-            }
-            sink.finish()?;
-            diagnostics.issues(&file.issues);
-            diagnostics.say(&file.summary);
-            Ok(Outcome::Done)
+    fn read(&self, target: &mut Target<'_>, with: With<'_>) -> Result<File, Error> {
+        let path = with.output.path.as_deref().unwrap_or_else(|| Path::new("")).display();
+        Ok(match &self.what {
+            What::Trace => trace(target.raw()?, &path),
+            What::Evidence(ranges) => evidence(target.evidence(ranges)?, &path),
         })
+    }
+
+    fn print(&self, file: File, _: &Target<'_>, mut sink: Sink<'_>, with: With<'_>) -> Result<Outcome, Error> {
+        sink.write_all(&file.head)?;
+        file.pieces.iter().try_for_each(|piece| sink.write_all(piece))?;
+        sink.finish()?;
+        with.diagnostics.issues(&file.issues);
+        with.diagnostics.say(&file.summary);
+        Ok(Outcome::Done)
     }
 }
 

@@ -179,6 +179,10 @@ impl Events {
             (false, _) if self.is_of_application(catalogue) => {
                 (format!("{asked}: an id of the application's own events, whose names are not known"), NAMES)
             }
+            // A class that the catalogue does not know is refused before.
+            (false, _) if self.words.is_empty() => {
+                (format!("{asked}: the class of the application's own events, whose names are not known"), NAMES)
+            }
             (false, _) => (format!("no event of the catalogue matches {asked}"), "`tx-trace events` lists them all"),
         }
     }

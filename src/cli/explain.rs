@@ -2,18 +2,14 @@
 
 pub mod page;
 
-use std::io::Write;
-
 pub use page::headline;
 
 use super::commands::Row;
-use super::diagnostics::Diagnostics;
-use super::monitor::Program;
 use super::names::SymbolNames;
 use super::read::Ask;
-use super::request::{self, Output, Request, Task};
+use super::request::{self, Output, Reads, Request, With};
 use super::sink::Sink;
-use super::{Outcome, live, options, print as printing, threads};
+use super::{Outcome, options, print as printing, threads};
 use crate::abi::Width;
 use crate::catalogue::Names;
 use crate::code::Code;
@@ -39,7 +35,7 @@ pub struct ExplainTask {
 }
 
 /// What was read.
-struct Found {
+pub struct Found {
     explanation: Explanation,
     loaded: Option<Loaded>,
     /// Width of an address.
@@ -56,29 +52,19 @@ pub(super) fn request(row: &Row, typed: options::Explain) -> Result<Request, Err
     Ok(Request::new(ExplainTask { inputs, all, fail_on }, Output::of(row, output)?))
 }
 
-impl Task for ExplainTask {
-    fn inputs(&self) -> Option<&Inputs> {
-        Some(&self.inputs)
+impl Reads for ExplainTask {
+    type Found = Found;
+
+    fn inputs(&self) -> &Inputs {
+        &self.inputs
     }
 
-    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let Self { inputs, all, fail_on } = *self;
-        live::run(inputs, diagnostics, read, |found, target, client| {
-            let sink = Sink::open(output, client)?;
-            print(&found, target, (all, fail_on), output, sink, diagnostics)
-        })
+    fn read(&self, target: &mut Target<'_>, _: With<'_>) -> Result<Found, Error> {
+        read(target)
     }
 
-    fn answer(
-        self: Box<Self>,
-        _: &Program,
-        mut target: Target<'_>,
-        output: &Output,
-        out: &mut dyn Write,
-        diagnostics: &Diagnostics,
-    ) -> Result<Outcome, Error> {
-        let found = read(&mut target).inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        print(&found, &target, (self.all, self.fail_on), output, Sink::over(out), diagnostics)
+    fn print(&self, found: Found, target: &Target<'_>, sink: Sink<'_>, with: With<'_>) -> Result<Outcome, Error> {
+        print(&found, target, self, sink, with)
     }
 }
 
@@ -183,10 +169,9 @@ fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loade
 fn print(
     found: &Found,
     target: &Target<'_>,
-    (all, fail_on): (bool, Option<Confidence>),
-    output: &Output,
+    &ExplainTask { all, fail_on, .. }: &ExplainTask,
     mut sink: Sink<'_>,
-    diagnostics: &Diagnostics,
+    With { output, diagnostics, .. }: With<'_>,
 ) -> Result<Outcome, Error> {
     let format = output.format;
     let options = sink.table_options(output);

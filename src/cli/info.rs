@@ -8,7 +8,7 @@ use crate::elf::ElfKind;
 use crate::error::Error;
 use crate::kernel::{Entries, Pointers};
 use crate::output::{Format, TableOptions, View, issue_text, report_writer};
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::Report;
 use crate::session::{CodeMatch, Identity, Loaded, Target};
 use crate::trace::{Counts, Direction, Known, Trace};
 
@@ -65,20 +65,15 @@ impl Info {
         view: &View<'_>,
         options: &TableOptions,
     ) -> io::Result<()> {
-        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
-        let mut report = Report::new("info", "Trace", columns);
         let mut rows = self.rows(view);
         if !format.has_issues() {
             // What changes nothing of any result is said here, and nowhere else.
             let about_source = view.trace.issues.iter().filter(|issue| issue.is_about_source());
             rows.extend(about_source.map(|issue| ("note", issue_text(issue))));
         }
-        for (what, value) in rows {
-            report.rows.push(vec![Cell::Text(what.to_owned()), Cell::Text(value)]);
-        }
         let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
         writer.begin(view)?;
-        writer.report(&report)?;
+        writer.report(&Report::facts("info", "Trace", rows))?;
         writer.finish(&view.trace.issues)
     }
 

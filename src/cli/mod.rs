@@ -35,6 +35,7 @@ mod request;
 mod serve;
 mod setup;
 mod sink;
+mod task;
 mod threads;
 mod timeline;
 mod usage;

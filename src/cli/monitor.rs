@@ -34,6 +34,16 @@ pub struct Program {
     pub names: Names,
 }
 
+impl Program {
+    /// Gives a line what it does not say itself.
+    pub(super) fn adopted(&self, clock: &mut Clock, names: &mut Names) {
+        clock.or(&self.clock);
+        if *names == Names::default() {
+            *names = self.names;
+        }
+    }
+}
+
 /// Parses what follows `tx-trace` in a monitor line; `None` for help. Pure.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use super::diagnostics::Diagnostics;
 use super::names::SymbolNames;
 use super::read::{Answer, Ask, Question, start_of};
 use super::report::Document;
-use super::request::{self, Output};
+use super::request::{self, Output, With};
 use super::sink::Sink;
 use super::{Outcome, now, reports};
 use crate::analysis::{self, Outcomes};
@@ -22,9 +22,8 @@ pub(super) fn answer(
     answer: &Answer,
     question: &Question,
     target: &Target<'_>,
-    output: &Output,
     mut sink: Sink<'_>,
-    diagnostics: &Diagnostics,
+    With { output, diagnostics, .. }: With<'_>,
 ) -> Result<Outcome, Error> {
     let Loaded { trace, catalogue, .. } = &answer.loaded;
     let names = SymbolNames::new(target, trace);

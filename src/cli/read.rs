@@ -1,12 +1,9 @@
 //! Questions about the trace of a target: what has to be read for each, and no more.
 
-use std::io::Write;
-
-use super::diagnostics::Diagnostics;
 use super::monitor::Program;
-use super::request::{self, Clock, Output, Task};
+use super::request::{self, Clock, Reads, With};
 use super::sink::Sink;
-use super::{Outcome, info, live, print, report, reports, threads};
+use super::{Outcome, info, print, report, reports, threads};
 use crate::analysis::ReportRequest;
 use crate::catalogue::Names;
 use crate::error::Error;
@@ -73,60 +70,43 @@ impl From<Loaded> for Answer {
     }
 }
 
-impl Task for Question {
-    fn inputs(&self) -> Option<&Inputs> {
-        Some(&self.inputs)
+impl Reads for Question {
+    type Found = Answer;
+
+    fn inputs(&self) -> &Inputs {
+        &self.inputs
     }
 
-    fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let inputs = std::mem::take(&mut self.inputs);
-        if matches!(self.ask, Ask::Last(_)) {
-            request::refuse_neither(&inputs.files)?;
-        }
-        let is_page = output.format.reader() == output::Reader::Page;
-        let is_report = matches!(self.ask, Ask::Reports(_)) && is_page;
-        let dated = report::dated(&inputs);
-        let read = |target: &mut Target<'static>| {
-            let mut answer = self.read(target, output)?;
-            if let Some(document) = &mut answer.document {
-                document.date(dated(target));
-                if is_page {
-                    document.digest(target);
-                }
-            }
-            answer.origin = is_report.then(|| reports::Origin::of(target));
-            Ok(answer)
-        };
-        live::run(inputs, diagnostics, read, |answer, target, client| {
-            print::answer(&answer, &self, target, output, Sink::open(output, client)?, diagnostics)
-        })
+    fn check(&self) -> Result<(), Error> {
+        if matches!(self.ask, Ask::Last(_)) { request::refuse_neither(&self.inputs.files) } else { Ok(()) }
     }
 
-    fn answer(
-        mut self: Box<Self>,
-        program: &Program,
-        mut target: Target<'_>,
-        output: &Output,
-        out: &mut dyn Write,
-        diagnostics: &Diagnostics,
-    ) -> Result<Outcome, Error> {
-        self.clock.or(&program.clock);
-        if self.names == Names::default() {
-            self.names = program.names;
-        }
-        let answer = self.read(&mut target, output).map_err(|error| target.with_cause(error));
-        let answer = answer.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        print::answer(&answer, &self, &target, output, Sink::over(out), diagnostics)
+    fn adopt(&mut self, program: &Program) {
+        program.adopted(&mut self.clock, &mut self.names);
     }
-}
 
-impl Question {
-    /// Reads what the question needs.
-    fn read(&self, target: &mut Target<'_>, output: &Output) -> Result<Answer, Error> {
+    fn read(&self, target: &mut Target<'_>, with: With<'_>) -> Result<Answer, Error> {
         target.ask_events(self.filters.events.iter().map(|t| t.text.clone()).collect());
         let options = self.clock.options(target)?;
-        let reader = output.format.reader();
-        Reader { target, filters: &self.filters, names: self.names, options, reader }.answer(&self.ask)
+        let reader = with.output.format.reader();
+        let mut answer =
+            Reader { target, filters: &self.filters, names: self.names, options, reader }.answer(&self.ask)?;
+        if with.is_monitor {
+            return Ok(answer);
+        }
+        let is_page = reader == output::Reader::Page;
+        if let Some(document) = &mut answer.document {
+            document.date(report::date(&self.inputs, target));
+            if is_page {
+                document.digest(target);
+            }
+        }
+        answer.origin = (matches!(self.ask, Ask::Reports(_)) && is_page).then(|| reports::Origin::of(target));
+        Ok(answer)
+    }
+
+    fn print(&self, found: Answer, target: &Target<'_>, sink: Sink<'_>, with: With<'_>) -> Result<Outcome, Error> {
+        print::answer(&found, self, target, sink, with)
     }
 }
 

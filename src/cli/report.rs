@@ -25,7 +25,7 @@ use crate::report::{Cell, Report};
 use crate::session::{Interrupted, Loaded, Target};
 use crate::trace::Trace;
 
-pub use facts::dated;
+pub use facts::date;
 use notes::Notes;
 use summary::Summary;
 

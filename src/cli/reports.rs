@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
-use crate::report::{Cell, Column, Kind, Report, take_shared_notes};
+use crate::report::{Kind, Report, take_shared_notes};
 use crate::session::Target;
 use crate::trace::many;
 
@@ -36,9 +36,7 @@ impl Origin {
     }
 
     fn report(&self) -> Report {
-        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
-        let row = |(what, value): &(&str, String)| vec![Cell::Text((*what).to_owned()), Cell::Text(value.clone())];
-        Report { rows: self.rows.iter().map(row).collect(), ..Report::new("trace", "Trace", columns) }
+        Report::facts("trace", "Trace", self.rows.clone())
     }
 }
 

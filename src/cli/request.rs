@@ -1,14 +1,12 @@
 //! From what was typed to what runs: the options of a command become a [`Task`] and its [`Output`].
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use super::commands::Row;
 use super::diagnostics::Diagnostics;
-use super::monitor::Program;
 use super::options::{self, Color};
 use super::read::{Ask, Question};
 use super::sink::{self, Sink};
@@ -23,39 +21,7 @@ use crate::query::{Amount, Filters, Key, Position};
 use crate::rsp::{Endpoint, Leave};
 use crate::session::{GivenRegisters, Inputs, RemoteInput, SourceSpec, Target, TraceInput};
 
-/// What a command does.
-pub trait Task {
-    /// The source that it reads.
-    fn inputs(&self) -> Option<&Inputs> {
-        None
-    }
-
-    /// The files that it reads: they are never overwritten.
-    fn files(&self) -> Vec<PathBuf> {
-        self.inputs().map(inputs_kept::files).unwrap_or_default()
-    }
-
-    /// Does it.
-    ///
-    /// # Errors
-    /// [`Error`] where there is no result.
-    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error>;
-
-    /// Answers a monitor line out of a target that is open already.
-    ///
-    /// # Errors
-    /// As [`Task::run`].
-    fn answer(
-        self: Box<Self>,
-        _program: &Program,
-        _session: Target<'_>,
-        _output: &Output,
-        _out: &mut dyn Write,
-        _diagnostics: &Diagnostics,
-    ) -> Result<Outcome, Error> {
-        Err(Error::failed(Code::Monitor, "a monitor line cannot ask for that", ""))
-    }
-}
+pub use super::task::{Reads, Task, With};
 
 /// How to print.
 #[derive(Debug, Clone, Default)]

@@ -1,18 +1,14 @@
 //! `threads`: the kernel's objects, read from memory.
 
-use std::io::Write;
-
 use super::Outcome;
 use super::backtraces::{Stacks, Wanted};
 use super::commands::Row;
 use super::crash::Places;
-use super::diagnostics::Diagnostics;
-use super::monitor::Program;
 use super::names::SymbolNames;
 use super::read::Ask;
-use super::request::{self, Output, Request, Task};
+use super::request::{self, Output, Reads, Request, With};
 use super::sink::Sink;
-use super::{live, options, print as printing};
+use super::{options, print as printing};
 use crate::catalogue::Names;
 use crate::code::Code;
 use crate::cpu::Architecture;
@@ -54,40 +50,59 @@ pub(super) fn request(row: &Row, typed: options::Threads) -> Result<Request, Err
     Ok(Request::new(ThreadsTask { inputs, all, backtraces: Wanted::of(bt) }, Output::of(row, output)?))
 }
 
-impl Task for ThreadsTask {
-    fn inputs(&self) -> Option<&Inputs> {
-        Some(&self.inputs)
+impl Reads for ThreadsTask {
+    type Found = (Found, Option<Stacks>);
+
+    fn inputs(&self) -> &Inputs {
+        &self.inputs
     }
 
-    /// Reads the kernel, lets the target go, prints.
-    fn run(self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let Self { inputs, all, backtraces } = *self;
-        let read = |target: &mut Target<'static>| read(target, &backtraces);
-        live::run(inputs, diagnostics, read, |(found, stacks), target, client| {
-            let sink = Sink::open(output, client)?;
-            print(found, stacks, target, all, output, sink, diagnostics)
-        })
+    /// Reads the kernel and the stacks of its threads.
+    fn read(&self, target: &mut Target<'_>, _: With<'_>) -> Result<Self::Found, Error> {
+        let found = find(target)?;
+        let stacks = Stacks::read(&found.kernel, target, &self.backtraces)?;
+        Ok((found, stacks))
     }
 
-    fn answer(
-        self: Box<Self>,
-        _: &Program,
-        mut target: Target<'_>,
-        output: &Output,
-        out: &mut dyn Write,
-        diagnostics: &Diagnostics,
+    fn print(
+        &self,
+        (mut found, stacks): Self::Found,
+        target: &Target<'_>,
+        mut sink: Sink<'_>,
+        With { output, diagnostics, .. }: With<'_>,
     ) -> Result<Outcome, Error> {
-        let read = read(&mut target, &self.backtraces);
-        let (found, stacks) = read.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        print(found, stacks, &target, self.all, output, Sink::over(out), diagnostics)
+        let arm = target.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
+        let arm = arm == Some(Machine::ARM);
+        let names = SymbolNames::whole(target, arm);
+        let options = sink.table_options(output);
+        let format = output.format;
+        let detail = match format.reader() {
+            Reader::Terminal => Detail::Summary { width: options.width, all: self.all },
+            Reader::Page => Detail::Summary { width: usize::MAX, all: self.all },
+            Reader::Program => Detail::Full,
+        };
+        let named = stacks.as_ref().map(|stacks| stacks.name(&mut found.kernel, target));
+        let mut reports = kernel::reports(&found.kernel, detail);
+        reports.splice(1..1, Places::of(&found.kernel, target).reports(&found.kernel, format.reader()));
+        reports.extend(named.and_then(|named| named.report(&found.kernel, format.reader())));
+        let word = found.kernel.layout.shape.pointer;
+        let mut writer = report_writer(format, &mut sink, &options, word, &names);
+        if let Some(loaded) = &found.loaded {
+            let view =
+                View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: target.name() };
+            writer.begin(&view)?;
+        }
+        for report in &reports {
+            writer.report(report)?;
+        }
+        writer.finish(&found.issues)?;
+        drop(writer);
+        sink.finish()?;
+        if !format.has_issues() {
+            diagnostics.issues_of_result(&found.issues);
+        }
+        Ok(printing::outcome(Outcome::Done, &found.issues, output))
     }
-}
-
-/// Reads the kernel and the stacks of its threads.
-fn read(target: &mut Target<'_>, wanted: &Wanted) -> Result<(Found, Option<Stacks>), Error> {
-    let found = find(target)?;
-    let stacks = Stacks::read(&found.kernel, target, wanted)?;
-    Ok((found, stacks))
 }
 
 /// Reads the kernel, and what of a trace names its objects.
@@ -159,45 +174,4 @@ pub(super) fn in_memory(target: &mut Target<'_>, trace: &mut Trace) -> Result<Ve
         state: kernel.state(o),
     });
     Ok(threads.chain(others).collect())
-}
-
-fn print(
-    mut found: Found,
-    stacks: Option<Stacks>,
-    target: &Target<'_>,
-    all: bool,
-    output: &Output,
-    mut sink: Sink<'_>,
-    diagnostics: &Diagnostics,
-) -> Result<Outcome, Error> {
-    let arm = target.elf().map(|e| e.machine()).or(found.kernel.processor.map(Architecture::machine));
-    let arm = arm == Some(Machine::ARM);
-    let names = SymbolNames::whole(target, arm);
-    let options = sink.table_options(output);
-    let format = output.format;
-    let detail = match format.reader() {
-        Reader::Terminal => Detail::Summary { width: options.width, all },
-        Reader::Page => Detail::Summary { width: usize::MAX, all },
-        Reader::Program => Detail::Full,
-    };
-    let named = stacks.as_ref().map(|stacks| stacks.name(&mut found.kernel, target));
-    let mut reports = kernel::reports(&found.kernel, detail);
-    reports.splice(1..1, Places::of(&found.kernel, target).reports(&found.kernel, format.reader()));
-    reports.extend(named.and_then(|named| named.report(&found.kernel, format.reader())));
-    let word = found.kernel.layout.shape.pointer;
-    let mut writer = report_writer(format, &mut sink, &options, word, &names);
-    if let Some(loaded) = &found.loaded {
-        let view = View { trace: &loaded.trace, catalogue: &loaded.catalogue, names: &names, source: target.name() };
-        writer.begin(&view)?;
-    }
-    for report in &reports {
-        writer.report(report)?;
-    }
-    writer.finish(&found.issues)?;
-    drop(writer);
-    sink.finish()?;
-    if !format.has_issues() {
-        diagnostics.issues_of_result(&found.issues);
-    }
-    Ok(printing::outcome(Outcome::Done, &found.issues, output))
 }

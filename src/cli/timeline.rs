@@ -8,9 +8,9 @@ use super::monitor::Program;
 use super::names::SymbolNames;
 use super::progress::Progress;
 use super::read::Ask;
-use super::request::{self, Clock, Output, Request, Task};
+use super::request::{self, Clock, Output, Reads, Request, With};
 use super::sink::Sink;
-use super::{Outcome, explain, live, options, print};
+use super::{Outcome, explain, options, print};
 use crate::catalogue::Names;
 use crate::error::Error;
 use crate::explain::Explanation;
@@ -126,60 +126,32 @@ pub(super) fn request(_: &Row, typed: options::Timeline) -> Result<Request, Erro
     Ok(Request::new(TimelineTask { subject, ascii }, Output::new(Format::default(), printing)))
 }
 
-impl Task for TimelineTask {
-    fn inputs(&self) -> Option<&Inputs> {
-        Some(&self.subject.inputs)
+impl Reads for TimelineTask {
+    type Found = (Loaded, Vec<Noted>);
+
+    fn inputs(&self) -> &Inputs {
+        &self.subject.inputs
     }
 
-    fn run(mut self: Box<Self>, output: &Output, diagnostics: &Diagnostics) -> Result<Outcome, Error> {
-        let inputs = std::mem::take(&mut self.subject.inputs);
-        let findings = Findings::held(inputs.is_stdio());
-        let read = |target: &mut Target<'static>| self.read(target, findings, diagnostics);
-        live::run(inputs, diagnostics, read, |found, target, client| {
-            self.print(&found, target, output, Sink::open(output, client)?, diagnostics)
-        })
+    fn adopt(&mut self, program: &Program) {
+        program.adopted(&mut self.subject.clock, &mut self.subject.names);
     }
 
-    fn answer(
-        mut self: Box<Self>,
-        program: &Program,
-        mut target: Target<'_>,
-        output: &Output,
-        out: &mut dyn Write,
-        diagnostics: &Diagnostics,
-    ) -> Result<Outcome, Error> {
-        self.subject.clock.or(&program.clock);
-        if self.subject.names == Names::default() {
-            self.subject.names = program.names;
-        }
-        let found = self.read(&mut target, Findings::All, diagnostics).map_err(|error| target.with_cause(error));
-        let found = found.inspect_err(|_| diagnostics.issues_of_failure(target.issues()))?;
-        self.print(&found, &target, output, Sink::over(out), diagnostics)
-    }
-}
-
-impl TimelineTask {
-    fn read(
-        &self,
-        target: &mut Target<'_>,
-        findings: Findings,
-        diagnostics: &Diagnostics,
-    ) -> Result<(Loaded, Vec<Noted>), Error> {
+    fn read(&self, target: &mut Target<'_>, with: With<'_>) -> Result<Self::Found, Error> {
         let extent = if self.subject.filters.is_empty() { Extent::Newest(READ) } else { Extent::All };
-        let (loaded, found) = self.subject.read(target, extent, findings, diagnostics)?;
+        let (loaded, found) = self.subject.read(target, extent, Findings::held(with.is_held), with.diagnostics)?;
         let noted = found.map_or_else(Vec::new, |found| explain::noted(&found, &loaded));
         Ok((loaded, noted))
     }
 
     fn print(
         &self,
-        (loaded, noted): &(Loaded, Vec<Noted>),
+        (loaded, noted): Self::Found,
         target: &Target<'_>,
-        output: &Output,
         mut sink: Sink<'_>,
-        diagnostics: &Diagnostics,
+        With { output, diagnostics, .. }: With<'_>,
     ) -> Result<Outcome, Error> {
-        let Loaded { trace, catalogue, .. } = loaded;
+        let (Loaded { trace, catalogue, .. }, noted) = (&loaded, &noted);
         let names = SymbolNames::new(target, trace);
         let view = View { trace, catalogue, names: &names, source: target.name() };
         let compile =

@@ -9,20 +9,22 @@ const NAME: &str = "control";
 
 /// What was written.
 pub fn written(changes: &[Change]) -> Report {
-    let row =
-        |c: &Change| vec![Cell::Address(c.address), Cell::Count(c.bytes.len() as u64), Cell::Text(c.what.clone())];
-    let columns =
-        [Column::new("address", Kind::Address), Column::new("bytes", Kind::Count), Column::new("what", Kind::Text)];
-    Report { rows: changes.iter().map(row).collect(), ..Report::new(NAME, "Written", columns) }
+    Report::table(
+        NAME,
+        "Written",
+        changes,
+        &[
+            (Column::new("address", Kind::Address), &|c| Cell::Address(c.address)),
+            (Column::new("bytes", Kind::Count), &|c| Cell::Count(c.bytes.len() as u64)),
+            (Column::new("what", Kind::Text), &|c| Cell::text(&c.what)),
+        ],
+    )
 }
 
 impl State {
     /// The state, as rows of name and value.
     pub fn report(&self) -> Report {
-        let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
-        let row = |(what, value): (&str, String)| vec![Cell::Text(what.to_owned()), Cell::Text(value)];
-        let rows = facts(self).into_iter().map(row).collect();
-        Report { rows, ..Report::new(NAME, "State of the trace", columns) }
+        Report::facts(NAME, "State of the trace", facts(self))
     }
 }
 

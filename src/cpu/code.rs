@@ -1,6 +1,6 @@
 //! Where a program's code is: an address elsewhere is no return address.
 
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Region, join};
 use crate::elf::{Elf, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR};
 
 /// The most ranges that are kept.
@@ -35,15 +35,7 @@ impl CodeRanges {
     /// From first and last addresses; what overlaps or adjoins becomes one. More than can be kept is nothing known.
     fn new(mut all: Vec<(Addr, Addr)>) -> Self {
         all.sort_unstable();
-        let mut ranges: Vec<(Addr, Addr)> = Vec::new();
-        for (first, last) in all {
-            match ranges.last_mut() {
-                Some(before) if first.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
-                    before.1 = before.1.max(last);
-                }
-                _ => ranges.push((first, last)),
-            }
-        }
+        let mut ranges = join(all);
         if ranges.len() > MAX_RANGES {
             ranges.clear();
         }
@@ -77,7 +69,7 @@ impl CodeRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::writer::{Writer, load, sect};
+    use crate::elf::tests::writer::{Writer, load, sect};
 
     #[test]
     fn code_is_what_executable_sections_hold() {

@@ -5,6 +5,7 @@
 
 mod aarch64;
 mod arm;
+mod before;
 mod code;
 mod cortex_m;
 mod description;
@@ -24,6 +25,7 @@ mod x86;
 
 use std::sync::LazyLock;
 
+pub use before::with_those_before;
 pub use code::CodeRanges;
 pub use cortex_m::INTERRUPT_STATE;
 pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt};

@@ -25,7 +25,7 @@ pub struct Polling {
 }
 
 /// What one instruction may do in such a loop.
-enum Step {
+pub(super) enum Step {
     /// It writes this register, from memory or by computing; none for a comparison.
     Writes(Option<u16>),
     /// It reads memory into this register.
@@ -110,17 +110,17 @@ fn measures(first: u16, second: u16) -> bool {
     }
 }
 
-fn effect(registers: &Registers, first: u16, second: u16) -> Option<Effect> {
+pub(super) fn effect(registers: &Registers, first: u16, second: u16) -> Option<Effect> {
     Effect::of(registers, &[first.to_le_bytes(), second.to_le_bytes()].concat())
 }
 
 /// Instructions one after the other: address and halves.
-struct Walk<'a> {
-    at: Addr,
+pub(super) struct Walk<'a> {
+    pub at: Addr,
     /// The last instruction.
-    end: Addr,
-    from: Addr,
-    code: &'a [u8],
+    pub end: Addr,
+    pub from: Addr,
+    pub code: &'a [u8],
 }
 
 impl Iterator for Walk<'_> {
@@ -154,7 +154,7 @@ fn bounds(pc: Addr, from: Addr, code: &[u8]) -> Option<(Addr, Addr)> {
 }
 
 /// Where a branch goes to.
-fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
+pub(super) fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
     let jump = |offset: i64| Some(at.wrapping_add(4).wrapping_add_signed(offset) & 0xFFFF_FFFF);
     let signed = |value: u16, bits: u32| {
         let value = i64::from(value);
@@ -177,7 +177,7 @@ fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
 }
 
 /// What an instruction does; `None` where such a loop has none of it: a call, a write of pc or sp.
-fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
+pub(super) fn step(first: u16, second: u16, at: Addr) -> Option<Step> {
     if let Some(to) = target(first, second, at) {
         return Some(Step::Branches(to));
     }

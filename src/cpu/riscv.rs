@@ -31,7 +31,8 @@ const REGISTERS: &[Bank] = &[
     bank(Group::Float, Kind::Double, 64, Place::Number(61), "ft8 ft9 ft10 ft11"),
     bank(Group::Float, Kind::Int, 32, Place::Number(66), "fflags frm fcsr"),
     bank(Group::System, Kind::Int, 0, Place::Number(65 + 0x300), "mstatus"),
-    bank(Group::System, Kind::Int, 0, Place::Number(65 + 0x341), "mepc mcause mtval"),
+    bank(Group::System, Kind::Int, 0, Place::Number(65 + 0x304), "mie mtvec"),
+    bank(Group::System, Kind::Int, 0, Place::Number(65 + 0x341), "mepc mcause mtval mip"),
 ];
 
 const NOTE: &str = "pc ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6";

@@ -3,7 +3,7 @@
 use super::notes::from_prstatus;
 use super::*;
 use crate::abi::{Addr, Endian};
-use crate::elf::writer::{Writer, sect};
+use crate::elf::tests::writer::{Writer, sect};
 use crate::mem::{Memory, ReadError};
 
 /// One stack.
@@ -269,8 +269,8 @@ fn registers_of_faults_have_names() {
             "cfsr hfsr dfsr mmfar bfar sfsr sfar shcsr icsr ccr fpccr fpcar vtor psp msp psplim msplim control primask \
              basepri faultmask exc_return aircr shpr1 shpr2 shpr3",
         ),
-        (Architecture::Riscv32, "mcause mepc mtval mstatus"),
-        (Architecture::Riscv64, "mcause mepc mtval mstatus"),
+        (Architecture::Riscv32, "mcause mepc mtval mstatus mie mip mtvec"),
+        (Architecture::Riscv64, "mcause mepc mtval mstatus mie mip mtvec"),
         (Architecture::Arm, "dfsr dfar ifsr ifar"),
         (Architecture::Aarch64, "esr far elr"),
     ];

@@ -115,7 +115,7 @@ fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: i
 #[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
-    use crate::elf::writer::{Writer, sect};
+    use crate::elf::tests::writer::{Writer, sect};
 
     /// As an assembler writes it for a Cortex-M3.
     fn section(attributes: &[u8], big: bool) -> Vec<u8> {

@@ -1,7 +1,10 @@
-use super::writer::{
+#[allow(missing_docs, clippy::arithmetic_side_effects, reason = "test code")]
+pub(crate) mod writer;
+
+use super::*;
+use writer::{
     GLOBAL_FUNC, GLOBAL_OBJECT, LOCAL_FUNC, LOCAL_OBJECT, SHAPES, Sect, Seg, WEAK_OBJECT, Writer, load, sect, sym,
 };
-use super::*;
 
 /// `.text` at 0x1000 (section 1), `.bss` at 0x2000 (section 2), and the symbols given.
 fn program(wide: bool, big: bool, kind: u16, machine: u16, syms: Vec<writer::Sym>) -> Writer {

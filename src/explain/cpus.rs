@@ -1,10 +1,11 @@
 //! What the CPUs do, and what is at the addresses that matter for it.
 
 use std::collections::BTreeMap;
+use std::iter::repeat;
 
 use super::address;
 use crate::abi::{Addr, Region};
-use crate::cpu::{Effect, Fault};
+use crate::cpu::{Effect, Fault, Level};
 use crate::error::Error;
 use crate::kernel::{Kernel, Thread, Under};
 use crate::session::{CpuState, Place, Target};
@@ -19,6 +20,8 @@ const STACK_NOTIFY: &str = "_tx_thread_application_stack_error_handler";
 pub struct Cpus {
     /// One for each CPU whose registers are known.
     pub all: Vec<CpuState>,
+    /// Where the thread that runs may be, by what interrupts left on its stack at these addresses, where no register is known.
+    pub(super) left: Vec<(Addr, CpuState)>,
     /// Functions that run where a stack was used beyond its end.
     pub(super) stack_handlers: Vec<Region>,
     /// Source lines of return addresses.
@@ -27,6 +30,8 @@ pub struct Cpus {
     names: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
+    /// What the program does not write: its code and its constants.
+    read_only: Vec<Region>,
     /// True for a program of the small instruction set.
     is_baseline: bool,
 }
@@ -38,6 +43,11 @@ impl Cpus {
     /// Where the link fails, or a register that was typed does not exist.
     pub fn read(target: &mut Target<'_>, kernel: Option<&Kernel>) -> Result<Self, Error> {
         let all = target.cpu_states(kernel)?;
+        let unknown = all.iter().filter(|cpu| cpu.registers.level() == Level::Unknown);
+        let places =
+            unknown.flat_map(|cpu| cpu.interrupted.iter().flat_map(move |found| found.all.iter().zip(repeat(cpu))));
+        let in_thread = places.filter(|(place, _)| place.within.is_none() && !place.is_outside_code);
+        let left = in_thread.map(|(place, cpu)| (place.frame, target.cpu_left_at(place, cpu))).collect();
         let (memory, symbols) = target.parts();
         let regions = memory.regions();
         let width = kernel.map_or(4, |kernel| kernel.layout.shape.pointer.bytes());
@@ -57,7 +67,8 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
-        Ok(Self { all, stack_handlers, lines, names, regions, is_baseline: target.is_baseline() })
+        let read_only = target.read_only();
+        Ok(Self { all, left, read_only, stack_handlers, lines, names, regions, is_baseline: target.is_baseline() })
     }
 
     /// Keeps what registers alone show: the functions, lines and code of an ELF of another build are wrong.
@@ -105,6 +116,11 @@ impl Cpus {
             _ => 0,
         };
         at & mask != 0
+    }
+
+    /// True for an address at which the program's file has code or constants.
+    pub(super) fn is_read_only(&self, address: Addr) -> bool {
+        self.read_only.iter().any(|region| region.contains(address))
     }
 
     /// The memory that the source has; `None` where it cannot say so.

@@ -15,7 +15,6 @@ pub struct Haystack<'a> {
 
 impl<'a> Haystack<'a> {
     /// All of these bytes.
-    #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, data: None }
     }

@@ -19,40 +19,28 @@ pub(super) fn fault(kernel: &Kernel, detail: Detail) -> Option<Report> {
 }
 
 fn for_programs(faults: &[(u64, Fault)]) -> Report {
-    const COLUMNS: [Column; 8] = [
-        Column::new("core", Kind::Count),
-        Column::new("name", Kind::Text),
-        Column::new("current", Kind::Flag),
-        Column::new("address", Kind::Address),
-        Column::new("address_register", Kind::Text),
-        Column::new("address_valid", Kind::Flag),
-        Column::new("bits", Kind::FaultBits),
-        Column::new("registers", Kind::Registers),
-    ];
-    let flag = |known: Option<bool>| known.map_or(Cell::Empty, Cell::Flag);
-    let mut report = Report::new("fault", "Fault", COLUMNS);
-    report.rows.extend(faults.iter().map(|(core, fault)| {
-        vec![
-            Cell::Count(*core),
-            fault.name.map_or(Cell::Empty, text),
-            flag(fault.current),
-            fault.address.map_or(Cell::Empty, |(at, _)| Cell::Address(at)),
-            fault.address.map_or(Cell::Empty, |(_, register)| text(register)),
-            flag(fault.address_valid),
-            Cell::FaultBits(fault.bits.iter().map(bit).collect()),
-            Cell::Registers(fault.registers.clone()),
-        ]
-    }));
-    report
+    Report::table(
+        "fault",
+        "Fault",
+        faults,
+        &[
+            (Column::new("core", Kind::Count), &|(core, _)| Cell::Count(*core)),
+            (Column::new("name", Kind::Text), &|(_, fault)| Cell::some_text(fault.name)),
+            (Column::new("current", Kind::Flag), &|(_, fault)| Cell::flag(fault.current)),
+            (Column::new("address", Kind::Address), &|(_, fault)| Cell::address(fault.address.map(|(at, _)| at))),
+            (Column::new("address_register", Kind::Text), &|(_, fault)| {
+                Cell::some_text(fault.address.map(|(_, register)| register))
+            }),
+            (Column::new("address_valid", Kind::Flag), &|(_, fault)| Cell::flag(fault.address_valid)),
+            (Column::new("bits", Kind::FaultBits), &|(_, fault)| Cell::FaultBits(fault.bits.iter().map(bit).collect())),
+            (Column::new("registers", Kind::Registers), &|(_, fault)| Cell::Registers(fault.registers.clone())),
+        ],
+    )
 }
 
 fn bit(bit: &FaultBit) -> report::FaultBit {
     let FaultBit { register, name, words, current, .. } = bit.clone();
     report::FaultBit { register, name, words, current }
-}
-
-fn text(text: impl Into<String>) -> Cell {
-    Cell::Text(text.into())
 }
 
 /// A row for the state, one for each thing that is recorded, and one for the address.
@@ -62,14 +50,14 @@ fn for_people(faults: &[(u64, Fault)]) -> Report {
     let mut report = Report::new("fault", "Fault", COLUMNS);
     for (core, fault) in faults {
         let name = if faults.len() > 1 { format!("core {core}") } else { "state".to_owned() };
-        report.rows.push(vec![text(name), Cell::Empty, text(fault.state())]);
+        report.rows.push(vec![Cell::text(name), Cell::Empty, Cell::text(fault.state())]);
         report.rows.extend(bits(fault));
         let address = match (fault.address, fault.address_valid) {
             (Some((at, register)), _) => Some((format!("{at:#010x}"), register)),
             (None, Some(false)) => Some((String::new(), "not known: the registers hold no valid one")),
             (None, _) => None,
         };
-        report.rows.extend(address.map(|(at, how)| vec![text("address"), text(at), text(how)]));
+        report.rows.extend(address.map(|(at, how)| vec![Cell::text("address"), Cell::text(at), Cell::text(how)]));
     }
     report
 }
@@ -86,9 +74,9 @@ fn bits(fault: &Fault) -> Vec<Vec<Cell>> {
             _ => "",
         };
         vec![
-            if first { text(bit.register) } else { Cell::Empty },
-            value.map_or(Cell::Empty, |(_, value)| text(format!("{value:#010x}"))),
-            text(format!("{}: {}{earlier}", bit.name, bit.words)),
+            if first { Cell::text(bit.register) } else { Cell::Empty },
+            value.map_or(Cell::Empty, |(_, value)| Cell::text(format!("{value:#010x}"))),
+            Cell::text(format!("{}: {}{earlier}", bit.name, bit.words)),
         ]
     };
     fault.bits.iter().map(row).collect()

@@ -62,7 +62,7 @@ impl Interruption {
 }
 
 /// What was interrupted by the exception that a CPU is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interrupted {
     /// The core.
     pub core: usize,
@@ -107,6 +107,9 @@ const RETURNS_TO_BASE: u64 = 1 << 11;
 /// `shcsr`: the handlers that are active, by bit and number of the exception (Armv7-M Architecture Reference Manual, B3.2.13). Where a
 /// processor has no such bit it is 0.
 const ACTIVE: [(u64, u32); 7] = [(0, 4), (1, 5), (3, 6), (7, 11), (8, 12), (10, 14), (11, 15)];
+/// The number of the first interrupt of the chip, and where its controller shows which are active (B3.4.7).
+const FIRST_INTERRUPT: u32 = 16;
+const IABR: (Addr, usize) = (0xE000_E300, 64);
 /// `cfsr`: an instruction could not be read (IACCVIOL, IBUSERR), or was to run without Thumb state (INVSTATE).
 const WRONG_CALL: u64 = 1 | 1 << 8 | 1 << 17;
 /// `cfsr`: the processor was not in Thumb state, and nothing else.
@@ -160,7 +163,8 @@ impl Kernel {
         let entry = entry.map(|s| Region { start: s.address & !1, len: s.size.max(1) });
         let none = Registers::new(Architecture::CortexM);
         let registers = self.registers_of_core(core).unwrap_or(&none);
-        let look = Look { thread, number, registers, stacks, entry: entry.as_slice(), unwinder };
+        let active = active_interrupts(registers, memory);
+        let look = Look { thread, number, registers, stacks, entry: entry.as_slice(), unwinder, active };
         let mut found = look.find(memory)?;
         found.core = core;
         for place in &mut found.places {
@@ -199,6 +203,23 @@ struct Look<'a> {
     /// The function in which the thread began.
     entry: &'a [Region],
     unwinder: &'a Unwinder<'a>,
+    /// A bit for each interrupt of the chip whose handler is active, from the first on; empty where that is not known.
+    active: Vec<u32>,
+}
+
+/// The interrupts of the chip whose handlers are active, where the source has the interrupt controller of what is known to be a
+/// Cortex-M. Reading them changes nothing.
+fn active_interrupts(registers: &Registers, memory: &mut dyn Memory) -> Vec<u32> {
+    let bytes = registers.get("cpuid").filter(|_| !memory.changes());
+    let bytes = bytes.and_then(|_| memory.read_bytes(IABR.0, IABR.1).ok());
+    let word = |four: &[u8]| four.try_into().map_or(0, u32::from_le_bytes);
+    bytes.map_or_else(Vec::new, |bytes| bytes.as_slice().chunks_exact(4).map(word).collect())
+}
+
+/// A bit of several words.
+fn is_set(words: &[u32], bit: u32) -> bool {
+    let word = usize::try_from(bit / 32).ok().and_then(|word| words.get(word));
+    word.is_some_and(|word| word >> (bit % 32) & 1 == 1)
 }
 
 impl Look<'_> {
@@ -264,9 +285,10 @@ impl Look<'_> {
             found.is_certain = matches!(nested.as_slice(), [(_, pushed)] if self.entered_wrong(pushed));
             found.places = nested.iter().filter_map(|(at, pushed)| self.nested(*at, pushed, memory)).collect();
             if !found.is_certain {
-                found
-                    .remarks
-                    .push("another exception was active before (shcsr): it did not interrupt the thread".to_owned());
+                found.remarks.push(
+                    "another exception was active before (shcsr, NVIC_IABR): it did not interrupt the thread"
+                        .to_owned(),
+                );
             }
             return Some(found);
         }
@@ -344,17 +366,7 @@ impl Look<'_> {
     }
 
     fn none(&self, exception: Option<u32>) -> Interrupted {
-        Interrupted {
-            core: 0,
-            exception,
-            name: None,
-            by: String::new(),
-            registers: None,
-            thread: self.thread.map(|t| t.address),
-            places: Vec::new(),
-            is_certain: false,
-            remarks: Vec::new(),
-        }
+        Interrupted { exception, thread: self.thread.map(|t| t.address), ..Interrupted::default() }
     }
 
     /// A place with its callers.
@@ -402,8 +414,11 @@ impl Look<'_> {
         Some(frames.take(MAX_ON_MAIN).collect())
     }
 
-    /// True where the handler of an exception is active beside that in which the CPU is.
+    /// True where the handler of an exception is known to be active beside that in which the CPU is.
     fn is_active(&self, exception: u32) -> bool {
+        if let Some(irq) = exception.checked_sub(FIRST_INTERRUPT) {
+            return self.number != Some(exception) && is_set(&self.active, irq);
+        }
         let shcsr = self.registers.get("shcsr").unwrap_or(0);
         let bit = ACTIVE.iter().find(|(_, number)| *number == exception);
         self.number != Some(exception) && bit.is_some_and(|(bit, _)| shcsr >> bit & 1 == 1)
@@ -416,7 +431,9 @@ impl Look<'_> {
 
     /// True where it is known that an exception was interrupted by that in which the CPU is.
     fn is_within_another(&self) -> bool {
-        ACTIVE.iter().any(|(_, exception)| self.is_active(*exception))
+        let last = FIRST_INTERRUPT.saturating_add(u32::try_from(self.active.len()).unwrap_or(0).saturating_mul(32));
+        let of_chip = (FIRST_INTERRUPT..last).any(|exception| self.is_active(exception));
+        of_chip || ACTIVE.iter().any(|(_, exception)| self.is_active(*exception))
     }
 
     /// Bytes of the floating-point registers in a frame, where that is known.
@@ -453,4 +470,18 @@ fn up_to(most: usize, start: Addr, memory: &mut dyn Memory) -> Option<Vec<u8>> {
         len = len.min(most.saturating_sub(bytes.len()));
     }
     (!bytes.is_empty()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the exceptions of SHCSR counted: no interrupt of the chip was ever active.
+    #[test]
+    fn an_interrupt_of_the_chip_that_is_active_was_not_seen() {
+        let active = [1 << 4, 1 << 31];
+        assert!(is_set(&active, 4) && is_set(&active, 63));
+        assert!(!is_set(&active, 5) && !is_set(&active, 62));
+        assert!(!is_set(&active, 64) && !is_set(&[], 0), "not known");
+    }
 }

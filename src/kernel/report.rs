@@ -4,7 +4,7 @@ use super::fault_report::fault;
 use super::position::RUNS;
 use super::{Above, Cpu, Kernel, Kind, Object, Thread, Under};
 use crate::abi::{Addr, Width};
-use crate::report::{Cell, Column, Kind as CellKind, Report};
+use crate::report::{Cell, Column, Kind as CellKind, Of, Report};
 
 /// How much the reports hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,21 +48,9 @@ pub fn reports(kernel: &Kernel, detail: Detail) -> Vec<Report> {
     }
 }
 
-fn text(text: impl Into<String>) -> Cell {
-    Cell::Text(text.into())
-}
-
 /// Text; empty text and `unknown` are not known.
 fn known(said: &str) -> Cell {
-    if matches!(said, "" | "unknown") { Cell::Empty } else { text(said) }
-}
-
-fn count(n: Option<impl Into<u64>>) -> Cell {
-    n.map_or(Cell::Empty, |n| Cell::Count(n.into()))
-}
-
-fn address(at: Option<Addr>) -> Cell {
-    at.map_or(Cell::Empty, Cell::Address)
+    Cell::some_text(Some(said).filter(|said| *said != "unknown"))
 }
 
 impl Kernel {
@@ -141,64 +129,43 @@ fn summary(kernel: &Kernel, width: usize) -> Report {
     let wide = width >= wide(kernel);
     let places = Places::of(kernel, width);
     let system = kernel.threads.iter().any(|t| t.pthread.is_some());
-    let only_if = |shown: bool, name, kind| shown.then_some(Column::new(name, kind));
-    let columns = [
-        Some(Column::new("thread", CellKind::Text)),
-        only_if(wide, "address", CellKind::Address),
-        Some(Column::new("pri", CellKind::Text)),
-        Some(Column::new("stack", CellKind::Text)),
-        Some(Column::new("high", CellKind::Count)),
-        Some(Column::new("runs", CellKind::Count)),
-        only_if(wide, "entry", CellKind::Code),
-        only_if(wide, "owns", CellKind::Text),
-        only_if(wide && system, "lwp", CellKind::Count),
-        only_if(places != Places::Function, "at", CellKind::Code),
-        only_if(places == Places::Function, "function", CellKind::Code),
-        (places == Places::Both).then_some(CALLED_FROM),
-        Some(Column::new("state", CellKind::Text)),
+    let at = |thread: &&Thread| match thread.position.pc {
+        _ if thread.position.never_ran => Cell::text("never ran"),
+        pc => Cell::address(pc),
+    };
+    let label =
+        |thread: &&Thread| Cell::Text(format!("{}{}", if thread.core.is_some() { "* " } else { "  " }, thread.label()));
+    let columns: [(bool, Of<'_, &Thread>); 13] = [
+        (true, (Column::new("thread", CellKind::Text), &label)),
+        (wide, (Column::new("address", CellKind::Address), &|t| Cell::Address(t.address))),
+        (true, (Column::new("pri", CellKind::Text), &|t| Cell::Text(priority(t)))),
+        (true, (Column::new("stack", CellKind::Text), &|t| Cell::Text(stack(t)))),
+        (true, (Column::new("high", CellKind::Count), &|t| Cell::count(t.stack.high.bytes(t.stack.size)))),
+        (true, (Column::new("runs", CellKind::Count), &|t| Cell::count(t.run_count))),
+        (wide, (Column::new("entry", CellKind::Code), &|t| Cell::address(t.entry))),
+        (wide, (Column::new("owns", CellKind::Text), &|t| Cell::Text(kernel.owned(t)))),
+        (wide && system, (Column::new("lwp", CellKind::Count), &|t| Cell::count(t.lwp()))),
+        (places != Places::Function, (Column::new("at", CellKind::Code), &at)),
+        (
+            places == Places::Function,
+            (Column::new("function", CellKind::Code), &|t| {
+                t.called_from.as_ref().map_or_else(|| at(t), |from| Cell::text(&from.function))
+            }),
+        ),
+        (
+            places == Places::Both,
+            (CALLED_FROM, &|t| t.called_from.as_ref().map_or(Cell::Empty, |from| Cell::Text(from.label()))),
+        ),
+        (true, (Column::new("state", CellKind::Text), &|t| Cell::State(t.state_kind(), kernel.doing(t)))),
     ];
-    let row = |thread| summary_row(kernel, thread, wide, system, places);
-    let mut notes = summary_notes(kernel, system);
+    let columns: Vec<_> = columns.into_iter().filter(|(shown, _)| *shown).map(|(_, column)| column).collect();
+    let mut report = Report::table("threads", "Threads", kernel.in_order(), &columns);
+    report.notes = summary_notes(kernel, system);
     if !wide && !kernel.threads.is_empty() {
-        notes.push(format!(
-            "--width {} shows address, entry and the mutexes that a thread owns too",
-            self::wide(kernel)
-        ));
+        let width = self::wide(kernel);
+        report.notes.push(format!("--width {width} shows address, entry and the mutexes that a thread owns too"));
     }
-    Report {
-        rows: kernel.in_order().map(row).collect(),
-        notes,
-        ..Report::new("threads", "Threads", columns.into_iter().flatten().collect::<Vec<_>>())
-    }
-}
-
-/// One thread, with the cells of [`summary`]'s columns.
-fn summary_row(kernel: &Kernel, thread: &Thread, wide: bool, system: bool, places: Places) -> Vec<Cell> {
-    let mark = if thread.core.is_some() { "* " } else { "  " };
-    let at = match thread.position.pc {
-        _ if thread.position.never_ran => text("never ran"),
-        pc => address(pc),
-    };
-    let called_from = thread.called_from.as_ref();
-    let at = match called_from.filter(|_| places == Places::Function) {
-        Some(called_from) => text(&called_from.function),
-        None => at,
-    };
-    let cells = [
-        Some(text(format!("{mark}{}", thread.label()))),
-        wide.then_some(Cell::Address(thread.address)),
-        Some(text(priority(thread))),
-        Some(text(stack(thread))),
-        Some(count(thread.stack.high.bytes(thread.stack.size))),
-        Some(count(thread.run_count)),
-        wide.then(|| address(thread.entry)),
-        wide.then(|| text(kernel.owned(thread))),
-        (wide && system).then(|| count(thread.lwp())),
-        Some(at),
-        (places == Places::Both).then(|| called_from.map_or(Cell::Empty, |called_from| text(called_from.label()))),
-        Some(Cell::State(thread.state_kind(), kernel.doing(thread))),
-    ];
-    cells.into_iter().flatten().collect()
+    report
 }
 
 fn summary_notes(kernel: &Kernel, system: bool) -> Vec<String> {
@@ -253,143 +220,110 @@ fn without_threads(kernel: &Kernel) -> Vec<String> {
 
 /// What each CPU does, where that is known.
 fn cpus(kernel: &Kernel) -> Option<Report> {
-    let columns = [
-        Column::new("core", CellKind::Count),
-        Column::new("state", CellKind::Text),
-        Column::new("thread", CellKind::Thread),
-        Column::new("exception", CellKind::Count),
-        Column::new("exception_name", CellKind::Text).titled("exception name"),
-        Column::new("under", CellKind::Text),
-        Column::new("next", CellKind::Thread),
-        Column::new("at", CellKind::Code),
+    let columns: [Of<'_, (u64, &Cpu)>; 8] = [
+        (Column::new("core", CellKind::Count), &|(core, _)| Cell::Count(*core)),
+        (Column::new("state", CellKind::Text), &|(_, cpu)| known(cpu.state())),
+        (Column::new("thread", CellKind::Thread), &|(_, cpu)| match cpu.under {
+            Under::Thread(thread) => kernel.named(thread),
+            _ => Cell::Empty,
+        }),
+        (Column::new("exception", CellKind::Count), &|(_, cpu)| match &cpu.above {
+            Above::Exception(number, _) => Cell::count(Some(*number)),
+            _ => Cell::Empty,
+        }),
+        (Column::new("exception_name", CellKind::Text).titled("exception name"), &|(_, cpu)| match &cpu.above {
+            Above::Exception(_, Some(name)) => Cell::text(name),
+            Above::Mode(mode) => Cell::text(*mode),
+            _ => Cell::Empty,
+        }),
+        (Column::new("under", CellKind::Text), &|(_, cpu)| Cell::text(cpu.under.name())),
+        (Column::new("next", CellKind::Thread), &|(_, cpu)| match cpu.under {
+            Under::Scheduler(next) => kernel.named(next),
+            _ => Cell::Empty,
+        }),
+        (Column::new("at", CellKind::Code), &|(_, cpu)| match (cpu.pc, &cpu.function) {
+            // A name that several share is left out.
+            (Some(pc), None) => Cell::Named(pc, None),
+            (pc, _) => Cell::address(pc),
+        }),
     ];
-    let row = |(core, cpu): (usize, &Cpu)| {
-        let (thread, next) = match cpu.under {
-            Under::Thread(thread) => (kernel.named(thread), Cell::Empty),
-            Under::Scheduler(next) => (Cell::Empty, kernel.named(next)),
-            Under::Idle | Under::Initialization | Under::StartUp => (Cell::Empty, Cell::Empty),
-        };
-        let (number, name) = match &cpu.above {
-            Above::Exception(number, name) => (Some(*number), name.clone()),
-            Above::Mode(mode) => (None, Some((*mode).to_owned())),
-            Above::Nothing | Above::Interrupt | Above::Unknown => (None, None),
-        };
-        vec![
-            count(u32::try_from(core).ok()),
-            known(cpu.state()),
-            thread,
-            count(number),
-            name.map_or(Cell::Empty, text),
-            text(cpu.under.name()),
-            next,
-            match (cpu.pc, &cpu.function) {
-                // A name that several share is left out.
-                (Some(pc), None) => Cell::Named(pc, None),
-                (pc, _) => address(pc),
-            },
-        ]
-    };
-    let rows: Vec<_> = kernel.cpus.iter().enumerate().map(row).collect();
-    (!rows.is_empty()).then(|| Report { rows, ..Report::new("cpus", "CPUs", columns) })
+    (!kernel.cpus.is_empty()).then(|| Report::table("cpus", "CPUs", (0..).zip(&kernel.cpus), &columns))
 }
 
 /// All objects, or those that a thread holds or waits for, or that are used up.
 fn held(kernel: &Kernel, all: bool) -> Report {
-    let row = |object: &Object| {
-        vec![text(object.kind.name()), text(object.label()), text(kernel.state(object)), text(kernel.waiting(object))]
-    };
-    let columns = [
-        Column::new("object", CellKind::Text),
-        Column::new("name", CellKind::Text),
-        Column::new("state", CellKind::Text),
-        Column::new("waiting", CellKind::Text).titled("threads waiting"),
-    ];
     let title = if all { "Objects" } else { "Objects that are held, waited for or used up" };
-    let rows = kernel.objects.iter().filter(|o| all || o.matters()).map(row).collect();
-    Report { rows, ..Report::new("held", title, columns) }
+    Report::table(
+        "held",
+        title,
+        kernel.objects.iter().filter(|o| all || o.matters()),
+        &[
+            (Column::new("object", CellKind::Text), &|object| Cell::text(object.kind.name())),
+            (Column::new("name", CellKind::Text), &|object| Cell::Text(object.label())),
+            (Column::new("state", CellKind::Text), &|object| Cell::Text(kernel.state(object))),
+            (Column::new("waiting", CellKind::Text).titled("threads waiting"), &|object| {
+                Cell::Text(kernel.waiting(object))
+            }),
+        ],
+    )
 }
 
-/// The columns of the full report of threads, which only programs read.
-const THREADS: [(&str, CellKind); 31] = [
-    ("thread", CellKind::Thread),
-    ("running", CellKind::Flag),
-    ("core", CellKind::Count),
-    ("state", CellKind::Text),
-    ("state_code", CellKind::Count),
-    ("doing", CellKind::Text),
-    ("waits_for", CellKind::Object),
-    ("waits_for_type", CellKind::Text),
-    ("owner", CellKind::Thread),
-    ("timed", CellKind::Flag),
-    ("priority", CellKind::Count),
-    ("own_priority", CellKind::Count),
-    ("threshold", CellKind::Count),
-    ("owns", CellKind::Text),
-    ("run_count", CellKind::Count),
-    ("stack_start", CellKind::Address),
-    ("stack_size", CellKind::Count),
-    ("stack_pointer", CellKind::Address),
-    ("stack_used", CellKind::Count),
-    ("stack_high", CellKind::Count),
-    ("entry", CellKind::Code),
-    ("at", CellKind::Code),
-    ("at_how", CellKind::Text),
-    ("called_from", CellKind::Code),
-    ("called_from_file", CellKind::Text),
-    ("called_from_line", CellKind::Count),
-    ("lwp", CellKind::Count),
-    ("kernel_stack_start", CellKind::Address),
-    ("kernel_stack_size", CellKind::Count),
-    ("kernel_stack_used", CellKind::Count),
-    ("kernel_stack_high", CellKind::Count),
-];
-
-/// Threads with all that is known of them.
+/// Threads with all that is known of them, for programs.
 fn threads(kernel: &Kernel) -> Report {
-    let rows = kernel.in_order().map(|thread| thread_row(kernel, thread)).collect();
-    let columns = THREADS.map(|(name, kind)| Column::new(name, kind));
-    Report { rows, ..Report::new("threads", "Threads", columns) }
-}
-
-/// One thread, with the cells of [`THREADS`].
-fn thread_row(kernel: &Kernel, thread: &Thread) -> Vec<Cell> {
-    let wait = thread.waits.as_ref();
-    let calls = thread.kernel_stack.unwrap_or_default();
-    let called_from = thread.called_from.as_ref();
-    vec![
-        kernel.named(thread.address),
-        // Where it is not known which thread runs, none is shown as not running.
-        if kernel.current.is_empty() { Cell::Empty } else { Cell::Flag(thread.core.is_some()) },
-        count(thread.core.and_then(|c| u32::try_from(c).ok())),
-        thread.state.map_or(Cell::Empty, |s| known(s.name())),
-        count(thread.state.map(|s| s.0)),
-        text(kernel.doing(thread)),
-        wait.map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone())),
-        wait.map_or(Cell::Empty, |w| text(w.kind.name())),
-        wait.and_then(|w| w.owner).map_or(Cell::Empty, |o| kernel.named(o)),
-        thread.timed.map_or(Cell::Empty, Cell::Flag),
-        count(thread.priority),
-        count(thread.own_priority),
-        count(thread.threshold),
-        text(kernel.owned(thread)),
-        count(thread.run_count),
-        address(thread.stack.start),
-        count(thread.stack.size),
-        address(thread.stack.pointer),
-        count(thread.stack.used),
-        count(thread.stack.high.bytes(thread.stack.size)),
-        address(thread.entry),
-        address(thread.position.pc),
-        known(&thread.position.how),
-        called_from.map_or(Cell::Empty, |f| Cell::Named(f.pc, Some(f.function.clone()))),
-        called_from.and_then(|f| f.file.clone()).map_or(Cell::Empty, Cell::Text),
-        count(called_from.and_then(|f| f.line)),
-        count(thread.lwp()),
-        address(calls.start),
-        count(calls.size),
-        count(calls.used),
-        count(calls.high.bytes(calls.size)),
-    ]
+    let calls = |thread: &Thread| thread.kernel_stack.unwrap_or_default();
+    Report::table(
+        "threads",
+        "Threads",
+        kernel.in_order(),
+        &[
+            (Column::new("thread", CellKind::Thread), &|t| kernel.named(t.address)),
+            // Where it is not known which thread runs, none is shown as not running.
+            (Column::new("running", CellKind::Flag), &|t| {
+                Cell::flag((!kernel.current.is_empty()).then_some(t.core.is_some()))
+            }),
+            (Column::new("core", CellKind::Count), &|t| Cell::count(t.core.and_then(|c| u32::try_from(c).ok()))),
+            (Column::new("state", CellKind::Text), &|t| t.state.map_or(Cell::Empty, |s| known(s.name()))),
+            (Column::new("state_code", CellKind::Count), &|t| Cell::count(t.state.map(|s| s.0))),
+            (Column::new("doing", CellKind::Text), &|t| Cell::Text(kernel.doing(t))),
+            (Column::new("waits_for", CellKind::Object), &|t| {
+                t.waits.as_ref().map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone()))
+            }),
+            (Column::new("waits_for_type", CellKind::Text), &|t| {
+                Cell::some_text(t.waits.as_ref().map(|w| w.kind.name()))
+            }),
+            (Column::new("owner", CellKind::Thread), &|t| {
+                t.waits.as_ref().and_then(|w| w.owner).map_or(Cell::Empty, |o| kernel.named(o))
+            }),
+            (Column::new("timed", CellKind::Flag), &|t| Cell::flag(t.timed)),
+            (Column::new("priority", CellKind::Count), &|t| Cell::count(t.priority)),
+            (Column::new("own_priority", CellKind::Count), &|t| Cell::count(t.own_priority)),
+            (Column::new("threshold", CellKind::Count), &|t| Cell::count(t.threshold)),
+            (Column::new("owns", CellKind::Text), &|t| Cell::Text(kernel.owned(t))),
+            (Column::new("run_count", CellKind::Count), &|t| Cell::count(t.run_count)),
+            (Column::new("stack_start", CellKind::Address), &|t| Cell::address(t.stack.start)),
+            (Column::new("stack_size", CellKind::Count), &|t| Cell::count(t.stack.size)),
+            (Column::new("stack_pointer", CellKind::Address), &|t| Cell::address(t.stack.pointer)),
+            (Column::new("stack_used", CellKind::Count), &|t| Cell::count(t.stack.used)),
+            (Column::new("stack_high", CellKind::Count), &|t| Cell::count(t.stack.high.bytes(t.stack.size))),
+            (Column::new("entry", CellKind::Code), &|t| Cell::address(t.entry)),
+            (Column::new("at", CellKind::Code), &|t| Cell::address(t.position.pc)),
+            (Column::new("at_how", CellKind::Text), &|t| known(&t.position.how)),
+            (Column::new("called_from", CellKind::Code), &|t| {
+                t.called_from.as_ref().map_or(Cell::Empty, |f| Cell::Named(f.pc, Some(f.function.clone())))
+            }),
+            (Column::new("called_from_file", CellKind::Text), &|t| {
+                Cell::some_text(t.called_from.as_ref().and_then(|f| f.file.as_deref()))
+            }),
+            (Column::new("called_from_line", CellKind::Count), &|t| {
+                Cell::count(t.called_from.as_ref().and_then(|f| f.line))
+            }),
+            (Column::new("lwp", CellKind::Count), &|t| Cell::count(t.lwp())),
+            (Column::new("kernel_stack_start", CellKind::Address), &|t| Cell::address(calls(t).start)),
+            (Column::new("kernel_stack_size", CellKind::Count), &|t| Cell::count(calls(t).size)),
+            (Column::new("kernel_stack_used", CellKind::Count), &|t| Cell::count(calls(t).used)),
+            (Column::new("kernel_stack_high", CellKind::Count), &|t| Cell::count(calls(t).high.bytes(calls(t).size))),
+        ],
+    )
 }
 
 /// The members of an object in the full report: column, member, and what it holds.
@@ -434,36 +368,29 @@ const fn members(kind: Kind) -> &'static [(&'static str, &'static str, CellKind)
 
 /// All objects of one kind, for programs.
 fn objects(kernel: &Kernel, kind: Kind) -> Report {
-    let mut columns = vec![Column::new("object", CellKind::Object), Column::new("state", CellKind::Text)];
-    if kind == Kind::Mutex {
-        columns.push(Column::new("owner", CellKind::Thread));
-    }
-    if kind == Kind::Timer {
-        columns.push(Column::new("active", CellKind::Flag));
-    }
-    columns.extend(members(kind).iter().map(|(name, _, of)| Column::new(name, *of)));
-    if kind != Kind::Timer {
-        columns.push(Column::new("waiting", CellKind::Text));
-    }
-    let row = |object: &Object| {
-        let mut cells = vec![kernel.named(object.address), text(kernel.state(object))];
-        if kind == Kind::Mutex {
-            cells.push(object.owner().map_or(Cell::Empty, |o| kernel.named(o)));
-        }
-        if kind == Kind::Timer {
-            cells.push(object.active().map_or(Cell::Empty, Cell::Flag));
-        }
-        cells.extend(members(kind).iter().map(|(_, member, of)| match (object.get(member), of) {
-            (None, _) => Cell::Empty,
-            (Some(n), CellKind::Count) => Cell::Count(n),
-            (Some(n), CellKind::Flag) => Cell::Flag(n != 0),
-            (Some(n), _) => Cell::Address(n),
-        }));
-        if kind != Kind::Timer {
-            cells.push(text(kernel.waiting(object)));
-        }
-        cells
-    };
-    let rows = kernel.objects.iter().filter(|o| o.kind == kind).map(row).collect();
-    Report { rows, ..Report::new(kind.report(), kind.report(), columns) }
+    let members: Vec<_> = members(kind)
+        .iter()
+        .map(|(name, member, of)| {
+            (Column::new(name, *of), move |o: &&Object| match (o.get(member), of) {
+                (None, _) => Cell::Empty,
+                (Some(n), CellKind::Count) => Cell::Count(n),
+                (Some(n), CellKind::Flag) => Cell::Flag(n != 0),
+                (Some(n), _) => Cell::Address(n),
+            })
+        })
+        .collect();
+    let first: [(bool, Of<'_, &Object>); 4] = [
+        (true, (Column::new("object", CellKind::Object), &|o| kernel.named(o.address))),
+        (true, (Column::new("state", CellKind::Text), &|o| Cell::Text(kernel.state(o)))),
+        (
+            kind == Kind::Mutex,
+            (Column::new("owner", CellKind::Thread), &|o| o.owner().map_or(Cell::Empty, |owner| kernel.named(owner))),
+        ),
+        (kind == Kind::Timer, (Column::new("active", CellKind::Flag), &|o| Cell::flag(o.active()))),
+    ];
+    let last: Of<'_, &Object> = (Column::new("waiting", CellKind::Text), &|o| Cell::Text(kernel.waiting(o)));
+    let mut columns: Vec<_> = first.into_iter().filter(|(has, _)| *has).map(|(_, column)| column).collect();
+    columns.extend(members.iter().map(|(column, cell)| -> Of<'_, &Object> { (*column, cell) }));
+    columns.extend((kind != Kind::Timer).then_some(last));
+    Report::table(kind.report(), kind.report(), kernel.objects.iter().filter(|o| o.kind == kind), &columns)
 }

@@ -387,7 +387,6 @@ impl Thread {
     }
 
     /// What its state says it waits for, and the control block that it names, whether that is there or not.
-    #[must_use]
     pub fn suspended_on(&self) -> Option<(Kind, Addr)> {
         // The control block of a wait that is over stays there.
         let kind = Kind::of_state(self.state?.0)?;

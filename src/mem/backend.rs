@@ -40,8 +40,8 @@ pub fn open(
         broken: None,
     };
     Ok(match endpoint {
-        Endpoint::OpenOcd { .. } => Box::new(openocd::OpenOcd::connect(connection)?),
-        _ => Box::new(qmp::Qmp::connect(connection)?),
+        Endpoint::OpenOcd { .. } => Backend::open(openocd::OpenOcd::connect(connection)?)?,
+        _ => Backend::open(qmp::Qmp::connect(connection)?)?,
     })
 }
 
@@ -125,15 +125,48 @@ impl Connection {
     }
 }
 
-/// Reads a range in chunks; `ask` fills one of them.
-fn in_chunks(
-    addr: Addr,
-    buf: &mut [u8],
-    mut ask: impl FnMut(Addr, &mut [u8]) -> Result<(), ReadError>,
-) -> Result<(), ReadError> {
-    let len = buf.len();
-    if last_address(addr, len).is_none() {
-        return Err(ReadError::unmapped(addr, len));
+/// What another end than a GDB stub is asked.
+trait Port {
+    /// Whether the target is not known to be halted.
+    fn runs(&mut self) -> Result<bool, RspError>;
+
+    /// Reads no more than a chunk.
+    fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError>;
+}
+
+/// The memory of a target that such an end reads.
+struct Backend<P> {
+    port: P,
+    /// The target is not known to be halted.
+    runs: bool,
+}
+
+impl<P: Port + 'static> Backend<P> {
+    fn open(mut port: P) -> Result<Box<dyn Memory>, RspError> {
+        let runs = port.runs()?;
+        Ok(Box::new(Self { port, runs }))
     }
-    (addr..).step_by(CHUNK).zip(buf.chunks_mut(CHUNK)).try_for_each(|(at, part)| ask(at, part))
+}
+
+impl<P: Port> Memory for Backend<P> {
+    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        let len = buf.len();
+        if last_address(addr, len).is_none() {
+            return Err(ReadError::unmapped(addr, len));
+        }
+        (addr..).step_by(CHUNK).zip(buf.chunks_mut(CHUNK)).try_for_each(|(at, part)| {
+            let bytes = self.port.bytes(at, part.len())?;
+            part.copy_from_slice(bytes.get(..part.len()).ok_or_else(|| ReadError::unmapped(at, part.len()))?);
+            Ok(())
+        })
+    }
+
+    fn changes(&self) -> bool {
+        self.runs
+    }
+
+    fn refresh(&mut self) {
+        // Without an answer it is taken to run; the next read says what is wrong.
+        self.runs = self.port.runs().unwrap_or(true);
+    }
 }

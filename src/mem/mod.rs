@@ -154,19 +154,16 @@ pub enum ReadErrorKind {
 
 impl ReadError {
     /// A failed read of `len` bytes at `addr`.
-    #[must_use]
     pub const fn new(addr: Addr, len: usize, kind: ReadErrorKind) -> Self {
         Self { addr, len, kind }
     }
 
     /// The usual one: nothing is there.
-    #[must_use]
     pub const fn unmapped(addr: Addr, len: usize) -> Self {
         Self::new(addr, len, ReadErrorKind::Unmapped)
     }
 
     /// The error of a command that needs these bytes for `what`.
-    #[must_use]
     pub fn explain(&self, what: &str) -> Error {
         let error = match &self.kind {
             ReadErrorKind::Ended { code, why } => Error::failed(*code, why.clone(), ""),
@@ -186,7 +183,6 @@ impl ReadError {
     }
 
     /// True where the source is broken, not merely without these bytes: trying elsewhere is pointless.
-    #[must_use]
     pub const fn is_fatal(&self) -> bool {
         matches!(self.kind, ReadErrorKind::Source(_) | ReadErrorKind::Ended { .. })
     }

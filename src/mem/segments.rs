@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use super::{MAX_READ, Memory, ReadError, ReadErrorKind, Region};
-use crate::abi::Addr;
+use crate::abi::{self, Addr};
 use crate::bytes::Bytes;
 
 /// One block of memory.
@@ -281,18 +281,9 @@ fn arrange(blocks: &[Block]) -> Vec<Span> {
 
 /// Joins sorted ranges, of first and last address, that touch or overlap.
 pub(super) fn join(spans: impl Iterator<Item = (Addr, Addr)>) -> Vec<Region> {
-    let mut joined: Vec<(Addr, Addr)> = Vec::new();
-    for (start, last) in spans {
-        match joined.last_mut() {
-            Some(before) if start.checked_sub(1).is_none_or(|behind| behind <= before.1) => {
-                before.1 = before.1.max(last)
-            }
-            _ => joined.push((start, last)),
-        }
-    }
     // All of the address space has one byte more than a number can say.
     let region = |(start, last)| Region::between(start, last).unwrap_or(Region { start, len: u64::MAX });
-    joined.into_iter().map(region).collect()
+    abi::join(spans).into_iter().map(region).collect()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ const GAP: usize = 2;
 /// Writes a part as text. `any`: something is above, and a blank line is due.
 pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out: &mut dyn Write) -> io::Result<()> {
     let heads = |text: &str, out: &mut dyn Write| {
-        let lines = wrap(&escape(text), options.width);
+        let lines = wrap(&escape(text), options.width, 0);
         lines.iter().try_for_each(|line| writeln!(out, "{}", options.styles.text(Style::Bold, line)))
     };
     match part {
@@ -58,7 +58,7 @@ pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out:
             let left = facts.iter().map(|(what, _)| width_of(what)).max().unwrap_or(0) + GAP;
             let room = options.width.saturating_sub(left).max(1);
             for (what, value) in *facts {
-                for (i, line) in wrap(&escape(value), room).iter().enumerate() {
+                for (i, line) in wrap(&escape(value), room, 0).iter().enumerate() {
                     let what = if i == 0 { what } else { "" };
                     writeln!(out, "{what:left$}{line}")?;
                 }
@@ -68,7 +68,8 @@ pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out:
         Part::Sentences(sentences) => {
             *any = true;
             for sentence in *sentences {
-                for (i, line) in wrap(&escape(sentence), options.width.saturating_sub(GAP).max(1)).iter().enumerate() {
+                for (i, line) in wrap(&escape(sentence), options.width.saturating_sub(GAP).max(1), 0).iter().enumerate()
+                {
                     writeln!(out, "{}{line}", if i == 0 { "- " } else { "  " })?;
                 }
             }
@@ -78,7 +79,7 @@ pub(super) fn text(part: &Part<'_>, options: &TableOptions, any: &mut bool, out:
             if std::mem::replace(any, true) {
                 writeln!(out)?;
             }
-            wrap(&escape(paragraph), options.width).iter().try_for_each(|line| writeln!(out, "{line}"))
+            wrap(&escape(paragraph), options.width, 0).iter().try_for_each(|line| writeln!(out, "{line}"))
         }
         Part::Lines(lines) => {
             *any = true;

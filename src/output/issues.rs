@@ -35,7 +35,7 @@ pub fn by_weight(issues: &[Issue]) -> Vec<&Issue> {
 /// lines begin below its first word. A word that is wider has a line of its own.
 pub fn sentence((head, style): (&str, Style), text: &str, styles: &Styles, width: usize) -> String {
     let indent = head.len().saturating_add(": ".len());
-    let lines = wrap(&escape(text), width.saturating_sub(indent).max(1));
+    let lines = wrap(&escape(text), width.saturating_sub(indent).max(1), 0);
     let text = lines.join(&format!("\n{:indent$}", ""));
     format!("{}: {text}\n", styles.text(style, head))
 }

@@ -143,21 +143,21 @@ pub(super) fn width_of(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.chars().map(columns).sum() }
 }
 
-/// Cuts a sentence into lines of at most so many columns, at spaces where it can.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Cuts a sentence into lines of at most so many columns, at spaces where it can; those after the first are moved to the right.
+pub(super) fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let Some(last) = lines.last_mut() else { break };
-        let used = width_of(last);
-        if used > 0 && used + 1 + width_of(word) > width {
-            lines.push(word.to_owned());
+        if !last.trim().is_empty() && width_of(last) + 1 + width_of(word) > width {
+            lines.push(" ".repeat(indent) + word);
         } else {
-            if used > 0 {
+            if !last.is_empty() {
                 last.push(' ');
             }
             last.push_str(word);
         }
     }
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
     lines
 }
 
@@ -197,6 +197,6 @@ mod tests {
 
     #[test]
     fn sentences_are_wrapped() {
-        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one two three", 8, 0), ["one two", "three"]);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Format, Reader, TableOptions, View, report_writer};
 use crate::abi::Addr;
-use crate::catalogue::{Catalogue, Show, threadx_object_named};
+use crate::catalogue::{Catalogue, EventDef, Show, threadx_object_named};
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{Issue, Object};
 
@@ -58,119 +58,81 @@ pub fn objects(
 
 /// What memory has and the registry has not, as rows.
 fn not_registered(view: &View<'_>, in_memory: &[InMemory]) -> Report {
-    let text = |text: &str| Cell::Text(text.to_owned());
-    let row = |s: &InMemory| vec![Cell::Named(s.address, s.name.clone()), text(&s.object_type), text(&s.state)];
-    let columns = [
-        Column::new("object", Kind::Object),
-        Column::new("object_type", Kind::Word).titled("type"),
-        Column::new("now", Kind::Text),
-    ];
-    let rows = unregistered(view, in_memory).map(row).collect();
-    Report { rows, ..Report::new("unregistered", "Objects that are not in the registry", columns) }
+    Report::table(
+        "unregistered",
+        "Objects that are not in the registry",
+        unregistered(view, in_memory),
+        &[
+            (Column::new("object", Kind::Object), &|s| Cell::Named(s.address, s.name.clone())),
+            (Column::new("object_type", Kind::Word).titled("type"), &|s| Cell::text(&s.object_type)),
+            (Column::new("now", Kind::Text), &|s| Cell::text(&s.state)),
+        ],
+    )
 }
 
-/// Text; empty text is not there.
-fn some_text(text: &str) -> Cell {
-    if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
-}
-
-fn type_name(object: &Object) -> Cell {
-    Cell::Text(object.type_name.map_or_else(|| format!("type_{}", object.type_code), str::to_owned))
-}
-
-fn priority(object: &Object) -> Cell {
-    object.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p)))
+fn type_name(object: &Object) -> String {
+    object.type_name.map_or_else(|| format!("type_{}", object.type_code), str::to_owned)
 }
 
 /// The registry as it is stored.
 fn registry(view: &View<'_>, in_memory: &[InMemory]) -> Report {
-    let row = |object: &Object| {
-        vec![
-            Cell::Address(object.address),
-            type_name(object),
-            some_text(&object.name),
-            Cell::Flag(object.deleted),
-            priority(object),
-            Cell::Address(object.param1),
-            Cell::Address(object.param2),
-            now(object, in_memory).map_or(Cell::Empty, |state| Cell::Text(state.to_owned())),
-        ]
-    };
-    let besides = unregistered(view, in_memory).map(|s| {
-        vec![
-            Cell::Address(s.address),
-            Cell::Text(s.object_type.clone()),
-            some_text(s.name.as_deref().unwrap_or_default()),
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Empty,
-            Cell::Text(s.state.clone()),
-        ]
+    let registered = view.trace.objects.iter().map(|object| {
+        let name = Some(object.name.as_str());
+        (object.address, type_name(object), name, Some(object), now(object, in_memory))
     });
-    let columns = [
-        Column::new("address", Kind::Address),
-        Column::new("object_type", Kind::Word).titled("type"),
-        Column::new("name", Kind::Text),
-        Column::new("deleted", Kind::Flag),
-        Column::new("priority", Kind::Count),
-        Column::new("param1", Kind::Address),
-        Column::new("param2", Kind::Address),
-        Column::new("now", Kind::Text),
-    ];
-    let rows = view.trace.objects.iter().map(row).chain(besides).collect();
-    Report { rows, ..Report::new("objects", "Objects", columns) }
+    let besides = unregistered(view, in_memory)
+        .map(|s| (s.address, s.object_type.clone(), s.name.as_deref(), None, Some(s.state.as_str())));
+    Report::table(
+        "objects",
+        "Objects",
+        registered.chain(besides),
+        &[
+            (Column::new("address", Kind::Address), &|o| Cell::Address(o.0)),
+            (Column::new("object_type", Kind::Word).titled("type"), &|o| Cell::text(&o.1)),
+            (Column::new("name", Kind::Text), &|o| Cell::some_text(o.2)),
+            (Column::new("deleted", Kind::Flag), &|o| Cell::flag(o.3.map(|object| object.deleted))),
+            (Column::new("priority", Kind::Count), &|o| Cell::count(o.3.and_then(|object| object.priority))),
+            (Column::new("param1", Kind::Address), &|o| Cell::address(o.3.map(|object| object.param1))),
+            (Column::new("param2", Kind::Address), &|o| Cell::address(o.3.map(|object| object.param2))),
+            (Column::new("now", Kind::Text), &|o| o.4.map_or(Cell::Empty, Cell::text)),
+        ],
+    )
 }
 
 /// The registry as people read it, by type and name, what is deleted last: what has no name of its own is called by its variable, and parameters say what they
 /// are. That an object is deleted is shown there as well: it must not get lost where a long name is cut.
 fn registry_for_people(view: &View<'_>, in_memory: &[InMemory]) -> Report {
-    let named = |object: &Object| {
-        let symbol = || view.names.object(object.address).filter(|_| object.name.is_empty());
-        symbol().unwrap_or_else(|| object.name.clone())
-    };
-    let row = |object: &Object, name: String| {
+    // By kind, name and address, what is deleted last; then what is shown of it.
+    let registered = view.trace.objects.iter().map(|object| {
+        let symbol = view.names.object(object.address).filter(|_| object.name.is_empty());
+        let name = symbol.unwrap_or_else(|| object.name.clone());
         let mut words = if object.deleted { vec!["deleted".to_owned()] } else { Vec::new() };
         words.extend(parameters(view, object));
-        vec![
-            Cell::Address(object.address),
-            type_name(object),
-            Cell::Text(name),
-            priority(object),
-            Cell::Text(words.join(" ")),
-            Cell::Text(now(object, in_memory).unwrap_or_default().to_owned()),
-        ]
-    };
+        let kind = object.type_name.unwrap_or_default().to_owned();
+        let order = (object.type_code, kind, object.deleted, name, object.address);
+        (order, type_name(object), object.priority, words.join(" "), now(object, in_memory).unwrap_or_default())
+    });
     let besides = unregistered(view, in_memory).map(|s| {
         let name = s.name.clone().or_else(|| view.names.object(s.address)).unwrap_or_default();
-        let row = vec![
-            Cell::Address(s.address),
-            Cell::Text(s.object_type.clone()),
-            Cell::Text(name.clone()),
-            Cell::Empty,
-            Cell::Text("not in the registry".to_owned()),
-            Cell::Text(s.state.clone()),
-        ];
         let code = threadx_object_named(&s.object_type).map_or(u32::MAX, |t| t.code);
-        ((code, s.object_type.clone(), false, name, s.address), row)
-    });
-    let registered = view.trace.objects.iter().map(|object| {
-        let name = named(object);
-        let kind = object.type_name.unwrap_or_default().to_owned();
-        ((object.type_code, kind, object.deleted, name.clone(), object.address), row(object, name))
+        let order = (code, s.object_type.clone(), false, name, s.address);
+        (order, s.object_type.clone(), None, "not in the registry".to_owned(), s.state.as_str())
     });
     let mut rows: Vec<_> = registered.chain(besides).collect();
-    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let columns = [
-        Column::new("address", Kind::Address),
-        Column::new("type", Kind::Word),
-        Column::new("name", Kind::Text),
-        Column::new("pri", Kind::Count),
-        Column::new("parameters", Kind::Text),
-        Column::new("now", Kind::Text),
-    ];
-    let mut report = Report::new("objects", "Objects", columns);
-    report.rows = rows.into_iter().map(|(_, row)| row).collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut report = Report::table(
+        "objects",
+        "Objects",
+        &rows,
+        &[
+            (Column::new("address", Kind::Address), &|o| Cell::Address(o.0.4)),
+            (Column::new("type", Kind::Word), &|o| Cell::text(&o.1)),
+            (Column::new("name", Kind::Text), &|o| Cell::text(&o.0.3)),
+            (Column::new("pri", Kind::Count), &|o| Cell::count(o.2)),
+            (Column::new("parameters", Kind::Text), &|o| Cell::text(&o.3)),
+            (Column::new("now", Kind::Text), &|o| Cell::text(o.4)),
+        ],
+    );
     report.nothing = "no object is registered".to_owned();
     if in_memory.is_empty() {
         report.truncate_columns(5);
@@ -197,33 +159,23 @@ fn parameters(view: &View<'_>, object: &Object) -> Vec<String> {
 
 /// The catalogue as a report: ids, names, who inserts them, fields, effects.
 pub fn catalogue(catalogue: &Catalogue) -> Report {
-    let columns = [
-        Column::new("id", Kind::Count),
-        Column::new("name", Kind::Event),
-        Column::new("fields", Kind::Text),
-        Column::new("class", Kind::Text),
-        Column::new("product", Kind::Text),
-        Column::new("effects", Kind::Text),
-        Column::new("macro", Kind::Text),
-    ];
-    let mut report = Report::new("events", "Events that are known", columns);
-    for def in catalogue.iter() {
-        let fields: Vec<String> = def
-            .fields
-            .iter()
-            .enumerate()
-            .filter_map(|(i, f)| Some((i, f.as_ref()?)))
-            .map(|(i, f)| format!("i{}={}:{}", i.saturating_add(1), f.name, f.kind.name()))
-            .collect();
-        report.rows.push(vec![
-            Cell::Count(u64::from(def.id)),
-            Cell::Text(def.name.clone()),
-            Cell::Text(fields.join(" ")),
-            some_text(&def.class),
-            Cell::Text(def.product.name().to_owned()),
-            Cell::Text(def.effects.to_text()),
-            some_text(&def.macro_name),
-        ]);
-    }
-    report
+    let fields = |def: &EventDef| {
+        let all = (1..).zip(&def.fields).filter_map(|(i, field)| Some((i, field.as_ref()?)));
+        let all = all.map(|(i, field)| format!("i{i}={}:{}", field.name, field.kind.name()));
+        all.collect::<Vec<String>>().join(" ")
+    };
+    Report::table(
+        "events",
+        "Events that are known",
+        catalogue.iter(),
+        &[
+            (Column::new("id", Kind::Count), &|def| Cell::Count(def.id.into())),
+            (Column::new("name", Kind::Event), &|def| Cell::text(&def.name)),
+            (Column::new("fields", Kind::Text), &|def| Cell::Text(fields(def))),
+            (Column::new("class", Kind::Text), &|def| Cell::some_text(Some(def.class.as_str()))),
+            (Column::new("product", Kind::Text), &|def| Cell::text(def.product.name())),
+            (Column::new("effects", Kind::Text), &|def| Cell::Text(def.effects.to_text())),
+            (Column::new("macro", Kind::Text), &|def| Cell::some_text(Some(def.macro_name.as_str()))),
+        ],
+    )
 }

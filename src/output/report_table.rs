@@ -57,7 +57,7 @@ impl<'w, W: Write> TableReports<'w, W> {
     fn sentence(&mut self, before: &str, text: &str) -> io::Result<()> {
         let indent = before.len();
         let mut line = Line::new(usize::MAX);
-        for (i, part) in wrap(&escape(text), self.options.width.saturating_sub(indent).max(1)).iter().enumerate() {
+        for (i, part) in wrap(&escape(text), self.options.width.saturating_sub(indent).max(1), 0).iter().enumerate() {
             line.text(if i == 0 { before } else { "" });
             line.to(indent);
             line.text(part);
@@ -351,7 +351,7 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     }
     // What is indented stays so in all of its lines.
     let indent = text.len() - text.trim_start_matches(' ').len();
-    let lines = wrap(text.trim_start_matches(' '), width.saturating_sub(indent).max(1));
+    let lines = wrap(text.trim_start_matches(' '), width.saturating_sub(indent).max(1), 0);
     lines.into_iter().map(|line| " ".repeat(indent) + &line).collect()
 }
 

@@ -205,7 +205,7 @@ impl<W: Write> Table<W> {
         }
         let mut text = String::new();
         escape_into(&said.join("; "), &mut text);
-        for line in wrap(&text, self.options.width) {
+        for line in wrap(&text, self.options.width, 0) {
             writeln!(self.out, "{}", self.options.styles.text(Style::Dim, &line))?;
         }
         Ok(())

@@ -61,7 +61,6 @@ pub struct EndpointError {
 
 impl EndpointError {
     /// The stable code of this error.
-    #[must_use]
     pub const fn code(&self) -> Code {
         Code::BadEndpoint
     }
@@ -123,7 +122,6 @@ impl Endpoint {
     }
 
     /// True for the forms that this protocol serves; false for the memory-only ones, which have readers of their own.
-    #[must_use]
     pub const fn is_rsp(&self) -> bool {
         !matches!(self, Self::OpenOcd { .. } | Self::QmpTcp { .. } | Self::QmpUnix(_))
     }

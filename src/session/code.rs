@@ -244,7 +244,7 @@ fn samples(code: &[CodeRange]) -> Vec<(Addr, &[u8])> {
 #[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
     use super::*;
-    use crate::elf::writer::{Writer, load, sect};
+    use crate::elf::tests::writer::{Writer, load, sect};
     use crate::mem::segments::{Block, Segments};
 
     const NOBITS: u32 = 8;

@@ -4,8 +4,10 @@
 use super::backtrace::functions;
 use super::{Function, Target};
 use crate::abi::{Addr, Region};
+use crate::bytes::Bytes;
 use crate::cpu::{
     Architecture, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
+    with_those_before,
 };
 use crate::error::Error;
 use crate::kernel::{Above, Interrupted, Kernel, Stop, Under};
@@ -237,7 +239,8 @@ impl Target<'_> {
         stop: &Stop,
     ) -> Place {
         let is_outside_code = registers.pc().is_some_and(|pc| self.is_outside(pc, stop));
-        let effect = self.effect(registers).filter(|_| !is_outside_code);
+        let known = self.with_those_before(registers).unwrap_or_else(|| registers.clone());
+        let effect = self.effect(&known).filter(|_| !is_outside_code);
         Place { frame, within, functions, effect, is_outside_code, registers: registers.clone() }
     }
 
@@ -256,7 +259,7 @@ impl Target<'_> {
     }
 
     /// The endless loop at a program counter.
-    fn loop_at(&mut self, architecture: Architecture, pc: Addr) -> Option<Loop> {
+    pub(super) fn loop_at(&mut self, architecture: Architecture, pc: Addr) -> Option<Loop> {
         let pc = if architecture == Architecture::CortexM { pc & !1 } else { pc };
         if !self.is_code(pc) {
             return None;
@@ -272,18 +275,32 @@ impl Target<'_> {
     }
 
     /// The loop at the program counter that waits for words in memory.
-    fn polling(&mut self, registers: &Registers) -> Option<Polling> {
-        let pc = registers.pc()? & !1;
+    pub(super) fn polling(&mut self, registers: &Registers) -> Option<Polling> {
+        let (from, code) = self.code_around(registers.pc()? & !1)?;
+        polling(registers, from, &code, &mut |at| self.word(at))
+    }
+
+    /// Registers that the code in front of the program counter shows. Of a live target nothing is read for it: it may be a device.
+    fn with_those_before(&mut self, registers: &Registers) -> Option<Registers> {
+        if self.is_live() {
+            return None;
+        }
+        let (from, code) = self.code_around(registers.pc()? & !1)?;
+        Some(with_those_before(registers, from, &code, &mut |at| self.word(at)))
+    }
+
+    /// The code of the function at an address, from its start to a little behind it.
+    fn code_around(&mut self, pc: Addr) -> Option<(Addr, Bytes)> {
         let from = self.symbols().function(pc)?.address & !1;
         let before = pc.checked_sub(from).filter(|before| *before <= POLLING)?;
         let memory = self.memory.memory();
         let lens = [64, 32, 16, 8].into_iter().filter_map(|len| usize::try_from(before.checked_add(len)?).ok());
-        let code = lens.into_iter().find_map(|len| memory.read_bytes(from, len).ok())?;
-        let mut read = |at| {
-            let bytes = memory.read_bytes(at, 4).ok()?;
-            Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
-        };
-        polling(registers, from, &code, &mut read)
+        Some((from, lens.into_iter().find_map(|len| memory.read_bytes(from, len).ok())?))
+    }
+
+    fn word(&mut self, at: Addr) -> Option<u32> {
+        let bytes = self.memory.memory().read_bytes(at, 4).ok()?;
+        Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
     }
 
     /// True where the program has code at an address: nothing else is read as code.

@@ -129,7 +129,6 @@ impl<P: Into<PathBuf>, const N: usize> From<[P; N]> for Inputs {
 
 impl RemoteInput {
     /// The stub at `endpoint`, with the timeout of the command line; a target that ran is left running, one that was halted is left halted.
-    #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, timeout: Duration::from_secs(2), leave: Leave::AsFound, max_halt: None }
     }
@@ -137,7 +136,6 @@ impl RemoteInput {
 
 impl Inputs {
     /// Nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -194,13 +192,11 @@ impl Inputs {
     }
 
     /// True where a stub is talked to.
-    #[must_use]
     pub const fn is_remote(&self) -> bool {
         matches!(&self.source, SourceSpec::Remote(_))
     }
 
     /// True where a debugger is at the other end of stdin and stdout.
-    #[must_use]
     pub fn is_stdio(&self) -> bool {
         matches!(&self.source, SourceSpec::Remote(r) if r.endpoint == Endpoint::Stdio)
     }

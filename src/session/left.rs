@@ -1,8 +1,9 @@
 //! What exceptions left on the stacks of a Cortex-M, for a source that has no registers.
 
-use super::{Place, Places, Target};
+use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
+use crate::elf::{PF_W, PT_LOAD};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -93,8 +94,30 @@ impl Target<'_> {
         LENS.into_iter().find_map(&mut is_there)
     }
 
+    /// A CPU as it was at a place that an interrupt left. Its callee-saved registers are not known.
+    pub fn cpu_left_at(&mut self, place: &Place, cpu: &CpuState) -> CpuState {
+        let registers = place.registers.clone();
+        CpuState {
+            functions: place.functions.clone(),
+            effect: place.effect,
+            in_loop: registers.pc().and_then(|pc| self.loop_at(registers.architecture(), pc)),
+            polling: self.polling(&registers),
+            is_outside_code: place.is_outside_code,
+            interrupted: None,
+            registers,
+            ..cpu.clone()
+        }
+    }
+
+    /// The memory that the program's file says is not written: code and constants.
+    pub fn read_only(&self) -> Vec<Region> {
+        let offset = self.load_offset().value;
+        let Some(elf) = self.info.elf() else { return Vec::new() };
+        let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_W == 0);
+        loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+    }
+
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.
-    #[must_use]
     pub fn is_baseline(&self) -> bool {
         self.info.elf().is_some_and(|elf| elf.is_arm_baseline())
     }

@@ -70,7 +70,6 @@ pub struct Loaded {
 
 impl Target<'_> {
     /// Other traces in the same memory, where the source lists its memory.
-    #[must_use]
     pub fn other_traces(&mut self, trace: &Trace) -> Vec<Addr> {
         if self.is_live() {
             return Vec::new();

@@ -170,7 +170,7 @@ impl Files {
         if std::mem::replace(&mut self.stdin_read, true) {
             return Err(Error::failed(
                 Code::Usage,
-                "- stands for standard input, which can be read only once",
+                "`-` is standard input, which can be read only once",
                 "give the other as a file",
             ));
         }

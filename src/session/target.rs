@@ -113,7 +113,6 @@ impl LoadOffset {
     }
 
     /// The words for that, empty where none was typed.
-    #[must_use]
     pub fn or_wrong(self) -> String {
         let is_typed = self.how == TYPED && self.value != 0;
         if is_typed { format!("{TYPED} {:#x} is wrong, or ", self.value) } else { String::new() }
@@ -222,7 +221,6 @@ impl<'m> Target<'m> {
     }
 
     /// A target over a memory that is open already. Nothing that was read before is used.
-    #[must_use]
     pub fn over(mut info: TargetInfo, memory: Borrowed<'m>) -> Self {
         let mut issues = Vec::new();
         let memory = match memory {
@@ -238,56 +236,47 @@ impl<'m> Target<'m> {
     }
 
     /// The memory of files, and what is known of it; `None` for a stub.
-    #[must_use]
     pub fn into_memory(self) -> Option<(Box<dyn Memory + 'm>, TargetInfo)> {
         let Source::Files(memory) = self.memory else { return None };
         Some((memory, self.info))
     }
 
     /// The name of the source.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
     /// True for a stub: the target may run on, and every read costs a packet.
-    #[must_use]
     pub const fn is_live(&self) -> bool {
         self.memory.is_live()
     }
 
     /// True for a trace buffer without the rest of the memory.
-    #[must_use]
     pub const fn is_buffer(&self) -> bool {
         !self.info.buffers.is_empty()
     }
 
     /// Names and addresses.
-    #[must_use]
     pub fn symbols(&self) -> &dyn Symbols {
         &self.info.symbols
     }
 
     /// The ELF file, where one was given.
-    #[must_use]
     pub fn elf(&self) -> Option<&Elf> {
         self.info.elf()
     }
 
     /// The file of that ELF, where there is one.
-    #[must_use]
     pub fn elf_file(&self) -> Option<&Path> {
         Some(self.info.elf_path.as_path()).filter(|path| self.elf().is_some() && !path.as_os_str().is_empty())
     }
 
     /// What was added to the ELF's addresses.
-    #[must_use]
     pub fn load_offset(&self) -> LoadOffset {
         self.info.load_offset()
     }
 
     /// What the application calls its events, and how that is known.
-    #[must_use]
     pub const fn event_names(&self) -> &EventNames {
         &self.info.events
     }
@@ -320,19 +309,16 @@ impl<'m> Target<'m> {
     }
 
     /// The target's byte order and the width of its addresses, where the program shows them.
-    #[must_use]
     pub const fn machine(&self) -> (Option<Endian>, Option<Width>) {
         (self.info.hints.endian, self.info.hints.pointer)
     }
 
     /// What was noticed while opening and locating, also where there is no trace.
-    #[must_use]
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
 
     /// Takes the stub's client out: nothing more is to be read, names stay.
-    #[must_use]
     pub fn disconnect(&mut self) -> Option<Client> {
         match std::mem::replace(&mut self.memory, Source::Files(Box::new(Segments::default()))) {
             Source::Stub(cache) => Some(cache.into_inner().into_client()),

@@ -99,7 +99,7 @@ impl Symbols for ElfSymbols {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::writer::{GLOBAL_OBJECT, LOCAL_OBJECT, Writer, sect, sym};
+    use crate::elf::tests::writer::{GLOBAL_OBJECT, LOCAL_OBJECT, Writer, sect, sym};
 
     #[test]
     fn addresses_are_those_of_the_run() {

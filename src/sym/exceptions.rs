@@ -137,7 +137,7 @@ fn handlers(elf: &Elf, table: &[u32]) -> Vec<Option<String>> {
 #[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
-    use crate::elf::writer::{GLOBAL_FUNC, GLOBAL_OBJECT, Sym, WEAK_OBJECT, Writer, load, sect, sym};
+    use crate::elf::tests::writer::{GLOBAL_FUNC, GLOBAL_OBJECT, Sym, WEAK_OBJECT, Writer, load, sect, sym};
 
     const WEAK_FUNC: u8 = WEAK_OBJECT + 1;
     const CODE: u64 = 0x0800_0000;

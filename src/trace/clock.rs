@@ -11,7 +11,6 @@ pub enum Direction {
 
 impl Direction {
     /// Its name in JSON and in `--direction`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -67,14 +66,12 @@ pub struct Clock {
 
 impl Clock {
     /// False where every stamp is the same: there is no time in this trace.
-    #[must_use]
     #[inline]
     pub const fn runs(&self) -> bool {
         !matches!(self.counts, Counts::Nothing)
     }
 
     /// Ticks from one stamp to the next, assuming less than one period between them.
-    #[must_use]
     #[inline]
     pub fn step(&self, previous: u64, stamp: u64) -> u64 {
         let (from, to) = match self.direction {

@@ -26,7 +26,6 @@ pub enum ContextKind {
 
 impl ContextKind {
     /// Its name in JSON and in `--context`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -68,7 +67,6 @@ pub struct ContextIndex {
 
 impl ContextIndex {
     /// The number of a context.
-    #[must_use]
     #[inline]
     pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
         let (addresses, ids) = self.kinds.get(kind as usize)?;
@@ -92,19 +90,16 @@ impl Contexts {
     }
 
     /// The number of a context that was interned before.
-    #[must_use]
     pub fn find(&self, kind: ContextKind, address: Addr) -> Option<ContextId> {
         self.index.find(kind, address)
     }
 
     /// The numbers of all contexts so far, for many look-ups.
-    #[must_use]
     pub fn index(&self) -> Arc<ContextIndex> {
         Arc::clone(&self.index)
     }
 
     /// The context of this number.
-    #[must_use]
     #[inline]
     pub fn get(&self, id: ContextId) -> Option<&Context> {
         self.list.get(usize::try_from(id.0).ok()?)
@@ -121,13 +116,11 @@ impl Contexts {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
     /// True where there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -69,14 +69,12 @@ impl Words {
     const SPILLED: u8 = u8::MAX;
 
     /// Exactly four words: every ThreadX event.
-    #[must_use]
     #[inline]
     pub const fn four(words: [u64; 4]) -> Self {
         Self { inline: words, len: 4, spill: 0 }
     }
 
     /// Up to four words; `None` for more.
-    #[must_use]
     pub fn few(words: &[u64]) -> Option<Self> {
         let mut inline = [0; 4];
         inline.get_mut(..words.len())?.copy_from_slice(words);
@@ -84,27 +82,23 @@ impl Words {
     }
 
     /// A payload that is in the arena of the source at `spill`.
-    #[must_use]
     pub const fn spilled(spill: u32) -> Self {
         Self { inline: [0; 4], len: Self::SPILLED, spill }
     }
 
     /// True where the payload is in the arena.
-    #[must_use]
     #[inline]
     pub const fn is_spilled(&self) -> bool {
         self.len == Self::SPILLED
     }
 
     /// The words held in place.
-    #[must_use]
     #[inline]
     pub fn inline(&self) -> &[u64] {
         self.inline.get(..usize::from(self.len)).unwrap_or(&[])
     }
 
     /// The same, with zeros for those that are missing.
-    #[must_use]
     #[inline]
     pub const fn padded(&self) -> [u64; 4] {
         self.inline

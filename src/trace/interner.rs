@@ -40,7 +40,6 @@ impl Interner {
     }
 
     /// The number of a word that was added before.
-    #[must_use]
     #[inline]
     pub fn find(&self, word: u64) -> Option<u32> {
         self.slots.get(self.slot(word))?.checked_sub(1)
@@ -81,14 +80,12 @@ impl Interner {
     }
 
     /// The word of a number.
-    #[must_use]
     #[inline]
     pub fn word(&self, number: u32) -> Option<u64> {
         self.words.get(usize::try_from(number).ok()?).copied()
     }
 
     /// All words, by their numbers.
-    #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }

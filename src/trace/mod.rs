@@ -143,7 +143,6 @@ pub struct CoreClock {
 
 impl Trace {
     /// Puts the parts together.
-    #[must_use]
     pub fn new(
         about: About,
         clock: Clock,
@@ -166,19 +165,16 @@ impl Trace {
     }
 
     /// Number of events that were read.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.source.count()
     }
 
     /// True where no event was read.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The events, oldest first.
-    #[must_use]
     pub fn events(&self) -> Walk<'_> {
         self.walk(&self.interrupts)
     }
@@ -208,20 +204,17 @@ impl Trace {
     }
 
     /// Slots that hold events and cannot be read.
-    #[must_use]
     pub fn unread_slots(&self) -> u64 {
         self.issues.iter().filter(|i| i.code == Code::RingUnreadable).fold(0, |sum, i| sum.saturating_add(i.count))
     }
 
     /// Slots after the newest event that was read, where some cannot be read: the end of the trace is not known.
-    #[must_use]
     pub fn unread_at_end(&self) -> u64 {
         let behind = |newest: Event| self.about.held.checked_sub(newest.seq.checked_add(1)?);
         if self.unread_slots() == 0 { 0 } else { self.newest().and_then(behind).unwrap_or(0) }
     }
 
     /// The last event: the newest.
-    #[must_use]
     pub fn newest(&self) -> Option<Event> {
         // Only a walk from the start gives it its ticks. Each walk to the end leaves it here.
         if let Some(newest) = self.newest.get() {
@@ -232,20 +225,17 @@ impl Trace {
     }
 
     /// The whole payload of an event.
-    #[must_use]
     #[inline]
     pub fn words<'a>(&'a self, event: &'a Event) -> &'a [u64] {
         if event.words.is_spilled() { self.source.spilled(event) } else { event.words.inline() }
     }
 
     /// The string of the target at an address, where it was read with the events. Hostile: escape before printing.
-    #[must_use]
     pub fn text(&self, address: Addr) -> Option<&str> {
         self.source.text(address)
     }
 
     /// Names of the fields that only this format's events have; see [`Events::extra_names`].
-    #[must_use]
     pub fn extra_names(&self) -> &'static [&'static str] {
         self.source.extra_names()
     }

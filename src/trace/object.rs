@@ -56,19 +56,16 @@ impl ObjectTable {
     }
 
     /// The object of this number.
-    #[must_use]
     pub fn get(&self, id: ObjectId) -> Option<&Object> {
         self.list.get(usize::try_from(id.0).ok()?)
     }
 
     /// The object at this address.
-    #[must_use]
     pub fn at(&self, address: Addr) -> Option<&Object> {
         self.id_at(address).and_then(|id| self.get(id))
     }
 
     /// The number of the object at this address.
-    #[must_use]
     pub fn id_at(&self, address: Addr) -> Option<ObjectId> {
         self.by_address.get(usize::try_from(self.addresses.find(address)?).ok()?).copied()
     }
@@ -79,13 +76,11 @@ impl ObjectTable {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
     /// True where there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -10,8 +10,9 @@ use crate::mem::Memory;
 
 /// The most bytes of a stack that are looked at, from its end down.
 const MAX_BYTES: u64 = 8 << 10;
-/// The most frames of one stack.
+/// The most frames of one stack, and the most that are tried: callers are looked for of each.
 const MAX_FOUND: usize = 16;
+const MAX_TRIED: usize = 128;
 /// `xpsr`: the flags, Thumb state, that a word was skipped to align the stack, the comparison bits of a DSP, and the number
 /// of the exception. What a jump leads to is in no block of conditional instructions.
 const AFTER_JUMP: u64 = 0xF900_0000 | 1 << 9 | 0xF_0000 | EXCEPTION;
@@ -56,24 +57,32 @@ impl Unwinder<'_> {
         let Some(bytes) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return Vec::new() };
         let Ok(bytes) = memory.read_bytes(start, bytes) else { return Vec::new() };
         let places: Vec<(Addr, usize)> = (start..end).step_by(8).zip((0..bytes.len()).step_by(8)).collect();
-        let mut found = Vec::new();
+        let (mut found, mut tried) = (Vec::new(), 0_usize);
         for (at, offset) in places.into_iter().rev() {
             let Some(pushed) = bytes.get(offset..).and_then(|rest| Pushed::of(rest, self.endian)) else { continue };
-            found.extend(self.left_at(at, &pushed, place, memory));
-            if found.len() >= MAX_FOUND {
+            found.extend(self.left_at(at, &pushed, place, &mut tried, memory));
+            if found.len() >= MAX_FOUND || tried >= MAX_TRIED {
                 break;
             }
         }
         found
     }
 
-    fn left_at(&self, at: Addr, pushed: &Pushed, place: &Place<'_>, memory: &mut dyn Memory) -> Option<Candidate> {
+    fn left_at(
+        &self,
+        at: Addr,
+        pushed: &Pushed,
+        place: &Place<'_>,
+        tried: &mut usize,
+        memory: &mut dyn Memory,
+    ) -> Option<Candidate> {
         let in_code = (place.is_code)(pushed.pc);
         let (is_whole, has_lost_thumb) = match place.on {
             On::Thread => (pushed.is_of_thread(), pushed.has_lost_thumb()),
             On::Main => (pushed.is_of_exception(), pushed.is_of_handler_without_thumb()),
         };
         if is_whole && in_code {
+            *tried = tried.saturating_add(usize::from(place.on == On::Main));
             return (place.on == On::Main).then(|| self.within_exception(at, pushed, memory));
         }
         if pushed.xpsr & !AFTER_JUMP != 0 || !is_whole && !has_lost_thumb {
@@ -98,6 +107,7 @@ impl Unwinder<'_> {
             let is_sure = is_whole && pushed.xpsr & FLAGS != 0 && pushed.xpsr & !(FLAGS | THUMB | SKIPPED) == 0;
             return (is_sure && is_nowhere(memory)).then(|| self.jumped(at, pushed, place, memory).0);
         };
+        *tried = tried.saturating_add(1);
         let (found, leads_back) = self.jumped(at, pushed, place, memory);
         if is_whole {
             return (!in_code && is_handled).then_some(found);

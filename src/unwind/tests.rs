@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::elf::Elf;
-use crate::elf::writer::{Writer, sect};
+use crate::elf::tests::writer::{Writer, sect};
 use crate::mem::segments::{Block, Segments};
 use crate::sym::dwarf::Dwarf;
 

@@ -75,8 +75,11 @@ for failing in failures resources waits; do
     [ "$which" = all ] || [ "$which" = "$failing" ] || continue
     need arm-none-eabi-gcc gcc-arm-none-eabi
     # Failures of a system on purpose, chosen at the start; the second has other names, priorities and another tick.
-    wrap=
-    [ $failing != failures ] || wrap=-Wl,--wrap=mk_thread_sleep
+    case $failing in
+        failures) wrap=-Wl,--wrap=mk_thread_sleep ;;
+        waits) wrap=-Wl,--wrap=mk_trace ;;
+        *) wrap= ;;
+    esac
     for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do
         # shellcheck disable=SC2086
         arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \

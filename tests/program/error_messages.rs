@@ -152,6 +152,13 @@ fn no_such_event_in_the_catalogue_was_answered_with_silence() {
 }
 
 #[test]
+fn the_class_of_the_applications_events_had_no_hint_how_they_are_named() {
+    let out = tx_trace(&["events", "--class", "TX_TRACE_USER_EVENTS"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("--elf FILE or --events FILE names"), "{}", said(&out));
+}
+
+#[test]
 fn the_end_of_a_line_in_a_file_name_broke_the_line() {
     let scratch = Scratch::new("newline");
     let name = scratch.path("no\nsuch\x1b[2Jfile");

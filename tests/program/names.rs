@@ -2,7 +2,7 @@
 
 #![cfg(feature = "cli")]
 
-#[path = "../../src/elf/writer.rs"]
+#[path = "../../src/elf/tests/writer.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the writer of the unit tests: a part of it")]
 mod writer;
 

@@ -402,3 +402,142 @@ fn a_circle_over_event_flags_in_a_trace_is_a_hint() {
     let found = findings(2, "circle-flags-short");
     assert!(found.iter().all(|finding| finding["code"] != "deadlock"), "{found:?}");
 }
+
+/// Scan does this again and again, and sleeps in between; the others have no event.
+fn alone(name: &str, mut does: impl FnMut(&mut Story, u64)) -> Vec<Value> {
+    let mut story = Story::default();
+    for round in 0..20 {
+        does(&mut story, round);
+        story.by(SCAN, SLEEP, [1, 0, 0, 0]);
+        story.blocks(SCAN, SLEEPS, 0);
+        story.wakes(SCAN, SLEEPS);
+    }
+    story.findings(name)
+}
+
+/// The code, the confidence and the claim of the first finding.
+fn first(findings: &[Value]) -> (String, String, String) {
+    let first = findings.first().expect("a finding");
+    let of = |key: &str| first[key].as_str().unwrap().to_owned();
+    (of("code"), of("confidence"), of("claim"))
+}
+
+#[test]
+fn a_queue_that_is_full_and_that_no_event_reads() {
+    let sends = |name: &str, held: fn(u64) -> u64| {
+        alone(name, |story, round| story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, held(round)]))
+    };
+    let (code, confidence, claim) = first(&sends("left-full", |_| 4));
+    assert_eq!((code.as_str(), confidence.as_str()), ("queue-full", "hint"));
+    assert!(claim.contains("Scan sent to it 20 times") && claim.contains("Print, Beat have no event"), "{claim}");
+    let (code, _, claim) = first(&sends("left-fills", |round| round));
+    assert!(code == "queue-full" && claim.contains("only fills: 20 messages"), "{claim}");
+    assert!(sends("left-taken", |_| 0).is_empty(), "a thread that waits has each message at once");
+    let reads = alone("left-read", |story, _| {
+        story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, 4]);
+        story.by(SCAN, QUEUE_RECEIVE, [LINES, 0, 0, 5]);
+    });
+    assert!(reads.is_empty(), "{reads:?}");
+}
+
+#[test]
+fn a_mutex_that_a_thread_without_an_event_has_all_the_time() {
+    let asks = |name: &str, owner_goes_on: bool| {
+        alone(name, |story, _| {
+            story.by(SCAN, MUTEX_GET, [IMAGE, 3, PRINT, 1]);
+            story.blocks(SCAN, MUTEX, 0);
+            story.wakes(SCAN, MUTEX);
+            if owner_goes_on {
+                story.by(PRINT, QUEUE_SEND, [REPLIES, 0, 0, 0]);
+            }
+        })
+    };
+    let (code, confidence, claim) = first(&asks("kept", false));
+    assert_eq!((code.as_str(), confidence.as_str()), ("lock-owner-gone", "hint"));
+    assert!(claim.contains("Scan asked 20 times for mutex") && claim.contains("Print has it all the time"), "{claim}");
+    let found = asks("kept-on", true);
+    assert!(found.iter().all(|finding| finding["code"] != "lock-owner-gone"), "{found:?}");
+}
+
+#[test]
+fn memory_that_is_released_and_does_not_help_who_waits() {
+    const BYTE_RELEASE: u64 = 27;
+    let releases = |name: &str, waiting: u64| {
+        alone(name, |story, _| story.by(SCAN, BYTE_RELEASE, [IMAGE, 0x2000_3000, waiting, 6172]))
+    };
+    let (code, confidence, claim) = first(&releases("short", 1));
+    assert_eq!((code.as_str(), confidence.as_str()), ("pool-empty", "hint"));
+    assert!(claim.contains("20 releases in a row") && claim.contains("6172 bytes are free"), "{claim}");
+    assert!(releases("short-none", 0).is_empty());
+}
+
+#[test]
+fn flags_that_are_set_and_do_not_wake_who_waits_for_others() {
+    let sets = |name: &str, waiting: u64, wakes: bool| {
+        alone(name, |story, _| {
+            story.by(SCAN, FLAGS_SET, [REPLIES, 0x40, 0, waiting]);
+            if wakes {
+                story.by(SCAN, RESUME, [PRINT, FLAGS, 0, SCAN]);
+            }
+        })
+    };
+    let (code, confidence, claim) = first(&sets("unmet", 1, false));
+    assert_eq!((code.as_str(), confidence.as_str()), ("wrong-event-mask", "hint"));
+    assert!(
+        claim.contains("20 sets in a row") && claim.contains("Scan sets 0x40; Print, Beat have no event"),
+        "{claim}"
+    );
+    assert!(sets("unmet-none", 0, false).is_empty());
+    let woken = sets("met", 1, true);
+    assert!(woken.iter().all(|finding| finding["code"] != "wrong-event-mask"), "{woken:?}");
+}
+
+#[test]
+fn an_interrupt_that_gets_no_block_in_a_trace_alone() {
+    const BLOCK_ALLOCATE: u64 = 10;
+    let asks = |name: &str, memory: u64| {
+        alone(name, |story, _| story.events.push(Entry::isr(0, BLOCK_ALLOCATE, story.at + 1, [LINES, memory, 0, 0])))
+    };
+    let (code, confidence, claim) = first(&asks("refused", 0));
+    assert!((code.as_str(), confidence.as_str()) == ("pool-empty", "hint") && claim.contains("20 times"), "{claim}");
+    let found = asks("given", 0x2000_3000);
+    assert!(found.iter().all(|finding| finding["code"] != "pool-empty"), "{found:?}");
+}
+
+#[test]
+fn a_thread_that_went_to_sleep_for_a_negative_number_of_ticks() {
+    let sleeps = |name: &str, ticks: u64| {
+        let mut story = Story::default();
+        story.by(PRINT, SLEEP, [ticks, 0, 0, 0]);
+        story.blocks(PRINT, SLEEPS, 0);
+        story.goes_on(20);
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&sleeps("negative", 0xFFFF_FFF9));
+    assert_eq!((code.as_str(), confidence.as_str()), ("event-never-set", "hint"));
+    assert!(claim.contains("Print sleeps for 4294967289 ticks"), "{claim}");
+    assert!(sleeps("a-day", 86_400_000).is_empty());
+}
+
+/// Print is less urgent than Beat, for which a semaphore is put and never taken.
+#[test]
+fn a_threshold_keeps_off_a_thread_without_an_event() {
+    const SEMAPHORE_PUT: u64 = 88;
+    let puts = |name: &str, grows: bool| {
+        let mut story = Story::default();
+        story.events.push(Entry::thread(PRINT, 20, QUEUE_SEND, 1, [LINES, 0, 0, 0]));
+        for round in 0..20 {
+            story.at += 10_000;
+            story.events.push(Entry::isr(PRINT, RESUME, story.at, [SCAN, SLEEPS, 0, SCAN]));
+            story.by(SCAN, SEMAPHORE_PUT, [REPLIES, if grows { round } else { 0 }, 0, 0]);
+            story.by(SCAN, SLEEP, [1, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, PRINT);
+        }
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&puts("threshold", true));
+    assert_eq!((code.as_str(), confidence.as_str()), ("starvation", "hint"), "{claim}");
+    assert!(claim.contains("Print (priority 20)") && claim.contains("was put 20 times and not taken"), "{claim}");
+    let found = puts("threshold-taken", false);
+    assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
+}

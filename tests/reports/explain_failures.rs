@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::support::machine::{Scratch, fixture, tx_trace};
 
 /// RAM of the machine: its start and length.
-const RAM: (usize, usize) = (0x2000_0000, 0x8000);
+pub const RAM: (usize, usize) = (0x2000_0000, 0x8000);
 
 /// A row of `failures.tsv` or `resources.tsv`.
 struct Way {
@@ -52,7 +52,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
 }
 
 /// What a core holds: its RAM as one image, and its registers as options.
-fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
+pub fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(std::fs::File::open(core).unwrap()).read_to_end(&mut bytes).unwrap();
     let (mut ram, mut registers) = (vec![0; RAM.1], Vec::new());
@@ -101,7 +101,7 @@ fn wrong(way: &Way, names: &[String], least: &str, findings: &[Value]) -> Option
     let missing: Vec<&String> = names.iter().filter(|name| !text.contains(name.as_str())).collect();
     let confidence = first["confidence"].as_str().unwrap();
     // The trace alone proves nothing; a hint is no more than a hint.
-    let sure = rank(confidence) >= rank(least) && (way.confidence == "hint") == (confidence == "hint");
+    let sure = rank(confidence) >= rank(least) && (least == "hint") == (confidence == "hint");
     (first["code"] != way.code.as_str() || !missing.is_empty() || !sure)
         .then(|| format!("{}, not said: {missing:?}", said(first)))
 }
@@ -131,8 +131,14 @@ fn failing(program: &str, is_other: bool) -> Vec<String> {
         if way.by_trace != "-" {
             let out = tx_trace(&["dump", &elf, &core, "-o", &trx]);
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-            let names = if way.by_trace == "=" { names } else { split(&way.by_trace) };
-            all.push(("trace", explain(&[&trx]), names, if least == "proven" { "likely" } else { least }));
+            let by_trace = way.by_trace.trim_start_matches('?');
+            let names = if by_trace == "=" { names } else { split(by_trace) };
+            let least = match least {
+                _ if way.by_trace != by_trace => "hint",
+                "proven" => "likely",
+                least => least,
+            };
+            all.push(("trace", explain(&[&trx]), names, least));
         }
         for (from, findings, names, least) in all {
             // Where the CPU is shows in its registers alone.

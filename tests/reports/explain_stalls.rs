@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::explain_failures::{explain, split};
-use super::support::machine::fixture;
+use super::explain_failures::{RAM, explain, parts, split};
+use super::support::machine::{Scratch, fixture, symbol, tx_trace};
 
 /// A row of `stalls.tsv`: name, code, what must be said, confidence.
 fn ways() -> Vec<[String; 4]> {
@@ -89,6 +89,32 @@ fn a_tick_that_is_pending_in_a_thread_alone_is_no_finding() {
     assert!(findings.iter().all(|finding| finding["code"] != "interrupts-masked"), "{findings:?}");
 }
 
+/// Nothing was said of a kernel that had not started its first thread where no loop is at the program counter, and of its RAM alone.
+#[test]
+fn an_initialisation_that_does_not_end_was_found_only_in_a_loop() {
+    let elf = fixture("stall.elf");
+    let pc = format!("pc={:#x}", symbol(&elf, "app_define"));
+    let elf = elf.display().to_string();
+    let core = fixture("stall-init_waits.core.gz");
+    let findings = explain(&[&elf, &core.display().to_string(), "--reg", &pc]);
+    let first = findings.first().expect("a finding");
+    assert_eq!([&first["code"], &first["confidence"]], ["hang", "hint"], "{first}");
+    assert!(first["claim"].as_str().unwrap().contains("its initialisation is in app_define (stalls.c:"), "{first}");
+    let scratch = Scratch::new("not-started");
+    let ram_of = |name: &str| {
+        let image = scratch.path(name);
+        std::fs::write(&image, parts(&fixture(&format!("stall-{name}.core.gz"))).0).unwrap();
+        explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)])
+    };
+    let findings = ram_of("init_waits");
+    let first = findings.first().expect("a finding");
+    assert_eq!([&first["code"], &first["confidence"]], ["hang", "hint"], "{first}");
+    assert!(first["claim"].as_str().unwrap().ends_with("its initialisation had not ended"), "{first}");
+    assert!(first["evidence"].to_string().contains("logger is the thread that was created last"), "{first}");
+    let findings = ram_of("quiet");
+    assert!(findings.iter().all(|finding| finding["code"] != "hang"), "{findings:?}");
+}
+
 /// What is wrong with a kernel's critical sections is not said of an interrupt that does not call it.
 #[test]
 fn an_evidence_core_without_its_elf_claims_what_can_be_known() {
@@ -98,4 +124,144 @@ fn an_evidence_core_without_its_elf_claims_what_can_be_known() {
             assert_eq!(finding["code"], code.as_str(), "{name}: {finding}");
         }
     }
+}
+
+/// The findings of a dump of RAM alone. `is_interrupted`: an interrupt has come at the registers of the core, and pushed them.
+fn in_ram(name: &str, is_interrupted: bool) -> Vec<Value> {
+    in_ram_with(name, is_interrupted, &[])
+}
+
+/// The same with other values of registers.
+fn in_ram_with(name: &str, is_interrupted: bool, others: &[(&str, u32)]) -> Vec<Value> {
+    let (mut ram, registers) = parts(&fixture(&format!("stall-{name}.core.gz")));
+    let value = |of: &str| {
+        if let Some((_, other)) = others.iter().find(|(name, _)| *name == of) {
+            return *other;
+        }
+        let all = registers.iter().filter_map(|pair| pair.split_once("=0x"));
+        all.filter(|(name, _)| *name == of).map(|(_, hex)| u32::from_str_radix(hex, 16).unwrap()).next().unwrap()
+    };
+    if is_interrupted {
+        let sp = value("sp");
+        let skipped = if sp & 4 == 0 { 0 } else { 0x200 };
+        let frame = (sp as usize & !7) - 32 - RAM.0;
+        for (n, name) in ["r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr"].into_iter().enumerate() {
+            let word = value(name) | if name == "xpsr" { skipped | 1 << 24 } else { 0 };
+            ram[frame + 4 * n..frame + 4 * n + 4].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    let scratch = Scratch::new(&format!("left-{name}-{is_interrupted}-{}", others.first().map_or(0, |other| other.1)));
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    explain(&[&fixture("stall.elf").display().to_string(), &format!("{}@{:#x}", image.display(), RAM.0)])
+}
+
+/// A dump of RAM showed nothing of a thread in a loop, though each tick leaves its registers on the stack.
+#[test]
+fn what_interrupts_left_of_a_loop_is_a_hint_without_registers() {
+    let said = |finding: &Value| finding["claim"].as_str().unwrap().ends_with(", if it is still there");
+    for (name, at) in [("called_handler", "Default_Handler"), ("callback_waits", "wait_transfer")] {
+        let findings = in_ram(name, true);
+        let first = findings.first().unwrap_or_else(|| panic!("{name}: nothing"));
+        assert_eq!((&first["code"], &first["confidence"]), (&"hang".into(), &"hint".into()), "{first}");
+        assert!(said(first) && first["claim"].as_str().unwrap().contains(at), "{first}");
+        assert!(!in_ram(name, false).iter().any(said), "{name}");
+    }
+    for name in ["quiet", "masked_on", "tickless"] {
+        assert!(!in_ram(name, true).iter().any(said), "{name}: it computes");
+    }
+}
+
+/// A write to code and a read through a null pointer, where the chip has memory, were no fault in a dump of RAM.
+#[test]
+fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
+    // `str r4, [r3]` and `ldr r3, [r2]` of the callback, and the stack pointer in front of its fault.
+    const WRITE: u32 = 0x1708;
+    const READ: u32 = 0x16F8;
+    const SP: u32 = 0x2000_06F8;
+    let at = |pc: u32, r2: u32, r3: u32| {
+        in_ram_with("callback", true, &[("pc", pc), ("r2", r2), ("r3", r3), ("sp", SP)]).into_iter().next()
+    };
+    let first = at(WRITE, 0, 0x1000).expect("a finding");
+    assert_eq!(first["code"], "mem-fault", "{first}");
+    assert!(
+        first["claim"].as_str().unwrap().starts_with("a write of 4 bytes to 0x1000 (code or a constant)"),
+        "{first}"
+    );
+    let first = at(READ, 0x28, 0).expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"bus-fault".into(), &"hint".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().starts_with("a read of 4 bytes at 0x28 in heartbeat_expired"), "{first}");
+    assert!(at(READ, 0x2000_2A88, 0).is_none(), "a read of RAM");
+}
+
+/// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.
+/// The other ways are known by registers that these do not have.
+const ELSEWHERE: [(&str, &str, &str); 20] = [
+    ("isr_waits", "registers", "isr-never-ends"),
+    ("isr_loops", "registers", "isr-never-ends"),
+    ("isr_counts", "registers", "isr-never-ends"),
+    ("jump_data", "ram", "usage-fault"),
+    ("jump_data", "registers", "hang"),
+    ("runs_data", "registers", "hang"),
+    ("vector", "registers", "hang"),
+    ("panic", "registers", "assert"),
+    ("callback", "ram", "bus-fault"),
+    ("callback", "registers", "bus-fault"),
+    ("runs_on", "registers", "interrupts-masked"),
+    ("callback_waits", "registers", "hang"),
+    ("called_handler", "registers", "hang"),
+    ("stack_below", "ram", "stack-overflow"),
+    ("stack_below", "registers", "stack-overflow"),
+    ("callback_long", "ram", "starvation"),
+    ("callback_long", "registers", "starvation"),
+    ("callback_long", "trace", "starvation"),
+    ("init_waits", "ram", "hang"),
+    ("init_waits", "registers", "hang"),
+];
+
+/// What is wrong with what other sources than the evidence core say of one way.
+fn wrong_elsewhere(way: &[String; 4], prefix: &str, elf: &str, name_of: &dyn Fn(&str) -> String) -> Vec<String> {
+    let [name, _, said, _] = way;
+    let core = fixture(&format!("{prefix}{name}.core.gz"));
+    let (ram, registers) = parts(&core);
+    let scratch = Scratch::new(&format!("{prefix}{name}"));
+    let [image, trx] = ["ram.bin", "way.trx"].map(|file| scratch.path(file));
+    std::fs::write(&image, ram).unwrap();
+    let (core, trx) = (core.display().to_string(), trx.display().to_string());
+    let out = tx_trace(&["dump", elf, &core, "-o", &trx]);
+    // Its trace is not enabled.
+    let has_trace = name != "storm";
+    assert_eq!(out.status.success(), has_trace, "{}", String::from_utf8_lossy(&out.stderr));
+    let image = format!("{}@{:#x}", image.display(), RAM.0);
+    let with: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair]).collect();
+    let sources = [
+        ("ram", explain(&[elf, &image])),
+        ("registers", explain(&[&[elf, &image], with.as_slice()].concat())),
+        ("trace", if has_trace { explain(&[&trx]) } else { Vec::new() }),
+    ];
+    let names: Vec<String> = split(said).iter().map(|said| name_of(said)).collect();
+    let wrong = |(source, findings): &(&str, Vec<Value>)| {
+        let known = ELSEWHERE.iter().find(|(of, from, _)| of == name && from == source);
+        let Some((.., code)) = known else {
+            let sure = findings.iter().find(|finding| finding["confidence"] != "hint");
+            return sure.map(|finding| format!("{prefix}{name} {source}: {finding}"));
+        };
+        let Some(first) = findings.first() else { return Some(format!("{prefix}{name} {source}: nothing")) };
+        let text = first.to_string();
+        let fits = first["code"] == *code && names.iter().any(|name| text.contains(name.as_str()));
+        (!fits).then(|| format!("{prefix}{name} {source}: {first}"))
+    };
+    sources.iter().filter_map(wrong).collect()
+}
+
+/// They were tried only from evidence cores.
+#[test]
+fn less_than_an_evidence_core_shows_what_can_be_known_and_claims_nothing_else() {
+    let mut all = Vec::new();
+    for (prefix, elf, is_other) in [("stall-", "stall.elf", false), ("stall-other-", "stall-other.elf", true)] {
+        let elf = fixture(elf).display().to_string();
+        let name_of = |said: &str| if is_other { other(said) } else { said.to_owned() };
+        all.extend(ways().iter().flat_map(|way| wrong_elsewhere(way, prefix, &elf, &name_of)));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! The rooms that choose events and write them, on traces built by hand.
+//! The modules that choose events and write them, on traces built by hand.
 
 pub mod fixture;
 mod query;

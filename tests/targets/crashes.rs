@@ -225,7 +225,7 @@ fn gdb_begins_at_the_crash_in_an_evidence_core_and_over_serve() {
     }
 }
 
-/// The program that never fails, in QEMU.
+/// A program in QEMU; without a way to fail it never does.
 struct Healthy {
     remote: String,
     _child: Running,
@@ -233,15 +233,42 @@ struct Healthy {
 
 impl Healthy {
     fn start() -> Self {
+        Self::of("crash.elf", 0)
+    }
+
+    /// A program that is told to fail in the way of this number.
+    fn of(elf: &str, way: usize) -> Self {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");
         command.args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "none"]);
-        command.args(["-device", "loader,addr=0x20010000,data=0,data-len=4", "-gdb", &format!("tcp:127.0.0.1:{port}")]);
-        let child = quiet(command.arg("-kernel").arg(fixture("crash.elf")));
+        let way = format!("loader,addr=0x20010000,data={way},data-len=4");
+        command.args(["-device", &way, "-gdb", &format!("tcp:127.0.0.1:{port}")]);
+        let child = quiet(command.arg("-kernel").arg(fixture(elf)));
         let remote = format!("127.0.0.1:{port}");
         wait_for("QEMU", || std::net::TcpStream::connect(&remote).is_ok());
         Self { remote, _child: child }
     }
+}
+
+/// A core of a target that had not started its first thread lacked the main stack, and with it who called the function in which it was.
+#[test]
+fn a_core_from_before_the_first_thread_has_the_main_stack() {
+    require!(installed("qemu-system-arm"));
+    let ways = std::fs::read_to_string("tests/firmware/stalls.tsv").unwrap();
+    let way = ways.lines().filter(|line| !line.starts_with('#')).position(|line| line.starts_with("init_waits\t"));
+    let qemu = Healthy::of("stall.elf", way.unwrap());
+    let scratch = Scratch::new("before-threads");
+    let (elf, core) = (fixture("stall.elf").display().to_string(), scratch.path("it.core").display().to_string());
+    wait_for("its initialisation", || {
+        let out = tx_trace(&["threads", "--elf", &elf, "--remote", &qemu.remote, "--leave", "running"]);
+        String::from_utf8_lossy(&out.stdout).contains("logger")
+    });
+    let out = tx_trace(&["dump", "-o", &core, "--elf", &elf, "--remote", &qemu.remote, "--leave", "halted"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let out = tx_trace(&["explain", &elf, &core]);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("the kernel has not started its first thread"), "{text}");
+    assert!(text.contains(" < mk_kernel_enter ") && text.contains(" < Reset_Handler "), "{text}");
 }
 
 /// How often a healthy target is halted; `HALTS=500` for a longer run.

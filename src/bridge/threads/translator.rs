@@ -53,9 +53,10 @@ pub enum Answered {
 }
 
 /// Whether threads are shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum State {
     /// The stub has not been asked yet.
+    #[default]
     Fresh,
     /// They are; the stub's CPUs.
     On(Vec<String>),
@@ -64,7 +65,7 @@ enum State {
 }
 
 /// One session's translation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Translator {
     state: State,
     /// Also where the stub shows threads itself.
@@ -103,25 +104,7 @@ pub struct Translator {
 impl Translator {
     /// `forced`: also where the stub shows threads itself.
     pub fn new(forced: bool) -> Self {
-        Self {
-            state: State::Fresh,
-            forced,
-            process: String::new(),
-            selected: None,
-            resumed: None,
-            reported: None,
-            stepped: None,
-            refused: 0,
-            notes: Vec::new(),
-            lines: Vec::new(),
-            ran: false,
-            said: None,
-            document: String::new(),
-            rest: Vec::new(),
-            breakpoints: BTreeSet::new(),
-            actions: None,
-            symbols: false,
-        }
+        Self { forced, ..Self::default() }
     }
 
     /// False once every packet passes.

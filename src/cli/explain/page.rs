@@ -21,34 +21,23 @@ pub fn lines(explanation: &Explanation, word: Width, out: &mut dyn std::io::Writ
 
 /// The findings as rows of a table, for programs.
 pub fn table(explanation: &Explanation) -> Report {
-    const COLUMNS: [Column; 8] = [
-        Column::new("rank", Kind::Count),
-        Column::new("code", Kind::Text),
-        Column::new("claim", Kind::Text),
-        Column::new("confidence", Kind::Text),
-        Column::new("detractors", Kind::Text),
-        Column::new("evidence", Kind::Text),
-        Column::new("explains", Kind::Text),
-        Column::new("next", Kind::Text),
-    ];
-    let mut report = Report::new("finding", "Findings", COLUMNS);
-    let text = |text: &str| if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) };
-    report.rows = (1u64..)
-        .zip(&explanation.findings)
-        .map(|(rank, finding)| {
-            vec![
-                Cell::Count(rank),
-                text(finding.code.name()),
-                text(&finding.claim),
-                text(finding.confidence.name()),
-                text(&finding.detractors.join("; ")),
-                text(&finding.evidence.iter().map(evidence).collect::<Vec<_>>().join("; ")),
-                text(&finding.explains.join("; ")),
-                text(&finding.next),
-            ]
-        })
-        .collect();
-    report
+    let text = |text: &str| Cell::some_text(Some(text));
+    let all = |finding: &Finding| finding.evidence.iter().map(evidence).collect::<Vec<_>>().join("; ");
+    Report::table(
+        "finding",
+        "Findings",
+        (1u64..).zip(&explanation.findings),
+        &[
+            (Column::new("rank", Kind::Count), &|(rank, _)| Cell::Count(*rank)),
+            (Column::new("code", Kind::Text), &|(_, finding)| text(finding.code.name())),
+            (Column::new("claim", Kind::Text), &|(_, finding)| text(&finding.claim)),
+            (Column::new("confidence", Kind::Text), &|(_, finding)| text(finding.confidence.name())),
+            (Column::new("detractors", Kind::Text), &|(_, finding)| text(&finding.detractors.join("; "))),
+            (Column::new("evidence", Kind::Text), &|(_, finding)| text(&all(finding))),
+            (Column::new("explains", Kind::Text), &|(_, finding)| text(&finding.explains.join("; "))),
+            (Column::new("next", Kind::Text), &|(_, finding)| text(&finding.next)),
+        ],
+    )
 }
 
 /// The answer for people: the headline, what makes all of it doubtful, what it rests on, further findings in a line each.

@@ -36,19 +36,15 @@ pub fn read(target: &mut Target<'_>, trace: &Trace) -> Vec<(&'static str, String
 }
 
 /// When the bytes are from: of a live target now, of a file when it was last written. `None` where nothing shows it.
-pub fn dated(inputs: &Inputs) -> impl FnOnce(&Target<'_>) -> Option<String> + use<> {
-    let others: Vec<&PathBuf> = inputs.elf.iter().chain(&inputs.elf_default).chain(&inputs.events).collect();
-    let mut files = inputs_kept::files(inputs);
-    files.retain(|file| !others.contains(&file));
-    move |target: &Target<'_>| {
-        if target.is_live() {
-            return Some(format!("{} (when it was read)", utc(SystemTime::now())?));
-        }
-        let is_program = |file: &Path| target.elf_file() == Some(file);
-        let written = |file: &PathBuf| file.metadata().ok()?.modified().ok();
-        let newest = files.iter().filter(|file| !is_program(file)).filter_map(written).max()?;
-        Some(format!("{} (when the file was last written)", utc(newest)?))
+pub fn date(inputs: &Inputs, target: &Target<'_>) -> Option<String> {
+    if target.is_live() {
+        return Some(format!("{} (when it was read)", utc(SystemTime::now())?));
     }
+    let others: Vec<&PathBuf> = inputs.elf.iter().chain(&inputs.elf_default).chain(&inputs.events).collect();
+    let is_source = |file: &PathBuf| !others.contains(&file) && target.elf_file() != Some(file.as_path());
+    let written = |file: PathBuf| file.metadata().ok()?.modified().ok();
+    let newest = inputs_kept::files(inputs).into_iter().filter(is_source).filter_map(written).max()?;
+    Some(format!("{} (when the file was last written)", utc(newest)?))
 }
 
 /// `2026-01-31 12:00:00 UTC`; `None` for a time that has no such form: a file may claim any.

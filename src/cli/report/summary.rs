@@ -97,29 +97,25 @@ pub(super) fn shorten(report: &mut Report, most: usize) {
 
 /// Threads as the events leave them.
 fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
-    let columns = [
-        Column::new("thread", Kind::Thread),
-        Column::new("pri", Kind::Count),
-        Column::new("since", Kind::Seq).titled("since event"),
-        Column::new("ticks", Kind::Ticks).titled("for"),
-        Column::new("state", Kind::Text),
-    ];
-    let cells = |thread: LastState| {
-        let state = verdict::words(&thread, true, names);
-        vec![
-            Cell::Named(thread.thread.address, thread.thread.name),
-            thread.priority.map_or(Cell::Empty, |p| Cell::Count(u64::from(p))),
-            thread.since.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-            thread.since.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
-            Cell::Text(state),
-        ]
-    };
-    let mut report = Report {
-        notes: vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()],
-        ..Report::new("threads", "Threads", columns)
-    };
     let mut threads = made.last_states();
-    report.rows = threads.by_ref().take(THREADS).map(cells).collect();
+    let mut report = Report::table(
+        "threads",
+        "Threads",
+        threads.by_ref().take(THREADS),
+        &[
+            (Column::new("thread", Kind::Thread), &|LastState { thread, .. }| {
+                Cell::Named(thread.address, thread.name.clone())
+            }),
+            (Column::new("pri", Kind::Count), &|thread| Cell::count(thread.priority)),
+            (Column::new("since", Kind::Seq).titled("since event"), &|t| Cell::count(t.since.map(|(_, seq)| seq))),
+            (Column::new("ticks", Kind::Ticks).titled("for"), &|t| {
+                t.since.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks))
+            }),
+            (Column::new("state", Kind::Text), &|thread| Cell::Text(verdict::words(thread, true, names))),
+        ],
+    );
+    report.notes =
+        vec!["states are those that the last events show: this source has no memory of the kernel".to_owned()];
     report.more = threads.count() as u64;
     report
 }

@@ -24,6 +24,8 @@ pub struct Activity {
     pub suspended: u64,
     /// Ticks since which it is in its state, where an event shows that.
     pub since: Option<(i64, u64)>,
+    /// For how many ticks of the kernel it went to sleep last, and the event.
+    pub sleeps: Option<(u64, u64)>,
     /// The last event that ended a wait of it.
     pub woken: Option<u64>,
 }

@@ -8,24 +8,29 @@ mod objects;
 mod pointers;
 mod pools;
 mod silent;
+mod sleeps;
 mod standstill;
 mod timers;
 mod tries;
+mod untaken;
 mod words;
 
 pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One};
 pub use pools::{Block, Freed, Refused, Twice};
+pub use sleeps::Slept;
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
+pub use untaken::{Short, Untaken};
 
 use std::collections::BTreeMap;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
 use self::pointers::Pointers;
+use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::Fields;
 use super::state::{Does, Task, Wait, kind_of};
@@ -87,6 +92,8 @@ pub struct Events {
     pub without_timers: WithoutTimers,
     /// What that thread does.
     pub timers: TimerWork,
+    /// Sleeps.
+    pub sleeps: Sleeps,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Calls from wrong contexts.
@@ -385,6 +392,7 @@ impl Events {
             activity.woken = Some(event.seq);
         }
         self.goes_on(event, change, system);
+        self.wakes(event, change, system);
         self.timers.change(event, change, system);
         match *change {
             Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
@@ -399,6 +407,7 @@ impl Events {
                 let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
                 let object = call.object.filter(|_| puts).map(|object| system.address(object));
                 if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
+                    one.short = None;
                     one.taker(address);
                 }
             }
@@ -416,6 +425,7 @@ impl Events {
                 if let Some(one) = self.one(system.address(object)) {
                     one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
                     if gets && wait.ending == Ending::Given {
+                        one.short = None;
                         one.away.given(thread_at, call.seq);
                         one.take(taken);
                     }
@@ -475,7 +485,7 @@ impl Events {
             let (memory, len) = (fields.memory(event, words), fields.size(words));
             let number = event.isr.map(u64::from);
             if let Some(one) = self.one(object) {
-                one.is_taken_elsewhere = true;
+                (one.is_taken_elsewhere, one.untaken) = (true, None);
                 memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
             }
         }
@@ -528,27 +538,6 @@ impl Events {
             }
         }
     }
-
-    fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
-        let fields = self.fields.of_event(event);
-        let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
-        let is_handed_over = fields.is_handed_over(words);
-        let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
-        let Some(one) = self.one(object) else { return };
-        one.give(by, event.seq, event.ticks, flags);
-        if let Some(memory) = memory {
-            one.pool.release(memory, by, event.seq, is_handed_over);
-        }
-    }
-
-    /// The pool that a block was released to before, where an event names as its pool what no event named: the kernel takes the
-    /// word in front of a block for the address of its pool, and that of a free block is a link.
-    fn pool_of(&self, memory: Addr, named: Addr) -> Option<Addr> {
-        if self.numbers.find(named).is_some() {
-            return None;
-        }
-        self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
-    }
 }
 
 /// What is known of an address, of a list in the order of addresses.
@@ -576,6 +565,7 @@ impl Consumer for Events {
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
         self.by_thread(event, system);
+        self.sleeps(event, system.trace.words(event), system);
         self.pointers.event(event, system);
         if let Some(role) = system.role(event) {
             self.call(event, role, system);
@@ -593,6 +583,7 @@ impl Consumer for Events {
         self.interrupts.forget();
         self.tries.forget();
         self.timers.forget();
+        self.sleeps.forget();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

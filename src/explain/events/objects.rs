@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::away::Away;
 use super::pools::Pool;
+use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
 use crate::kernel::Wanted;
+use crate::trace::Event;
 
 /// The most threads that are remembered of an object.
 const MAX_THREADS: usize = 64;
@@ -89,6 +91,10 @@ pub struct One {
     pub pool: Pool,
     /// Puts of a mutex that left it with its owner.
     pub kept: Option<Kept>,
+    /// Puts of which no event takes anything.
+    pub untaken: Option<Untaken>,
+    /// Releases or sets in a row while a thread waits, which gets nothing.
+    pub short: Option<Short>,
     /// True where it is among those that a gap makes unknown.
     pub(super) is_listed: bool,
 }
@@ -96,6 +102,7 @@ pub struct One {
 impl One {
     /// A thread asks for something.
     pub fn taker(&mut self, thread: Addr) {
+        self.untaken = None;
         self.asks = self.asks.saturating_add(1);
         if self.takers.len() < MAX_THREADS {
             self.takers.insert(thread);
@@ -133,7 +140,7 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
-        self.kept = None;
+        (self.kept, self.untaken, self.short) = (None, None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -178,6 +185,31 @@ impl super::Events {
     #[must_use]
     pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {
         self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
+    }
+
+    pub(super) fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
+        let fields = self.fields.of_event(event);
+        let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
+        let is_handed_over = fields.is_handed_over(words);
+        let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
+        let Some(one) = self.one(object) else { return };
+        one.give(by, event.seq, event.ticks, flags);
+        if let Some(held) = fields.held(words) {
+            one.untaken = Some(Untaken::put(one.untaken, held, event.seq, event.ticks));
+        }
+        one.short = Short::give(one.short, fields.free(words), event.seq, event.ticks);
+        if let Some(memory) = memory {
+            one.pool.release(memory, by, event.seq, is_handed_over);
+        }
+    }
+
+    /// The pool that a block was released to before, where an event names as its pool what no event named: the kernel takes the
+    /// word in front of a block for the address of its pool, and that of a free block is a link.
+    fn pool_of(&self, memory: Addr, named: Addr) -> Option<Addr> {
+        if self.numbers.find(named).is_some() {
+            return None;
+        }
+        self.objects.iter().find(|(_, one)| one.pool.freed(memory).is_some()).map(|(pool, _)| *pool)
     }
 }
 

@@ -19,6 +19,12 @@ impl Events {
         let context = system.trace.contexts.get(event.context);
         if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
             self.last_of_threads = Some(event.seq);
+            let asked = self.fields.of_event(event).sleep(system.trace.words(event));
+            if let Some((asked, activity)) =
+                asked.and_then(|asked| Some((asked, self.does(system.find_thread(thread)?)?)))
+            {
+                activity.sleeps = Some((asked, event.seq));
+            }
             self.timers.goes_on();
             self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
         }

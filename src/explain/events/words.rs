@@ -14,6 +14,10 @@ pub struct Places {
     current: Option<usize>,
     size: Option<usize>,
     suspended: Option<usize>,
+    time: Option<usize>,
+    held: Option<usize>,
+    free: Option<usize>,
+    sleep: Option<usize>,
 }
 
 /// By definition.
@@ -29,8 +33,12 @@ impl Fields {
             };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
+                time: find(&|field| field.name == "new_time"),
                 size: find(&|field| field.name == "size_requested"),
-                suspended: find(&|field| field.name == "suspended"),
+                suspended: find(&|field| field.name == "suspended" || field.name == "suspended_count"),
+                held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
+                free: find(&|field| field.name == "available_bytes"),
+                sleep: find(&|field| field.name == "sleep_value"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 current: find(&|field| field.name == "current_flags"),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
@@ -60,10 +68,34 @@ impl Places {
         words.get(self.size?).copied()
     }
 
+    /// For how many ticks of the kernel a thread asks to sleep.
+    pub fn sleep(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.sleep?).copied()
+    }
+
+    /// True for a call that changes the kernel's count of ticks.
+    pub fn sets_time(&self, words: &[u64]) -> bool {
+        self.time.is_some_and(|time| words.get(time).is_some())
+    }
+
     /// True where memory that is released goes to a thread that waits for it.
     pub fn is_handed_over(&self, words: &[u64]) -> bool {
         let suspended = self.suspended.and_then(|suspended| words.get(suspended));
         suspended.is_some_and(|threads| *threads != 0)
+    }
+
+    /// What a queue or a semaphore holds.
+    pub fn held(&self, words: &[u64]) -> Option<u64> {
+        words.get(self.held?).copied()
+    }
+
+    /// Where something is given while threads wait: the bytes that a pool has for them, 0 for event flags.
+    pub fn free(&self, words: &[u64]) -> Option<u64> {
+        let free = match self.free {
+            Some(free) => words.get(free).copied(),
+            None => self.flags(words).map(|_| 0),
+        };
+        free.filter(|_| self.is_handed_over(words))
     }
 
     /// The event flags that a thread asks for.

@@ -139,7 +139,10 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
 
 /// What else contradicts itself in a control block.
 fn issues_of<'c>(block: Addr, case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {
-    let is_of_block = |issue: &&Issue| matches!(issue.code, Code::KernelDamaged | Code::StackPointerOutside);
+    // That the list breaks there is known.
+    let is_of_block = |issue: &&Issue| {
+        matches!(issue.code, Code::KernelDamaged | Code::StackPointerOutside) && issue.severity != Severity::Lost
+    };
     let all = case.kernel.into_iter().flat_map(|kernel| &kernel.issues).filter(is_of_block);
     all.filter(move |issue| issue.place.address.is_some_and(|at| near(block, at)))
 }

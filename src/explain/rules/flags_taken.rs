@@ -1,9 +1,9 @@
 //! A thread waits for ever for an event flag that another one takes: both ask for the same flag of a group, and who gets it clears
-//! it. The kernel gives a flag to all who wait at that moment, and to nobody who asks later: where one of the two is elsewhere
+//! it. The kernel gives a flag to all who wait at that moment, and to none that asks later: where one of the two is elsewhere
 //! when the flag is set, the other one takes it, and the first waits for the next. It is a race, and it rests on what may still
 //! come: a hint.
 //!
-//! Against it: both may be woken together each time, and wait for a rare event. So nobody may have set the flag since the wait
+//! Against it: both may be woken together each time, and wait for a rare event. So the flag may not have been set since the wait
 //! began, by a trace in which the wait is long, and the one must have been woken more than twice as often as the other.
 
 use super::super::events::Events;

@@ -1,6 +1,6 @@
 //! A thread waits for ever for what one thread alone gave, which has ended or is suspended since: a server that returned from its
 //! function while its clients wait for replies. A start-up thread that gave something and completed is healthy, so it is likely
-//! only where something is left that the thread alone would take: a message that nobody reads, or what was given to it after its
+//! only where something is left that the thread alone would take: a message that is not read, or what was given to it after its
 //! end. Without that it is a hint, and only where it gave often.
 
 use super::super::events::{Events, Giver, One};

@@ -6,7 +6,7 @@
 
 use super::super::events::Tick;
 use super::super::{Case, Evidence};
-use super::place;
+use super::{place, words};
 use crate::cpu::{Architecture, Registers};
 use crate::session::CpuState;
 
@@ -163,8 +163,7 @@ pub(super) fn name(case: &Case<'_>, number: u64) -> String {
 /// What a polling loop waits for: `transfer_done (0x20000040)`.
 pub(super) fn polled(case: &Case<'_>, cpu: &CpuState) -> Option<String> {
     let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.measures)?;
-    let named = |at: &u64| case.look.place(*at).map_or_else(|| format!("{at:#x}"), |name| format!("{name} ({at:#x})"));
-    let all: Vec<String> = polling.reads.iter().take(NAMED).map(named).collect();
+    let all: Vec<String> = polling.reads.iter().take(NAMED).map(|at| words::place_or_address(*at, case)).collect();
     Some(all.join(" and "))
 }
 

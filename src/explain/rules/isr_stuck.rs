@@ -13,7 +13,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
 use super::no_tick::RELOAD;
-use super::{place, writers};
+use super::{place, words, writers};
 use crate::abi::Endian;
 use crate::cpu::{Level, is_fault};
 use crate::session::CpuState;
@@ -57,7 +57,7 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let exception = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
-    let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
+    let what = words::place_or_address(word, case);
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let claim = format!(
         "the handler of {exception} waits{at} for {what} to change: SysTick, whose handler changes it, cannot interrupt it"

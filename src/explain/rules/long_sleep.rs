@@ -7,7 +7,7 @@
 //! such threads nothing is said.
 
 use super::super::graph::Graph;
-use super::super::state::Does;
+use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use crate::kernel::Thread;
 
@@ -18,7 +18,10 @@ const ALL: u64 = 1 << 32;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let found: Vec<Finding> = threads.filter_map(|thread| finding(thread, case, graph)).collect();
+    let mut found: Vec<Finding> = threads.filter_map(|thread| finding(thread, case, graph)).collect();
+    if case.kernel.is_none() {
+        found.extend(graph.tasks.list.iter().filter_map(|task| by_event(task, case, graph)));
+    }
     // Several at once are overdue.
     if found.len() == 1 { found } else { Vec::new() }
 }
@@ -26,6 +29,15 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 /// The ticks that are left, where they are such a difference.
 fn ticks(timed: Option<bool>, left: Option<u64>) -> Option<u64> {
     left.filter(|left| timed == Some(true) && (HALF..ALL).contains(left))
+}
+
+/// The same of a trace alone: what the thread asked for.
+fn by_event(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let asked = case.events?.activity(task.address)?.sleeps.filter(|_| task.does == Does::Sleeps);
+    let (asked, seq) = asked.filter(|(asked, _)| (HALF..ALL).contains(asked))?;
+    let name = case.label(task.address);
+    let text = format!("{name} asks for {asked} ticks; as a number with a sign that is -{}", ALL.saturating_sub(asked));
+    Some(found(task, (asked, "sleeps for"), Evidence::event(seq, text).holds(asked), case, graph))
 }
 
 fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
@@ -38,21 +50,26 @@ fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         None => return None,
     };
     let negative = ALL.saturating_sub(left);
-    let claim = format!(
-        "{name} {what} another {left} ticks ({left:#x}): a negative number of ticks, which is taken for a large one"
-    );
-    Some(
-        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-            .against(["a program may sleep for the longest time to mean for ever"])
-            .evidence([Evidence::memory(
-                thread.address,
-                format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}"),
-            )
-            .holds(left)])
-            .waiters(graph.waiters(&[thread.address]), thread.address, case, graph)
-            .next(format!("look at how {name} computes its ticks: a time that is over gives a negative difference"))
-            .threads([thread.address]),
-    )
+    let text = format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}");
+    Some(found(
+        task,
+        (left, &format!("{what} another")),
+        Evidence::memory(thread.address, text).holds(left),
+        case,
+        graph,
+    ))
+}
+
+fn found(task: &Task, (ticks, what): (u64, &str), evidence: Evidence, case: &Case<'_>, graph: &Graph) -> Finding {
+    let name = case.label(task.address);
+    let claim =
+        format!("{name} {what} {ticks} ticks ({ticks:#x}): a negative number of ticks, which is taken for a large one");
+    Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+        .against(["a program may sleep for the longest time to mean for ever"])
+        .evidence([evidence])
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+        .next(format!("look at how {name} computes its ticks: a time that is over gives a negative difference"))
+        .threads([task.address])
 }
 
 #[cfg(test)]

@@ -16,15 +16,19 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod left_running;
 mod livelock;
 mod long_sleep;
+mod machine_timer;
 mod main_stack;
 mod masked;
 mod masking_code;
 mod never_given;
 mod never_seen;
+mod never_taken;
 mod no_thread;
 mod no_tick;
+mod not_started;
 mod overflow_into_block;
 mod owner_gone;
 mod place;
@@ -34,6 +38,7 @@ mod released_twice;
 mod reset;
 mod runs_on;
 mod semaphore_leak;
+mod silence;
 mod slow_callback;
 mod stack_handler;
 mod stack_released;
@@ -42,6 +47,7 @@ mod stacks_overlap;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod tick_rate;
 mod tick_storm;
 mod timers_still;
 mod unseen;
@@ -70,6 +76,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
@@ -87,6 +94,8 @@ pub static CHECKS: &[Check] = &[
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },
+    Check { what: "a tick that has become slower", find: tick_rate::find },
+    Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
@@ -99,7 +108,9 @@ pub static CHECKS: &[Check] = &[
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },
     Check { what: "threads that are ready and do not run", find: starvation::find },
     Check { what: "threads and mutexes of a trace that nothing else shows", find: unseen::find },
+    Check { what: "what is put in and not taken out in a trace that nothing else shows", find: never_taken::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
+    Check { what: "the kernel's initialisation", find: not_started::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that drain or are used up", find: pools::find },

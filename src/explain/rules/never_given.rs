@@ -1,7 +1,7 @@
 //! A wait that no known thread can end: none was seen to set, put or send since it began. That is how most threads of a
 //! healthy system look, so it counts only for a thread that used to be woken: its run count and those of others say how often
 //! it should have run within the trace. It rests on what is absent: a hint. It is likely where the trace shows why: interrupts
-//! set other event flags of the same group, which nobody waits for (`wrong-event-mask`), or the only thread that gave cannot
+//! set other event flags of the same group, which no thread waits for (`wrong-event-mask`), or the only thread that gave cannot
 //! go on.
 
 use super::super::events::{Events, Giver, One};

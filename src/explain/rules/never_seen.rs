@@ -1,4 +1,4 @@
-//! A thread waits for ever for what nobody ever gave, by a trace that holds every event since the start. It rests on what is
+//! A thread waits for ever for what was never given, by a trace that holds every event since the start. It rests on what is
 //! absent, and most threads that wait for a rare event look like this: a hint behind all others. An interrupt that comes and
 //! does nothing of the kernel may be the one whose call is refused.
 

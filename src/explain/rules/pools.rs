@@ -268,19 +268,25 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
         one.pool.refused_interrupts.iter().filter(|(_, refused)| refused.times >= OFTEN && refused.last >= recent);
     let (number, refused) = all.max_by_key(|(_, refused)| refused.times)?;
     let pool = in_memory(stored, events, case);
-    // Memory has to show that it cannot give any.
-    let room = Room::of(pool, case).filter(|room| room.is_short(refused.len.unwrap_or(1)) == Some(true))?;
+    // Memory has to show that it cannot give any; without it, that nothing is released either.
+    let room = Room::of(pool, case);
+    let is_short = |room: &Room| room.is_short(refused.len.unwrap_or(1)) == Some(true);
+    if !room.as_ref().map_or(case.kernel.is_none(), is_short) {
+        return None;
+    }
     let (label, who) = (case.object(pool), case.interrupt(*number));
     let times = refused.times;
+    let state = room.as_ref().map_or_else(String::new, |room| format!(" ({})", room.text));
     let text = format!("{who} asks and gets no memory; {times} times, up to event {}", refused.last);
     Some(
         Finding::new(
             Code::PoolEmpty,
-            case.cap(Confidence::Likely),
-            format!("{label} is used up ({}): {who} asked {times} times in a row, and got nothing", room.text),
+            case.cap(if room.is_some() { Confidence::Likely } else { Confidence::Hint }),
+            format!("{label} is used up{state}: {who} asked {times} times in a row, and got nothing"),
         )
         .against(["who has the memory is not known from the kernel"])
-        .evidence([Evidence::event(refused.first.0, text), Evidence::memory(pool, format!("{label}: {}", room.text))])
+        .evidence([Evidence::event(refused.first.0, text)])
+        .evidence(room.map(|room| Evidence::memory(pool, format!("{label}: {}", room.text))))
         .next(next(pool, Some(events))),
     )
 }

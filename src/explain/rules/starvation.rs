@@ -1,6 +1,7 @@
 //! A thread that could run and does not, for most of the trace, because one thread that it cannot preempt has the processor and
 //! never blocks: a more urgent one, one of the same priority that has no time slice, or one whose preemption-threshold keeps
-//! it off. A system that is loaded by several threads, a long computation of the least urgent thread, and a thread that
+//! it off. Where that one leaves no events, as it computes or its calls are rejected, the kernel's own count of ticks shows for how
+//! long nothing else ran. A system that is loaded by several threads, a long computation of the least urgent thread, and a thread that
 //! computes once at the start are healthy: the one that runs must be the same all the time, must not have run so long before,
 //! and who waits must have run before.
 
@@ -11,8 +12,9 @@ use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::place;
+use super::silence::Silence;
 use super::words::{priority, shows};
+use super::{place, silence};
 use crate::abi::Addr;
 use crate::session::CpuState;
 
@@ -21,6 +23,10 @@ const FEWEST: u64 = 32;
 /// A thread that was woken waits no longer than a few ticks of the kernel for others in a healthy system, as rounds of work are
 /// some milliseconds long.
 const TICKS: i64 = 6;
+/// So many ticks of the kernel without an event are more than a computation of a usual length.
+const MANY: u64 = 100;
+/// The same of a thread of which the trace has no whole round.
+const AT_START: u64 = 1000;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
@@ -33,7 +39,9 @@ pub(super) const fn is_enough(events: &Events) -> bool {
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| is_enough(events)) else { return Vec::new() };
     let hogs = graph.tasks.list.iter().filter(|task| matches!(task.does, Does::Runs | Does::Ready));
-    hogs.filter_map(|hog| finding(hog, events, case, graph)).collect()
+    let silence = silence::of(case, events);
+    let find = |hog| finding(hog, events, case, graph).or_else(|| silent(hog, silence.as_ref()?, events, case, graph));
+    hogs.filter_map(find).collect()
 }
 
 /// ` in flash_wait (flash.c:4)`: where it is, if that is known.
@@ -93,15 +101,19 @@ impl Off {
     }
 }
 
+/// True for a thread that was given the processor before.
+fn has_run(task: &Task, events: &Events) -> bool {
+    match task.runs {
+        Some(runs) => runs > 0,
+        None => events.activity(task.address).is_some_and(|a| a.since.is_some()),
+    }
+}
+
 /// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
 pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
     let lasts = events.lasts(task.address);
-    let has_run = match task.runs {
-        Some(runs) => runs > 0,
-        None => events.activity(task.address).is_some_and(|a| a.since.is_some()),
-    };
     let is_kept_off = task.does == Does::Ready && task.address != hog.address && Off::of(task, hog).is_some();
-    is_kept_off && has_run && lasts >= events.length() / 2 && lasts <= since
+    is_kept_off && has_run(task, events) && lasts >= events.length() / 2 && lasts <= since
 }
 
 /// ` (priority 16, without a time slice)`: what keeps the others off.
@@ -141,41 +153,76 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         detractors.push(NO_ROUND.to_owned());
     }
     let name = case.label(hog.address);
-    let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
-    let waits = |task: &&&Task| {
-        let text = format!(
-            "{}{} is ready and has not run for {} ticks of the trace",
-            case.label(task.address),
-            priority(task.address, graph),
-            events.lasts(task.address)
-        );
-        match events.activity(task.address).and_then(|activity| activity.since) {
-            Some((_, seq)) => Evidence::event(seq, text),
-            None => shows(task.address, text, graph),
-        }
+    let text = format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them");
+    let evidence = std::iter::once(shows(hog.address, text, graph));
+    let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
+    Some(claim(hog, &starved, (confidence, detractors), evidence, case))
+}
+
+/// A thread that has had the processor for many ticks of the kernel since the newest event, while others were ready.
+fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let by_trace = |address| events.tasks().iter().find(|task| events.is(address, task.address)).map(|task| task.does);
+    // The trace has to end as memory is: nothing was left out since.
+    if hog.does != Does::Runs || by_trace(hog.address) != Some(Does::Runs) {
+        return None;
+    }
+    let is_kept_off = |task: &&Task| {
+        let is_ready = task.does == Does::Ready && by_trace(task.address) == Some(Does::Ready);
+        is_ready && Off::of(task, hog).is_some() && has_run(task, events)
     };
-    Some(
-        Finding::new(
-            Code::Starvation,
-            (confidence, detractors),
-            format!(
-                "{name}{} runs{} and does not block: {} {} ready and cannot run",
-                rank(hog, &starved),
-                within(hog, case),
-                all.join(", "),
-                if starved.len() == 1 { "is" } else { "are" }
-            ),
-        )
-        .evidence([shows(
-            hog.address,
-            format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them"),
-            graph,
-        )])
-        .evidence(starved.iter().take(3).map(|task| waits(&task)))
+    let starved: Vec<&Task> = graph.tasks.list.iter().filter(is_kept_off).collect();
+    starved.first()?;
+    let activity = events.activity(hog.address).copied().unwrap_or_default();
+    // A thread of which the trace has no whole round may compute for long at the start.
+    let least = if activity.blocks >= 2 { 0 } else { AT_START };
+    if silence.lasts() / 3 < activity.longest || silence.ticks < least {
+        return None;
+    }
+    let (mut confidence, mut detractors) = case.by_events();
+    detractors.push("a long computation that ends looks the same".to_owned());
+    if silence.ticks < MANY || activity.blocks < 2 {
+        confidence = confidence.min(Confidence::Hint);
+    }
+    let shown = starved.iter().take(3).map(|task| waits(task, silence.lasts(), events, case, graph));
+    let evidence = silence.evidence.iter().cloned().chain(shown).collect();
+    Some(claim(hog, &starved, (confidence, detractors), evidence, case))
+}
+
+/// How long a thread has been ready; `more`: ticks since the newest event.
+fn waits(task: &Task, more: i64, events: &Events, case: &Case<'_>, graph: &Graph) -> Evidence {
+    let text = format!(
+        "{}{} is ready and has not run for {} ticks of the trace",
+        case.label(task.address),
+        priority(task.address, graph),
+        events.lasts(task.address).saturating_add(more)
+    );
+    match events.activity(task.address).and_then(|activity| activity.since) {
+        Some((_, seq)) => Evidence::event(seq, text),
+        None => shows(task.address, text, graph),
+    }
+}
+
+fn claim(
+    hog: &Task,
+    starved: &[&Task],
+    cap: (Confidence, Vec<String>),
+    evidence: Vec<Evidence>,
+    case: &Case<'_>,
+) -> Finding {
+    let name = case.label(hog.address);
+    let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
+    let claim = format!(
+        "{name}{} runs{} and does not block: {} {} ready and cannot run",
+        rank(hog, starved),
+        within(hog, case),
+        all.join(", "),
+        if starved.len() == 1 { "is" } else { "are" }
+    );
+    Finding::new(Code::Starvation, cap, claim)
+        .evidence(evidence)
         .next(format!("look at the loop in which {name} runs, and for what it should wait"))
         .threads([hog.address])
-        .affected(addresses),
-    )
+        .affected(starved.iter().map(|task| task.address))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words, writers};
+use super::{callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop};
 use crate::kernel::{State, Thread, Under};
@@ -87,8 +87,13 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
 pub(super) fn polling(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
     let waits = |cpu: &&CpuState| cpu.in_loop.is_none() && assert(cpu).is_none() && !is_in_kernel(cpu);
-    let find = |cpu| polls(cpu, case, graph).or_else(|| in_initialization(cpu, case));
-    all.filter(waits).filter_map(find).collect()
+    all.filter(waits).filter_map(|cpu| polls(cpu, case, graph)).collect()
+}
+
+/// The same of a CPU that may be there, for a source without registers.
+pub(super) fn at(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let waits = || polls(cpu, case, graph).filter(|_| cpu.in_loop.is_none() && !is_in_kernel(cpu));
+    finding(cpu, cpus, case).or_else(waits)
 }
 
 fn is_in_kernel(cpu: &CpuState) -> bool {
@@ -279,41 +284,6 @@ fn called(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .next(next)
             .threads(thread.map(|thread| thread.address)),
     )
-}
-
-/// Before the scheduler runs no thread can change what a loop waits for, and an interrupt only where interrupts are enabled.
-fn in_initialization(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let under = matches!(cpu.under, Some(Under::Initialization)) && cpu.registers.level() == Level::Thread;
-    let polling = cpu.polling.as_ref().filter(|polling| under && !polling.writes)?;
-    let word = *polling.reads.first()?;
-    let what = case.look.place(word).map_or_else(|| format!("{word:#x}"), |name| format!("{name} ({word:#x})"));
-    let at = place::of(&cpu.functions)?;
-    let mask = Mask::of(&cpu.registers);
-    let is_ours = polling.reads.iter().all(|at| writers::is_in_ram(*at));
-    let is_kept = is_ours && matches!(mask, Some(Mask::Primask | Mask::Faultmask));
-    if !is_kept && polling.measures {
-        return None;
-    }
-    let mut evidence =
-        vec![Evidence::memory(polling.start, format!("the loop here reads {what}, and nothing else ends it"))];
-    evidence.extend(mask.filter(|_| is_kept).map(|mask| {
-        let (register, value) = mask.register();
-        Evidence::register(register, value, "interrupts are disabled".to_owned())
-    }));
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
-    let claimed = if is_kept { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, mut detractors) = case.cap_of_registers(claimed);
-    let why = if is_kept {
-        ", and interrupts are disabled until the kernel starts its first thread"
-    } else {
-        detractors.push("a driver that waits for its device for a moment looks the same".to_owned());
-        ""
-    };
-    let claim = format!("the kernel has not started its first thread: {at} waits in a loop for {what} to change{why}");
-    Some(Finding::new(Code::Hang, (confidence, detractors), claim).evidence(evidence).next(
-        "find out who should change it: before the first thread runs neither a thread nor a time-out of the \
-kernel can",
-    ))
 }
 
 /// A loop that waits for a word to change, while others could run.

@@ -16,7 +16,8 @@ use crate::abi::Endian;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
-const TICKLESS: [&str; 4] = ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
+pub(super) const TICKLESS: [&str; 4] =
+    ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
 /// The array that the wheel is.
 const WHEEL: &str = "_tx_timer_list";
 /// So many turns of the wheel.
@@ -31,7 +32,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 }
 
 /// What waits for time to pass.
-fn armed(kernel: &Kernel) -> Vec<String> {
+pub(super) fn armed(kernel: &Kernel) -> Vec<String> {
     let sleeps = |thread: &&Thread| thread.timed == Some(true) && thread.state != Some(State::READY);
     let threads = kernel.threads.iter().filter(sleeps).map(Thread::label);
     let timers = kernel.objects.iter().filter(|object| {
@@ -89,7 +90,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// `Power, Display wait`.
-fn waits(armed: &[String]) -> String {
+pub(super) fn waits(armed: &[String]) -> String {
     let names: Vec<&str> = armed.iter().take(NAMED).map(String::as_str).collect();
     let more = armed.len().saturating_sub(names.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };

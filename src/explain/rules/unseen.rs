@@ -5,10 +5,11 @@
 //! no event: they may be ready and cannot run. Nothing is said of the least urgent thread, which may compute all the time. And a
 //! mutex that a thread puts again and again, and has more often after each round: no other thread can take it.
 
-use super::super::events::{Activity, Events, Kept, TIMER_THREAD};
+use super::super::events::{Activity, Events, Kept, TIMER_THREAD, Untaken};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::never_taken;
 use super::starvation::{is_enough, keeps};
 use super::words::{priority, shows};
 use crate::abi::Addr;
@@ -35,19 +36,40 @@ fn is_unseen(task: &Task, activity: Option<&Activity>) -> bool {
     task.does == Does::Unknown && !has_event
 }
 
+/// The threads of the application that have no event, with their priorities where these are known.
+pub(super) fn threads_without_events<'e>(
+    events: &'e Events,
+    graph: &'e Graph,
+) -> impl Iterator<Item = (Addr, Option<u32>)> + 'e {
+    let named = graph.tasks.list.iter().filter(|task| is_unseen(task, events.activity(task.address)));
+    let silent = events.silent().iter().map(|(at, priority)| (*at, Some(*priority)));
+    let all = named.map(|task| (task.address, task.priority)).chain(silent);
+    all.filter(|(at, _)| events.name(*at) != Some(TIMER_THREAD))
+}
+
 fn keeps_off(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let activity = events.activity(hog.address).filter(|activity| activity.blocks == 0)?;
     let (since, ran) = keeps(hog, events)?;
-    let named = graph.tasks.list.iter().filter(|task| is_unseen(task, events.activity(task.address)));
-    let all =
-        named.map(|task| (task.address, task.priority)).chain(events.silent().iter().map(|(at, p)| (*at, Some(*p))));
-    let behind = all.filter(|(at, priority)| *at != hog.address && is_behind(*priority, hog));
-    let unseen: Vec<Addr> = behind.map(|(at, _)| at).filter(|at| events.name(*at) != Some(TIMER_THREAD)).collect();
+    let others: Vec<_> = threads_without_events(events, graph).filter(|(at, _)| *at != hog.address).collect();
+    let behind = others.iter().filter(|(_, priority)| is_behind(*priority, hog));
+    let mut unseen: Vec<Addr> = behind.map(|(at, _)| *at).collect();
+    // A preemption-threshold keeps off more urgent ones too: what is put for them is left.
+    let mut left = None;
+    if unseen.is_empty() {
+        let grows = |one| never_taken::untaken(one, events).filter(Untaken::only_grows);
+        left = events.objects().find_map(|(object, one)| Some((object, grows(one)?)));
+        left?;
+        unseen = others.iter().map(|(at, _)| *at).collect();
+    }
     unseen.first()?;
     let name = case.label(hog.address);
     let all: Vec<String> = unseen.iter().map(|thread| case.label(*thread)).collect();
+    let threshold = left.map_or_else(String::new, |(object, untaken)| {
+        let object = case.object(object);
+        format!(": a preemption-threshold may keep it off, as {object} was put {} times and not taken", untaken.puts)
+    });
     let claim = format!(
-        "{name}{} runs and never blocks in the trace: {} {} no event, and cannot run if ready",
+        "{name}{} runs and never blocks in the trace: {} {} no event, and cannot run if ready{threshold}",
         priority(hog.address, graph),
         all.join(", "),
         if all.len() == 1 { "has" } else { "have" },

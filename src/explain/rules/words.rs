@@ -30,6 +30,11 @@ pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
     bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ').then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// `transfer_done (0x20000040)`: what a word in memory is.
+pub(super) fn place_or_address(at: Addr, case: &Case<'_>) -> String {
+    case.look.place(at).map_or_else(|| format!("{at:#x}"), |name| format!("{name} ({at:#x})"))
+}
+
 /// What a thread waits for.
 pub(super) fn waits(waiter: Addr, case: &Case<'_>, graph: &Graph) -> Option<String> {
     let wait = graph.tasks.at(waiter)?.wait?;

@@ -19,13 +19,24 @@ pub(super) fn is_in_ram(at: Addr) -> bool {
 
 /// True where the handler of an exception, or a function that it calls, has the address of a word.
 pub(super) fn handler_has(number: u64, word: Addr, case: &Case<'_>) -> bool {
+    let variable = |at| case.look.variable(at).map(|symbol| symbol.address);
+    handler_leads(number, case, |_, code| is_named(constants(code), word, &variable))
+}
+
+/// True where the handler of an exception, or a function that it calls, calls a function.
+pub(super) fn handler_calls(number: u64, function: Addr, case: &Case<'_>) -> bool {
+    handler_leads(number, case, |at, _| at == function & !1)
+}
+
+/// True where something is so of the handler of an exception, or of a function that it calls, by address and code.
+fn handler_leads(number: u64, case: &Case<'_>, is_so: impl Fn(Addr, &[u8]) -> bool) -> bool {
     let Some((_, handler)) = vector::vector(number, case) else { return false };
     let mut all = vec![handler & !1];
     let mut at = 0;
     while let Some(next) = all.get(at).copied() {
         at = at.saturating_add(1);
         let Some((start, code)) = code(next, case) else { continue };
-        if is_named(constants(&code), word, &|at| case.look.variable(at).map(|symbol| symbol.address)) {
+        if is_so(next, &code) {
             return true;
         }
         let more: Vec<Addr> = callees(start, &code, case).filter(|callee| !all.contains(callee)).collect();

@@ -1,4 +1,4 @@
-//! Event flags of a group are set that nobody waits for, while a thread waits for ever for others of the group: whoever sets
+//! Event flags of a group are set that no thread waits for, while a thread waits for ever for others of the group: whoever sets
 //! them may set the wrong ones, or the thread waits for the wrong ones. Memory has the flags that are set and the wanted ones;
 //! who sets is seen in the trace. Flags may also be read without a wait, as those of a status are, and a rare event may be waited
 //! for: it is a hint.

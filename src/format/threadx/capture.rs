@@ -32,7 +32,6 @@ impl Place {
     }
 
     /// A trace of which only the location is known.
-    #[must_use]
     pub fn new(at: Location) -> Self {
         Self { at, kernel: Variables::default() }
     }

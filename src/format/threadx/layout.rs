@@ -100,7 +100,6 @@ pub struct TraceLayout {
 impl TraceLayout {
     /// The layout that a header at `header` describes. `current` is the kernel's own pointer where it was read: the
     /// header's copy is written after it, and stays when the trace is disabled.
-    #[must_use]
     pub fn new(header: Addr, (endian, word): (Endian, Width), fields: Header, current: Option<u64>) -> Self {
         let name_size = name_size(&fields, word).unwrap_or_else(|guess| guess);
         let object = object_size(word, name_size);

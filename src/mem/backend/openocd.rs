@@ -4,10 +4,10 @@
 //! OpenOCD prints the result of each command into its log, and while GDB lets the target run into GDB's console too:
 //! 75 KB in three seconds of `follow`. A command that ends with the code `exit` is answered, and not printed.
 
-use super::{Connection, in_chunks};
+use super::{Connection, Port};
 use crate::abi::{Addr, Endian};
 use crate::mem::remote::failed_link;
-use crate::mem::{Memory, ReadError, ReadErrorKind};
+use crate::mem::{ReadError, ReadErrorKind};
 use crate::rsp::error::excerpt;
 use crate::rsp::openocd::{Failed, failed};
 use crate::rsp::tcl::CoreState;
@@ -21,8 +21,6 @@ const FAILED: &str = "failed ";
 pub struct OpenOcd {
     connection: Connection,
     order: Endian,
-    /// The target is not known to be halted.
-    runs: bool,
 }
 
 /// Asks how OpenOCD reads words; its words are what the target's processor would see.
@@ -69,17 +67,7 @@ impl OpenOcd {
                 return Err(connection.wrong(format!("OpenOCD reports nothing about its target (`{said}`)")));
             }
         };
-        let mut this = Self { connection, order, runs: true };
-        this.look()?;
-        Ok(this)
-    }
-
-    /// Looks whether the target runs. OpenOCD's own view may be old where its polling is off, so it is asked to poll.
-    fn look(&mut self) -> Result<(), RspError> {
-        let script = quiet("catch {[target current] arp_poll}; set answer [[target current] curstate]");
-        let state = ask(&mut self.connection, &script, "[target current] curstate")?;
-        self.runs = CoreState::parse(&state) != CoreState::Halted;
-        Ok(())
+        Ok(Self { connection, order })
     }
 
     fn words(&mut self, addr: Addr, count: usize) -> Result<Vec<u8>, ReadError> {
@@ -120,29 +108,20 @@ impl OpenOcd {
     }
 }
 
-impl Memory for OpenOcd {
+impl Port for OpenOcd {
+    /// OpenOCD's own view may be old where its polling is off, so it is asked to poll.
+    fn runs(&mut self) -> Result<bool, RspError> {
+        let script = quiet("catch {[target current] arp_poll}; set answer [[target current] curstate]");
+        let state = ask(&mut self.connection, &script, "[target current] curstate")?;
+        Ok(CoreState::parse(&state) != CoreState::Halted)
+    }
+
     #[allow(clippy::arithmetic_side_effects, reason = "no chunk is longer than CHUNK")]
-    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        in_chunks(addr, buf, |addr, part| {
-            // Whole words: what OpenOCD reads at once cannot be torn.
-            let start = addr & !3;
-            let skip = (addr & 3) as usize;
-            let count = (skip + part.len()).div_ceil(4);
-            let bytes = self.words(start, count)?;
-            let wanted = bytes.get(skip..).and_then(|b| b.get(..part.len()));
-            part.copy_from_slice(wanted.ok_or_else(|| ReadError::unmapped(addr, part.len()))?);
-            Ok(())
-        })
-    }
-
-    fn changes(&self) -> bool {
-        self.runs
-    }
-
-    fn refresh(&mut self) {
-        // Without an answer it is taken to run; the next read says what is wrong.
-        if self.look().is_err() {
-            self.runs = true;
-        }
+    fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
+        // Whole words: what OpenOCD reads at once cannot be torn.
+        let skip = (addr & 3) as usize;
+        let mut bytes = self.words(addr & !3, (skip + len).div_ceil(4))?;
+        bytes.drain(..skip);
+        Ok(bytes)
     }
 }

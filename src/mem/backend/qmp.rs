@@ -4,10 +4,10 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Connection, in_chunks};
+use super::{Connection, Port};
 use crate::abi::Addr;
 use crate::mem::remote::failed_link;
-use crate::mem::{Memory, ReadError, ReadErrorKind};
+use crate::mem::{ReadError, ReadErrorKind};
 use crate::rsp::error::excerpt;
 use crate::rsp::{RspError, RspErrorKind};
 
@@ -19,8 +19,6 @@ const MAX_EVENTS: usize = 4096;
 /// Physical memory of a QEMU machine.
 pub struct Qmp {
     connection: Connection,
-    /// The machine is not known to be paused.
-    runs: bool,
 }
 
 /// A line of QEMU's. An event has none of these.
@@ -68,19 +66,11 @@ impl Qmp {
                 connection.wrong(format!("the other end does not speak QMP (it sent `{}`)", excerpt(&greeting)))
             );
         }
-        let mut this = Self { connection, runs: true };
+        let mut this = Self { connection };
         if let Answer::Refused(why) = this.ask("{\"execute\": \"qmp_capabilities\"}", "qmp_capabilities")? {
             return Err(this.connection.wrong(why));
         }
-        this.look()?;
         Ok(this)
-    }
-
-    /// Looks whether the machine runs.
-    fn look(&mut self) -> Result<(), RspError> {
-        let status = self.monitor("info status")?;
-        self.runs = !matches!(status, Answer::Done(text) if text.contains("paused"));
-        Ok(())
     }
 
     /// Runs a command of QEMU's monitor.
@@ -105,6 +95,13 @@ impl Qmp {
         }
         let packet = excerpt(asked.as_bytes());
         Err(self.connection.fail(RspErrorKind::BadReply { packet, reply: "no answer of QMP".into() }))
+    }
+}
+
+impl Port for Qmp {
+    fn runs(&mut self) -> Result<bool, RspError> {
+        let status = self.monitor("info status")?;
+        Ok(!matches!(status, Answer::Done(text) if text.contains("paused")))
     }
 
     fn bytes(&mut self, addr: Addr, len: usize) -> Result<Vec<u8>, ReadError> {
@@ -131,27 +128,5 @@ impl Qmp {
             }
         }
         if bytes.len() == len { Ok(bytes) } else { Err(ReadError::unmapped(addr, len)) }
-    }
-}
-
-impl Memory for Qmp {
-    fn read(&mut self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        in_chunks(addr, buf, |addr, part| {
-            let bytes = self.bytes(addr, part.len())?;
-            let wanted = bytes.get(..part.len());
-            part.copy_from_slice(wanted.ok_or_else(|| ReadError::unmapped(addr, part.len()))?);
-            Ok(())
-        })
-    }
-
-    fn changes(&self) -> bool {
-        self.runs
-    }
-
-    fn refresh(&mut self) {
-        // Without an answer it is taken to run; the next read says what is wrong.
-        if self.look().is_err() {
-            self.runs = true;
-        }
     }
 }

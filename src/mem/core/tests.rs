@@ -1,5 +1,5 @@
 use super::*;
-use crate::elf::writer::{GLOBAL_OBJECT, SHAPES, Sect, Seg, Writer, load, sect, sym};
+use crate::elf::tests::writer::{GLOBAL_OBJECT, SHAPES, Sect, Seg, Writer, load, sect, sym};
 
 fn core_of(w: &Writer) -> Core {
     Core::open(Elf::open(w.build()).unwrap()).unwrap()

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::rows;
 use super::words::Words;
 use crate::output::escape::columns;
+use crate::output::line::wrap;
 use crate::output::scale::Scale;
 use crate::output::{Style, Styles, View};
 use crate::timeline::{
@@ -376,23 +377,6 @@ fn fit(text: &str, room: usize) -> Option<String> {
     }
     cut.push('~');
     Some(cut)
-}
-
-/// Lines of at most so many columns, broken between words; those after the first are moved to the right.
-fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        let long = line.chars().map(columns).sum::<usize>().saturating_add(word.chars().map(columns).sum::<usize>());
-        if !line.trim().is_empty() && long.saturating_add(1) > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-        } else if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 impl<W: Write> Sink for Terminal<'_, W> {

@@ -304,21 +304,9 @@ impl Client {
     }
 
     /// How many threads stop each by itself: those of a process. The cores of a board stop together.
-    #[allow(clippy::arithmetic_side_effects, reason = "counts threads in packets, of which there are MAX_STOPS")]
     fn thread_count(&mut self) -> Result<usize, RspError> {
-        if !self.features().has("QPassSignals") {
-            return Ok(1);
-        }
-        let expected = |b: &[u8]| b.is_empty() || matches!(b, [b'm' | b'l', ..]) || reply::is_error(b);
-        let mut count = 0_usize;
-        let mut packet = &b"qfThreadInfo"[..];
-        for _ in 0..MAX_STOPS {
-            let answer = self.link.ask(packet, &expected)?;
-            let Some(threads) = answer.strip_prefix(b"m") else { break };
-            count += threads.split(|b| *b == b',').count();
-            packet = b"qsThreadInfo";
-        }
-        Ok(count.clamp(1, MAX_STOPS))
+        let by_themselves = self.features().has("QPassSignals");
+        Ok(if by_themselves { self.thread_ids()?.len().clamp(1, MAX_STOPS) } else { 1 })
     }
 
     /// Says something that is answered with OK; false for another answer.

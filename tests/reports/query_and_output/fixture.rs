@@ -1,4 +1,4 @@
-//! Traces built by hand: the rooms under test see no format and no bytes.
+//! Traces built by hand: the modules under test see no format and no bytes.
 
 use tx_trace::abi::{Addr, Endian, Width};
 use tx_trace::catalogue::{Catalogue, Names};

@@ -16,7 +16,7 @@ use super::super::jump::{NULL, Way};
 use super::super::{callback, place, words};
 use super::{CALLERS, leaves_popped};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Effect, Level};
+use crate::cpu::{Effect, Level, Origin};
 use crate::kernel::Thread;
 use crate::session::{CpuState, Place};
 
@@ -35,6 +35,10 @@ const STEP: u64 = 1024;
 
 /// The place that looks most like that of a fault.
 pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+    if let Some(place) = given(cpu) {
+        let why = Why::of(&place, cpus, case).filter(|why| why.is_fault && why.way.is_none())?;
+        return Some(why.finding(None, cpu, cpus, case));
+    }
     let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
     if let Some(finding) = found.all.iter().find_map(|place| overflow(place, cpu, case)) {
         return Some(finding);
@@ -44,6 +48,19 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Findi
     let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
     Some(why.finding(copy, cpu, cpus, case))
+}
+
+/// Where a thread is by registers that were given: those of a crash log are those that the fault found.
+fn given(cpu: &CpuState) -> Option<Place> {
+    let (_, origin) = cpu.registers.value("pc").filter(|_| cpu.registers.level() == Level::Thread)?;
+    (origin == Origin::Given && !cpu.is_outside_code).then(|| Place {
+        frame: cpu.registers.sp().unwrap_or_default(),
+        registers: cpu.registers.clone(),
+        within: None,
+        functions: cpu.functions.clone(),
+        effect: cpu.effect,
+        is_outside_code: false,
+    })
 }
 
 /// That an instruction makes room on the stack below its end. Whichever exception came there, the program got to it.
@@ -74,6 +91,10 @@ fn overflow(place: &Place, cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
+fn is_given(cpu: &CpuState) -> bool {
+    cpu.registers.pc().is_some()
+}
+
 /// A place whose instruction can fail.
 struct Why<'a> {
     place: &'a Place,
@@ -99,6 +120,13 @@ impl<'a> Why<'a> {
                 let words = format!("{}, which is not aligned", effect.words());
                 Some(Self { place, code: Code::UsageFault, words, way: None, is_fault: true })
             }
+            // Only the code that writes a flash memory does that.
+            Effect::Write(at, _) if cpus.is_read_only(at) => {
+                let words = format!("{} (code or a constant)", effect.words());
+                Some(Self { place, code: Code::MemFault, words, way: None, is_fault: true })
+            }
+            // What is there on a Cortex-M is the table of vectors.
+            Effect::Read(at, _) if at < NULL => with(Code::BusFault, true),
             Effect::Read(at, _) | Effect::Write(at, _) if cpus.has(at) == Some(false) => {
                 let is_null = at < NULL && matches!(effect, Effect::Write(..));
                 let is_ram = RAM.iter().any(|ram| ram.contains(at));
@@ -125,7 +153,7 @@ impl<'a> Why<'a> {
     fn finding(&self, copy: Option<Addr>, cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Finding {
         let place = self.place;
         let thread = thread_of(cpu, case.kernel).filter(|_| place.within.is_none());
-        let mut evidence = self.evidence(cpus);
+        let mut evidence = self.evidence(cpu, cpus);
         let mut detractors = Vec::new();
         let is_likely = copy.map(|at| {
             let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
@@ -136,7 +164,11 @@ impl<'a> Why<'a> {
         let (confidence, against) =
             case.cap_of_exception(if is_likely.is_some() { Confidence::Likely } else { Confidence::Hint });
         detractors.extend(against);
-        detractors.push("this source has no registers: whether the CPU is in a fault is not known".to_owned());
+        detractors.push(if is_given(cpu) {
+            "the registers that were given are those of a thread: whether a fault came there is not known".to_owned()
+        } else {
+            "this source has no registers: whether the CPU is in a fault is not known".to_owned()
+        });
         let is_call = self.code == Code::NullCall;
         Finding::new(
             match self.code {
@@ -169,11 +201,14 @@ impl<'a> Why<'a> {
         }
     }
 
-    fn evidence(&self, cpus: &Cpus) -> Vec<Evidence> {
+    fn evidence(&self, cpu: &CpuState, cpus: &Cpus) -> Vec<Evidence> {
         let place = self.place;
         let pc = place.registers.pc().unwrap_or_default();
-        let mut all =
-            vec![Evidence::stack(place.frame, format!("this looks like what an exception pushed: pc {pc:#x}"))];
+        let mut all = vec![if is_given(cpu) {
+            Evidence::register("pc", pc, "the instruction there can only fail with these registers".to_owned())
+        } else {
+            Evidence::stack(place.frame, format!("this looks like what an exception pushed: pc {pc:#x}"))
+        }];
         if let Some(said) = place.effect.and_then(Effect::address).and_then(|at| Some((at, cpus.at(at)?))) {
             all.push(Evidence::memory(said.0, said.1.to_owned()));
         }

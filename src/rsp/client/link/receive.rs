@@ -24,7 +24,7 @@ struct Waiting {
 
 impl Link {
     /// Waits for the answer to `body`, which has been sent.
-    pub(in crate::rsp::client) fn answer(
+    pub(in super::super) fn answer(
         &mut self,
         body: &[u8],
         accept: &dyn Fn(&[u8]) -> bool,

@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(60);
 
 impl Link {
     /// Brings the link to a state where the next packet can only be an answer to the next request.
-    pub(in crate::rsp::client) fn prepare(&mut self) -> Result<(), RspError> {
+    pub(in super::super) fn prepare(&mut self) -> Result<(), RspError> {
         // A request after Ctrl-C ends with Ctrl-C, and not with the answer that did not come in time.
         self.check_interrupt()?;
         if self.doubtful() && self.features.is_some() && !self.fence(self.timeout) {
@@ -27,12 +27,12 @@ impl Link {
     }
 
     /// The link is brought into step before the next request.
-    pub(in crate::rsp::client) const fn doubtful(&self) -> bool {
+    pub(in super::super) const fn doubtful(&self) -> bool {
         self.outstanding || self.cautious
     }
 
     /// After a flight whose answers are all here: true unless one too many came.
-    pub(in crate::rsp::client) fn in_step(&mut self) -> Result<bool, RspError> {
+    pub(in super::super) fn in_step(&mut self) -> Result<bool, RspError> {
         let before = self.stats.strays;
         self.drain()?;
         Ok(self.stats.strays == before)
@@ -45,7 +45,7 @@ impl Link {
     }
 
     /// Makes sure that no answer follows the one that has just come: then that was the right one.
-    pub(in crate::rsp::client) fn nothing_follows(&mut self) -> Result<bool, RspError> {
+    pub(in super::super) fn nothing_follows(&mut self) -> Result<bool, RspError> {
         let before = self.stats.strays;
         self.outstanding = true;
         self.prepare()?;
@@ -54,7 +54,7 @@ impl Link {
     }
 
     /// Asks something whose answer resembles no other, and drops all that comes before that answer.
-    pub(in crate::rsp::client) fn resync(&mut self) -> bool {
+    pub(in super::super) fn resync(&mut self) -> bool {
         // One time-out has passed already.
         let limit = if self.ignore_interrupt { self.timeout } else { self.timeout.div_f32(4.0) };
         self.fence(limit)

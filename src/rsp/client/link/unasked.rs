@@ -22,7 +22,7 @@ impl Link {
     }
 
     /// Takes in what has come unasked, without waiting.
-    pub(in crate::rsp::client) fn drain(&mut self) -> Result<(), RspError> {
+    pub(in super::super) fn drain(&mut self) -> Result<(), RspError> {
         let now = Instant::now();
         for _ in 0..MAX_DRAIN {
             match self.token(now) {
@@ -35,7 +35,7 @@ impl Link {
     }
 
     /// The same until nothing has come for so long.
-    pub(in crate::rsp::client) fn drain_until_quiet(&mut self, quiet: Duration) -> Result<(), RspError> {
+    pub(in super::super) fn drain_until_quiet(&mut self, quiet: Duration) -> Result<(), RspError> {
         for _ in 0..MAX_DRAIN {
             match self.token(deadline_in(quiet)) {
                 Ok(Some(kind)) => self.unasked(kind)?,
@@ -68,7 +68,7 @@ impl Link {
     }
 
     /// Waits for a packet that comes while nothing is asked; `None` when `deadline` passes, or a notification came.
-    pub(in crate::rsp::client) fn unasked_until(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, RspError> {
+    pub(in super::super) fn unasked_until(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, RspError> {
         loop {
             match self.token(deadline) {
                 Ok(Some(Kind::Packet(packet))) => {

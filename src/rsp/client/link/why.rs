@@ -17,7 +17,7 @@ const ONLY_ACKNOWLEDGED: &str = "as soon as it had acknowledged us: OpenOCD does
 
 impl Link {
     /// An error at this endpoint.
-    pub(in crate::rsp::client) fn error(&self, kind: RspErrorKind) -> RspError {
+    pub(in super::super) fn error(&self, kind: RspErrorKind) -> RspError {
         kind.at(self.name.clone())
     }
 
@@ -64,7 +64,7 @@ impl Link {
     }
 
     /// Turns a missing answer into a sentence.
-    pub(in crate::rsp::client) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
+    pub(in super::super) fn why_late(&self, body: &[u8], failure: Failure) -> RspError {
         let received = match failure {
             Failure::Fatal(error) => return error,
             Failure::Damaged => return self.too_damaged(body),

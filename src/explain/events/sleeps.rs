@@ -1,0 +1,149 @@
+//! What the events show of sleeps: how long a tick of the kernel is in ticks of the trace's clock, and since when a thread sleeps.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Events, TIMER_THREAD};
+use crate::abi::Addr;
+use crate::analysis::tracker::{Change, System, Who};
+use crate::trace::{ContextKind, Event};
+
+/// The most sleeps that are remembered, the newest.
+const MOST: usize = 256;
+/// So many sleeps show how long a tick is.
+const LEAST: usize = 3;
+
+/// A sleep that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The call.
+    pub seq: u64,
+    /// Ticks of the trace at which it began.
+    pub at: i64,
+    /// For so many ticks of the kernel.
+    pub ticks: u64,
+}
+
+/// One that its time ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slept {
+    /// The event that ended it.
+    pub seq: u64,
+    /// Ticks of the trace for each tick of the kernel.
+    pub period: i64,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Sleeps {
+    asked: BTreeMap<Addr, Asked>,
+    /// Those of two ticks and more, the newest last.
+    pub over: VecDeque<Slept>,
+    /// The shortest time between two events in a row of one thread.
+    pub shortest: Option<i64>,
+    /// The event before: its thread and its ticks.
+    before: Option<(Addr, i64)>,
+    /// True where the program changed the kernel's count of ticks.
+    pub is_time_set: bool,
+    /// True where the first event is of the kernel's initialisation.
+    pub from_start: bool,
+}
+
+impl Sleeps {
+    /// How long a tick of the kernel is: the middle of what the sleeps show. `None` where several were shorter by far: a clock that
+    /// stops while the processor is idle measures nothing.
+    #[must_use]
+    pub fn period(&self) -> Option<i64> {
+        let mut all: Vec<i64> = self.over.iter().map(|slept| slept.period).collect();
+        all.sort_unstable();
+        let period = *all.get(all.len() / 2).filter(|period| **period > 0 && all.len() >= LEAST)?;
+        // A sleep is shorter than it was asked for by a part of its first tick.
+        (*all.get(all.len() / 8)? >= period / 2).then_some(period)
+    }
+
+    /// The sleep in which a thread is, by its address as the trace stores it.
+    #[must_use]
+    pub fn of(&self, thread: Addr) -> Option<Asked> {
+        self.asked.get(&thread).copied()
+    }
+
+    fn ask(&mut self, thread: Addr, asked: Asked) {
+        if self.asked.len() < super::MAX_THREADS || self.asked.contains_key(&thread) {
+            self.asked.insert(thread, asked);
+        }
+    }
+
+    fn end(&mut self, thread: Addr, event: &Event, by_time: bool) {
+        let Some(asked) = self.asked.remove(&thread).filter(|asked| by_time && asked.ticks >= 2) else { return };
+        let lasted = event.ticks.saturating_sub(asked.at);
+        let Some(period) = i64::try_from(asked.ticks).ok().and_then(|ticks| lasted.checked_div(ticks)) else { return };
+        if self.over.len() >= MOST {
+            self.over.pop_front();
+        }
+        self.over.push_back(Slept { seq: event.seq, period });
+    }
+
+    /// The next event, where it is of a thread.
+    fn next(&mut self, event: Option<(Addr, i64)>) {
+        if let (Some((thread, from)), Some((next, to))) = (self.before, event)
+            && thread == next
+        {
+            let between = to.saturating_sub(from);
+            self.shortest = Some(self.shortest.map_or(between, |shortest| shortest.min(between)));
+        }
+        self.before = event;
+    }
+
+    /// Events are missing.
+    pub(super) fn forget(&mut self) {
+        self.before = None;
+        self.asked.clear();
+    }
+}
+
+impl Events {
+    /// A call that sleeps, or that sets the kernel's time.
+    pub(super) fn sleeps(&mut self, event: &Event, words: &[u64], system: &System<'_>) {
+        let context = system.trace.contexts.get(event.context);
+        if self.count == 1 {
+            self.sleeps.from_start = context.is_some_and(|context| context.kind == ContextKind::Init);
+        }
+        let fields = self.fields.of_event(event);
+        self.sleeps.is_time_set |= fields.sets_time(words);
+        let thread = context.filter(|context| context.kind == ContextKind::Thread);
+        self.sleeps.next(thread.map(|thread| (thread.address, event.ticks)));
+        if let (Some(ticks), Some(thread)) = (fields.sleep(words), thread) {
+            self.sleeps.ask(thread.address, Asked { seq: event.seq, at: event.ticks, ticks });
+        }
+    }
+
+    /// A thread becomes ready: its sleep is over.
+    pub(super) fn wakes(&mut self, event: &Event, change: &Change, system: &System<'_>) {
+        let Change::Readied { thread, by, .. } = *change else { return };
+        let by_time = match by {
+            Who::Thread(by) => system.name(by) == Some(TIMER_THREAD),
+            Who::Isr => true,
+            _ => false,
+        };
+        if let Some(thread) = system.thread(thread) {
+            self.sleeps.end(thread.address, event, by_time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(periods: &[i64]) -> Option<i64> {
+        let over = periods.iter().map(|period| Slept { seq: 0, period: *period }).collect();
+        Sleeps { over, ..Sleeps::default() }.period()
+    }
+
+    #[test]
+    fn a_few_sleeps_show_how_long_a_tick_is() {
+        assert_eq!(of(&[100, 99]), None, "too few");
+        assert_eq!(of(&[100, 99, 260]), Some(100), "one was woken late");
+        assert_eq!(of(&[0, 0, 0]), None, "the clock stands still");
+        assert_eq!(of(&[10, 12, 60, 80, 100, 100, 100, 100, 100]), None, "it stops while the processor is idle");
+    }
+}
