@@ -233,8 +233,7 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
         if let Some(count) = count {
             message.push_str(&format!("; the kernel counts {count}, {} could be read", walk.nodes.len()));
         }
-        let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
-        issues.push(placed(issue, broken.entry()));
+        issues.push(Issue::new(Code::KernelDamaged, message).severity(Severity::Lost));
     }
     let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {

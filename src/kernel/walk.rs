@@ -54,14 +54,6 @@ pub enum Broken {
 }
 
 impl Broken {
-    /// The entry whose pointer is wrong; `None` where that is the head.
-    pub fn entry(&self) -> Option<Addr> {
-        match self {
-            Self::Wild(at, _) | Self::Stranger(at, _, _) | Self::Loops(at, _) => Some(*at).filter(|at| *at != 0),
-            Self::Long | Self::Failed(_) => None,
-        }
-    }
-
     /// In words; `list` is what it is a list of.
     pub fn sentence(&self, list: &str) -> String {
         let from = |from: &Addr| if *from == 0 { "its head".to_owned() } else { format!("the entry at {from:#x}") };
