@@ -6,6 +6,8 @@
 
 mod kept;
 
+use std::cell::OnceCell;
+
 use super::cpus::{exception, exception_name};
 use super::{Above, Kernel, Thread, Under};
 use crate::abi::{Addr, Region};
@@ -163,8 +165,8 @@ impl Kernel {
         let entry = entry.map(|s| Region { start: s.address & !1, len: s.size.max(1) });
         let none = Registers::new(Architecture::CortexM);
         let registers = self.registers_of_core(core).unwrap_or(&none);
-        let active = active_interrupts(registers, memory);
-        let look = Look { thread, number, registers, stacks, entry: entry.as_slice(), unwinder, active };
+        let look =
+            Look { thread, number, registers, stacks, entry: entry.as_slice(), unwinder, active: OnceCell::new() };
         let mut found = look.find(memory)?;
         found.core = core;
         for place in &mut found.places {
@@ -203,12 +205,12 @@ struct Look<'a> {
     /// The function in which the thread began.
     entry: &'a [Region],
     unwinder: &'a Unwinder<'a>,
-    /// A bit for each interrupt of the chip whose handler is active, from the first on; empty where that is not known.
-    active: Vec<u32>,
+    /// What [`active_interrupts`] reads.
+    active: OnceCell<Vec<u32>>,
 }
 
-/// The interrupts of the chip whose handlers are active, where the source has the interrupt controller of what is known to be a
-/// Cortex-M. Reading them changes nothing.
+/// A bit for each interrupt of the chip whose handler is active, from the first on; empty where that is not known. They are read
+/// only of what is known to be a Cortex-M, which changes nothing, and only where they decide: it is a round trip of its own.
 fn active_interrupts(registers: &Registers, memory: &mut dyn Memory) -> Vec<u32> {
     let bytes = registers.get("cpuid").filter(|_| !memory.changes());
     let bytes = bytes.and_then(|_| memory.read_bytes(IABR.0, IABR.1).ok());
@@ -280,9 +282,9 @@ impl Look<'_> {
             own.sp().map(|sp| registers.set_from(Origin::Inferred, "sp", sp));
         }
         found.places.push(self.place(psp, FoundBy::ProcessStack, registers, memory));
-        if found.is_crash() && self.is_within_another() {
+        if found.is_crash() && self.is_within_another(memory) {
             let nested = on_main.unwrap_or_default();
-            found.is_certain = matches!(nested.as_slice(), [(_, pushed)] if self.entered_wrong(pushed));
+            found.is_certain = matches!(nested.as_slice(), [(_, pushed)] if self.entered_wrong(pushed, memory));
             found.places = nested.iter().filter_map(|(at, pushed)| self.nested(*at, pushed, memory)).collect();
             if !found.is_certain {
                 found.remarks.push(
@@ -389,7 +391,7 @@ impl Look<'_> {
         let place = self.place(at, FoundBy::Search, registers, memory);
         let leads_out =
             matches!(place.backtrace.end, End::StackPointer(_) | End::Entry | End::Outermost | End::NoCaller(_));
-        (leads_out || self.unwinder.cfi.is_none() || self.entered_wrong(pushed)).then_some(place)
+        (leads_out || self.unwinder.cfi.is_none() || self.entered_wrong(pushed, memory)).then_some(place)
     }
 
     /// What looks like the frame of an exception within another, on the main stack; `None` where that is not known or
@@ -408,16 +410,20 @@ impl Look<'_> {
                 && leads_to_handler(self.registers)
                 && pushed.lr & 1 == 1
                 && in_code(pushed.lr & !1);
-            (pushed.is_of_exception() && in_code(pushed.pc) || called_wrong || self.entered_wrong(&pushed))
+            (pushed.is_of_exception() && in_code(pushed.pc) || called_wrong || self.entered_wrong(&pushed, memory))
                 .then_some((at, pushed))
         });
         Some(frames.take(MAX_ON_MAIN).collect())
     }
 
+    fn active(&self, memory: &mut dyn Memory) -> &[u32] {
+        self.active.get_or_init(|| active_interrupts(self.registers, memory))
+    }
+
     /// True where the handler of an exception is known to be active beside that in which the CPU is.
-    fn is_active(&self, exception: u32) -> bool {
+    fn is_active(&self, exception: u32, memory: &mut dyn Memory) -> bool {
         if let Some(irq) = exception.checked_sub(FIRST_INTERRUPT) {
-            return self.number != Some(exception) && is_set(&self.active, irq);
+            return self.number != Some(exception) && is_set(self.active(memory), irq);
         }
         let shcsr = self.registers.get("shcsr").unwrap_or(0);
         let bit = ACTIVE.iter().find(|(_, number)| *number == exception);
@@ -425,15 +431,16 @@ impl Look<'_> {
     }
 
     /// True for an exception that has called nothing, as its lr leads back to what it interrupted; its handler may be no code.
-    fn entered_wrong(&self, pushed: &Pushed) -> bool {
-        pushed.is_of_exception() && self.is_active(pushed.exception()) && is_exc_return(pushed.lr)
+    fn entered_wrong(&self, pushed: &Pushed, memory: &mut dyn Memory) -> bool {
+        pushed.is_of_exception() && is_exc_return(pushed.lr) && self.is_active(pushed.exception(), memory)
     }
 
     /// True where it is known that an exception was interrupted by that in which the CPU is.
-    fn is_within_another(&self) -> bool {
-        let last = FIRST_INTERRUPT.saturating_add(u32::try_from(self.active.len()).unwrap_or(0).saturating_mul(32));
-        let of_chip = (FIRST_INTERRUPT..last).any(|exception| self.is_active(exception));
-        of_chip || ACTIVE.iter().any(|(_, exception)| self.is_active(*exception))
+    fn is_within_another(&self, memory: &mut dyn Memory) -> bool {
+        let words = u32::try_from(self.active(memory).len()).unwrap_or(0);
+        let last = FIRST_INTERRUPT.saturating_add(words.saturating_mul(32));
+        let of_chip = (FIRST_INTERRUPT..last).any(|exception| self.is_active(exception, memory));
+        of_chip || ACTIVE.iter().any(|(_, exception)| self.is_active(*exception, memory))
     }
 
     /// Bytes of the floating-point registers in a frame, where that is known.
