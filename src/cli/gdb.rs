@@ -56,7 +56,7 @@ impl Task for Gdb {
         let done = if written { "written" } else { "there already, the same" };
         diagnostics.say(format_args!("{} ({done})", path.display()));
         diagnostics.say(
-            "GDB loads it by these lines in ~/.config/gdb/gdbinit or ~/.gdbinit (`tx-trace gdb --install >> ~/.gdbinit`):",
+            "GDB loads it if ~/.config/gdb/gdbinit or ~/.gdbinit has what is printed (`tx-trace gdb --install >> ~/.gdbinit`)",
         );
         print(&lines)
     }

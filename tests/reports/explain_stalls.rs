@@ -133,7 +133,12 @@ fn in_ram(name: &str, is_interrupted: bool) -> Vec<Value> {
 
 /// The same with other values of registers.
 fn in_ram_with(name: &str, is_interrupted: bool, others: &[(&str, u32)]) -> Vec<Value> {
-    let (mut ram, registers) = parts(&fixture(&format!("stall-{name}.core.gz")));
+    ram_of("stall.elf", &format!("stall-{name}"), is_interrupted, others)
+}
+
+/// The same of any core of a fixture.
+fn ram_of(elf: &str, name: &str, is_interrupted: bool, others: &[(&str, u32)]) -> Vec<Value> {
+    let (mut ram, registers) = parts(&fixture(&format!("{name}.core.gz")));
     let value = |of: &str| {
         if let Some((_, other)) = others.iter().find(|(name, _)| *name == of) {
             return *other;
@@ -153,7 +158,7 @@ fn in_ram_with(name: &str, is_interrupted: bool, others: &[(&str, u32)]) -> Vec<
     let scratch = Scratch::new(&format!("left-{name}-{is_interrupted}-{}", others.first().map_or(0, |other| other.1)));
     let image = scratch.path("ram.bin");
     std::fs::write(&image, ram).unwrap();
-    explain(&[&fixture("stall.elf").display().to_string(), &format!("{}@{:#x}", image.display(), RAM.0)])
+    explain(&[&fixture(elf).display().to_string(), &format!("{}@{:#x}", image.display(), RAM.0)])
 }
 
 /// A dump of RAM showed nothing of a thread in a loop, though each tick leaves its registers on the stack.
@@ -170,6 +175,23 @@ fn what_interrupts_left_of_a_loop_is_a_hint_without_registers() {
     for name in ["quiet", "masked_on", "tickless"] {
         assert!(!in_ram(name, true).iter().any(said), "{name}: it computes");
     }
+}
+
+/// The thread was named without the loop that the last interrupt found it in.
+#[test]
+fn a_thread_that_keeps_others_off_was_named_without_its_place_in_a_dump_of_ram() {
+    let first = |others: &[(&str, u32)]| ram_of("wait.elf", "wait-silent", true, others).into_iter().next().unwrap();
+    // It is in a function that begins as this one does: `push {r7}; add r7, sp, #0`. Then the loop follows.
+    let endless = u32::try_from(symbol(&fixture("wait.elf"), "Default_Handler") & !1).unwrap() + 4;
+    let found = first(&[("pc", endless)]);
+    assert_eq!((&found["code"], &found["confidence"]), (&"starvation".into(), &"likely".into()), "{found}");
+    let claim = found["claim"].as_str().unwrap();
+    assert!(claim.contains(" runs in Default_Handler (") && claim.contains(", if it is still there, and "), "{found}");
+    let shown = found["evidence"].as_array().unwrap();
+    assert!(shown.iter().any(|one| one["kind"] == "stack" && one["value"] == format!("{endless:#010x}")), "{found}");
+    // Where it computes, it may be anywhere by now.
+    let found = first(&[]);
+    assert!(found["claim"].as_str().unwrap().contains(" runs and does not block: "), "{found}");
 }
 
 /// A write to code and a read through a null pointer, where the chip has memory, were no fault in a dump of RAM.

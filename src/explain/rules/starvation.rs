@@ -14,7 +14,7 @@ use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{priority, shows};
-use super::{place, silence};
+use super::{left_running, place, silence};
 use crate::abi::Addr;
 use crate::session::CpuState;
 
@@ -44,14 +44,18 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     hogs.filter_map(find).collect()
 }
 
-/// ` in flash_wait (flash.c:4)`: where it is, if that is known.
-fn within(hog: &Task, case: &Case<'_>) -> String {
+/// ` in flash_wait (flash.c:4)`: where it is, if that is known, and what shows it where no register does.
+fn within(hog: &Task, case: &Case<'_>, graph: &Graph) -> Option<(String, Option<Evidence>)> {
     let cpu = case.cpus.and_then(|cpus| {
         let is_in = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|thread| thread.address == hog.address);
         cpus.all.iter().find(is_in)
     });
     let at = cpu.filter(|_| hog.does == Does::Runs).and_then(place::of_thread);
-    at.unwrap_or_default()
+    if let Some(at) = at {
+        return Some((at, None));
+    }
+    let (at, shown) = left_running::place_of(hog.address, case, graph).filter(|_| hog.does == Does::Runs)?;
+    Some((at, Some(shown)))
 }
 
 /// Ticks since a thread last blocked, and how long it had the processor in them.
@@ -156,7 +160,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let text = format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them");
     let evidence = std::iter::once(shows(hog.address, text, graph));
     let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
-    Some(claim(hog, &starved, (confidence, detractors), evidence, case))
+    Some(claim(hog, &starved, (confidence, detractors), evidence, case, graph))
 }
 
 /// A thread that has had the processor for many ticks of the kernel since the newest event, while others were ready.
@@ -185,7 +189,7 @@ fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph
     }
     let shown = starved.iter().take(3).map(|task| waits(task, silence.lasts(), events, case, graph));
     let evidence = silence.evidence.iter().cloned().chain(shown).collect();
-    Some(claim(hog, &starved, (confidence, detractors), evidence, case))
+    Some(claim(hog, &starved, (confidence, detractors), evidence, case, graph))
 }
 
 /// How long a thread has been ready; `more`: ticks since the newest event.
@@ -208,18 +212,20 @@ fn claim(
     cap: (Confidence, Vec<String>),
     evidence: Vec<Evidence>,
     case: &Case<'_>,
+    graph: &Graph,
 ) -> Finding {
     let name = case.label(hog.address);
+    let (at, shown) = within(hog, case, graph).unwrap_or_default();
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let claim = format!(
         "{name}{} runs{} and does not block: {} {} ready and cannot run",
         rank(hog, starved),
-        within(hog, case),
+        at,
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" }
     );
     Finding::new(Code::Starvation, cap, claim)
-        .evidence(evidence)
+        .evidence(evidence.into_iter().chain(shown))
         .next(format!("look at the loop in which {name} runs, and for what it should wait"))
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
