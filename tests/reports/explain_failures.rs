@@ -332,6 +332,34 @@ fn storage_of_a_queue_that_reaches_over_other_objects_was_not_named() {
     assert!(claim.starts_with("the storage of queue records (") && claim.contains(" reaches over "), "{claim}");
 }
 
+/// The stack that a pool reaches over was said to be too small.
+#[test]
+fn memory_of_a_pool_that_reaches_over_a_stack_was_an_overflow_of_that_stack() {
+    // Blocks of 16 bytes, each with a pointer in front.
+    let (pool, total, start, size) = (0x2000_2b70, 12, 20, 24);
+    let stacks = usize::try_from(super::support::machine::symbol(&fixture("failure.elf"), "stacks")).unwrap();
+    let findings = |blocks: usize| {
+        let of_pool = [(total, blocks), (start, stacks - 40), (size, 20 * blocks), (8, 0)];
+        let words = of_pool.map(|(offset, word)| (pool + offset, u32::try_from(word).unwrap()));
+        // A block that is free leads to the next one.
+        let written = (0..20).map(|word| (stacks + 4 * word, 0x2000_2b70));
+        explain_damaged(&format!("large-pool-{blocks}"), &words.into_iter().chain(written).collect::<Vec<_>>())
+    };
+    let is_of_pool = |finding: &Value| {
+        let claim = finding["claim"].as_str().unwrap();
+        claim.starts_with("the memory of block pool buffers (") && claim.contains(" reaches over the stack of ")
+    };
+    let large = findings(10);
+    let first = large.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"corrupt-control-block".into(), &"likely".into()), "{first}");
+    assert!(is_of_pool(first), "{first}");
+    assert!(!large.iter().any(|finding| finding["code"] == "stack-overflow"), "{large:?}");
+    // It ends where the stack begins: that was used up.
+    let fits = findings(2);
+    assert!(!fits.iter().any(is_of_pool), "{fits:?}");
+    assert!(fits.iter().any(|finding| finding["code"] == "stack-overflow"), "{fits:?}");
+}
+
 /// The fixture's threads are bound to cores, which its control blocks do not show: core 0 may be free for the owner.
 #[test]
 fn an_inversion_on_several_cores_was_likely_though_one_of_them_idles() {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{jump, stack_released, stacks_overlap, words};
+use super::{jump, stack_released, stacks_overlap, storage_overlap, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -38,8 +38,11 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let threads: Vec<&Thread> = kernel.threads.iter().filter(own).collect();
     let found = threads.iter().filter_map(|thread| Some((thread, finding(thread, &threads, case)?)));
     // What was used to its end by another owner of the memory, or by the thread of another stack, is a rule of its own.
-    let is_shared =
-        |thread: &Thread| stack_released::is_so(thread, case) || stacks_overlap::is_so(thread.address, case);
+    let is_shared = |thread: &Thread| {
+        stack_released::is_so(thread, case)
+            || stacks_overlap::is_so(thread.address, case)
+            || storage_overlap::is_over_stack_of(thread.address, case)
+    };
     found.filter(|(thread, _)| !is_shared(thread)).map(|(_, found)| found).collect()
 }
 

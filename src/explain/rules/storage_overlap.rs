@@ -1,6 +1,8 @@
-//! The storage of a queue, or the stack of a thread, that was given a size larger than its memory: it reaches over the
-//! control block of another object, or over a variable of the kernel, and what is put there overwrites them. A control block
-//! that is a local variable is in the stack as a whole: only one that the end of a stack cuts is such a case.
+//! The storage of a queue, the memory of a pool, or the stack of a thread, that was given a size larger than its memory: it reaches
+//! over the control block of another object, the stack of a thread, or a variable of the kernel, and what is put there overwrites
+//! them. A control block that is a local variable is in the stack as a whole: only one that the end of a stack cuts is such a case.
+//! Stacks and control blocks may be blocks of a pool: what is larger than its blocks, what its end cuts, and what the program has as
+//! another variable is none. Two stacks that overlap are a rule of their own.
 
 use std::collections::BTreeMap;
 
@@ -24,42 +26,101 @@ struct Storage {
     of: Addr,
     name: String,
     region: Region,
-    is_stack: bool,
+    holds: Holds,
+}
+
+/// What is put into storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Messages,
+    /// Blocks of at most so many bytes.
+    Blocks(u64),
+    Stack,
 }
 
 /// What it reaches over: names by address.
 type Victims = BTreeMap<Addr, String>;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    let Some(kernel) = case.kernel else { return Vec::new() };
-    let queues = kernel.objects.iter().filter_map(|object| queue(object, case));
-    let stacks = kernel.threads.iter().filter_map(stack);
-    queues.chain(stacks).filter_map(|storage| finding(&storage, &victims(&storage, case), case)).collect()
+    all(case).filter_map(|storage| finding(&storage, &victims(&storage, case), case)).collect()
+}
+
+/// True for a thread whose stack other storage reaches over: what is no fill there may be of that.
+pub(super) fn is_over_stack_of(thread: Addr, case: &Case<'_>) -> bool {
+    all(case).any(|storage| stacks(&storage, case).any(|(_, of)| of.address == thread))
+}
+
+fn all<'k>(case: &Case<'k>) -> impl Iterator<Item = Storage> + 'k {
+    let word = case.kernel.map_or(0, |kernel| kernel.layout.shape.word.bytes() as u64);
+    let kernel = case.kernel.into_iter();
+    kernel.flat_map(move |kernel| {
+        let objects = kernel.objects.iter().filter_map(move |object| queue(object, word).or_else(|| pool(object)));
+        objects.chain(kernel.threads.iter().filter_map(stack))
+    })
 }
 
 /// The storage of a queue whose members agree.
-fn queue(object: &Object, case: &Case<'_>) -> Option<Storage> {
+fn queue(object: &Object, word: u64) -> Option<Storage> {
     let get = |name| object.get(name).filter(|_| object.kind == Kind::Queue);
     let (start, end) = get("start").zip(get("end"))?;
-    let word = case.kernel?.layout.shape.word.bytes() as u64;
     let len = get("capacity")?.checked_mul(get("message_size")?)?.checked_mul(word)?;
     let region = Region { start, len };
     let is_whole = start.checked_add(len) == Some(end) && (1..=LARGEST).contains(&len) && start != 0;
     let name = format!("the storage of queue {}", object.label());
-    is_whole.then_some(Storage { of: object.address, name, region, is_stack: false })
+    is_whole.then_some(Storage { of: object.address, name, region, holds: Holds::Messages })
+}
+
+/// The memory of a pool.
+fn pool(object: &Object) -> Option<Storage> {
+    let is_pool = matches!(object.kind, Kind::BlockPool | Kind::BytePool);
+    let (start, len) = object.get("start").zip(object.get("size")).filter(|_| is_pool)?;
+    let is_believed = start != 0 && (1..=LARGEST).contains(&len) && start.checked_add(len).is_some();
+    let name = format!("the memory of {} {}", object.kind.name(), object.label());
+    let region = Region { start, len };
+    let most = object.get("block_size").unwrap_or(len);
+    is_believed.then_some(Storage { of: object.address, name, region, holds: Holds::Blocks(most) })
 }
 
 fn stack(thread: &Thread) -> Option<Storage> {
     let is_used = !thread.state.is_some_and(|state| matches!(state.0, 1 | 2)) && thread.stacks == Stacks::Own;
     let region = thread.stack.region().filter(|region| is_used && region.len <= LARGEST)?;
     let name = format!("the stack of {}", thread.label());
-    thread.has_whole_stack().then_some(Storage { of: thread.address, name, region, is_stack: true })
+    thread.has_whole_stack().then_some(Storage { of: thread.address, name, region, holds: Holds::Stack })
 }
 
 fn victims(storage: &Storage, case: &Case<'_>) -> Victims {
     let mut all = control_blocks(storage, case);
     all.extend(variables(storage, case));
+    all.extend(stacks(storage, case).map(|(at, thread)| (at, format!("the stack of {}", thread.label()))));
     all
+}
+
+/// Stacks that begin in it, and belong to other memory.
+fn stacks<'k>(storage: &Storage, case: &Case<'k>) -> impl Iterator<Item = (Addr, &'k Thread)> {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let own = threads.filter_map(|thread| Some((stack(thread)?.region, thread)));
+    let hit = own.filter(|(stack, _)| storage.region.contains(stack.start) && stack.start > storage.region.start);
+    let other = hit.filter(|(stack, _)| storage.holds != Holds::Stack && !storage.may_own(*stack, case));
+    other.map(|(stack, thread)| (stack.start, thread))
+}
+
+impl Storage {
+    /// True where a stack or a control block may be in it on purpose.
+    fn may_own(&self, other: Region, case: &Case<'_>) -> bool {
+        match self.holds {
+            Holds::Messages => false,
+            Holds::Blocks(most) => {
+                other.is_within(self.region) && other.len <= most && !is_other_variable(other.start, self, case)
+            }
+            Holds::Stack => other.is_within(self.region),
+        }
+    }
+}
+
+/// True where the program has a variable that begins after the start of the storage: what is there is no part of it.
+fn is_other_variable(at: Addr, storage: &Storage, case: &Case<'_>) -> bool {
+    let variable = case.look.variable(at).filter(|symbol| symbol.size > 0);
+    variable.is_some_and(|symbol| symbol.address > storage.region.start)
 }
 
 /// Control blocks that begin in it.
@@ -73,8 +134,7 @@ fn control_blocks(storage: &Storage, case: &Case<'_>) -> Victims {
     let registered = registered.map(|(address, kind)| (address, len(kind), case.object(address)));
     let is_hit = |(address, len, _): &(Addr, u64, String)| {
         let block = Region { start: *address, len: *len };
-        let is_local = storage.is_stack && block.is_within(storage.region);
-        *address != storage.of && storage.region.contains(*address) && !is_local
+        *address != storage.of && storage.region.contains(*address) && !storage.may_own(block, case)
     };
     registered.chain(objects).chain(threads).filter(is_hit).map(|(address, _, name)| (address, name)).collect()
 }
@@ -106,7 +166,11 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
     };
     let all = all.join(", ");
     let name = &storage.name;
-    let what = if storage.is_stack { "what is on it overwrites them" } else { "its messages overwrite them" };
+    let what = match storage.holds {
+        Holds::Messages => "its messages overwrite them",
+        Holds::Blocks(_) => "its blocks overwrite them",
+        Holds::Stack => "what is on it overwrites them",
+    };
     let last = start.saturating_add(len.saturating_sub(1));
     let broken = case
         .kernel?
@@ -122,8 +186,8 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
         .evidence([Evidence::memory(storage.of, format!("{name}: {len} bytes, from {start:#x} to {last:#x}"))])
         .evidence(victims.iter().take(NAMED).filter_map(|(at, name)| begins(*at, name, storage, case)))
         .explains(broken.map(|issue| issue.message.clone()))
-        .next(format!("compare the size that {name} was created with ({len} bytes) with the size of its memory"))
-        .affected(victims.keys().copied()),
+        .next(format!("compare the size that was given for {name} ({len} bytes) with the memory that it really has"))
+        .affected(victims.keys().copied().chain(stacks(storage, case).map(|(_, thread)| thread.address))),
     )
 }
 
