@@ -97,7 +97,7 @@ pub use code::Code;
 pub use error::{Error, ErrorKind};
 pub use mem::{Memory, ReadError, Region};
 pub use output::escape;
-pub use report::{Cell, Column, Report, ThreadTime};
+pub use report::{Cell, Column, Report, Rows, ThreadTime};
 pub use rsp::Endpoint;
 pub use session::{Borrowed, Inputs, Loaded, Target, TargetInfo};
 pub use trace::{Event, Issue, Severity, Trace};

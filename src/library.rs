@@ -52,7 +52,7 @@ impl Loaded {
     pub fn context_name(&self, event: &Event) -> String {
         let Some(context) = self.trace.contexts.get(event.context) else { return "?".to_owned() };
         match (&context.name, context.kind) {
-            (Some(name), _) if !name.is_empty() => name.clone(),
+            (Some(name), _) if !name.is_empty() => name.to_string(),
             (_, ContextKind::Thread) => format!("{:#x}", context.address),
             (_, kind) => kind.name().to_owned(),
         }

@@ -3,6 +3,9 @@
 //! What a program reads has a name that never changes (`max_seq`); what people read has a title in words (`longest at
 //! event`). Both are in the same place: the declaration of the report, the column or the term.
 
+use std::ops::Index;
+use std::slice::{ChunksExact, ChunksExactMut};
+
 use crate::abi::Addr;
 
 /// What a column holds, so that a writer can align, translate and name it.
@@ -93,17 +96,23 @@ pub enum StateKind {
     Unknown,
 }
 
-/// One cell.
+/// What a thread or an object is called. Hostile: escape before printing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(pub String);
+
+/// One cell. A table may have a million of them: only text has as many as three words, what else is long is kept elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// Nothing known.
     Empty,
     /// Text. Hostile: escape before printing.
     Text(String),
+    /// Text that is the same in each table.
+    Word(&'static str),
     /// A word of a fixed list.
-    Term(Term),
+    Term(Box<Term>),
     /// The state of a thread, in words. Hostile: escape before printing.
-    State(StateKind, String),
+    State(Box<(StateKind, String)>),
     /// A count.
     Count(u64),
     /// Ticks.
@@ -115,17 +124,17 @@ pub enum Cell {
     /// A number with a fraction.
     Real(f64),
     /// A thread or an object: its address, and its name where one is known. Hostile: escape before printing.
-    Named(Addr, Option<String>),
+    Named(Addr, Option<Box<Name>>),
     /// An interrupt, with its number where one is known, among threads or other text.
     Isr(Option<u64>),
     /// Threads, and how long each ran.
-    ThreadTimes(Vec<ThreadTime>),
+    ThreadTimes(Box<[ThreadTime]>),
     /// The frames of a backtrace, the innermost first.
-    Frames(Vec<Frame>),
+    Frames(Box<[Frame]>),
     /// Registers of a processor, and their values.
-    Registers(Vec<(&'static str, u64)>),
+    Registers(Box<[(&'static str, u64)]>),
     /// What fault registers record.
-    FaultBits(Vec<FaultBit>),
+    FaultBits(Box<[FaultBit]>),
 }
 
 impl Cell {
@@ -137,6 +146,16 @@ impl Cell {
     /// Text, where there is any.
     pub fn some_text(text: Option<impl Into<String>>) -> Self {
         text.map(Into::into).filter(|text: &String| !text.is_empty()).map_or(Self::Empty, Self::Text)
+    }
+
+    /// A word of a fixed list.
+    pub fn term(term: Term) -> Self {
+        Self::Term(Box::new(term))
+    }
+
+    /// A thread or an object, with its name where one is known.
+    pub fn named(address: Addr, name: Option<String>) -> Self {
+        Self::Named(address, name.map(|name| Box::new(Name(name))))
     }
 
     /// A count, where it is known.
@@ -224,6 +243,95 @@ impl Column {
 /// A column of the rows of a `T`, and its cell in one of them.
 pub type Of<'c, T> = (Column, &'c dyn Fn(&T) -> Cell);
 
+/// Rows of cells, all of one length and in one block of memory: a table may have hundreds of thousands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rows {
+    cells: Vec<Cell>,
+    /// Cells of a row.
+    width: usize,
+}
+
+impl Rows {
+    /// Makes room for so many more cells: a block that grows leaves others behind.
+    pub fn reserve(&mut self, cells: usize) {
+        self.cells.reserve(cells);
+    }
+
+    /// Adds a row. It is made as long as the first.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) {
+        let before = self.cells.len();
+        self.cells.extend(row);
+        if before == 0 {
+            self.width = self.cells.len();
+        }
+        self.cells.resize(before.saturating_add(self.width), Cell::Empty);
+    }
+
+    /// Them, from the first to the last.
+    pub fn iter(&self) -> ChunksExact<'_, Cell> {
+        self.cells.chunks_exact(self.width.max(1))
+    }
+
+    /// The same, to change cells.
+    pub fn iter_mut(&mut self) -> ChunksExactMut<'_, Cell> {
+        self.cells.chunks_exact_mut(self.width.max(1))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.iter().len()
+    }
+
+    /// True where there are none.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Leaves out all but the first rows.
+    pub fn truncate(&mut self, most: usize) {
+        self.cells.truncate(most.saturating_mul(self.width));
+    }
+
+    /// Leaves out the cells of columns that are not kept.
+    fn keep_columns(&mut self, kept: &[bool]) {
+        let of_row = kept.iter().take(self.width);
+        let mut of_cells = of_row.clone().cycle();
+        self.cells.retain(|_| of_cells.next().is_none_or(|kept| *kept));
+        self.width = of_row.filter(|kept| **kept).count();
+    }
+}
+
+impl<'r> IntoIterator for &'r Rows {
+    type Item = &'r [Cell];
+    type IntoIter = ChunksExact<'r, Cell>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<R: IntoIterator<Item = Cell>> Extend<R> for Rows {
+    fn extend<I: IntoIterator<Item = R>>(&mut self, rows: I) {
+        rows.into_iter().for_each(|row| self.push(row));
+    }
+}
+
+impl<R: IntoIterator<Item = Cell>> FromIterator<R> for Rows {
+    fn from_iter<I: IntoIterator<Item = R>>(rows: I) -> Self {
+        let mut this = Self::default();
+        this.extend(rows);
+        this
+    }
+}
+
+impl Index<usize> for Rows {
+    type Output = [Cell];
+
+    fn index(&self, row: usize) -> &[Cell] {
+        self.iter().nth(row).unwrap_or_default()
+    }
+}
+
 /// A note on the unit of times that people read. Programs get ticks in any case.
 pub const RATELESS: &str = "times are in ticks of the trace's clock, not of the kernel's: --hz RATE converts them";
 
@@ -237,7 +345,7 @@ pub struct Report {
     /// Columns from left to right.
     pub columns: Vec<Column>,
     /// Rows; each as long as `columns`.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Rows,
     /// Rows that were counted and not made: more than were asked for.
     pub more: u64,
     /// Why there are no rows: one sentence, without a full stop.
@@ -260,14 +368,15 @@ impl Report {
         rows: impl IntoIterator<Item = T>,
         columns: &[Of<'_, T>],
     ) -> Self {
-        let rows = rows.into_iter().map(|of| columns.iter().map(|(_, cell)| cell(&of)).collect());
-        Self { rows: rows.collect(), ..Self::new(name, title, columns.iter().map(|of| of.0).collect::<Vec<_>>()) }
+        let mut made = Rows::default();
+        rows.into_iter().for_each(|of| made.push(columns.iter().map(|(_, cell)| cell(&of))));
+        Self { rows: made, ..Self::new(name, title, columns.iter().map(|of| of.0).collect::<Vec<_>>()) }
     }
 
     /// Rows of name and value.
     pub fn facts(name: &'static str, title: &'static str, facts: Vec<(&'static str, String)>) -> Self {
         let columns = [Column::new("what", Kind::Text), Column::new("value", Kind::Text)];
-        let rows = facts.into_iter().map(|(what, value)| vec![Cell::text(what), Cell::Text(value)]);
+        let rows = facts.into_iter().map(|(what, value)| [Cell::text(what), Cell::Text(value)]);
         Self { rows: rows.collect(), ..Self::new(name, title, columns) }
     }
 
@@ -278,8 +387,15 @@ impl Report {
 
     /// Drops all but the first columns: what a narrow line has no room for.
     pub fn truncate_columns(&mut self, most: usize) {
-        self.columns.truncate(most);
-        self.rows.iter_mut().for_each(|row| row.truncate(most));
+        self.keep_columns(|at, _| at < most);
+    }
+
+    /// Drops columns, by their place and what they are.
+    pub fn keep_columns(&mut self, keep: impl Fn(usize, &Column) -> bool) {
+        let kept: Vec<bool> = self.columns.iter().enumerate().map(|(at, column)| keep(at, column)).collect();
+        self.rows.keep_columns(&kept);
+        let mut kept = kept.into_iter();
+        self.columns.retain(|_| kept.next().unwrap_or(true));
     }
 }
 

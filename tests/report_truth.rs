@@ -281,7 +281,7 @@ fn inversions_are_the_kernels_account() {
     over_all(|run| {
         let (_, end) = run.window();
         let at = |name| run.column("inversions", name);
-        let mut rows: Vec<&Vec<Cell>> = run.report("inversions").rows.iter().collect();
+        let mut rows: Vec<&[Cell]> = run.report("inversions").rows.iter().collect();
         // Those that began before the oldest event have no start.
         rows.retain(|r| r[at("from")] != Cell::Empty);
         let truth = run.kernel.account.inversions.iter().filter(|v| v.event > run.first);
@@ -293,7 +293,7 @@ fn inversions_are_the_kernels_account() {
         judged.set(judged.get() + truth.len());
         for v in truth {
             let from = v.from as i64 - run.window().0 as i64;
-            let is = |r: &&&Vec<Cell>| {
+            let is = |r: &&&[Cell]| {
                 number(&r[at("from_ticks")]) == from && text(&r[at("waiter")]) == format!("t{}", v.waiter)
             };
             let Some(row) = rows.iter().find(is) else { return Err(format!("not told: {v:?}")) };
@@ -303,7 +303,7 @@ fn inversions_are_the_kernels_account() {
             }
             let shares = run.kernel.shares_of(v, end);
             let culprits = match &row[at("culprits")] {
-                Cell::ThreadTimes(all) => all.as_slice(),
+                Cell::ThreadTimes(all) => &**all,
                 _ => &[],
             };
             let each = culprits.iter().filter_map(|c| c.ticks);

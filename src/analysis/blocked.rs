@@ -145,6 +145,10 @@ impl Blocked {
         if let Some((_, n)) = row.wakers.iter_mut().find(|(w, _)| *w == waker) {
             *n += 1;
         } else if row.wakers.len() < MAX_WAKERS {
+            if row.wakers.is_empty() {
+                // Most have one.
+                row.wakers.reserve_exact(1);
+            }
             row.wakers.push((waker, 1));
         }
     }

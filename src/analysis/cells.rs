@@ -19,7 +19,7 @@ pub(super) fn share_cell(part: i64, whole: i64) -> Cell {
 /// A thread as a cell.
 pub(super) fn thread_cell(no: ThreadNo, system: &System<'_>) -> Cell {
     let Some(thread) = system.thread(no) else { return Cell::Empty };
-    Cell::Named(thread.address, system.name(no).map(str::to_owned))
+    Cell::named(thread.address, system.name(no).map(str::to_owned))
 }
 
 /// An object as a cell.
@@ -30,7 +30,7 @@ pub(super) fn object_cell(object: ObjectNo, system: &System<'_>) -> Cell {
 /// The object at an address as a cell.
 pub(super) fn address_cell(address: Addr, system: &System<'_>) -> Cell {
     let name = system.trace.objects.at(address).map(|o| o.name.clone()).filter(|n| !n.is_empty());
-    Cell::Named(address, name)
+    Cell::named(address, name)
 }
 
 /// A word for who has a core.
@@ -48,6 +48,6 @@ pub(super) const fn word(who: Who) -> &'static str {
 pub(super) fn who_cell(who: Who, system: &System<'_>) -> Cell {
     match who {
         Who::Thread(no) => thread_cell(no, system),
-        other => Cell::Text(word(other).to_owned()),
+        other => Cell::Word(word(other)),
     }
 }

@@ -108,7 +108,10 @@ impl Histogram {
     /// Counts a number.
     pub fn add(&mut self, value: u64) {
         match &mut self.0 {
-            Kept::Few(few) if few.len() < FEW => few.push(value),
+            Kept::Few(few) if few.len() < FEW => {
+                few.reserve_exact(1);
+                few.push(value);
+            }
             Kept::Few(few) => {
                 let mut counts = Counts::of(few);
                 counts.add(value);

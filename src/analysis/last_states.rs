@@ -91,7 +91,7 @@ fn last_state(no: ThreadNo, end: i64, system: &System<'_>) -> Option<LastState> 
         thread: Place::of(no, system),
         priority: thread.priority,
         state: thread.state,
-        since: thread.since_seq.map(|seq| (end.saturating_sub(thread.since), seq)),
+        since: thread.since_seq().map(|seq| (end.saturating_sub(thread.since), seq)),
         wait,
     })
 }

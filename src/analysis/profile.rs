@@ -2,7 +2,6 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts and indices; ticks are added with saturation")]
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::scope::{Scope, interrupted_time};
@@ -45,7 +44,7 @@ enum Occupant {
 fn occupant(who: Who, system: &System<'_>) -> Occupant {
     let Who::Thread(no) = who else { return Occupant::Other(who) };
     let context = system.thread(no).and_then(|t| t.context).and_then(|c| system.trace.contexts.get(c));
-    context.and_then(|c| c.process).map_or(Occupant::Other(who), Occupant::Process)
+    context.and_then(|c| c.process).map_or(Occupant::Other(who), |process| Occupant::Process(process.into()))
 }
 
 impl Making for Profile {
@@ -64,18 +63,9 @@ impl Making for Profile {
     }
 
     fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
-        let mut reports = vec![self.threads(scope, system)];
-        if system.trace.contexts.iter().any(|(_, c)| c.process.is_some()) {
-            reports.push(self.processes(scope, system));
-        }
-        reports
-    }
-}
-
-impl Profile {
-    /// Core, who and ticks, in the order of both.
-    fn all(&self) -> impl Iterator<Item = (u16, Who, i64)> {
-        (0u16..).zip(&self.cores).flat_map(|(core, times)| times.all().map(move |(who, ticks)| (core, who, ticks)))
+        let has_processes = system.trace.contexts.iter().any(|(_, c)| c.process.is_some());
+        let processes = has_processes.then(|| self.processes(scope, system));
+        [self.threads(scope, system)].into_iter().chain(processes).collect()
     }
 }
 
@@ -86,57 +76,62 @@ fn profile_columns(first: &[Column], scope: &Scope<'_>) -> Vec<Column> {
     core.into_iter().chain(first.iter().copied()).chain(time).collect()
 }
 
+/// Adds rows to a table, those of each core with the most time first: the core, the first cells, ticks and share. `cells`
+/// makes the first ones.
+fn rows<T: Ord>(
+    cores: impl Iterator<Item = Vec<(T, i64)>>,
+    cells: impl Fn(T) -> Vec<Cell>,
+    scope: &Scope<'_>,
+    report: &mut Report,
+) {
+    for (core, mut list) in (0u64..).zip(cores) {
+        list.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
+        report.rows.reserve(list.len().min(scope.most).saturating_mul(report.columns.len()));
+        let total = list.iter().fold(0i64, |sum, (_, ticks)| sum.saturating_add(*ticks));
+        for (first, ticks) in list {
+            let core = (scope.cores > 1).then_some(Cell::Count(core));
+            let time = [Cell::Ticks(ticks), share_cell(ticks, total)];
+            scope.push(report, || core.into_iter().chain(cells(first)).chain(time).collect());
+        }
+    }
+}
+
 impl Profile {
-    /// The time of each core, of which shares are parts.
-    fn totals(&self) -> Vec<i64> {
-        let total = |core: &Core| core.all().fold(0i64, |sum, (_, ticks)| sum.saturating_add(ticks));
-        self.cores.iter().map(total).collect()
-    }
-
-    /// Adds rows to a table, the most time first: by core, the first cells, ticks and share. `cells` makes the first ones.
-    fn rows<T>(
-        &self,
-        mut list: Vec<(u16, T, i64)>,
-        cells: impl Fn(T) -> Vec<Cell>,
-        scope: &Scope<'_>,
-        report: &mut Report,
-    ) {
-        let totals = self.totals();
-        list.sort_by_key(|(core, _, ticks)| (*core, Reverse(*ticks)));
-        let row = |(core, first, ticks): (u16, T, i64)| {
-            let total = totals.get(usize::from(core)).copied().unwrap_or(0);
-            let core = (scope.cores > 1).then(|| Cell::Count(u64::from(core)));
-            core.into_iter().chain(cells(first)).chain([Cell::Ticks(ticks), share_cell(ticks, total)]).collect()
-        };
-        list.into_iter().for_each(|one| scope.push(report, || row(one)));
-    }
-
-    fn threads(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
+    fn threads(self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let first = [Column::new("who", Kind::Thread), Column::new("kind", Kind::Text)];
-        let cells = |who| vec![who_cell(who, system), Cell::Text(word(who).to_owned())];
+        let cells = |who| vec![who_cell(who, system), Cell::Word(word(who))];
         let mut notes = scope.notes();
         let gaps = system.trace.gaps.len() as u64;
         if gaps > 0 {
             notes.push(format!("events are missing at {}: the time across is unknown", many(gaps, "place", "places")));
         }
-        if self.all().next().is_some() {
+        if self.cores.iter().any(|core| core.all().next().is_some()) {
             notes.extend(interrupted_time(system));
         }
         let nothing = "no event shows who had the processor".to_owned();
         let mut report = Report::new("profile", "Processor time", profile_columns(&first, scope));
         (report.notes, report.nothing) = (notes, nothing);
-        self.rows(self.all().collect(), cells, scope, &mut report);
+        // What is added up for a core is dropped once its list is made.
+        let list = |core: Core| {
+            let mut list = Vec::with_capacity(core.0.len());
+            list.extend(core.all());
+            list
+        };
+        rows(self.cores.into_iter().map(list), cells, scope, &mut report);
         report
     }
 
     /// The same by process; the other rows are as they are.
     fn processes(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let mut by: BTreeMap<(u16, Occupant), (i64, u64)> = BTreeMap::new();
-        for (core, who, ticks) in self.all() {
-            let (sum, threads) = by.entry((core, occupant(who, system))).or_default();
-            *sum = sum.saturating_add(ticks);
-            *threads += 1;
-        }
+        let by_process = |core: &Core| {
+            let mut by: BTreeMap<Occupant, (i64, u64)> = BTreeMap::new();
+            for (who, ticks) in core.all() {
+                let (sum, threads) = by.entry(occupant(who, system)).or_default();
+                *sum = sum.saturating_add(ticks);
+                *threads += 1;
+            }
+            by.into_iter().map(|(occupant, (ticks, threads))| ((occupant, threads), ticks)).collect()
+        };
         let first = [
             Column::new("process", Kind::Object),
             Column::new("kind", Kind::Text),
@@ -144,14 +139,13 @@ impl Profile {
         ];
         let cells = |(occupant, threads)| match occupant {
             Occupant::Process(address) => {
-                vec![address_cell(address, system), Cell::Text("process".to_owned()), Cell::Count(threads)]
+                vec![address_cell(address, system), Cell::Word("process"), Cell::Count(threads)]
             }
-            Occupant::Other(who) => vec![who_cell(who, system), Cell::Text(word(who).to_owned()), Cell::Empty],
+            Occupant::Other(who) => vec![who_cell(who, system), Cell::Word(word(who)), Cell::Empty],
         };
-        let list = by.iter().map(|((core, occupant), (ticks, n))| (*core, (*occupant, *n), *ticks)).collect();
         let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
         report.notes = scope.notes();
-        self.rows(list, cells, scope, &mut report);
+        rows(self.cores.iter().map(by_process), cells, scope, &mut report);
         report
     }
 }

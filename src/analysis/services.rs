@@ -134,14 +134,17 @@ pub(super) fn context_cell(id: ContextId, system: &System<'_>) -> Cell {
         return Cell::Text(context.kind.name().to_owned());
     }
     let registered = || system.trace.objects.at(context.address).filter(|o| o.is_thread).map(|o| o.name.clone());
-    Cell::Named(context.address, context.name.clone().or_else(registered).filter(|n| !n.is_empty()))
+    Cell::named(
+        context.address,
+        context.name.as_deref().map(str::to_owned).or_else(registered).filter(|n| !n.is_empty()),
+    )
 }
 
 /// What a context is sorted by: those with a name, by their name, and several of one name by address. What is no thread
 /// is one, whatever its address.
 fn context_key(id: ContextId, system: &System<'_>) -> (String, u64) {
     match context_cell(id, system) {
-        Cell::Named(address, name) => (name.unwrap_or_default(), address),
+        Cell::Named(address, name) => (name.map(|name| name.0).unwrap_or_default(), address),
         Cell::Text(word) => (word, 0),
         _ => (String::new(), 0),
     }

@@ -181,7 +181,7 @@ impl Stack {
 fn unregistered(id: ContextId, system: &System<'_>) -> Vec<Cell> {
     let mut cells = vec![Cell::Empty; COLUMNS.len()];
     if let [thread, .., remark] = cells.as_mut_slice() {
-        (*thread, *remark) = (context_cell(id, system), Cell::Text("no stack is registered".to_owned()));
+        (*thread, *remark) = (context_cell(id, system), Cell::Word("no stack is registered"));
     }
     cells
 }
@@ -210,7 +210,7 @@ impl Row<'_> {
         };
         let name = (!self.thread.name.is_empty()).then(|| self.thread.name.clone());
         vec![
-            Cell::Named(self.thread.address, name),
+            Cell::named(self.thread.address, name),
             Cell::Count(self.size),
             lowest.map_or(Cell::Empty, |(free, _)| Cell::Count(free)),
             used,

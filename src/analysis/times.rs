@@ -16,7 +16,7 @@ pub(super) fn judge(reports: &mut [Report], clock: &Clock) {
     };
     for report in timed {
         let unknown: Vec<bool> = report.columns.iter().map(|c| is_unknown(c, clock.counts)).collect();
-        for row in &mut report.rows {
+        for row in report.rows.iter_mut() {
             let cells = row.iter_mut().zip(&unknown).filter(|(_, unknown)| **unknown);
             cells.for_each(|(cell, _)| *cell = Cell::Empty);
         }

@@ -218,7 +218,7 @@ impl Making for Use {
         for (no, thread) in system.threads() {
             let Some(Some((object, seq))) = self.open.get(no.index()).copied() else { continue };
             if matches!(thread.state, ThreadState::Blocked(_))
-                && thread.since_seq == Some(seq)
+                && thread.since_seq() == Some(seq)
                 && let Some(one) = self.all.get_mut(object)
             {
                 one.waiting += 1;
@@ -255,7 +255,7 @@ impl Use {
             let kind = object.and_then(|o| o.type_name).unwrap_or_else(label);
             let count = |n: Option<u64>| n.map_or(Cell::Empty, Cell::Count);
             vec![
-                Cell::Named(one.address, name),
+                Cell::named(one.address, name),
                 if kind.is_empty() { Cell::Empty } else { Cell::Text(kind.to_owned()) },
                 Cell::Count(one.puts),
                 Cell::Count(one.gets),

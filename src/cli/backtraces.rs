@@ -160,7 +160,7 @@ fn for_programs<'a>(all: impl Iterator<Item = One<'a>>) -> Report {
         "Backtraces",
         all,
         &[
-            (Column::new("thread", Kind::Thread), &|one| Cell::Named(one.thread.address, one.thread.name.clone())),
+            (Column::new("thread", Kind::Thread), &|one| Cell::named(one.thread.address, one.thread.name.clone())),
             (Column::new("frames", Kind::Frames), &|one| Cell::Frames(one.functions.iter().map(frame).collect())),
             (Column::new("complete", Kind::Flag), &|one| Cell::Flag(one.backtrace.is_complete())),
             (Column::new("end", Kind::Text), &|one| Cell::Text(one.end())),

@@ -104,10 +104,10 @@ fn names(found: &Interrupted) -> (&'static str, &'static str) {
 fn for_programs(found: &Interrupted, places: &[Place<'_>], kernel: &Kernel) -> Report {
     let (name, title) = names(found);
     let rows = if places.is_empty() { vec![None] } else { places.iter().map(Some).collect() };
-    let thread = found.thread.map_or(Cell::Empty, |at| Cell::Named(at, kernel.thread(at).and_then(|t| t.name.clone())));
+    let thread = found.thread.map_or(Cell::Empty, |at| Cell::named(at, kernel.thread(at).and_then(|t| t.name.clone())));
     let pc = |place: &Option<&Place<'_>>| {
         let name = || place.and_then(Place::function).and_then(|f| f.name.clone());
-        place.and_then(Place::pc).map_or(Cell::Empty, |pc| Cell::Named(pc, name()))
+        place.and_then(Place::pc).map_or(Cell::Empty, |pc| Cell::named(pc, name()))
     };
     let frames = |place: &Place<'_>| Cell::Frames(place.functions.iter().map(backtraces::frame).collect());
     Report::table(

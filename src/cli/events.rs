@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::format;
 use crate::output::{self, NoNames, Reader};
 use crate::query::{self, Filters, Key};
-use crate::report::Report;
+use crate::report::{Cell, Report};
 use crate::session::{self, events::EventNames};
 
 /// What to list.
@@ -156,9 +156,9 @@ impl Events {
         let keep = query::definitions(&filters, catalogue)?;
         let own = catalogue.iter().map(|d| !self.user || d.product == Product::User);
         let mut kept = keep.into_iter().zip(own).map(|(keep, own)| keep && own);
-        let mut report = output::catalogue(catalogue);
-        report.rows.retain(|_| kept.next().unwrap_or(true));
-        Ok(report)
+        let all = output::catalogue(catalogue);
+        let rows = all.rows.iter().filter(|_| kept.next().unwrap_or(true)).map(<[Cell]>::to_vec).collect();
+        Ok(Report { rows, ..all })
     }
 
     /// A word that is a file. Names of events have no dots and slashes, but a file may have any name.

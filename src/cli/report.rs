@@ -369,23 +369,12 @@ fn likely(explanation: &Explanation, kernel: Option<&Kernel>) -> Option<String> 
 fn without_empty_columns(report: &mut Report) {
     let is_used = |at: usize| report.rows.iter().any(|row| row.get(at).is_some_and(|cell| *cell != Cell::Empty));
     let used: Vec<bool> = (0..report.columns.len()).map(is_used).collect();
-    if used.iter().any(|used| *used) {
-        keep_columns(report, &used);
+    if used.contains(&true) {
+        report.keep_columns(|at, _| used.get(at).is_some_and(|used| *used));
     }
 }
 
 /// Leaves out all but these columns.
 fn only(report: &mut Report, names: &[&str]) {
-    let kept: Vec<bool> = report.columns.iter().map(|column| names.contains(&column.name)).collect();
-    keep_columns(report, &kept);
-}
-
-/// Leaves out the columns that are not kept.
-fn keep_columns(report: &mut Report, kept: &[bool]) {
-    let mut of_columns = kept.iter();
-    report.columns.retain(|_| of_columns.next().is_none_or(|kept| *kept));
-    for row in &mut report.rows {
-        let mut of_cells = kept.iter();
-        row.retain(|_| of_cells.next().is_none_or(|kept| *kept));
-    }
+    report.keep_columns(|_, column| names.contains(&column.name));
 }

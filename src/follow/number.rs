@@ -107,11 +107,10 @@ impl Numbers {
         let mut map: Vec<ContextId> = Vec::with_capacity(update.trace.contexts.len());
         for (_, context) in update.trace.contexts.iter() {
             let id = self.contexts.intern(context.kind, context.address);
-            if let Some(own) = self.contexts.get_mut(id) {
-                if context.name.is_some() || own.name.is_none() {
-                    own.name.clone_from(&context.name);
-                }
-                own.object = context.object;
+            if let Some(own) = self.contexts.get_mut(id)
+                && (context.name.is_some() || own.name.is_none())
+            {
+                own.name.clone_from(&context.name);
             }
             map.push(id);
         }

@@ -33,7 +33,9 @@ fn for_programs(faults: &[(u64, Fault)]) -> Report {
             }),
             (Column::new("address_valid", Kind::Flag), &|(_, fault)| Cell::flag(fault.address_valid)),
             (Column::new("bits", Kind::FaultBits), &|(_, fault)| Cell::FaultBits(fault.bits.iter().map(bit).collect())),
-            (Column::new("registers", Kind::Registers), &|(_, fault)| Cell::Registers(fault.registers.clone())),
+            (Column::new("registers", Kind::Registers), &|(_, fault)| {
+                Cell::Registers(fault.registers.as_slice().into())
+            }),
         ],
     )
 }

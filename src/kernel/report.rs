@@ -56,7 +56,7 @@ fn known(said: &str) -> Cell {
 impl Kernel {
     fn named(&self, at: Addr) -> Cell {
         let name = self.thread(at).map(|t| t.name.clone()).or_else(|| self.object(at).map(|o| o.name.clone()));
-        Cell::Named(at, name.flatten())
+        Cell::named(at, name.flatten())
     }
 
     /// What a thread does, in words: `mutex bus_mutex (low_task)`.
@@ -156,7 +156,7 @@ fn summary(kernel: &Kernel, width: usize) -> Report {
             places == Places::Both,
             (CALLED_FROM, &|t| t.called_from.as_ref().map_or(Cell::Empty, |from| Cell::Text(from.label()))),
         ),
-        (true, (Column::new("state", CellKind::Text), &|t| Cell::State(t.state_kind(), kernel.doing(t)))),
+        (true, (Column::new("state", CellKind::Text), &|t| Cell::State(Box::new((t.state_kind(), kernel.doing(t)))))),
     ];
     let columns: Vec<_> = columns.into_iter().filter(|(shown, _)| *shown).map(|(_, column)| column).collect();
     let mut report = Report::table("threads", "Threads", kernel.in_order(), &columns);
@@ -286,7 +286,7 @@ fn threads(kernel: &Kernel) -> Report {
             (Column::new("state_code", CellKind::Count), &|t| Cell::count(t.state.map(|s| s.0))),
             (Column::new("doing", CellKind::Text), &|t| Cell::Text(kernel.doing(t))),
             (Column::new("waits_for", CellKind::Object), &|t| {
-                t.waits.as_ref().map_or(Cell::Empty, |w| Cell::Named(w.address, w.name.clone()))
+                t.waits.as_ref().map_or(Cell::Empty, |w| Cell::named(w.address, w.name.clone()))
             }),
             (Column::new("waits_for_type", CellKind::Text), &|t| {
                 Cell::some_text(t.waits.as_ref().map(|w| w.kind.name()))
@@ -309,7 +309,7 @@ fn threads(kernel: &Kernel) -> Report {
             (Column::new("at", CellKind::Code), &|t| Cell::address(t.position.pc)),
             (Column::new("at_how", CellKind::Text), &|t| known(&t.position.how)),
             (Column::new("called_from", CellKind::Code), &|t| {
-                t.called_from.as_ref().map_or(Cell::Empty, |f| Cell::Named(f.pc, Some(f.function.clone())))
+                t.called_from.as_ref().map_or(Cell::Empty, |f| Cell::named(f.pc, Some(f.function.clone())))
             }),
             (Column::new("called_from_file", CellKind::Text), &|t| {
                 Cell::some_text(t.called_from.as_ref().and_then(|f| f.file.as_deref()))

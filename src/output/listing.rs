@@ -63,7 +63,7 @@ fn not_registered(view: &View<'_>, in_memory: &[InMemory]) -> Report {
         "Objects that are not in the registry",
         unregistered(view, in_memory),
         &[
-            (Column::new("object", Kind::Object), &|s| Cell::Named(s.address, s.name.clone())),
+            (Column::new("object", Kind::Object), &|s| Cell::named(s.address, s.name.clone())),
             (Column::new("object_type", Kind::Word).titled("type"), &|s| Cell::text(&s.object_type)),
             (Column::new("now", Kind::Text), &|s| Cell::text(&s.state)),
         ],

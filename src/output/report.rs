@@ -72,7 +72,9 @@ impl<'w> Words<'w> {
             Cell::Flag(true) => "yes".to_owned(),
             Cell::Flag(false) => "no".to_owned(),
             Cell::Text(word) if column.kind == Kind::Word => escape(&word.replace('_', " ")),
-            Cell::Text(text) | Cell::State(_, text) => escape(text),
+            Cell::Text(text) => escape(text),
+            Cell::Word(text) => (*text).to_owned(),
+            Cell::State(state) => escape(&state.1),
             Cell::Term(term) => term.title.to_owned(),
             Cell::Count(n) => {
                 let name = self.exception(*n).filter(|_| column.kind == Kind::Interrupt);
@@ -85,7 +87,7 @@ impl<'w> Words<'w> {
             }
             Cell::Real(n) if matches!(column.kind, Kind::Percent(_)) => percent(*n),
             Cell::Real(n) => real(column, *n),
-            Cell::Named(_, Some(name)) if !name.is_empty() => escape(name),
+            Cell::Named(_, Some(name)) if !name.0.is_empty() => escape(&name.0),
             Cell::Named(address, _) => {
                 self.variable(column, *address).map_or_else(|| hex(*address, self.digits), |name| escape(&name))
             }
@@ -144,12 +146,13 @@ impl<'w> Words<'w> {
     fn parts(&self, column: &Column, cell: &Cell) -> (Option<u64>, Option<String>) {
         match cell {
             Cell::Named(address, name) => {
-                let known = name.clone().filter(|n| !n.is_empty());
+                let known = name.as_ref().map(|name| name.0.clone()).filter(|n| !n.is_empty());
                 (Some(*address), known.or_else(|| self.variable(column, *address)))
             }
             Cell::Isr(number) => (None, Some(isr(*number))),
             Cell::Address(address) => (Some(*address), self.function(column, *address)),
             Cell::Text(name) => (None, Some(name.clone())),
+            Cell::Word(name) => (None, Some((*name).to_owned())),
             Cell::Term(term) => (None, Some(term.name.to_owned())),
             _ => (None, None),
         }
@@ -295,13 +298,15 @@ impl Words<'_> {
         }
         match cell {
             Cell::Empty => Value::Null,
-            Cell::Text(text) | Cell::State(_, text) => Value::Text(text.clone()),
+            Cell::Text(text) => Value::Text(text.clone()),
+            Cell::Word(text) => Value::Text((*text).to_owned()),
+            Cell::State(state) => Value::Text(state.1.clone()),
             Cell::Term(term) => Value::Text(term.name.to_owned()),
             Cell::Count(n) => Value::Count(*n),
             Cell::Ticks(n) => Value::Ticks(*n),
             Cell::Flag(yes) => Value::Flag(*yes),
             Cell::Real(n) => Value::Real(*n),
-            Cell::Named(_, Some(name)) => Value::Text(name.clone()),
+            Cell::Named(_, Some(name)) => Value::Text(name.0.clone()),
             Cell::Address(a) | Cell::Named(a, None) => Value::Hex(Hex(*a, self.digits)),
             Cell::Isr(number) => Value::Text(isr(*number)),
             Cell::ThreadTimes(threads) => Value::ThreadTimes(threads.iter().map(|t| self.thread_time(t)).collect()),
@@ -395,7 +400,8 @@ impl Words<'_> {
         vec![match cell {
             Cell::Empty => String::new(),
             Cell::Flag(yes) => yes.to_string(),
-            Cell::Text(text) | Cell::State(_, text) => csv::text(text),
+            Cell::Text(text) => csv::text(text),
+            Cell::State(state) => csv::text(&state.1),
             Cell::Term(term) => term.name.to_owned(),
             // Programs read the number.
             Cell::Count(n) => n.to_string(),

@@ -190,7 +190,7 @@ impl<W: Write> ReportWriter for TableReports<'_, W> {
 /// The style of a cell.
 const fn style_of(cell: &Cell) -> Style {
     match cell {
-        Cell::State(state, _) => style_of_state(*state),
+        Cell::State(state) => style_of_state(state.0),
         _ => Style::Plain,
     }
 }
@@ -338,7 +338,7 @@ impl<'r> TableView<'r> {
     /// Lines of the head and of the first rows with these widths.
     fn lines(&self, widths: &[usize]) -> usize {
         let most = |lines: &mut dyn Iterator<Item = usize>| lines.max().unwrap_or(1);
-        let row = |row: &'r Vec<Cell>| most(&mut self.texts(row).zip(widths).map(|(text, w)| folded(&text, *w).len()));
+        let row = |row: &'r [Cell]| most(&mut self.texts(row).zip(widths).map(|(text, w)| folded(&text, *w).len()));
         let head = most(&mut self.heads.iter().zip(widths).map(|(head, width)| folded(head, *width).len()));
         head + self.report.rows.iter().take(SAMPLE).map(row).sum::<usize>()
     }
@@ -387,7 +387,7 @@ fn put(
 mod tests {
     use super::*;
     use crate::output::NoNames;
-    use crate::report::StateKind;
+    use crate::report::{Rows, StateKind};
 
     fn printed(report: &Report, width: usize, colour: bool) -> String {
         let mut out = Vec::new();
@@ -413,7 +413,7 @@ mod tests {
             Column::new("state", Kind::Text),
         ];
         let row = |name: &str, at| {
-            let state = Cell::State(StateKind::Blocked, "semaphore rx_ready".to_owned());
+            let state = Cell::State(Box::new((StateKind::Blocked, "semaphore rx_ready".to_owned())));
             vec![
                 Cell::Text(name.to_owned()),
                 Cell::Count(1_000_000),
@@ -423,7 +423,7 @@ mod tests {
                 state,
             ]
         };
-        let rows = vec![row("System Timer Thread", 0xFFFF_FFFF_8000_1234), row("comms", 0x10)];
+        let rows = [row("System Timer Thread", 0xFFFF_FFFF_8000_1234), row("comms", 0x10)].into_iter().collect();
         Report { rows, ..Report::new("threads", "Threads", columns) }
     }
 
@@ -472,13 +472,14 @@ state         semaphore rx_ready
     #[test]
     fn many_rows_that_are_too_wide_are_tables_that_repeat_what_tells_them_apart() {
         let mut report = threads();
-        report.rows.extend(threads().rows.into_iter().map(|mut row| {
+        let mut again = threads();
+        for row in again.rows.iter_mut() {
             // The same threads a second time: the first two columns tell the rows apart.
             if let Some(cell) = row.get_mut(1) {
                 *cell = Cell::Count(2);
             }
-            row
-        }));
+        }
+        report.rows.extend(again.rows.iter().map(<[Cell]>::to_vec));
         let tables = "                       max at
 thread           runs   event  at
 System Timer  1000000       7  0xffffffff80001234
@@ -496,7 +497,8 @@ comms                      2  semaphore rx_ready
 ";
         assert_eq!(printed(&report, 50, false), tables);
         // Nothing distinguishes these rows, or a column does not fit beside what does.
-        let same = Report { rows: [threads().rows, threads().rows].concat(), ..threads() };
+        let same =
+            Report { rows: threads().rows.iter().chain(&threads().rows).map(<[Cell]>::to_vec).collect(), ..threads() };
         for (report, width) in [(same, 50), (report, 26)] {
             assert!(printed(&report, width, false).starts_with("thread        System Timer Thread\n"), "{width}");
         }
@@ -504,7 +506,7 @@ comms                      2  semaphore rx_ready
 
     #[test]
     fn an_empty_report_is_one_line() {
-        let nothing = Report { rows: Vec::new(), nothing: "no thread waits".to_owned(), ..threads() };
+        let nothing = Report { rows: Rows::default(), nothing: "no thread waits".to_owned(), ..threads() };
         assert_eq!(printed(&nothing, 80, false), "no thread waits\n");
         assert_eq!(printed(&Report { nothing: String::new(), ..nothing }, 80, false), "nothing\n");
     }
@@ -527,7 +529,7 @@ comms                      2  semaphore rx_ready
     fn text_of_the_target_cannot_write_to_the_terminal() {
         let row = cells(&["a\x1b[31m\nb", "c"]);
         let columns = [Column::new("name", Kind::Text), Column::new("other", Kind::Text)];
-        let report = Report { rows: vec![row], ..Report::new("x", "X", columns) };
+        let report = Report { rows: [row].into_iter().collect(), ..Report::new("x", "X", columns) };
         for width in [1, 10, 80] {
             let text = printed(&report, width, false);
             assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");

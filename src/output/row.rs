@@ -516,7 +516,7 @@ impl Rows {
         let known = self.strays.entry((what, address)).or_insert_with(|| {
             let thread = || {
                 let id = view.trace.contexts.find(ContextKind::Thread, address)?;
-                view.trace.contexts.get(id)?.name.clone().filter(|n| !n.is_empty())
+                view.trace.contexts.get(id)?.name.as_deref().filter(|n| !n.is_empty()).map(str::to_owned)
             };
             let name = match what {
                 Pointed::Thread => thread().or_else(|| view.names.object(address)),

@@ -384,7 +384,7 @@ fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, E
 /// What a context is called in this trace.
 fn context_name(context: &Context) -> String {
     match (&context.name, context_word(context.kind)) {
-        (Some(name), _) if !name.is_empty() => name.clone(),
+        (Some(name), _) if !name.is_empty() => name.to_string(),
         (_, Some(word)) => word.to_owned(),
         _ => format!("{:#x}", context.address),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Interner, ObjectId};
+use super::Interner;
 use crate::abi::Addr;
 
 /// Dense number of a context in [`Contexts`].
@@ -45,11 +45,9 @@ pub struct Context {
     /// The word that the trace stores for it.
     pub address: Addr,
     /// Its name where one is known. Hostile text: escape before printing.
-    pub name: Option<String>,
-    /// The registered object that it is.
-    pub object: Option<ObjectId>,
-    /// A thread's process, by its address in the registry; `None` where the system has no processes.
-    pub process: Option<Addr>,
+    pub name: Option<Box<str>>,
+    /// A thread's process, by its number, which is its address in the registry; `None` where the system has no processes.
+    pub process: Option<u32>,
 }
 
 /// Every context of a trace, interned once: events carry dense numbers.
@@ -81,7 +79,7 @@ impl Contexts {
             return id;
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(Context { kind, address, name: None, object: None, process: None });
+        self.list.push(Context { kind, address, name: None, process: None });
         if let Some((addresses, ids)) = Arc::make_mut(&mut self.index).kinds.get_mut(kind as usize) {
             addresses.intern(address);
             ids.push(id);
@@ -110,8 +108,13 @@ impl Contexts {
         self.list.get_mut(usize::try_from(id.0).ok()?)
     }
 
+    /// All of them, to give them names.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Context> {
+        self.list.iter_mut()
+    }
+
     /// All of them, in the order in which they were first seen.
-    pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> + Clone {
         self.list.iter().enumerate().map(|(i, c)| (ContextId(u32::try_from(i).unwrap_or(u32::MAX)), c))
     }
 

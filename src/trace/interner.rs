@@ -70,9 +70,8 @@ impl Interner {
 
     fn grow(&mut self) {
         self.slots = vec![0; self.slots.len() * 2];
-        for (number, word) in (1u32..).zip(std::mem::take(&mut self.words)) {
-            let slot = self.slot(word);
-            self.words.push(word);
+        for (number, at) in (1u32..).zip(0..self.words.len()) {
+            let slot = self.words.get(at).map_or(usize::MAX, |word| self.slot(*word));
             if let Some(free) = self.slots.get_mut(slot) {
                 *free = number;
             }

@@ -257,7 +257,7 @@ fn processes_threads_and_interrupts_have_names() {
     let trace = load(&kernel);
     let who = |n: usize| {
         let e = trace.events().filter(|e| class(&trace, e) != 1).nth(n).unwrap();
-        trace.contexts.get(e.context).and_then(|c| c.name.clone()).unwrap_or_else(|| "?".to_owned())
+        trace.contexts.get(e.context).and_then(|c| c.name.as_deref()).unwrap_or("?").to_owned()
     };
     let all: Vec<String> = (0..11).map(who).collect();
     let (w, one, isr) = ("devb-eide:worker", "devb-eide:1", "intr 4");

@@ -270,7 +270,7 @@ fn what_is_to_run_next_and_what_has_not_begun() {
     let text =
         "no thread runs: the CPU is in exception 15 (SysTick), which came while the scheduler ran; low is to run next";
     assert_eq!((told(&k).as_str(), k.cpus[0].under), (text, Under::Scheduler(low)));
-    assert_eq!(cell(&k, "next"), Cell::Named(low, Some("low".to_owned())));
+    assert_eq!(cell(&k, "next"), Cell::named(low, Some("low".to_owned())));
     assert_eq!(told(&of(&b, 0x0100_000E)), "no thread runs: low is to run next");
     b.put(b.at["_tx_thread_system_state"], 0xF0F0_F0F0, 4);
     let text = "no thread runs: the scheduler has not been started; the CPU is in exception 3 (HardFault)";

@@ -215,7 +215,8 @@ fn the_run_before_a_reset_lives_on_in_slots_not_yet_written() {
     assert_eq!(ids, [14, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
     assert_eq!(issue(&t, "previous-run").severity, Severity::Inferred);
     let who = |i: usize| t.contexts.get(events(&t)[i].context).unwrap().clone();
-    let names: Vec<(ContextKind, Option<String>)> = (0..5).map(|i| (who(i).kind, who(i).name)).collect();
+    let names: Vec<(ContextKind, Option<String>)> =
+        (0..5).map(|i| (who(i).kind, who(i).name.map(Into::into))).collect();
     let q = |n: &str| (ContextKind::Unknown, Some(n.to_owned()));
     // 14: in an ISR; 15: before the scheduler, which looks like an ISR in idle; 20: the only thread of priority 5;
     // 21: one of two threads of priority 9.

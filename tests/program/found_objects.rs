@@ -277,7 +277,7 @@ fn objects_that_are_full_or_used_up_matter_before_somebody_waits() {
         let object = kernel.object(at).unwrap_or_else(|| panic!("{kind:?}: {:?}", kernel.issues));
         let rows = |all: bool| {
             let reports = tx_trace::kernel::reports(&kernel, tx_trace::kernel::Detail::Summary { width: 80, all });
-            let is_kind = |row: &&Vec<Cell>| matches!(&row[0], Cell::Text(text) if text == kind.name());
+            let is_kind = |row: &&[Cell]| matches!(&row[0], Cell::Text(text) if text == kind.name());
             reports[1].rows.iter().filter(is_kind).count()
         };
         // Of those that matter one row more, or none.

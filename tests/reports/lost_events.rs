@@ -42,7 +42,7 @@ fn report(loaded: &Loaded, name: Name) -> Report {
 /// A column of a report, without its empty cells.
 fn column(report: &Report, name: &str) -> Vec<u64> {
     let at = report.columns.iter().position(|c| c.name == name).unwrap();
-    let number = |row: &Vec<Cell>| match &row[at] {
+    let number = |row: &[Cell]| match &row[at] {
         Cell::Count(n) => Some(*n),
         Cell::Ticks(n) => u64::try_from(*n).ok(),
         _ => None,
@@ -133,7 +133,7 @@ fn a_wait_was_carried_over_lost_events_of_threadx() {
 #[test]
 fn time_across_lost_events_was_given_to_who_ran_before() {
     let profile = report(&without(&sleeps(), 3..6), Name::Profile);
-    let unknown = profile.rows.iter().position(|row| row[1] == Cell::Text("unknown".to_owned())).unwrap();
+    let unknown = profile.rows.iter().position(|row| row[1] == Cell::Word("unknown")).unwrap();
     assert_eq!(column(&profile, "ticks")[unknown], 250, "from 150 to 400: {:?}", profile.rows);
     assert_eq!(column(&profile, "ticks").iter().sum::<u64>(), 700);
     assert!(profile.notes.iter().any(|n| n == "events are missing at 1 place: the time across is unknown"));

@@ -82,9 +82,9 @@ fn a_clock_that_stands_still_gave_shares_of_0_and_a_culprit_nobody_named() {
     // Who ran meanwhile is known by the order of the events.
     let inversions = report(&t, Name::Inversions, "inversions");
     assert_eq!(*cell(&inversions, 0, "deterministic"), Cell::Flag(false));
-    assert_eq!(*cell(&inversions, 0, "culprit"), Cell::Named(MID, Some("mid".to_owned())));
+    assert_eq!(*cell(&inversions, 0, "culprit"), Cell::named(MID, Some("mid".to_owned())));
     let mid = ThreadTime { address: MID, name: Some("mid".to_owned()), ticks: None };
-    assert_eq!(*cell(&inversions, 0, "culprits"), Cell::ThreadTimes(vec![mid]));
+    assert_eq!(*cell(&inversions, 0, "culprits"), Cell::ThreadTimes([mid].into()));
 }
 
 #[test]

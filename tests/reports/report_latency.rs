@@ -40,7 +40,7 @@ const SEMAPHORE: u64 = 0x2000_0400;
 
 /// Each row as one line, cells apart by blanks, in the order of their first cell.
 fn lines(report: &Report) -> Vec<String> {
-    let line = |row: &Vec<Cell>| row.iter().map(text).collect::<Vec<_>>().join(" ");
+    let line = |row: &[Cell]| row.iter().map(text).collect::<Vec<_>>().join(" ");
     let mut all: Vec<String> = report.rows.iter().map(line).collect();
     assert!(report.rows.iter().all(|r| r.len() == report.columns.len()));
     all.sort();

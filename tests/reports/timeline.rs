@@ -91,8 +91,10 @@ fn profile(loaded: &Loaded) -> BTreeMap<String, i64> {
     let mut all = BTreeMap::new();
     for row in &report.rows {
         let name = match &row[who] {
-            Cell::Named(address, name) => name.clone().unwrap_or_else(|| format!("{address:#x}")),
-            Cell::Text(word) => word.clone(),
+            Cell::Named(address, name) => {
+                name.as_ref().map(|name| name.0.clone()).unwrap_or_else(|| format!("{address:#x}"))
+            }
+            Cell::Word(word) => (*word).to_owned(),
             other => panic!("{other:?}"),
         };
         *all.entry(name).or_insert(0) += cell_ticks(&report, row, "ticks");

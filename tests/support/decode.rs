@@ -60,7 +60,9 @@ pub fn load(name: &str) -> Trace {
 pub fn text(cell: &Cell) -> String {
     match cell {
         Cell::Empty => "-".to_owned(),
-        Cell::Text(t) | Cell::State(_, t) => t.clone(),
+        Cell::Text(t) => t.clone(),
+        Cell::Word(t) => (*t).to_owned(),
+        Cell::State(state) => state.1.clone(),
         Cell::Term(term) => term.name.to_owned(),
         Cell::Count(n) => n.to_string(),
         Cell::Ticks(n) => n.to_string(),
@@ -68,7 +70,7 @@ pub fn text(cell: &Cell) -> String {
         Cell::Isr(n) => n.map_or("isr".to_owned(), |n| format!("isr {n}")),
         Cell::Flag(f) => f.to_string(),
         Cell::Real(n) => n.to_string(),
-        Cell::Named(_, Some(name)) => name.clone(),
+        Cell::Named(_, Some(name)) => name.0.clone(),
         Cell::ThreadTimes(all) if all.is_empty() => "none".to_owned(),
         Cell::ThreadTimes(all) => {
             let name = |t: &ThreadTime| t.name.clone().unwrap_or_else(|| format!("{:#x}", t.address));
@@ -91,7 +93,7 @@ pub fn seen(trace: &Trace) -> Vec<Seen> {
                 core: e.core,
                 kind: context.kind,
                 address: context.address,
-                name: context.name.clone(),
+                name: context.name.as_deref().map(str::to_owned),
                 priority: e.priority,
                 threshold: e.threshold,
                 interrupted: e.interrupted.and_then(|i| trace.contexts.get(i)).map(|c| (c.kind, c.address)),

@@ -46,7 +46,7 @@ fn text(no: ThreadNo, system: &System<'_>) -> String {
 /// A lock in a sentence.
 fn lock_text(lock: ObjectNo, system: &System<'_>) -> String {
     match object_cell(lock, system) {
-        Cell::Named(_, Some(name)) => name,
+        Cell::Named(_, Some(name)) => name.0,
         _ => format!("{:#x}", system.address(lock)),
     }
 }

@@ -11,7 +11,7 @@ use crate::analysis::tracker::System;
 use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::EventSet;
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, Rows};
 use crate::trace::Event;
 
 /// Ids without a definition that are counted apart: a damaged trace may hold any number of them.
@@ -93,12 +93,9 @@ impl Every {
         let defs = catalogue.iter().zip(&self.defs).map(|(d, one)| (d.name.clone(), one));
         let all = defs.chain(self.unknown.iter().map(|(id, one)| (catalogue.made_up_name(*id), one)));
         let columns = timing_columns(Column::new("event", Kind::Event), &[Column::new("jitter", Kind::Ticks)]);
-        let (mut rows, mut backwards) = (Vec::new(), 0u64);
+        let (mut rows, mut backwards) = (Rows::default(), 0u64);
         for (name, one) in all.filter(|(_, one)| one.last.is_some()) {
-            let mut row = vec![Cell::Text(name)];
-            row.extend(one.timing.cells());
-            row.push(one.timing.jitter());
-            rows.push(row);
+            rows.push([Cell::Text(name)].into_iter().chain(one.timing.cells()).chain([one.timing.jitter()]));
             backwards += one.timing.backwards;
         }
         let mut notes = notes(scope, backwards);

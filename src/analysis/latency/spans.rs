@@ -13,7 +13,7 @@ use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::query::wrong_filter;
 use crate::query::{EventField, EventSet};
-use crate::report::{Cell, Column, Kind, Report};
+use crate::report::{Cell, Column, Kind, Report, Rows};
 use crate::trace::{Event, Trace};
 
 /// Beginnings that may wait for their ends at a time.
@@ -164,14 +164,12 @@ impl Spans {
             Column::new("no_start", Kind::Count).titled("without start"),
         ];
         let columns = timing_columns(Column::new("span", Kind::Text), &more);
-        let mut rows = Vec::new();
+        let mut rows = Rows::default();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         for span in &self.all {
-            let mut row = vec![Cell::Text(span.text.clone())];
-            row.extend(span.timing.cells());
-            row.push(Cell::Count(count(span.waiting).saturating_add(span.overflow)));
-            row.push(Cell::Count(span.unmatched));
-            rows.push(row);
+            let open = count(span.waiting).saturating_add(span.overflow);
+            let counts = [Cell::Count(open), Cell::Count(span.unmatched)];
+            rows.push([Cell::Text(span.text.clone())].into_iter().chain(span.timing.cells()).chain(counts));
         }
         let backwards = self.all.iter().fold(0u64, |n, s| n.saturating_add(s.timing.backwards));
         let mut notes = notes(scope, backwards);

@@ -61,7 +61,7 @@ impl Threads {
         for (no, thread) in system.threads() {
             let one = self.all.get(no.index()).unwrap_or(&nothing);
             // Where filters leave events out, the end of the trace is not the end of what is looked at.
-            let since = (thread.state == ThreadState::Ready && thread.since_seq.is_some() && !scope.filtered)
+            let since = (thread.state == ThreadState::Ready && thread.since_seq().is_some() && !scope.filtered)
                 .then_some(thread.since);
             let waiting =
                 since.zip(scope.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());

@@ -71,7 +71,7 @@ impl Components {
             let Some(report) = reports.last_mut() else { continue };
             let known = sum.events == 0 || sum.unfilled < sum.events;
             let value = if known { Cell::Count(sum.value) } else { Cell::Empty };
-            report.rows.push(vec![Cell::Term(counter.term), value]);
+            report.rows.push([Cell::term(counter.term), value]);
             if sum.unfilled > 0 {
                 report.notes.push(format!(
                     "{}: {} of {} events are left out: the kernel had not filled in the word",

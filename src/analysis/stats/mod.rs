@@ -328,7 +328,7 @@ fn whole(all: &Counts, blind: bool, scope: &Scope<'_>, system: &System<'_>) -> R
         ("interrupts_nested", "Interrupts, nested", can.interrupt(all.nested)),
         ("interrupt_depth", "Interrupt depth, maximum", can.interrupt(all.depth)),
     ];
-    let rows = rows.into_iter().map(|(name, title, cell)| vec![Cell::Term(Term::new(name, title)), cell]).collect();
+    let rows = rows.into_iter().map(|(name, title, cell)| [Cell::term(Term::new(name, title)), cell]).collect();
     let notes = notes(all, blind, scope, system);
     Report { rows, notes, ..Report::new("stats", "Counters", COUNTER) }
 }

@@ -140,12 +140,12 @@ fn middleware(of: Term, terms: &[Term], values: &[u32], reports: &mut Vec<Report
 }
 
 fn counters(of: Term, rows: impl Iterator<Item = (Term, u64)>) -> Report {
-    let rows = rows.map(|(term, value)| vec![Cell::Term(term), Cell::Count(value)]).collect();
+    let rows = rows.map(|(term, value)| [Cell::term(term), Cell::Count(value)]).collect();
     Report { rows, ..Report::new(of.name, of.title, COUNTER) }
 }
 
 fn thread(thread: &Thread) -> Cell {
-    Cell::Named(thread.address, Some(thread.name.clone()))
+    Cell::named(thread.address, Some(thread.name.clone()))
 }
 
 fn percent(part: u64, whole: u64) -> Cell {
@@ -172,12 +172,12 @@ fn profile(numbers: &Numbers) -> Report {
         add(thread(t), t.ticks, t.copies);
     }
     let rest = i64::try_from(rest).unwrap_or(i64::MIN);
-    report.rows.push(vec![INITIALIZE, Cell::Ticks(rest), Cell::Empty]);
+    report.rows.push([Cell::term(INITIALIZE), Cell::Ticks(rest), Cell::Empty]);
     report
 }
 
 /// What is missing to all of the time; TraceX itself shows 0 for it.
-const INITIALIZE: Cell = Cell::Term(Term::new("initialize_by_difference", "initialization (the rest)"));
+const INITIALIZE: Term = Term::new("initialize_by_difference", "initialization (the rest)");
 
 fn services(catalogue: &Catalogue, numbers: &Numbers) -> Report {
     let columns = [
@@ -239,7 +239,7 @@ fn inversions(numbers: &Numbers) -> Report {
     report.nothing = "TraceX finds no priority inversion".to_owned();
     for range in &numbers.inversion_ranges {
         let counts = [range.start, range.end, range.bad_end, range.start_seq];
-        report.rows.push(counts.into_iter().map(Cell::Count).collect());
+        report.rows.push(counts.map(Cell::Count));
     }
     let all = numbers.inversions.saturating_add(numbers.bad_inversions);
     if all > 0 {

@@ -1,5 +1,7 @@
 //! What the tracker knows and reports: threads, cores, waits, locks, and the changes that events bring.
 
+use std::num::NonZeroU64;
+
 use crate::abi::Addr;
 use crate::trace::{ContextId, DefId, Event};
 
@@ -124,10 +126,22 @@ pub struct Thread {
     pub state: ThreadState,
     /// Ticks since which it is in this state.
     pub since: i64,
-    /// Event that put it into this state; `None` where it was so before the first that shows it.
-    pub since_seq: Option<u64>,
+    /// One more than the number of the event that put it into this state.
+    pub(super) behind: Option<NonZeroU64>,
     /// True where it is among those that a gap makes unknown.
     pub(super) is_listed: bool,
+}
+
+impl Thread {
+    /// Event that put it into its state; `None` where it was so before the first that shows it.
+    #[must_use]
+    #[inline]
+    pub const fn since_seq(&self) -> Option<u64> {
+        match self.behind {
+            Some(behind) => Some(behind.get().wrapping_sub(1)),
+            None => None,
+        }
+    }
 }
 
 /// The calls of a thread.

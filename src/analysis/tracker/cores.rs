@@ -284,7 +284,7 @@ impl System<'_> {
     /// Ticks since which a thread is ready, where an event shows it.
     fn ready_since(&self, no: ThreadNo) -> Option<i64> {
         let thread = self.thread(no)?;
-        (thread.state == ThreadState::Ready && thread.since_seq.is_some()).then_some(thread.since)
+        (thread.state == ThreadState::Ready && thread.since_seq().is_some()).then_some(thread.since)
     }
 
     /// Another has the core than the events so far showed.
@@ -430,7 +430,7 @@ impl System<'_> {
     fn dispatched(&mut self, event: &Event, at: Option<i64>, no: ThreadNo, found: &mut Found) {
         let since = at.unwrap_or(event.ticks);
         let was_ready = self.thread(no).filter(|t| t.state == ThreadState::Ready);
-        let ready = was_ready.and_then(|t| Some((t.since, t.since_seq?)));
+        let ready = was_ready.and_then(|t| Some((t.since, t.since_seq()?)));
         self.set_state(no, ThreadState::Running, since, Some(event.seq));
         found.change(Change::Dispatched { thread: no, ready, at });
     }

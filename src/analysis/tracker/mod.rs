@@ -14,6 +14,8 @@ pub use change::{
 
 pub use place::place;
 
+use std::num::NonZeroU64;
+
 use self::cores::Core;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Role, Roles};
@@ -339,7 +341,7 @@ impl<'a> System<'a> {
             priority: self.trace.objects.at(address).and_then(|o| o.priority),
             state: ThreadState::Unknown,
             since: 0,
-            since_seq: None,
+            behind: None,
             is_listed: false,
         });
     }
@@ -347,7 +349,8 @@ impl<'a> System<'a> {
     /// Puts a thread into a state, since these ticks and with this event.
     fn set_state(&mut self, no: ThreadNo, state: ThreadState, since: i64, since_seq: Option<u64>) {
         let Some(thread) = self.threads.get_mut(no.index()) else { return };
-        (thread.state, thread.since, thread.since_seq) = (state, since, since_seq);
+        let behind = since_seq.and_then(|seq| NonZeroU64::new(seq.wrapping_add(1)));
+        (thread.state, thread.since, thread.behind) = (state, since, behind);
         if !std::mem::replace(&mut thread.is_listed, true) {
             self.known_threads.push(no);
         }
@@ -361,7 +364,7 @@ impl<'a> System<'a> {
         }
         for no in self.known_threads.drain(..) {
             if let Some(thread) = self.threads.get_mut(no.index()) {
-                (thread.state, thread.since_seq, thread.is_listed) = (ThreadState::Unknown, None, false);
+                (thread.state, thread.behind, thread.is_listed) = (ThreadState::Unknown, None, false);
             }
             // Who made a call ran, so its state was known.
             if let Some(calls) = self.calls.get_mut(no.index()) {

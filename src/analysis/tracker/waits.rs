@@ -87,15 +87,15 @@ impl System<'_> {
         let runs = || self.cores.iter().any(|c| c.running == Who::Thread(no));
         let thread = self.threads.get(no.index())?;
         let is_known = match thread.state {
-            ThreadState::Running => thread.since_seq.is_some() || runs(),
-            ThreadState::Ready => thread.since_seq.is_some(),
+            ThreadState::Running => thread.since_seq().is_some() || runs(),
+            ThreadState::Ready => thread.since_seq().is_some(),
             _ => false,
         };
         let mut calls = self.calls_of(no);
         // A call of the kernel waits once: what its caller waits for next is something else.
         let over = calls.blocked_in.filter(|c| !self.is_above_kernel(c)).map(|c| c.seq);
         let mut waited = None;
-        if let (ThreadState::Blocked(_), Some(seq)) = (thread.state, thread.since_seq) {
+        if let (ThreadState::Blocked(_), Some(seq)) = (thread.state, thread.since_seq()) {
             waited = Some(Wait { call: calls.blocked_in.take(), from: thread.since, seq, ending: Ending::Unknown });
             calls.last = calls.last.filter(|c| Some(c.seq) != over);
         }
@@ -173,7 +173,7 @@ impl System<'_> {
     fn ends(&mut self, no: ThreadNo, event: &Event, found: &mut Found) {
         let Some(thread) = self.thread(no) else { return };
         let waited =
-            matches!(thread.state, ThreadState::Blocked(_)) && thread.since_seq.is_some_and(|s| s != event.seq);
+            matches!(thread.state, ThreadState::Blocked(_)) && thread.since_seq().is_some_and(|s| s != event.seq);
         self.set_state(no, ThreadState::Ended, event.ticks, Some(event.seq));
         let call = self.calls.get_mut(no.index()).and_then(|c| c.blocked_in.take()).filter(|_| waited);
         if let Some(lock) = self.lock_of(call).and_then(|lock| self.lock_mut(lock)) {

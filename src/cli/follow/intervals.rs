@@ -134,8 +134,8 @@ impl Intervals {
             (Column::new("lost_within", Kind::Count).titled("lost within"), Cell::Count(self.within.events)),
             (Column::new("seen", Kind::Percent(1)).titled("time seen"), known(Cell::Real(share))),
         ];
-        let (columns, row): (Vec<Column>, _) = cells.into_iter().unzip();
-        Report { rows: vec![row], ..Report::new("interval", "Interval", columns) }
+        let (columns, row): (Vec<Column>, Vec<Cell>) = cells.into_iter().unzip();
+        Report { rows: [row].into_iter().collect(), ..Report::new("interval", "Interval", columns) }
     }
 
     /// The reports that were asked for; none where the filters name what did not come.
@@ -148,7 +148,8 @@ impl Intervals {
         if self.format.reader() == Reader::Program {
             for report in &mut reports {
                 report.columns.insert(0, INTERVAL);
-                report.rows.iter_mut().for_each(|row| row.insert(0, Cell::Count(self.number)));
+                let number = || [Cell::Count(self.number)].into_iter();
+                report.rows = report.rows.iter().map(|row| number().chain(row.iter().cloned())).collect();
             }
         }
         Ok(reports)

@@ -104,7 +104,7 @@ fn by_events(made: &Made<'_>, names: &dyn Resolve) -> Report {
         threads.by_ref().take(THREADS),
         &[
             (Column::new("thread", Kind::Thread), &|LastState { thread, .. }| {
-                Cell::Named(thread.address, thread.name.clone())
+                Cell::named(thread.address, thread.name.clone())
             }),
             (Column::new("pri", Kind::Count), &|thread| Cell::count(thread.priority)),
             (Column::new("since", Kind::Seq).titled("since event"), &|t| Cell::count(t.since.map(|(_, seq)| seq))),

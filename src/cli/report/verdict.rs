@@ -270,7 +270,7 @@ impl Verdict<'_> {
             .rows
             .iter()
             .filter(|row| text(report, row, "ended", self.names).is_some_and(|ended| ended == "open"));
-        let sentence = |row: &Vec<Cell>| {
+        let sentence = |row: &[Cell]| {
             let of = |column| text(report, row, column, self.names);
             let waiter = of("waiter")?;
             let priority = |column| of(column).map(|p| format!(" (priority {p})")).unwrap_or_default();
@@ -325,7 +325,7 @@ impl Verdict<'_> {
             Some(Cell::Count(n)) => Some(*n),
             _ => None,
         };
-        let stack = |row: &Vec<Cell>| {
+        let stack = |row: &[Cell]| {
             let (size, free) = (number(row, "size")?, number(row, "available")?);
             Some((text(report, row, "thread", self.names)?, size.saturating_sub(free), size))
         };
@@ -377,7 +377,10 @@ fn cell<'r>(report: &Report, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
 fn text(report: &Report, row: &[Cell], name: &str, names: &dyn Resolve) -> Option<String> {
     match cell(report, row, name)? {
         Cell::Text(text) => Some(text.clone()),
-        Cell::Named(address, name) => Some(label(&Place { address: *address, name: name.clone() }, names)),
+        Cell::Word(text) => Some((*text).to_owned()),
+        Cell::Named(address, name) => {
+            Some(label(&Place { address: *address, name: name.as_ref().map(|name| name.0.clone()) }, names))
+        }
         Cell::Count(n) => Some(n.to_string()),
         _ => None,
     }

@@ -297,7 +297,7 @@ impl Events {
                 self.names.insert(thread.address, name.to_owned());
             }
             if let Some(activity) = self.does(no) {
-                activity.since = thread.since_seq.map(|seq| (thread.since, seq));
+                activity.since = thread.since_seq().map(|seq| (thread.since, seq));
             }
             if let Some((address, _)) = self.active.get_mut(no.index()) {
                 *address = thread.address;
@@ -319,7 +319,7 @@ impl Events {
                 time_slice: None,
                 wait: self.wait(no, thread.state, system),
                 runs: None,
-                seq: thread.since_seq,
+                seq: thread.since_seq(),
             };
             self.tasks.push(task);
         }

@@ -146,7 +146,7 @@ impl Threads {
                 let who = if short.is_empty() { pid.to_string() } else { short.to_owned() };
                 let name =
                     if thread.name.is_empty() { format!("{who}:{tid}") } else { format!("{who}:{}", thread.name) };
-                let object = objects.push(Object {
+                objects.push(Object {
                     address: address(*pid, *tid),
                     type_code: THREAD,
                     type_name: Some("thread"),
@@ -160,9 +160,8 @@ impl Threads {
                 if let Some(id) = self.contexts.find(ContextKind::Thread, address(*pid, *tid))
                     && let Some(context) = self.contexts.get_mut(id)
                 {
-                    context.name = Some(name);
-                    context.object = Some(object);
-                    context.process = Some(u64::from(*pid));
+                    context.name = Some(name.into());
+                    context.process = Some(*pid);
                 }
             }
         }
@@ -170,7 +169,7 @@ impl Threads {
             self.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Isr).map(|(id, _)| id).collect();
         for id in isrs {
             if let Some(context) = self.contexts.get_mut(id) {
-                context.name = Some(format!("intr {}", context.address));
+                context.name = Some(format!("intr {}", context.address).into());
             }
         }
         (self.contexts, objects)

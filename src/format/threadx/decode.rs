@@ -27,7 +27,7 @@ use crate::abi::Width;
 use crate::catalogue::{ArgKind, Catalogue};
 use crate::code::Code;
 use crate::error::Error;
-use crate::trace::{About, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace, many};
+use crate::trace::{About, Context, ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace, many};
 
 /// One capture in ring order, before its clock is judged.
 struct Prepared {
@@ -247,17 +247,15 @@ fn doubts(
 
 /// The events that no kernel inserts.
 fn odd(scan: &PreScan, capture: &Capture, objects: &ObjectTable) -> OddEvents {
-    let mut unregistered: Vec<u64> = Vec::new();
     // An entry that was never used would have been given to them.
-    if registry::has_room(capture) {
-        let unknown =
-            scan.contexts.iter().filter(|(_, c)| c.kind == ContextKind::Thread && objects.at(c.address).is_none());
-        let last = |id: crate::trace::ContextId| usize::try_from(id.0).ok().and_then(|i| scan.last_of.get(i)).copied();
-        unregistered.extend(unknown.filter_map(|(id, _)| last(id)));
-    }
-    let last = unregistered.iter().copied().filter(|seq| *seq != u64::MAX);
-    let first = scan.odd.first.into_iter().chain(last).min();
-    OddEvents { events: scan.odd.count, first, unregistered: unregistered.len() as u64 }
+    let has_room = registry::has_room(capture);
+    let is_unknown = |context: &Context| context.kind == ContextKind::Thread && objects.at(context.address).is_none();
+    let unknown = scan.contexts.iter().filter(|(_, context)| has_room && is_unknown(context));
+    let last_of = |id: ContextId| scan.last_of.get(usize::try_from(id.0).ok()?).copied();
+    let lasts = unknown.filter_map(|(id, _)| last_of(id));
+    let unregistered = lasts.clone().count() as u64;
+    let first = scan.odd.first.into_iter().chain(lasts.filter(|seq| *seq != u64::MAX)).min();
+    OddEvents { events: scan.odd.count, first, unregistered }
 }
 
 /// Number of cores, whose numbers are in the ids' top bytes; 1 where there are none.

@@ -9,7 +9,7 @@ use super::prescan;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Product, threadx_object};
 use crate::code::Code;
-use crate::trace::{ContextId, ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
+use crate::trace::{ContextKind, Contexts, Issue, Object, ObjectTable, Place, Trace};
 
 /// The registry's entries with their addresses.
 fn entries(capture: &Capture) -> impl Iterator<Item = (Addr, RegistryEntry<'_>)> {
@@ -63,22 +63,20 @@ pub(super) fn read(capture: &Capture, issues: &mut Vec<Issue>) -> ObjectTable {
 /// Gives contexts their names: threads those of the registry, the live entry first.
 pub(super) fn name_contexts(contexts: &mut Contexts, objects: &ObjectTable) {
     let threads = prescan::threads(objects);
-    let ids: Vec<ContextId> = contexts.iter().map(|(id, _)| id).collect();
-    for id in ids {
-        let Some(context) = contexts.get_mut(id) else { continue };
+    for context in contexts.iter_mut() {
         context.name = match context.kind {
-            ContextKind::Isr => Some("ISR".to_owned()),
-            ContextKind::Init => Some("initialize".to_owned()),
-            ContextKind::Idle => Some("idle".to_owned()),
+            ContextKind::Isr => Some("ISR".into()),
+            ContextKind::Init => Some("initialize".into()),
+            ContextKind::Idle => Some("idle".into()),
             // Inferred, and marked so.
             ContextKind::Unknown => match context.address {
                 0 => None,
-                layout::CONTEXT_ISR => Some("ISR?".to_owned()),
-                address => threads.get(&address).map(|o| format!("{}?", o.name)),
+                layout::CONTEXT_ISR => Some("ISR?".into()),
+                address => threads.get(&address).map(|o| format!("{}?", o.name).into()),
             },
             ContextKind::Thread => {
-                context.object = objects.id_at(context.address);
-                threads.get(&context.address).map(|o| o.name.clone()).filter(|n| !n.is_empty())
+                let name = threads.get(&context.address).map(|o| o.name.as_str());
+                name.filter(|name| !name.is_empty()).map(Into::into)
             }
         };
     }

@@ -114,7 +114,7 @@ impl Build {
         let object = self.objects.id_at(address);
         let name = object.and_then(|o| self.objects.get(o)).map(|o| o.name.clone());
         let context = self.contexts.get_mut(id).unwrap();
-        (context.object, context.name) = (object, name);
+        context.name = name.map(Into::into);
         id
     }
 

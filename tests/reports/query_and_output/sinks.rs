@@ -305,9 +305,9 @@ fn sample_report() -> Report {
         Column::new("why", Kind::Text),
     ];
     Report {
-        rows: vec![
-            vec![
-                Cell::Named(0x10, Some("sensor|a".into())),
+        rows: [
+            [
+                Cell::named(0x10, Some("sensor|a".into())),
                 Cell::Count(12),
                 Cell::Real(99.25),
                 Cell::Address(0x800),
@@ -315,7 +315,7 @@ fn sample_report() -> Report {
                 Cell::Empty,
                 Cell::Text("waits for a queue that nobody fills, and has done so from the start of the trace".into()),
             ],
-            vec![
+            [
                 Cell::Named(0x20, None),
                 Cell::Count(3),
                 Cell::Empty,
@@ -324,7 +324,9 @@ fn sample_report() -> Report {
                 Cell::Empty,
                 Cell::Empty,
             ],
-        ],
+        ]
+        .into_iter()
+        .collect(),
         notes: vec![
             "A note that is long enough to be wrapped where a terminal of eighty columns ends its line.".into(),
         ],

@@ -58,7 +58,7 @@ fn a_chain_of_any_length_works_for_its_first_waiter() {
         let whole: i64 = cell(&r, 0, "ticks").parse().unwrap();
         let shares = ["owner_ticks", "isr_ticks", "other_ticks"];
         let sum: i64 = shares.iter().map(|name| cell(&r, 0, name).parse::<i64>().unwrap()).sum();
-        assert_eq!(sum, whole, "{length}: {:?}", r.rows[0]);
+        assert_eq!(sum, whole, "{length}: {:?}", &r.rows[0]);
     }
 }
 

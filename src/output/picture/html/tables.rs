@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::abi::Width;
 use crate::output::report::Words;
 use crate::output::{Part, ReportWriter, Resolve, View, escape};
-use crate::report::{Kind, Report};
+use crate::report::{Cell, Kind, Report};
 use crate::trace::Issue;
 
 /// A part of the reports with a title. Its text is escaped.
@@ -112,7 +112,7 @@ impl ReportWriter for Tables<'_> {
             seq: column.kind == Kind::Seq,
         };
         let columns = report.columns.iter().map(head).collect();
-        let row = |row: &Vec<_>| row.iter().zip(&report.columns).map(|(cell, c)| self.words.text(c, cell)).collect();
+        let row = |row: &[Cell]| row.iter().zip(&report.columns).map(|(cell, c)| self.words.text(c, cell)).collect();
         let rows = report.rows.iter().map(row).collect();
         let notes = report.notes.iter().map(|note| escape(note)).collect();
         let title = std::mem::take(&mut self.title);
