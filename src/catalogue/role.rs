@@ -12,7 +12,8 @@ impl Word {
     /// No word.
     pub const NONE: Self = Self(u8::MAX);
 
-    fn at(word: Option<usize>) -> Self {
+    /// The word of this index, where there is one.
+    pub fn at(word: Option<usize>) -> Self {
         word.and_then(|w| u8::try_from(w).ok()).map_or(Self::NONE, Self)
     }
 
@@ -27,6 +28,7 @@ impl Word {
     }
 
     /// The value of the word in a payload.
+    #[inline]
     pub fn of(self, words: &[u64]) -> Option<u64> {
         words.get(usize::from(self.0)).copied().filter(|_| self.is_some())
     }

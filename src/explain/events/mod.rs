@@ -32,7 +32,7 @@ use self::objects::Taken;
 use self::pointers::Pointers;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
-use self::words::Fields;
+use self::words::{Fields, Places};
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
 use crate::analysis::tracker::{
@@ -43,7 +43,7 @@ use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
 use crate::query::{Filters, Query};
-use crate::trace::{ContextKind, Event, Interner, Trace};
+use crate::trace::{Context, ContextKind, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 12;
@@ -443,10 +443,9 @@ impl Events {
     }
 
     /// What the call that an event is does to its object.
-    fn call(&mut self, event: &Event, role: &Role, system: &System<'_>) {
-        let context = system.trace.contexts.get(event.context);
+    fn call(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
+        let Now { event, words, places, context } = *now;
         let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
-        let words = system.trace.words(event);
         // A call that creates a thread acts on no object.
         if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
             self.created.insert(object, event.seq);
@@ -455,7 +454,7 @@ impl Events {
         if !in_interrupt && !role.object.is_some() {
             return;
         }
-        let by = context.filter(|c| c.kind == ContextKind::Thread).map(|c| c.address);
+        let by = now.thread();
         let waits = role.wait.of(words);
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
@@ -478,11 +477,10 @@ impl Events {
             one.unlock(thread, had, event.seq);
         }
         if let (Some(object), Some(thread)) = (role.get.of(words), by) {
-            self.get(event, (object, thread), waits, words, system);
+            self.get(now, (object, thread), waits, system);
         }
         if let (Some(object), None) = (role.get.of(words), by) {
-            let fields = self.fields.of_event(event);
-            let (memory, len) = (fields.memory(event, words), fields.size(words));
+            let (memory, len) = (places.memory(event, words), places.size(words));
             let number = event.isr.map(u64::from);
             if let Some(one) = self.one(object) {
                 (one.is_taken_elsewhere, one.untaken) = (true, None);
@@ -498,19 +496,12 @@ impl Events {
                 }
                 None => Giver::Other,
             };
-            self.put(event, object, giver, words);
+            self.put(now, object, giver);
         }
     }
 
-    fn get(
-        &mut self,
-        event: &Event,
-        (object, thread): (Addr, Addr),
-        waits: Option<u64>,
-        words: &[u64],
-        system: &System<'_>,
-    ) {
-        let fields = self.fields.of_event(event);
+    fn get(&mut self, now: &Now<'_>, (object, thread): (Addr, Addr), waits: Option<u64>, system: &System<'_>) {
+        let Now { event, words, places: fields, .. } = *now;
         let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
         let cleared = fields.cleared(words);
         let no = system.find_thread(thread);
@@ -540,6 +531,22 @@ impl Events {
     }
 }
 
+/// The event that is looked at, with what each check asks of it.
+#[derive(Clone, Copy)]
+struct Now<'e> {
+    event: &'e Event,
+    words: &'e [u64],
+    places: Places,
+    context: Option<&'e Context>,
+}
+
+impl Now<'_> {
+    /// The thread that inserted it.
+    fn thread(&self) -> Option<Addr> {
+        self.context.filter(|context| context.kind == ContextKind::Thread).map(|context| context.address)
+    }
+}
+
 /// What is known of an address, of a list in the order of addresses.
 fn find<T>(list: &[(Addr, T)], address: Addr) -> Option<&T> {
     let at = list.binary_search_by_key(&address, |(address, _)| *address).ok()?;
@@ -564,11 +571,13 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
-        self.by_thread(event, system);
-        self.sleeps(event, system.trace.words(event), system);
-        self.pointers.event(event, system);
+        let (words, places) = (system.trace.words(event), self.fields.of_event(event));
+        let now = Now { event, words, places, context: system.trace.contexts.get(event.context) };
+        self.by_thread(&now, system);
+        self.sleeps(&now);
         if let Some(role) = system.role(event) {
-            self.call(event, role, system);
+            self.pointers.event(&now, role);
+            self.call(&now, role, system);
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Now;
 use super::away::Away;
 use super::pools::Pool;
 use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
 use crate::kernel::Wanted;
-use crate::trace::Event;
 
 /// The most threads that are remembered of an object.
 const MAX_THREADS: usize = 64;
@@ -187,8 +187,8 @@ impl super::Events {
         self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
     }
 
-    pub(super) fn put(&mut self, event: &Event, object: Addr, by: Giver, words: &[u64]) {
-        let fields = self.fields.of_event(event);
+    pub(super) fn put(&mut self, now: &Now<'_>, object: Addr, by: Giver) {
+        let Now { event, words, places: fields, .. } = *now;
         let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
         let is_handed_over = fields.is_handed_over(words);
         let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::MAX_THREADS;
+use super::{MAX_THREADS, Now};
 use crate::abi::Addr;
-use crate::analysis::tracker::System;
-use crate::trace::{ContextKind, Event};
+use crate::catalogue::Role;
 
 /// The stack pointers of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +22,11 @@ pub struct Pointers(BTreeMap<Addr, Pointer>);
 
 impl Pointers {
     /// Of the thread that an event is by.
-    pub(super) fn event(&mut self, event: &Event, system: &System<'_>) {
-        let word = system.role(event).map(|role| role.stack).filter(|_| event.doubtful == 0);
-        let Some(sp) = word.and_then(|word| word.of(system.trace.words(event))) else { return };
-        let by = system.trace.contexts.get(event.context).filter(|by| by.kind == ContextKind::Thread);
-        if let Some(by) = by {
-            self.add(by.address, sp, event.seq);
+    pub(super) fn event(&mut self, now: &Now<'_>, role: &Role) {
+        if let (Some(sp), Some(thread)) = (role.stack.of(now.words), now.thread())
+            && now.event.doubtful == 0
+        {
+            self.add(thread, sp, now.event.seq);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Events, TIMER_THREAD};
+use super::{Events, Now, TIMER_THREAD};
 use crate::abi::Addr;
 use crate::analysis::tracker::{Change, System, Who};
 use crate::trace::{ContextKind, Event};
@@ -102,17 +102,15 @@ impl Sleeps {
 
 impl Events {
     /// A call that sleeps, or that sets the kernel's time.
-    pub(super) fn sleeps(&mut self, event: &Event, words: &[u64], system: &System<'_>) {
-        let context = system.trace.contexts.get(event.context);
+    pub(super) fn sleeps(&mut self, now: &Now<'_>) {
         if self.count == 1 {
-            self.sleeps.from_start = context.is_some_and(|context| context.kind == ContextKind::Init);
+            self.sleeps.from_start = now.context.is_some_and(|context| context.kind == ContextKind::Init);
         }
-        let fields = self.fields.of_event(event);
-        self.sleeps.is_time_set |= fields.sets_time(words);
-        let thread = context.filter(|context| context.kind == ContextKind::Thread);
-        self.sleeps.next(thread.map(|thread| (thread.address, event.ticks)));
-        if let (Some(ticks), Some(thread)) = (fields.sleep(words), thread) {
-            self.sleeps.ask(thread.address, Asked { seq: event.seq, at: event.ticks, ticks });
+        self.sleeps.is_time_set |= now.places.sets_time(now.words);
+        let (thread, event) = (now.thread(), now.event);
+        self.sleeps.next(thread.map(|thread| (thread, event.ticks)));
+        if let (Some(ticks), Some(thread)) = (now.places.sleep(now.words), thread) {
+            self.sleeps.ask(thread, Asked { seq: event.seq, at: event.ticks, ticks });
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the events show of threads that block and go on, and of timers that nothing wakes.
 
-use super::{Events, TIMER_THREAD};
+use super::{Events, Now, TIMER_THREAD};
 use crate::analysis::tracker::{Change, System, Who};
-use crate::trace::{ContextKind, Event};
+use crate::trace::Event;
 
 /// A part of the trace in which nothing wakes the thread that runs the kernel's timers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,19 +15,16 @@ pub struct WithoutTimers {
 
 impl Events {
     /// Whether a thread did something.
-    pub(super) fn by_thread(&mut self, event: &Event, system: &System<'_>) {
-        let context = system.trace.contexts.get(event.context);
-        if let Some(thread) = context.filter(|context| context.kind == ContextKind::Thread).map(|c| c.address) {
-            self.last_of_threads = Some(event.seq);
-            let asked = self.fields.of_event(event).sleep(system.trace.words(event));
-            if let Some((asked, activity)) =
-                asked.and_then(|asked| Some((asked, self.does(system.find_thread(thread)?)?)))
-            {
-                activity.sleeps = Some((asked, event.seq));
-            }
-            self.timers.goes_on();
-            self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
+    pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
+        let Some(thread) = now.thread() else { return };
+        self.last_of_threads = Some(now.event.seq);
+        if let Some(asked) = now.places.sleep(now.words)
+            && let Some(activity) = system.find_thread(thread).and_then(|no| self.does(no))
+        {
+            activity.sleeps = Some((asked, now.event.seq));
         }
+        self.timers.goes_on();
+        self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
     }
 
     /// Threads that block and go on, and how long nothing wakes the kernel's timers.

@@ -1,23 +1,38 @@
 //! Payload words that say what is asked for and given: event flags, and the memory of pools.
 
 use crate::abi::Addr;
-use crate::catalogue::{ArgKind, Catalogue};
+use crate::catalogue::{ArgKind, Catalogue, Word};
 use crate::kernel::Wanted;
 use crate::trace::Event;
 
-/// Where one definition has them: indices of words.
-#[derive(Debug, Clone, Copy, Default)]
+/// Where one definition has them.
+#[derive(Debug, Clone, Copy)]
 pub struct Places {
-    memory: Option<usize>,
-    flags: Option<usize>,
-    option: Option<usize>,
-    current: Option<usize>,
-    size: Option<usize>,
-    suspended: Option<usize>,
-    time: Option<usize>,
-    held: Option<usize>,
-    free: Option<usize>,
-    sleep: Option<usize>,
+    memory: Word,
+    flags: Word,
+    option: Word,
+    current: Word,
+    size: Word,
+    suspended: Word,
+    time: Word,
+    held: Word,
+    free: Word,
+    sleep: Word,
+}
+
+impl Places {
+    const NONE: Self = Self {
+        memory: Word::NONE,
+        flags: Word::NONE,
+        option: Word::NONE,
+        current: Word::NONE,
+        size: Word::NONE,
+        suspended: Word::NONE,
+        time: Word::NONE,
+        held: Word::NONE,
+        free: Word::NONE,
+        sleep: Word::NONE,
+    };
 }
 
 /// By definition.
@@ -29,7 +44,7 @@ impl Fields {
     pub fn of(catalogue: &Catalogue) -> Self {
         let places = |def: &crate::catalogue::EventDef| {
             let find = |is: &dyn Fn(&crate::catalogue::FieldDef) -> bool| {
-                def.fields.iter().position(|field| field.as_ref().is_some_and(is))
+                Word::at(def.fields.iter().position(|field| field.as_ref().is_some_and(is)))
             };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
@@ -50,71 +65,64 @@ impl Fields {
     /// Where an event has them.
     pub fn of_event(&self, event: &Event) -> Places {
         let number = event.def.and_then(|def| usize::try_from(def.0).ok());
-        number.and_then(|number| self.0.get(number)).copied().unwrap_or_default()
+        number.and_then(|number| self.0.get(number)).copied().unwrap_or(Places::NONE)
     }
 }
 
 impl Places {
     /// The memory that is allocated or released, 0 where none was; `None` where the event does not say.
     pub fn memory(&self, event: &Event, words: &[u64]) -> Option<Addr> {
-        let word = self.memory?;
-        let is_doubtful =
-            u32::try_from(word).ok().and_then(|n| event.doubtful.checked_shr(n)).is_none_or(|b| b & 1 != 0);
-        words.get(word).copied().filter(|_| !is_doubtful)
+        let bit = self.memory.index().and_then(|word| 1u8.checked_shl(u32::try_from(word).ok()?))?;
+        self.memory.of(words).filter(|_| event.doubtful & bit == 0)
     }
 
     /// The bytes that are asked for.
     pub fn size(&self, words: &[u64]) -> Option<u64> {
-        words.get(self.size?).copied()
+        self.size.of(words)
     }
 
     /// For how many ticks of the kernel a thread asks to sleep.
     pub fn sleep(&self, words: &[u64]) -> Option<u64> {
-        words.get(self.sleep?).copied()
+        self.sleep.of(words)
     }
 
     /// True for a call that changes the kernel's count of ticks.
     pub fn sets_time(&self, words: &[u64]) -> bool {
-        self.time.is_some_and(|time| words.get(time).is_some())
+        self.time.of(words).is_some()
     }
 
     /// True where memory that is released goes to a thread that waits for it.
     pub fn is_handed_over(&self, words: &[u64]) -> bool {
-        let suspended = self.suspended.and_then(|suspended| words.get(suspended));
-        suspended.is_some_and(|threads| *threads != 0)
+        self.suspended.of(words).is_some_and(|threads| threads != 0)
     }
 
     /// What a queue or a semaphore holds.
     pub fn held(&self, words: &[u64]) -> Option<u64> {
-        words.get(self.held?).copied()
+        self.held.of(words)
     }
 
     /// Where something is given while threads wait: the bytes that a pool has for them, 0 for event flags.
     pub fn free(&self, words: &[u64]) -> Option<u64> {
-        let free = match self.free {
-            Some(free) => words.get(free).copied(),
-            None => self.flags(words).map(|_| 0),
-        };
+        let free = if self.free.is_some() { self.free.of(words) } else { self.flags(words).map(|_| 0) };
         free.filter(|_| self.is_handed_over(words))
     }
 
     /// The event flags that a thread asks for.
     pub fn wanted(&self, words: &[u64]) -> Option<Wanted> {
-        let (flags, option) = (*words.get(self.flags?)?, *words.get(self.option?)?);
+        let (flags, option) = (self.flags.of(words)?, self.option.of(words)?);
         Some(Wanted { flags, all: option & 2 != 0, clears: option & 1 != 0 })
     }
 
     /// The event flags that a thread asks for and takes away, and those that it gets at once.
     pub fn cleared(&self, words: &[u64]) -> Option<Cleared> {
-        let (wanted, option) = (*words.get(self.flags?)?, *words.get(self.option?)?);
-        let current = *words.get(self.current?)?;
-        Some(Cleared::of(wanted, current, option))
+        let (wanted, option) = (self.flags.of(words)?, self.option.of(words)?);
+        Some(Cleared::of(wanted, self.current.of(words)?, option))
     }
 
     /// The event flags that are set; `None` for a call that clears some.
     pub fn flags(&self, words: &[u64]) -> Option<u64> {
-        let option = *words.get(self.option?)?;
-        words.get(self.flags?).copied().filter(|_| option & 2 == 0)
+        let option = self.option.of(words)?;
+        self.flags.of(words).filter(|_| option & 2 == 0)
     }
 }
 
