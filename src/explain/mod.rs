@@ -10,6 +10,7 @@ mod graph;
 mod look;
 mod rules;
 mod state;
+mod summary;
 
 pub use cpus::Cpus;
 pub use events::Events;
@@ -58,6 +59,8 @@ pub struct Case<'a> {
 pub struct Explanation {
     /// The findings, the most likely cause first.
     pub findings: Vec<Finding>,
+    /// What the CPUs and the threads do, in sentences. Hostile text: escape before printing.
+    pub state: Vec<String>,
     /// What could not be checked, and what that would need.
     pub not_checked: Vec<String>,
 }
@@ -83,7 +86,7 @@ impl Explanation {
         });
         let findings = without_symptoms(findings);
         let not_checked = not_checked(case, &findings);
-        Self { findings, not_checked }
+        Self { findings, state: summary::of(case, &graph), not_checked }
     }
 }
 

@@ -97,7 +97,7 @@ if [ "$which" = all ] || [ "$which" = stalls ]; then
         # shellcheck disable=SC2086
         arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \
             -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld -DFW_STALLS -DFW_VARIANT=FW_CRASH \
-            -Wl,--wrap=mk_tick,--wrap=port_tick,--wrap=port_disable,--wrap=port_restore \
+            -Wl,--wrap=mk_tick,--wrap=mk_isr,--wrap=port_tick,--wrap=port_disable,--wrap=port_restore \
             kernel.c trace.c stalls.c port_cm3.c -lgcc -o "$out/cm3-stalls${other:+-other}.elf"
         echo "built cm3-stalls${other:+-other}.elf"
     done

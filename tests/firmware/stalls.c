@@ -47,7 +47,10 @@ enum stall {
     CALLBACK_LONG,      /* a callback takes most of the period of its timer      */
     ISR_TICKS,          /* an interrupt waits for ticks, which it keeps back     */
     CALLED_HANDLER,     /* a thread calls what the vector table has              */
-    INIT_WAITS          /* no interrupt comes before the first thread            */
+    INIT_WAITS,         /* no interrupt comes before the first thread            */
+    MASKED_CLOCK,       /* PRIMASK, and a wait for the kernel's time             */
+    NO_ACK,             /* an interrupt that is never acknowledged, and the tick */
+    SHORT_CLOCK         /* healthy: a short wait for the kernel's time           */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -172,6 +175,17 @@ static VOID lose_tick(VOID)
         stall_here();
 }
 
+/* In this way interrupts are not announced, as most programs do not. */
+VOID __real_mk_isr(UINT number, VOID (*body)(VOID));
+VOID __wrap_mk_isr(UINT number, VOID (*body)(VOID));
+VOID __wrap_mk_isr(UINT number, VOID (*body)(VOID))
+{
+    if (STALL == NO_ACK)
+        body();
+    else
+        __real_mk_isr(number, body);
+}
+
 VOID __real_mk_tick(VOID);
 VOID __wrap_mk_tick(VOID);
 VOID __wrap_mk_tick(VOID)
@@ -181,6 +195,8 @@ VOID __wrap_mk_tick(VOID)
         ICSR = PENDST_SET;
         stall_here();
     }
+    if (stalling(NO_ACK)) /* the kernel resumes the thread of its timers in each tick, also where that is ready */
+        mk_trace(1, T_INTERNAL, UL(&_tx_timer_thread), _tx_timer_thread.tx_thread_state, 0, UL(_tx_thread_execute_ptr));
     if (stalling(TICK_STORM)) {
         SYST_RVR = 99;
         ICSR = PENDST_SET;
@@ -267,6 +283,13 @@ VOID app_uart_isr(VOID)
         for (;;)
             sum++;
     }
+    if (stalling(NO_ACK)) {
+        port_uart_pend();
+        fw_work(FW_TICK_CYCLES / 4);
+        if (sum++ == 120)
+            stall_here();
+        return;
+    }
     if (stalling(STORM)) {
         port_uart_pend();
         if (sum++ % 100 == 99)
@@ -295,6 +318,20 @@ static NOINLINE VOID work_on(UINT pend)
         if (n == 40)
             stall_here();
     }
+}
+
+/* `step`: ticks of the clock from one call to the next. The ring has nothing else then. */
+static NOINLINE VOID wait_time(ULONG step)
+{
+    uint32_t n;
+    for (n = 0; n < 2 * FW_RING_EVENTS; n++) {
+        fw_clock += step;
+        mk_time_get();
+    }
+    ICSR = PENDST_SET;
+    stall_here();
+    while (mk_time_get() != 0)
+        ;
 }
 
 /* What a function called last is where lr leads to as it returns. */
@@ -404,6 +441,14 @@ static NOINLINE VOID regulate(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
+        break;
+    case MASKED_CLOCK:
+        __asm__ volatile("cpsid i" ::: "memory");
+        wait_time(SHORT);
+        break;
+    case SHORT_CLOCK:
+        __asm__ volatile("cpsid i" ::: "memory");
+        wait_time(FW_TICK_CYCLES / (4 * FW_RING_EVENTS));
         break;
     case MASKED_HIDDEN:
         stall_here();
@@ -578,6 +623,8 @@ VOID app_started(VOID)
     SYST_RVR = FW_TICK_CYCLES - 1;
     _tx_timer_list[0] = NULL;
     NVIC_IPR1 = (STALL == URGENT || STALL == URGENT_SILENT ? 0x20u : 0x40u) << 8 | 0x40u << 16;
+    if (STALL == NO_ACK)
+        SHPR3 = 0x00u << 24 | 0xF0u << 16;
     if (STALL == PENDSV_ABOVE)
         SHPR3 = 0x00u << 24 | 0x20u << 16;
     if (STALL == OTHER_TICK || STALL == TICK_DISABLED)

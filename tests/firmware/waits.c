@@ -28,7 +28,8 @@ enum failure {
     STACKS_OVERLAP,   /* one was created with half of the other's memory         */
     NO_THREADS,       /* none was created; the kernel idles                      */
     SILENT,           /* a thread computes without end, and leaves no event      */
-    COMPUTES          /* healthy: a thread computes for long, again and again    */
+    COMPUTES,         /* healthy: a thread computes for long, again and again    */
+    OWNER_RETRIES     /* with a mutex in hand, for a device that does not answer */
 };
 
 /* Above the RAM that the program itself uses. */
@@ -67,6 +68,7 @@ static TX_SEMAPHORE acknowledge, slots, parked, measured;
 static TX_EVENT_FLAGS_GROUP link, bring_up, draft;
 static TX_BYTE_POOL arena;
 static TX_TIMER gauge;
+static TX_MUTEX bus;
 
 #define CELLS 6
 #define CELL 16
@@ -369,6 +371,35 @@ static VOID editor_entry(ULONG ends)
     }
 }
 
+/* ---- a bus, and a device that has stopped ---- */
+
+static NOINLINE VOID wait_answer(VOID)
+{
+    while (_tx_timer_system_clock > BEGIN / 3)
+        mk_thread_sleep(1);
+}
+
+static VOID modem_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_mutex_get(&bus, TX_WAIT_FOREVER);
+        wait_answer();
+        mk_mutex_put(&bus);
+        mk_thread_sleep(1);
+    }
+}
+
+static VOID compass_entry(ULONG ticks)
+{
+    for (;;) {
+        mk_thread_sleep(ticks);
+        mk_mutex_get(&bus, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_mutex_put(&bus);
+    }
+}
+
 /* ---- threads that come and go ---- */
 
 static VOID session_entry(ULONG unused)
@@ -531,6 +562,7 @@ VOID app_define(VOID)
     mk_flags_create(&bring_up, PICK("bring up", "begin"));
     mk_flags_create(&draft, PICK("draft", "text"));
     mk_flags_set(&draft, KEY);
+    mk_mutex_create(&bus, PICK("bus", "wires"), 1);
     if (has(NO_THREADS))
         return;
     thread(PICK("lamp", "signal"), lamp_entry, 0, PICK(14, 19));
@@ -590,6 +622,12 @@ VOID app_define(VOID)
     if (has(STARTED)) {
         thread(PICK("startup", "boot"), startup_entry, 0, PICK(4, 3));
         thread(PICK("console", "screen"), console_entry, 0, PICK(20, 24));
+    }
+    if (has(OWNER_RETRIES)) {
+        thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
+        thread(PICK("modem", "sender"), modem_entry, 0, PICK(9, 8));
+        thread(PICK("compass", "needle"), compass_entry, 2, PICK(13, 14));
+        thread(PICK("barometer", "weather"), compass_entry, 3, PICK(15, 17));
     }
     if (has(SHORT_MASK)) {
         thread(PICK("master", "chief"), master_entry, 0, PICK(5, 4));

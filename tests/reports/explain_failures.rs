@@ -61,7 +61,9 @@ pub fn parts(core: &Path) -> (Vec<u8>, Vec<String>) {
         let (at, address, len) = (word(&bytes, header + 4), word(&bytes, header + 8), word(&bytes, header + 16));
         match word(&bytes, header) {
             1 if (RAM.0..RAM.0 + RAM.1).contains(&address) => {
-                ram[address - RAM.0..address - RAM.0 + len].copy_from_slice(&bytes[at..at + len]);
+                // A range of a core may end behind the RAM of the program.
+                let (from, len) = (address - RAM.0, len.min(RAM.0 + RAM.1 - address));
+                ram[from..from + len].copy_from_slice(&bytes[at..at + len]);
             }
             // The first note: NT_PRSTATUS, of the owner CORE.
             4 => {

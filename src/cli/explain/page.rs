@@ -66,14 +66,18 @@ pub(super) fn document(
         .take(FURTHER)
         .map(|finding| format!("{} ({}): {}.", finding.code.name(), finding.confidence.name(), finding.claim))
         .collect();
+    if findings.is_empty() && !explanation.state.is_empty() {
+        out.part(&Part::Section("The system at this moment"))?;
+        out.part(&Part::Sentences(&explanation.state))?;
+    }
     if !shown.is_empty() {
         out.part(&Part::Section("Also"))?;
         out.part(&Part::Sentences(&shown))?;
     }
     if all {
-        let checks: Vec<String> = CHECKS.iter().map(|check| check.what.to_owned()).collect();
+        let checks: Vec<&str> = CHECKS.iter().map(|check| check.what).collect();
         out.part(&Part::Section("Checked, in this order"))?;
-        out.part(&Part::Sentences(&checks))?;
+        out.part(&Part::Paragraph(&format!("{}.", checks.join("; "))))?;
     }
     let more = rest.len().saturating_sub(shown.len());
     let mut last = Vec::new();
@@ -108,7 +112,7 @@ fn hidden(rest: &[Finding], more: usize) -> String {
 pub fn headline(findings: &[Finding]) -> String {
     match findings.first() {
         Some(finding) if finding.confidence == Confidence::Hint => {
-            format!("No failure is certain. A hint: {}: {}", finding.code.name(), finding.claim)
+            format!("Possible cause, not certain: {}: {}", finding.code.name(), finding.claim)
         }
         Some(finding) => format!("{}: {}", finding.code.name(), finding.claim),
         None => "Nothing wrong found".to_owned(),

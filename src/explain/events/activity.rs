@@ -26,6 +26,8 @@ pub struct Activity {
     pub since: Option<(i64, u64)>,
     /// For how many ticks of the kernel it went to sleep last, and the event.
     pub sleeps: Option<(u64, u64)>,
+    /// How often it went to sleep.
+    pub slept: u64,
     /// The last event that ended a wait of it.
     pub woken: Option<u64>,
 }

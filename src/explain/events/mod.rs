@@ -19,7 +19,7 @@ pub use activity::{Activity, WrongCall};
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One};
 pub use pools::{Block, Freed, Refused, Twice};
-pub use sleeps::Slept;
+pub use sleeps::{Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;
@@ -86,6 +86,8 @@ pub struct Events {
     pub interrupts: Interrupts,
     /// The last event of a thread.
     pub last_of_threads: Option<u64>,
+    /// The number of the last event.
+    pub newest: u64,
     /// A thread that blocked again and again, and nothing made it ready: its address, how often, and the first event.
     pub blocks_on: Option<(Addr, u64, u64)>,
     /// Since the last event of the thread that runs the kernel's timers.
@@ -561,6 +563,7 @@ impl Consumer for Events {
         }
         self.count = self.count.saturating_add(1);
         self.span.1 = self.span.1.max(event.ticks);
+        self.newest = event.seq;
         for span in step.spans {
             if let Who::Thread(no) = span.who
                 && let Some(activity) = self.does(no)

@@ -32,6 +32,26 @@ pub struct Slept {
     pub period: i64,
 }
 
+/// The kernel's count of ticks, as the last calls of `tx_time_get` had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// The count.
+    pub value: u64,
+    /// The first call in a row that had it: event and ticks of the trace.
+    pub from: (u64, i64),
+    /// How many had it since.
+    pub calls: u64,
+}
+
+impl Clock {
+    fn next(before: Option<Self>, value: u64, from: (u64, i64)) -> Self {
+        match before.filter(|clock| clock.value == value) {
+            Some(clock) => Self { calls: clock.calls.saturating_add(1), ..clock },
+            None => Self { value, from, calls: 1 },
+        }
+    }
+}
+
 /// All of them.
 #[derive(Debug, Default)]
 pub struct Sleeps {
@@ -46,6 +66,8 @@ pub struct Sleeps {
     pub is_time_set: bool,
     /// True where the first event is of the kernel's initialisation.
     pub from_start: bool,
+    /// The kernel's count of ticks in the last calls that asked for it.
+    pub clock: Option<Clock>,
 }
 
 impl Sleeps {
@@ -95,7 +117,7 @@ impl Sleeps {
 
     /// Events are missing.
     pub(super) fn forget(&mut self) {
-        self.before = None;
+        (self.before, self.clock) = (None, None);
         self.asked.clear();
     }
 }
@@ -108,6 +130,9 @@ impl Events {
         }
         self.sleeps.is_time_set |= now.places.sets_time(now.words);
         let (thread, event) = (now.thread(), now.event);
+        if let Some(value) = now.places.clock(now.words) {
+            self.sleeps.clock = Some(Clock::next(self.sleeps.clock, value, (event.seq, event.ticks)));
+        }
         self.sleeps.next(thread.map(|thread| (thread, event.ticks)));
         if let (Some(ticks), Some(thread)) = (now.places.sleep(now.words), thread) {
             self.sleeps.ask(thread, Asked { seq: event.seq, at: event.ticks, ticks });
@@ -135,6 +160,16 @@ mod tests {
     fn of(periods: &[i64]) -> Option<i64> {
         let over = periods.iter().map(|period| Slept { seq: 0, period: *period }).collect();
         Sleeps { over, ..Sleeps::default() }.period()
+    }
+
+    #[test]
+    fn calls_that_read_the_same_time_are_counted() {
+        let of = |values: &[u64]| {
+            let calls = (1_u64..).zip(values);
+            calls.fold(None, |before, (seq, value)| Some(Clock::next(before, *value, (seq, 0)))).unwrap()
+        };
+        assert_eq!(of(&[7, 8, 8, 8]), Clock { value: 8, from: (2, 0), calls: 3 });
+        assert_eq!(of(&[8, 8, 9]), Clock { value: 9, from: (3, 0), calls: 1 }, "it goes on");
     }
 
     #[test]

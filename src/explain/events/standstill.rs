@@ -22,6 +22,7 @@ impl Events {
             && let Some(activity) = system.find_thread(thread).and_then(|no| self.does(no))
         {
             activity.sleeps = Some((asked, now.event.seq));
+            activity.slept = activity.slept.saturating_add(1);
         }
         self.timers.goes_on();
         self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);

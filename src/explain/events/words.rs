@@ -18,6 +18,7 @@ pub struct Places {
     held: Word,
     free: Word,
     sleep: Word,
+    clock: Word,
 }
 
 impl Places {
@@ -32,6 +33,7 @@ impl Places {
         held: Word::NONE,
         free: Word::NONE,
         sleep: Word::NONE,
+        clock: Word::NONE,
     };
 }
 
@@ -54,6 +56,7 @@ impl Fields {
                 held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
                 free: find(&|field| field.name == "available_bytes"),
                 sleep: find(&|field| field.name == "sleep_value"),
+                clock: find(&|field| field.name == "current_time"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 current: find(&|field| field.name == "current_flags"),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
@@ -84,6 +87,11 @@ impl Places {
     /// For how many ticks of the kernel a thread asks to sleep.
     pub fn sleep(&self, words: &[u64]) -> Option<u64> {
         self.sleep.of(words)
+    }
+
+    /// The kernel's count of ticks, where a call asks for it.
+    pub fn clock(&self, words: &[u64]) -> Option<u64> {
+        self.clock.of(words)
     }
 
     /// True for a call that changes the kernel's count of ticks.

@@ -4,9 +4,11 @@
 //! clock of the trace shows that the tick should have come, and only the time in which threads ran counts: a system may stop
 //! its tick while it is idle.
 
-use super::super::events::Tick;
+use super::super::events::{Clock, Tick};
 use super::super::{Case, Evidence};
-use super::{place, words};
+use super::no_tick::RELOAD;
+use super::{place, silence, words};
+use crate::abi::Endian;
 use crate::cpu::{Architecture, Registers};
 use crate::session::CpuState;
 
@@ -155,6 +157,54 @@ pub(super) fn shows(tick: Tick, name: &str) -> Evidence {
     )
 }
 
+/// So many calls that read the same time are a sign that it stands still, where the length of a tick is not known.
+const CALLS: u64 = 64;
+
+/// The kernel's count of ticks, where it stands still: `tx_time_get` has given what memory still holds again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Still {
+    /// What the calls gave.
+    pub clock: Clock,
+    /// For so many ticks of the trace.
+    pub lasts: i64,
+    /// So many of them are a tick of the kernel; `None` where that is not known.
+    pub period: Option<i64>,
+}
+
+impl Still {
+    /// True where at least so many ticks of the kernel should have come.
+    pub fn is_over(&self, periods: i64) -> bool {
+        self.period.is_some_and(|period| self.lasts >= period.saturating_mul(periods))
+    }
+
+    /// As evidence.
+    pub fn shows(&self) -> Evidence {
+        let Self { clock: Clock { value, from: (seq, _), calls }, lasts, .. } = *self;
+        Evidence::event(
+            seq,
+            format!(
+                "tx_time_get gives {value} from here on, {calls} times: the kernel counts no tick for {lasts} ticks of the trace"
+            ),
+        )
+    }
+}
+
+/// Where it does. A trace's clock is taken to count no faster than the CPU: then SysTick's reload value is the shortest tick.
+pub(super) fn still(case: &Case<'_>) -> Option<Still> {
+    let events = case.events.filter(|events| events.has_clock && !events.sleeps.is_time_set)?;
+    let clock = events.sleeps.clock.filter(|clock| clock.calls > 1)?;
+    if silence::system_clock(case) != Some(clock.value) {
+        return None;
+    }
+    let lasts = events.span.1.saturating_sub(clock.from.1);
+    let is_cortex_m = |cpu: &CpuState| cpu.registers.architecture() == Architecture::CortexM;
+    let has_systick = case.cpus.is_some_and(|cpus| cpus.all.iter().any(is_cortex_m));
+    let reload = || Some(i64::from(Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?));
+    let period =
+        events.sleeps.period().or_else(|| reload().filter(|reload| has_systick && *reload > 0)?.checked_add(1));
+    (period.is_some() || clock.calls >= CALLS).then_some(Still { clock, lasts, period })
+}
+
 /// What an exception is called, in a sentence.
 pub(super) fn name(case: &Case<'_>, number: u64) -> String {
     if number == SYSTICK { "SysTick".to_owned() } else { case.exception(number) }
@@ -175,7 +225,7 @@ pub(super) fn polls(case: &Case<'_>, cpu: &CpuState) -> Option<Evidence> {
 
 /// ` in wait (pump.c:12), where it waits for done (0x20000040) to change`.
 pub(super) fn whereabouts(case: &Case<'_>, cpu: &CpuState) -> String {
-    let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let at = place::in_application(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let waits = polled(case, cpu).map_or_else(String::new, |what| format!(", where it waits for {what} to change"));
     format!("{at}{waits}")
 }

@@ -11,13 +11,15 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::interrupts::{self, Mask};
+use super::interrupts::{self, Mask, SYSTICK, Still};
 use super::{masking_code, place, runs_on};
 use crate::cpu::Level;
 use crate::session::{CpuState, is_of_kernel};
 
 /// So many periods of the tick have to be over.
 const PERIODS: i64 = 2;
+/// The same where what the kernel's own time shows decides, as the length of a tick may be inferred.
+const STILL: i64 = 4;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -40,12 +42,16 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let tick = interrupts::overdue(case, PERIODS)
         .filter(|tick| kept_back.as_ref().is_some_and(|all| all.contains(&tick.number)));
+    // Threads wait for ticks that do not come: a period of a few is no critical section.
+    let still = interrupts::still(case)
+        .filter(|still| still.is_over(STILL) && kept_back.as_ref().is_some_and(|all| all.contains(&SYSTICK)));
+    let is_overdue = tick.is_some() || still.is_some();
     let code = masking_code::of(case, cpu).filter(|_| mask.is_none());
-    if mask.is_none() && tick.is_none() && code.is_none() {
+    if mask.is_none() && !is_overdue && code.is_none() {
         return None;
     }
     let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
-    if tick.is_none() && in_kernel || kept_back.as_ref().is_some_and(Vec::is_empty) {
+    if !is_overdue && in_kernel || kept_back.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     let register = mask.map(Mask::register);
@@ -59,9 +65,10 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     );
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(interrupts::polls(case, cpu));
-    let waits = waits(kept_back.as_deref().unwrap_or_default(), tick.is_some(), case);
+    let waits = waits(kept_back.as_deref().unwrap_or_default(), is_overdue, case);
+    evidence.extend(still.as_ref().map(Still::shows));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
-    let (confidence, detractors) = confidence(tick.is_some(), kept_back.is_some(), mask.is_some(), case);
+    let (confidence, detractors) = confidence(is_overdue, kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
     Some(

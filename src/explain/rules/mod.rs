@@ -22,16 +22,18 @@ mod long_sleep;
 mod machine_timer;
 mod main_stack;
 mod masked;
+mod masked_riscv;
 mod masking_code;
 mod never_given;
 mod never_seen;
 mod never_taken;
+mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_started;
 mod overflow_into_block;
 mod owner_gone;
-mod place;
+pub(super) mod place;
 mod pools;
 mod queue_full;
 mod released_twice;
@@ -89,8 +91,10 @@ pub static CHECKS: &[Check] = &[
     Check { what: "stacks", find: stacks::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
+    Check { what: "a timer interrupt of a RISC-V that a thread keeps back", find: masked_riscv::find },
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
+    Check { what: "switches of threads that an interrupt keeps back", find: no_switch::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },

@@ -14,12 +14,17 @@ use crate::trace::many;
 
 /// Puts in a row that leave a mutex with its owner.
 const OFTEN: u64 = 8;
+/// So often the owner of a mutex blocks and goes on in a trace in which another waits for it all the time.
+const AGAIN: u64 = 4;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for edge in graph.edges.iter().filter(|edge| !edge.is_timed && edge.waiter != edge.holder) {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
-            let other = || waits_itself(edge, case, graph).or_else(|| keeps(edge, case, graph));
+            let other = || {
+                let goes_on = || keeps(edge, case, graph).or_else(|| blocks_on(edge, case, graph));
+                waits_itself(edge, case, graph).or_else(goes_on)
+            };
             found.extend(gone(edge, case, graph).or_else(other));
         }
     }
@@ -155,6 +160,45 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
         .threads([edge.holder, edge.waiter]),
+    )
+}
+
+/// The owner of a mutex blocks and goes on again and again in the trace, all of which the other has waited for: it waits for
+/// something else with the mutex, or retries.
+fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (events, does) = (case.events?, graph.tasks.at(edge.holder)?.does);
+    let goes_on = matches!(does, Does::Runs | Does::Ready | Does::Sleeps);
+    // What shows no change of the waiter's state began before the first event.
+    let from_before = events.activity(edge.waiter).is_none_or(|waiter| waiter.since.is_none());
+    let usual = events.object(edge.object).map_or(0, |one| one.longest_wait);
+    if !goes_on || edge.how != How::Owns || !from_before || events.length() / 4 < usual {
+        return None;
+    }
+    let holds_on = events.activity(edge.holder)?;
+    // A trace may lack the events of the scheduler.
+    let times = holds_on.blocks.max(holds_on.slept);
+    if times < AGAIN {
+        return None;
+    }
+    let times = many(times, "time", "times");
+    let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
+    let sleeps = holds_on.sleeps.map(|(ticks, seq)| {
+        Evidence::event(
+            seq,
+            format!("{holder} asks for its last sleep, of {}", many(ticks, "kernel tick", "kernel ticks")),
+        )
+    });
+    let claim = format!(
+        "{waiter} waits for {object} in the whole trace; {holder} owns it, has waited or slept {times} in that time, and goes on without a put"
+    );
+    Some(
+        Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
+            .against([format!("{holder} may have {object} on purpose for as long as its work takes")])
+            .evidence([waiting(edge.waiter, edge.object, case, graph), holds(edge, case)])
+            .evidence(sleeps)
+            .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+            .next(format!("find out what {holder} waits for with {object}, and give that wait an end"))
+            .threads([edge.holder, edge.waiter]),
     )
 }
 

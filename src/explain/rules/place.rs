@@ -1,7 +1,7 @@
 //! Places of the program in words.
 
 use super::super::Evidence;
-use crate::session::{CpuState, Function};
+use crate::session::{CpuState, Function, is_of_kernel};
 
 /// The function that is meant: of a call of a wrong address, that which called it.
 fn meant(functions: &[Function]) -> Option<(&Function, bool)> {
@@ -11,21 +11,32 @@ fn meant(functions: &[Function]) -> Option<(&Function, bool)> {
 }
 
 /// `parse_field (crashes.c:121)`, `0x0, called by call (crashes.c:174)`. Hostile text: escape before printing.
-pub(super) fn of(functions: &[Function]) -> Option<String> {
+pub(in super::super) fn of(functions: &[Function]) -> Option<String> {
     let (function, called) = meant(functions)?;
     let text = one(function);
     let first = functions.first().filter(|_| called);
     Some(first.map_or(text.clone(), |first| format!("{:#x}, called by {text}", first.pc)))
 }
 
+/// The functions from the innermost one of the application on: the one that called the kernel. All where none is known.
+fn of_application(functions: &[Function]) -> &[Function] {
+    let is_own = |function: &Function| function.name.as_deref().is_none_or(|name| !is_of_kernel(name));
+    functions.iter().position(is_own).and_then(|first| functions.get(first..)).unwrap_or(functions)
+}
+
+/// The same as [`of`] for the function of the application: where the kernel runs, the one that called it.
+pub(super) fn in_application(functions: &[Function]) -> Option<String> {
+    of(of_application(functions))
+}
+
 /// ` in modexp (crypto.c:5)`: where the thread is that runs, or that an exception interrupted. Nothing where that is not certain.
 pub(super) fn of_thread(cpu: &CpuState) -> Option<String> {
     if cpu.exception.is_none() && cpu.interrupted.is_none() {
-        return of(&cpu.functions).map(|at| format!(" in {at}"));
+        return in_application(&cpu.functions).map(|at| format!(" in {at}"));
     }
     let found = cpu.interrupted.as_ref().filter(|found| found.is_certain)?;
     let place = found.all.first().filter(|place| place.within.is_none())?;
-    of(&place.functions).map(|at| format!(", interrupted in {at},"))
+    in_application(&place.functions).map(|at| format!(", interrupted in {at},"))
 }
 
 /// `parse_field (crashes.c:121)`.

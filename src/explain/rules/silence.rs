@@ -51,6 +51,11 @@ pub(super) fn of(case: &Case<'_>, events: &Events) -> Option<Silence> {
     all.max_by_key(|silence| silence.ticks).filter(|silence| silence.ticks >= FEWEST)
 }
 
+/// The kernel's own count of ticks.
+pub(super) fn system_clock(case: &Case<'_>) -> Option<u64> {
+    word(CLOCK, case).map(|(_, ticks)| ticks)
+}
+
 fn word(name: &str, case: &Case<'_>) -> Option<(u64, u64)> {
     let symbol = case.look.symbol(name)?;
     let bytes = case.look.bytes(symbol.address, case.kernel?.layout.shape.word.bytes() as u64)?;

@@ -1,0 +1,84 @@
+//! The kernel wants to run a thread, and for long no thread runs: an interrupt comes again at once, or does not end, and PendSV, which
+//! switches threads on a Cortex-M, is pending, or was interrupted before it had chosen the thread. Events go on to come, of more urgent interrupts: those of the tick.
+//!
+//! What shows it: the thread became ready, and since then many events came, none of them of a thread.
+//!
+//! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, FIRST};
+use super::place;
+use crate::cpu::Level;
+use crate::kernel::Under;
+use crate::session::CpuState;
+
+/// So many events of interrupts alone are more than a few handlers in a row.
+const FEWEST: u64 = 16;
+/// ICSR: PendSV is pending.
+const PENDSVSET: u64 = 1 << 28;
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
+    let number = match cpu.registers.level() {
+        // A handler that is an endless loop is another rule.
+        Level::Exception(number) if cpu.in_loop.is_none() => {
+            Some(u64::from(number)).filter(|number| *number >= FIRST)?
+        }
+        _ => return None,
+    };
+    let pends = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSVSET != 0);
+    let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next))?;
+    // What shows no change of its state was ready before the first event.
+    let oldest = (events.span.0, events.newest.saturating_add(1).saturating_sub(events.count));
+    let (since, seq) = events.activity(next.address).and_then(|next| next.since).unwrap_or(oldest);
+    let is_other = match thread_of(cpu, case.kernel) {
+        Some(thread) => pends.is_some() && thread.address != next.address,
+        None => matches!(cpu.under, Some(Under::Scheduler(_))),
+    };
+    let none_ran = events.last_of_threads.is_none_or(|last| last < seq);
+    let count = events.newest.saturating_sub(seq);
+    if !is_other || !none_ran || count < FEWEST {
+        return None;
+    }
+    let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
+    let pc = cpu.registers.pc()? & !1;
+    let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
+    let is_again = interrupts::is_pending(cpu, number) == Some(true);
+    let (code, why) = match (&begins, is_again, &cpu.polling) {
+        (Some(_), ..) | (_, true, _) => (Code::IsrStorm, "comes again and again"),
+        (.., Some(_)) => (Code::IsrNeverEnds, "does not end, or comes again and again"),
+        _ => (Code::IsrStorm, "comes again and again, or does not end"),
+    };
+    let lasts = events.span.1.saturating_sub(since);
+    let next_label = next.label();
+    let claim =
+        format!("{name} {why}: thread {next_label} is ready, and no thread has run for {lasts} ticks of the trace");
+    Some(
+        Finding::new(code, case.cap_of_registers(Confidence::Likely), claim)
+            .evidence([Evidence::event(
+                seq,
+                format!("{next_label} is ready here; {count} events follow, all of them of interrupts"),
+            )])
+            .evidence(
+                pends.map(|icsr| {
+                    Evidence::register("icsr", icsr, "PendSV, which switches threads, is pending".to_owned())
+                }),
+            )
+            .evidence(
+                begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),
+            )
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .next(format!(
+                "acknowledge the cause of {name} in its device before the handler ends, and wait for nothing in it"
+            ))
+            .affected(kernel.threads.iter().map(|thread| thread.address)),
+    )
+}

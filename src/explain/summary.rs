@@ -1,0 +1,55 @@
+//! What the CPUs and the threads do at this moment, for a reader to whom no rule had anything to say.
+
+use super::cpus::thread_of;
+use super::graph::Graph;
+use super::rules::place;
+use super::{Case, Cpus};
+use crate::kernel::Under;
+use crate::session::CpuState;
+
+/// The most waits that are named.
+const NAMED: usize = 8;
+
+/// In sentences.
+pub(super) fn of(case: &Case<'_>, graph: &Graph) -> Vec<String> {
+    let cpus: Option<&Cpus> = case.cpus;
+    let cpus = cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| of_cpu(cpu, case));
+    cpus.chain(waits(case, graph)).collect()
+}
+
+fn of_cpu(cpu: &CpuState, case: &Case<'_>) -> Option<String> {
+    let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let is_one = case.cpus.is_none_or(|cpus| cpus.all.len() <= 1);
+    let name = if is_one { "The CPU".to_owned() } else { format!("CPU {}", cpu.core) };
+    let none = match (thread_of(cpu, case.kernel), cpu.under?) {
+        (Some(thread), _) => {
+            return Some(match &cpu.exception {
+                Some(exception) => format!("{name} is in {exception}{at}, above thread {}.", thread.label()),
+                None => format!("{name} runs thread {}{at}.", thread.label()),
+            });
+        }
+        (None, Under::Idle) => "no thread runs, the system is idle".to_owned(),
+        (None, Under::Scheduler(next)) => format!("no thread runs, {} is to run next", case.label(next)),
+        _ => return None,
+    };
+    Some(match &cpu.exception {
+        Some(exception) => format!("{name} is in {exception}{at}; {none}."),
+        None => format!("{name}: {none}."),
+    })
+}
+
+/// The threads that wait without a time-out, with what they wait for.
+fn waits(case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let forever = |task: &&super::state::Task| task.wait.is_some_and(|wait| wait.forever);
+    let all: Vec<String> = graph
+        .tasks
+        .list
+        .iter()
+        .filter(forever)
+        .filter_map(|task| Some(format!("{} for {}", case.label(task.address), case.object(task.wait?.object))))
+        .collect();
+    let more = all.len().saturating_sub(NAMED);
+    let named = all.get(..NAMED.min(all.len()))?.join(", ");
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    (!all.is_empty()).then(|| format!("Without a time-out wait: {named}{more}."))
+}
