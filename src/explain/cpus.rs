@@ -32,6 +32,8 @@ pub struct Cpus {
     regions: Option<Vec<Region>>,
     /// What the program does not write: its code and its constants.
     read_only: Vec<Region>,
+    /// What it writes, by its sections.
+    writable: Vec<Region>,
     /// True for a program of the small instruction set.
     is_baseline: bool,
 }
@@ -67,8 +69,18 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
-        let read_only = target.read_only();
-        Ok(Self { all, left, read_only, stack_handlers, lines, names, regions, is_baseline: target.is_baseline() })
+        let (read_only, writable) = (target.read_only(), target.written());
+        Ok(Self {
+            all,
+            left,
+            read_only,
+            writable,
+            stack_handlers,
+            lines,
+            names,
+            regions,
+            is_baseline: target.is_baseline(),
+        })
     }
 
     /// Keeps what registers alone show: the functions, lines and code of an ELF of another build are wrong.
@@ -121,6 +133,15 @@ impl Cpus {
     /// True for an address at which the program's file has code or constants.
     pub(super) fn is_read_only(&self, address: Addr) -> bool {
         self.read_only.iter().any(|region| region.contains(address))
+    }
+
+    /// The memory that the program may write: its sections, and what else the source has that is neither code nor constant. Parts
+    /// overlap where the source has sections as well. `None` where sections are not known.
+    pub(super) fn written(&self) -> Option<Vec<Region>> {
+        let regions = self.regions.as_deref()?;
+        let is_other = |region: &&Region| !self.read_only.iter().any(|code| code.overlaps(**region));
+        let others = regions.iter().filter(is_other).copied();
+        (!self.writable.is_empty()).then(|| self.writable.iter().copied().chain(others).collect())
     }
 
     /// The memory that the source has; `None` where it cannot say so.

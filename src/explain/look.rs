@@ -25,7 +25,8 @@ pub struct Look<'a> {
 /// What was read of ranges of memory.
 #[derive(Default)]
 struct Pages {
-    read: BTreeMap<Addr, Option<Vec<u8>>>,
+    /// By address and length: ranges may overlap.
+    read: BTreeMap<(Addr, u64), Option<Vec<u8>>>,
     most: usize,
     /// True where a page was not read because these are all.
     are_spent: bool,
@@ -69,7 +70,7 @@ impl<'a> Look<'a> {
 
     fn page(&self, at: Addr, len: u64) -> Option<Vec<u8>> {
         let mut pages = self.pages.try_borrow_mut().ok()?;
-        if let Some(page) = pages.read.get(&at) {
+        if let Some(page) = pages.read.get(&(at, len)) {
             return page.clone();
         }
         if pages.read.len() >= pages.most {
@@ -77,7 +78,7 @@ impl<'a> Look<'a> {
             return None;
         }
         let page = self.bytes(at, len);
-        pages.read.insert(at, page.clone());
+        pages.read.insert((at, len), page.clone());
         page
     }
 

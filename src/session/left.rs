@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PT_LOAD};
+use crate::elf::{PF_W, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -115,6 +115,15 @@ impl Target<'_> {
         let Some(elf) = self.info.elf() else { return Vec::new() };
         let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_W == 0);
         loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+    }
+
+    /// What the program writes, by the sections of its file; empty where it has none.
+    pub fn written(&self) -> Vec<Region> {
+        let offset = self.load_offset().value;
+        let Some(elf) = self.info.elf() else { return Vec::new() };
+        let is_written = |flags: u32| flags & (SHF_ALLOC | SHF_WRITE | SHF_TLS) == SHF_ALLOC | SHF_WRITE;
+        let sections = elf.sections().filter(|section| is_written(section.flags) && section.size > 0);
+        sections.map(|section| Region { start: elf.width().moved(section.addr, offset), len: section.size }).collect()
     }
 
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.

@@ -1134,3 +1134,12 @@ VOID mk_kernel_enter(VOID)
 #endif
     port_start();
 }
+
+VOID mk_thread_resume(TX_THREAD *t)
+{
+    UINT posture = port_disable();
+    mk_trace(111, T_THREAD, UL(t), t->tx_thread_state, HERE, 0);
+    if (t->tx_thread_state == TX_SUSPENDED)
+        resume(t);
+    leave(posture);
+}

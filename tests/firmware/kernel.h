@@ -392,6 +392,7 @@ VOID mk_thread_create(TX_THREAD *t, const CHAR *name, VOID (*entry)(ULONG), ULON
 VOID mk_thread_sleep(ULONG ticks);
 VOID mk_thread_relinquish(VOID);
 VOID mk_thread_suspend(TX_THREAD *t); /* of a thread that is ready */
+VOID mk_thread_resume(TX_THREAD *t);
 TX_THREAD *mk_thread_identify(VOID);
 ULONG mk_time_get(VOID);
 VOID mk_timer_create(TX_TIMER *t, const CHAR *name, VOID (*fn)(ULONG), ULONG param,

@@ -50,7 +50,8 @@ enum stall {
     INIT_WAITS,         /* no interrupt comes before the first thread            */
     MASKED_CLOCK,       /* PRIMASK, and a wait for the kernel's time             */
     NO_ACK,             /* an interrupt that is never acknowledged, and the tick */
-    SHORT_CLOCK         /* healthy: a short wait for the kernel's time           */
+    SHORT_CLOCK,        /* healthy: a short wait for the kernel's time           */
+    IRQ_OFF             /* an interrupt that is disabled, and pending            */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -441,6 +442,11 @@ static NOINLINE VOID regulate(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
+        break;
+    case IRQ_OFF:
+        NVIC_ICER0 = UART;
+        if (_tx_timer_system_clock >= 3 * BEGIN)
+            stall_here();
         break;
     case MASKED_CLOCK:
         __asm__ volatile("cpsid i" ::: "memory");

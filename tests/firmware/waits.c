@@ -29,7 +29,11 @@ enum failure {
     NO_THREADS,       /* none was created; the kernel idles                      */
     SILENT,           /* a thread computes without end, and leaves no event      */
     COMPUTES,         /* healthy: a thread computes for long, again and again    */
-    OWNER_RETRIES     /* with a mutex in hand, for a device that does not answer */
+    OWNER_RETRIES,    /* with a mutex in hand, for a device that does not answer */
+    OWNER_SLEEPS,     /* with a mutex in hand, for very long                     */
+    BLOCKS_LOST,      /* one after the other: the pointers to them are dropped   */
+    BLOCKS_LISTED,    /* all are in a list, which is long                        */
+    NEVER_RESUMED     /* a thread, since long before the oldest event            */
 };
 
 /* Above the RAM that the program itself uses. */
@@ -69,6 +73,7 @@ static TX_EVENT_FLAGS_GROUP link, bring_up, draft;
 static TX_BYTE_POOL arena;
 static TX_TIMER gauge;
 static TX_MUTEX bus;
+static ULONG *volatile listed;
 
 #define CELLS 6
 #define CELL 16
@@ -376,7 +381,7 @@ static VOID editor_entry(ULONG ends)
 static NOINLINE VOID wait_answer(VOID)
 {
     while (_tx_timer_system_clock > BEGIN / 3)
-        mk_thread_sleep(1);
+        mk_thread_sleep(FAILURE == OWNER_SLEEPS ? 20000 : 1);
 }
 
 static VOID modem_entry(ULONG unused)
@@ -397,6 +402,56 @@ static VOID compass_entry(ULONG ticks)
         mk_mutex_get(&bus, TX_WAIT_FOREVER);
         fw_work(SHORT);
         mk_mutex_put(&bus);
+    }
+}
+
+/* ---- blocks, of which some are not released ---- */
+
+static NOINLINE UINT is_whole(ULONG n)
+{
+    fw_work(SHORT);
+    return n % 3 != 2;
+}
+
+static VOID catcher_entry(ULONG unused)
+{
+    ULONG n, *cell;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_block_allocate(&cells, (VOID **)&cell, TX_WAIT_FOREVER);
+        cell[0] = n;
+        cell[1] = 0;
+        if (FAILURE == BLOCKS_LISTED) {
+            cell[1] = UL(listed);
+            listed = cell;
+        } else if (is_whole(n)) {
+            mk_block_release(cell);
+        }
+        cell = NULL;
+        mk_thread_sleep(1);
+    }
+}
+
+/* ---- a thread that another one stops and starts ---- */
+
+static TX_THREAD *robot;
+
+static VOID robot_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;)
+        fw_work(SHORT);
+}
+
+static VOID pilot_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_thread_suspend(robot); /* only while it is ready */
+        mk_thread_sleep(1);
+        if (_tx_timer_system_clock <= BEGIN)
+            mk_thread_resume(robot);
     }
 }
 
@@ -623,7 +678,16 @@ VOID app_define(VOID)
         thread(PICK("startup", "boot"), startup_entry, 0, PICK(4, 3));
         thread(PICK("console", "screen"), console_entry, 0, PICK(20, 24));
     }
-    if (has(OWNER_RETRIES)) {
+    if (has(BLOCKS_LOST) || has(BLOCKS_LISTED)) {
+        thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
+        thread(PICK("catcher", "keeper"), catcher_entry, 0, PICK(9, 8));
+    }
+    if (has(NEVER_RESUMED)) {
+        thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
+        robot = thread(PICK("robot", "walker"), robot_entry, 0, PICK(20, 24));
+        thread(PICK("pilot", "guide"), pilot_entry, 0, PICK(11, 10));
+    }
+    if (has(OWNER_RETRIES) || has(OWNER_SLEEPS)) {
         thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
         thread(PICK("modem", "sender"), modem_entry, 0, PICK(9, 8));
         thread(PICK("compass", "needle"), compass_entry, 2, PICK(13, 14));

@@ -6,6 +6,7 @@ mod control_blocks;
 mod corrupt_pool;
 mod created_again;
 mod deadlock;
+mod disabled_interrupt;
 mod fault;
 mod flag_lock;
 mod flags_taken;
@@ -19,12 +20,14 @@ mod jump;
 mod left_running;
 mod livelock;
 mod long_sleep;
+mod lost_blocks;
 mod machine_timer;
 mod main_stack;
 mod masked;
 mod masked_riscv;
 mod masking_code;
 mod never_given;
+mod never_resumed;
 mod never_seen;
 mod never_taken;
 mod no_switch;
@@ -122,6 +125,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
     Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
+    Check { what: "suspended threads that nothing resumes", find: never_resumed::find },
     Check { what: "event flags that no thread waits for", find: wrong_mask::find },
     Check { what: "full queues that no thread reads", find: queue_full::unread },
     Check { what: "control blocks that contradict each other", find: control_blocks::contradictions },

@@ -9,6 +9,7 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
+use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
 use super::words::{gives, waiting};
 use crate::abi::Addr;
@@ -16,23 +17,28 @@ use crate::kernel::{Kernel, Kind, Thread};
 use crate::trace::many;
 
 /// How often a thread should have run within the trace.
-const FEWEST: u64 = 3;
+pub(super) const FEWEST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let (Some(kernel), Some(events)) = (case.kernel, case.events) else { return Vec::new() };
-    let Some(uptime) = uptime(kernel, events) else { return Vec::new() };
+    let Some(events) = case.events else { return Vec::new() };
     let mut found = Vec::new();
     for task in &graph.tasks.list {
         let Some(wait) = task.wait.filter(|wait| is_for_gift(wait) && graph.wait(task.address).is_none()) else {
             continue;
         };
-        let expected = task.runs.unwrap_or(0).saturating_mul(100).checked_div(uptime).unwrap_or(0);
-        let ran = events.activity(task.address).map_or(0, |activity| activity.dispatched);
+        let Some((expected, ran)) = runs(task, case) else { continue };
         if expected >= FEWEST && ran <= expected / 3 && events.is_long(task.address, wait.object) {
             found.extend(finding(task, &wait, events, case, graph));
         }
     }
     found
+}
+
+/// How often a thread should have run within the trace, by its run count and those of others, and how often it did.
+pub(super) fn runs(task: &Task, case: &Case<'_>) -> Option<(u64, u64)> {
+    let events = case.events?;
+    let expected = task.runs?.saturating_mul(100).checked_div(uptime(case.kernel?, events)?)?;
+    Some((expected, events.activity(task.address).map_or(0, |activity| activity.dispatched)))
 }
 
 fn is_for_gift(wait: &Wait) -> bool {
@@ -129,22 +135,30 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             .extend(silent.iter().map(|text| Evidence { seq: None, ..Evidence::memory(first.address, text.clone()) }));
     }
     let gone = gone_giver(wait, case, graph);
-    let claimed = if gone.is_some() { Confidence::Likely } else { Confidence::Hint };
-    let (confidence, mut detractors) = case.cap(claimed);
-    let why = gone.unwrap_or_else(|| {
-        detractors.push("it rests on what the trace does not show".to_owned());
-        format!("no event {verb}")
-    });
+    let disabled = disabled_interrupt::of(wait.object, case).filter(|_| gone.is_none());
+    let is_known = gone.is_some() || disabled.as_ref().is_some_and(|interrupt| interrupt.is_user);
+    let (confidence, mut detractors) = case.cap(if is_known { Confidence::Likely } else { Confidence::Hint });
+    evidence.extend(disabled.as_ref().map(|interrupt| interrupt.evidence.clone()));
+    detractors.extend((!is_known).then(|| "it rests on what the trace does not show".to_owned()));
+    let why = match (gone, &disabled) {
+        (Some(gone), _) => gone,
+        (None, Some(interrupt)) if interrupt.is_user => interrupt.why.clone(),
+        (None, _) => format!("no event {verb}"),
+    };
+    let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);
+    let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
     let user = gone_user(task, wait.object, case, graph);
-    let next = if silent.is_empty() {
-        format!("find out who was to {} {object}", gives(wait.kind))
-    } else {
-        format!("check what the kernel's calls return: {}", silent.join("; "))
+    let next = match &disabled {
+        Some(Disabled { name, .. }) => {
+            format!("find out who disables {name} (NVIC_ICER), and who should enable it again")
+        }
+        None if silent.is_empty() => format!("find out who was to {} {object}", gives(wait.kind)),
+        None => format!("check what the kernel's calls return: {}", silent.join("; ")),
     };
     Finding::new(
         Code::EventNeverSet,
         (confidence, detractors),
-        format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}"),
+        format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}{also}"),
     )
     .evidence(evidence)
     .waiters(graph.waiters(&[task.address]), task.address, case, graph)

@@ -16,6 +16,9 @@ use crate::trace::many;
 const OFTEN: u64 = 8;
 /// So often the owner of a mutex blocks and goes on in a trace in which another waits for it all the time.
 const AGAIN: u64 = 4;
+/// So many kernel ticks of a sleep with a mutex are long: seconds, where there are 100 to 1000 in one.
+const LONG: u64 = 1000;
+const VERY_LONG: u64 = 6000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -23,7 +26,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
             let other = || {
                 let goes_on = || keeps(edge, case, graph).or_else(|| blocks_on(edge, case, graph));
-                waits_itself(edge, case, graph).or_else(goes_on)
+                waits_itself(edge, case, graph).or_else(|| sleeps_long(edge, case, graph)).or_else(goes_on)
             };
             found.extend(gone(edge, case, graph).or_else(other));
         }
@@ -159,6 +162,31 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .evidence([waiting(edge.waiter, edge.object, case, graph), holds(edge, case), Evidence::event(kept.seq, puts)])
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(format!("look for a path of {holder} that returns without tx_mutex_put"))
+        .threads([edge.holder, edge.waiter]),
+    )
+}
+
+/// The owner of a mutex sleeps with it, for long.
+fn sleeps_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let owner = case.thread(edge.holder).filter(|_| edge.how == How::Owns && !edge.is_timed)?;
+    let is_asleep = graph.tasks.at(edge.holder)?.does == Does::Sleeps;
+    let left = owner.ticks_left.filter(|left| is_asleep && *left >= LONG)?;
+    let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
+    let claim = format!("{waiter} waits for {object}; {holder}, which owns it, sleeps for {left} more kernel ticks");
+    Some(
+        Finding::new(
+            Code::LockOwnerGone,
+            case.cap(if left >= VERY_LONG { Confidence::Likely } else { Confidence::Hint }),
+            claim,
+        )
+        .against([format!("{holder} may sleep with {object} on purpose: it wakes up by itself")])
+        .evidence([
+            waiting(edge.waiter, edge.object, case, graph),
+            holds(edge, case),
+            Evidence::memory(edge.holder, format!("{holder}: sleeps, and {left} kernel ticks are left")),
+        ])
+        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+        .next(format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"))
         .threads([edge.holder, edge.waiter]),
     )
 }

@@ -18,10 +18,13 @@ pub(in super::super) fn of(functions: &[Function]) -> Option<String> {
     Some(first.map_or(text.clone(), |first| format!("{:#x}, called by {text}", first.pc)))
 }
 
-/// The functions from the innermost one of the application on: the one that called the kernel. All where none is known.
+/// The functions from the one of the application on that called the kernel; all where it called none. The kernel may itself be in
+/// a function of the application: the clock of its trace.
 fn of_application(functions: &[Function]) -> &[Function] {
-    let is_own = |function: &Function| function.name.as_deref().is_none_or(|name| !is_of_kernel(name));
-    functions.iter().position(is_own).and_then(|first| functions.get(first..)).unwrap_or(functions)
+    let is_kernel = |function: &Function| function.name.as_deref().is_some_and(is_of_kernel);
+    let calls = |pair: &[Function]| matches!(pair, [callee, caller] if is_kernel(callee) && !is_kernel(caller));
+    let first = functions.windows(2).rposition(calls).map_or(0, |at| at.saturating_add(1));
+    functions.get(first..).unwrap_or(functions)
 }
 
 /// The same as [`of`] for the function of the application: where the kernel runs, the one that called it.

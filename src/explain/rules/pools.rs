@@ -13,6 +13,7 @@ use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
+use super::lost_blocks::{self, Lost};
 use super::waiting_blocks;
 use super::words::{waiting, waits};
 use super::wrong_mask::giver;
@@ -24,6 +25,15 @@ const FEWEST: usize = 2;
 /// What speaks against a leak.
 const KEPT: &str = "blocks that are kept on purpose look the same";
 const IN_USE: &str = "they may be in use: no block of that thread was released in the trace";
+/// So many blocks of one size in use are a sign of a leak; a block has fewer bytes more than were asked for.
+const ALIKE: usize = 8;
+const ROUNDED: u64 = 24;
+/// What speaks against what is said of a pool that is used up.
+const NOT_KNOWN: &str = "a pool may be used up for a moment; who has its memory is not known from the kernel";
+const NOT_IN_MEMORY: &str = "a device may have these addresses, or the program keeps an index in place of a pointer";
+/// What to do about blocks to which no pointer is left.
+const NO_POINTER: &str = "look for a path that drops a pointer to a block without its release: in those who allocate, and who read the \
+queues that blocks go through";
 /// So often in a row a thread gets nothing.
 const OFTEN: u64 = 8;
 
@@ -121,6 +131,8 @@ struct Room {
     largest: Option<u64>,
     /// All bytes of free blocks.
     free: u64,
+    /// The bytes of each block of a byte pool that is in use.
+    used: Vec<u64>,
 }
 
 impl Room {
@@ -144,7 +156,17 @@ impl Room {
             }
             _ => text,
         };
-        Some(Self { text, largest, free })
+        let used = chain.iter().flat_map(|chain| &chain.all).filter(|block| !block.is_free).map(|block| block.len);
+        Some(Self { text, largest, free, used: used.collect() })
+    }
+
+    /// Of the blocks in use, those of the size that is asked for, where most are: who asks has them, and does not release them. The
+    /// kernel makes a block a little larger, not to leave a piece that is too small.
+    fn alike(&self, asked: u64) -> Option<String> {
+        let is_alike = |len: &&u64| (asked..asked.saturating_add(ROUNDED)).contains(*len);
+        let (alike, all) = (self.used.iter().filter(is_alike).count(), self.used.len());
+        (alike >= ALIKE && alike >= all.saturating_sub(all / 4))
+            .then(|| format!("{alike} of the {all} blocks in use have this size"))
     }
 
     /// True where it has enough bytes, and no piece has.
@@ -181,30 +203,44 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let long = case.events.is_some_and(|events| events.is_long(task.address, pool));
     let asked = case.thread(task.address).and_then(crate::kernel::Thread::asks_bytes);
     let room = Room::of(pool, case);
+    let lost = lost(pool, case).filter(|_| long);
     let fragmented = asked.zip(room.as_ref()).is_some_and(|(asked, room)| room.is_fragmented(asked));
     let claimed = if long && (fragmented || !released) { Confidence::Likely } else { Confidence::Hint };
     let (name, label) = (case.label(task.address), case.object(pool));
-    let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
+    let state = room.as_ref().map_or_else(String::new, |room| format!(" ({})", room.text));
     let what = asked.map_or_else(|| "memory".to_owned(), |asked| format!("{asked} bytes"));
+    let alike = asked.zip(room.as_ref()).filter(|_| long && !released).and_then(|(asked, room)| room.alike(asked));
+    let leak =
+        alike.map_or_else(String::new, |alike| format!("; {alike}, and none is released, which looks like a leak"));
     let claim = if fragmented {
         format!("{name} waits for {what} of {label}, which is fragmented{state}")
     } else {
-        format!("{name} waits for {what} of {label}{state}")
+        format!("{name} waits for {what} of {label}{state}{leak}")
+    };
+    let next = if fragmented {
+        "give blocks of this size a block pool of their own, or allocate what is kept for long first".to_owned()
+    } else {
+        next(pool, case.events)
     };
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
     behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
-    Finding::new(Code::PoolEmpty, case.cap(claimed), claim)
-        .against(["a pool may be used up for a moment; who has its memory is not known from the kernel"])
+    let (code, claimed, claim, next) = match &lost {
+        Some(lost) => (Code::PoolLeak, Confidence::Likely, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
+        None => (Code::PoolEmpty, claimed, claim, next),
+    };
+    Finding::new(code, case.cap(claimed), claim)
+        .against([if lost.is_some() { NOT_IN_MEMORY } else { NOT_KNOWN }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
+        .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
         .explains(others.filter_map(|other| waits(other.address, case, graph)))
-        .next(if fragmented {
-            "give blocks of this size a block pool of their own, or allocate what is kept for long first".to_owned()
-        } else {
-            next(pool, case.events)
-        })
+        .next(next)
         .threads([task.address])
         .affected(behind)
+}
+
+fn lost(pool: Addr, case: &Case<'_>) -> Option<Lost> {
+    lost_blocks::of(case.kernel?.object(pool)?, case)
 }
 
 /// The command has the pool's address: a name comes from the target, and is not for a shell.
@@ -239,9 +275,27 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
     };
     let asked: Vec<String> = all.iter().map(asks).collect();
     let claimed = if room.is_some() { Confidence::Likely } else { Confidence::Hint };
+    // What others release may be of any thread.
+    let alike = first.len.zip(room.as_ref()).filter(|_| one.pool.released.is_empty());
+    let alike = alike.and_then(|(len, room)| room.alike(len));
     let fragmented = first.len.zip(room.as_ref()).is_some_and(|(len, room)| room.is_fragmented(len));
     let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
     let state = if fragmented { format!(", which is fragmented{state}") } else { state };
+    let lost = lost(pool, case);
+    let (code, why, against, next) = match &lost {
+        Some(lost) => (Code::PoolLeak, format!("; {}", lost.words), NOT_IN_MEMORY, NO_POINTER.to_owned()),
+        None => {
+            let why = alike
+                .as_ref()
+                .map_or_else(String::new, |alike| format!("; {alike}, and none is released, which looks like a leak"));
+            (
+                Code::PoolEmpty,
+                why,
+                "a thread may do without that memory; who has it is not known from the kernel",
+                next(pool, Some(events)),
+            )
+        }
+    };
     let events_of = |(thread, refused): &(Addr, Refused)| {
         let text = format!("{} asks and gets no memory; again up to event {}", name(*thread), refused.last);
         Evidence::event(refused.first.0, text)
@@ -249,13 +303,14 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
     let threads: Vec<Addr> = all.iter().map(|(thread, _)| full(*thread, case, graph)).collect();
     Some(
         Finding::new(
-            Code::PoolEmpty,
+            code,
             case.cap(claimed),
-            format!("{} of {label}{state} without a wait, and got nothing", asked.join("; ")),
+            format!("{} of {label}{state} without a wait, and got nothing{why}", asked.join("; ")),
         )
-        .against(["a thread may do without that memory; who has it is not known from the kernel"])
+        .against([against])
         .evidence(all.iter().map(events_of))
-        .next(next(pool, Some(events)))
+        .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
+        .next(next)
         .affected(graph.waiters(&threads))
         .threads(threads),
     )

@@ -1,0 +1,195 @@
+//! Blocks of a pool that are in use though no pointer to them is left in memory: nobody can release them. It looks at each word of the
+//! memory that the program writes, as garbage collectors do that know no types. Words that are over do not count: stacks below
+//! their pointers, messages of queues that were taken, and the trace.
+//!
+//! A word that looks like a pointer by chance only makes fewer blocks lost. It is not known where a part of the program's memory was
+//! not saved, or is only at a target over a link.
+//!
+//! Against it: a device may have the address (DMA), or the program has an index in place of a pointer.
+
+use std::collections::BTreeMap;
+
+use super::super::{Case, Evidence};
+use super::corrupt_pool::blocks;
+use crate::abi::{Addr, Region};
+use crate::kernel::{Kind, Object, PoolBlock};
+use crate::session::CpuState;
+use crate::trace::many;
+
+/// The fewest blocks of a leak.
+const FEWEST: usize = 3;
+/// Bytes that are read at once.
+const PIECE: u64 = 1024;
+/// Where the events of a trace begin and end.
+const RING: [&str; 2] = ["_tx_trace_buffer_start_ptr", "_tx_trace_buffer_end_ptr"];
+
+/// Them.
+pub(super) struct Lost {
+    /// In words: `7 of the 8 blocks in use have no pointer to them left in memory`.
+    pub words: String,
+    /// Where words that are over show who had them.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Memory whose words are over.
+struct Old {
+    region: Region,
+    /// Whose it was, in words.
+    of: Option<(Addr, String)>,
+}
+
+/// Those of a pool, where they are most of the blocks in use.
+pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
+    if !case.look.is_stored() || case.trust.other_build {
+        return None;
+    }
+    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
+    used.retain(|block| !block.is_free);
+    used.sort_unstable_by_key(|block| block.start);
+    let old = old(case)?;
+    let pool = Region { start: pool.get("start")?, len: pool.get("size")? };
+    let mut is_known = vec![false; used.len()];
+    let mut within: Vec<(usize, usize)> = Vec::new();
+    let mut seen: BTreeMap<Addr, (String, Vec<usize>)> = BTreeMap::new();
+    for word in case.cpus?.all.iter().flat_map(in_registers) {
+        is_known.iter_mut().skip(holding(word, &used).unwrap_or(usize::MAX)).take(1).for_each(|known| *known = true);
+    }
+    for region in case.cpus?.written()? {
+        words(region, case, &mut |at, word| {
+            let Some(block) = holding(word, &used) else { return };
+            match old.iter().find(|old| old.region.contains(at)) {
+                // What a lost block holds may be as old as the block: it counts where a pointer leads to that one.
+                None if pool.contains(at) => within.extend(holding(at, &used).map(|from| (from, block))),
+                None => is_known.iter_mut().skip(block).take(1).for_each(|known| *known = true),
+                Some(Old { of: Some((whose, text)), .. }) => {
+                    seen.entry(*whose).or_insert_with(|| (text.clone(), Vec::new())).1.push(block);
+                }
+                Some(_) => {}
+            }
+        })?;
+    }
+    reach(&mut is_known, &within);
+    let is_lost = |block: usize| is_known.get(block) == Some(&false);
+    let lost = is_known.iter().filter(|known| !**known).count();
+    if lost < FEWEST || lost < used.len().saturating_sub(used.len() / 4) {
+        return None;
+    }
+    let evidence = seen.into_iter().filter_map(|(whose, (text, mut blocks))| {
+        blocks.sort_unstable();
+        blocks.dedup();
+        let count = blocks.into_iter().filter(|block| is_lost(*block)).count();
+        (count > 0).then(|| Evidence::memory(whose, format!("{text} still {} of {count} of them", pointers(count))))
+    });
+    let words = if lost == used.len() {
+        format!("no pointer to any of its {} in use is left in memory", many_blocks(lost))
+    } else {
+        format!("{lost} of its {} in use have no pointer to them left in memory", many_blocks(used.len()))
+    };
+    Some(Lost { words, evidence: evidence.collect() })
+}
+
+/// Marks the blocks to which those that are known lead.
+fn reach(is_known: &mut [bool], within: &[(usize, usize)]) {
+    let mut by: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    within.iter().for_each(|(from, to)| by.entry(*from).or_default().push(*to));
+    let mut next: Vec<usize> = (0..is_known.len()).filter(|block| is_known.get(*block) == Some(&true)).collect();
+    while let Some(from) = next.pop() {
+        for to in by.remove(&from).unwrap_or_default() {
+            if let Some(known) = is_known.get_mut(to).filter(|known| !**known) {
+                *known = true;
+                next.push(to);
+            }
+        }
+    }
+}
+
+const fn pointers(count: usize) -> &'static str {
+    if count == 1 { "hold the address" } else { "hold the addresses" }
+}
+
+fn many_blocks(count: usize) -> String {
+    many(u64::try_from(count).unwrap_or(u64::MAX), "block", "blocks")
+}
+
+/// What the registers of a CPU hold.
+fn in_registers(cpu: &CpuState) -> impl Iterator<Item = u64> + '_ {
+    cpu.registers.architecture().registers().iter().filter_map(|register| cpu.registers.get(register.name))
+}
+
+/// The block that holds an address.
+fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
+    let index = used.partition_point(|block| block.start <= at).checked_sub(1)?;
+    let block = used.get(index)?;
+    (at.checked_sub(block.start)? < block.len).then_some(index)
+}
+
+/// Each word of a region; `None` where a part of it cannot be read.
+fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
+    let width = case.width();
+    let start = region.start.checked_next_multiple_of(width)?;
+    let region = Region { start, len: region.len.checked_sub(start.checked_sub(region.start)?)? / width * width };
+    for piece in 0..region.len.div_ceil(PIECE) {
+        let into = piece.checked_mul(PIECE)?;
+        let from = region.start.checked_add(into)?;
+        let bytes = case.look.within(region, from, usize::try_from(PIECE.min(region.len.checked_sub(into)?)).ok()?)?;
+        let mut at = from;
+        for word in case.words(&bytes, true) {
+            each(at, word);
+            at = at.checked_add(width)?;
+        }
+    }
+    Some(())
+}
+
+/// Memory whose words are over: `None` where the trace is not where it should be.
+fn old(case: &Case<'_>) -> Option<Vec<Old>> {
+    let kernel = case.kernel?;
+    let below = kernel.threads.iter().filter_map(|thread| {
+        let (start, end) = (thread.stack.start?, thread.stack.end()?);
+        let is_over = matches!(thread.state, Some(crate::kernel::State(1 | 2)));
+        let until = if is_over { Some(end) } else { thread.stack.pointer.filter(|sp| thread.stack.holds(*sp)) };
+        let text = format!("words below the stack pointer of {}", thread.label());
+        Some(Old { region: Region { start, len: until?.checked_sub(start)? }, of: Some((thread.address, text)) })
+    });
+    let queues = kernel.objects.iter().filter(|object| object.kind == Kind::Queue && object.get("enqueued") == Some(0));
+    let taken = queues.filter_map(|queue| {
+        let word = kernel.layout.shape.word.bytes() as u64;
+        let len = queue.get("capacity")?.checked_mul(queue.get("message_size")?)?.checked_mul(word)?;
+        let text = format!("messages of {} that were taken", case.object(queue.address));
+        Some(Old { region: Region { start: queue.get("start")?, len }, of: Some((queue.address, text)) })
+    });
+    let ring = RING.map(|name| {
+        let symbol = case.look.symbol(name)?;
+        case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied()
+    });
+    let ring = match ring {
+        [Some(start), Some(end)] if start < end => Some(Old { region: Region { start, len: end - start }, of: None }),
+        // A program without a trace has no words of one.
+        [None, None] => None,
+        _ => return None,
+    };
+    Some(below.chain(taken).chain(ring).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_known_by_its_first_block_and_what_is_in_a_lost_block_does_not_count() {
+        let mut is_known = [true, false, false, false, false];
+        reach(&mut is_known, &[(0, 1), (1, 2), (2, 0), (3, 4), (4, 3)]);
+        assert_eq!(is_known, [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_pointer_into_a_block_holds_it_and_one_to_the_words_of_the_kernel_does_not() {
+        let block = |at: Addr| PoolBlock { at, start: at + 4, len: 16, is_free: false };
+        let used = [block(0x100), block(0x114)];
+        assert_eq!(holding(0x104, &used), Some(0));
+        assert_eq!(holding(0x113, &used), Some(0), "its last byte");
+        assert_eq!(holding(0x114, &used), None, "the words of the kernel in front of the next");
+        assert_eq!(holding(0x118, &used), Some(1));
+        assert_eq!((holding(0x100, &used), holding(0x128, &used)), (None, None));
+    }
+}
