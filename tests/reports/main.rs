@@ -11,6 +11,7 @@ mod explain_crashes;
 mod explain_failures;
 mod explain_rates;
 mod explain_stalls;
+mod explain_tick_clock;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

@@ -579,6 +579,7 @@ impl Consumer for Events {
             self.pointers.event(&now, role);
             self.call(&now, role, system);
         }
+        self.interrupts.after(event.ticks);
     }
 
     fn gap(&mut self) {
