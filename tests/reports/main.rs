@@ -9,6 +9,7 @@ mod columns_in_schema;
 mod explain_circles;
 mod explain_crashes;
 mod explain_failures;
+mod explain_jumps;
 mod explain_rates;
 mod explain_stalls;
 mod explain_tick_clock;
