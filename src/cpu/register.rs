@@ -1,6 +1,6 @@
 //! The values of the registers of one stopped CPU or thread, each with where it is from.
 
-use super::{Architecture, Group, Level, Place, Register, cortex_m};
+use super::{Architecture, Group, Level, Place, Register, cortex_m, riscv};
 use crate::abi::{Addr, Endian};
 use crate::mem::Memory;
 
@@ -187,6 +187,14 @@ impl Registers {
     pub fn complete_thread(&mut self, cpu: &Self) {
         if self.architecture == Architecture::CortexM && cpu.architecture == self.architecture {
             cortex_m::complete_thread(self, cpu);
+        }
+    }
+
+    /// True where all registers hold what a reset leaves in them, of a processor of which that is known: it has run nothing since.
+    pub fn is_at_reset(&self) -> bool {
+        match self.architecture {
+            Architecture::Riscv32 | Architecture::Riscv64 => riscv::is_at_reset(self),
+            _ => false,
         }
     }
 

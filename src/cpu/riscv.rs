@@ -84,6 +84,14 @@ pub(super) fn numbered(architecture: Architecture, name: &str) -> Option<usize> 
     (number < 32).then_some(number)
 }
 
+/// True where all registers hold what a reset leaves in them, and no trap was taken since.
+pub(super) fn is_at_reset(registers: &Registers) -> bool {
+    let general = words(KEPT).chain(words(REST)).chain(words("sp gp tp")).flatten();
+    let is_clear = |name: &str| registers.get(name).is_none_or(|value| value == 0);
+    general.into_iter().all(|name| registers.get(name) == Some(0))
+        && ["mcause", "mepc", "mtval"].into_iter().all(is_clear)
+}
+
 pub(super) fn saved(
     stack: &mut Stack<'_>,
     architecture: Architecture,

@@ -299,6 +299,8 @@ pub struct Finding {
     pub threads: Vec<Addr>,
     /// Threads and objects that it affects: findings about them alone are symptoms of this one.
     pub affected: Vec<Addr>,
+    /// True for a fault in the kernel's switch from one thread to another, which reads what threads saved on their stacks.
+    pub is_in_switch: bool,
 }
 
 impl Finding {
@@ -315,7 +317,14 @@ impl Finding {
             next: String::new(),
             threads: Vec::new(),
             affected: Vec::new(),
+            is_in_switch: false,
         }
+    }
+
+    /// The same as a fault in the switch of threads, or not.
+    pub(super) const fn in_switch(mut self, is_so: bool) -> Self {
+        self.is_in_switch = is_so;
+        self
     }
 
     /// Adds what speaks against it.

@@ -97,6 +97,10 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
         let explains = |cause: &&mut Finding| {
             let known = |thread| cause.threads.contains(thread) || cause.affected.contains(thread);
             let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
+            // A switch of threads fails at what an overflow left of a saved stack, whichever thread is current then.
+            if finding.is_in_switch && cause.code == Code::StackOverflow && cause.confidence > Confidence::Hint {
+                return true;
+            }
             follows && !finding.threads.is_empty() && finding.threads.iter().all(known)
         };
         match causes.iter_mut().find(explains) {
@@ -286,5 +290,18 @@ mod tests {
         let other = Finding::new(Code::QueueFull, sure(), "a wait behind it".to_owned()).threads([3]);
         let found = without_symptoms(vec![circle(), one, other]);
         assert_eq!(found, [circle().explains(["a wait behind it".to_owned()])]);
+    }
+
+    /// A fault in PendSV was a second finding beside the stack that overflowed.
+    #[test]
+    fn a_fault_in_the_switch_of_threads_was_not_explained_by_an_overflow() {
+        let of = |code, confidence| Finding::new(code, (confidence, Vec::new()), code.name().to_owned());
+        let fault = |is_so| of(Code::IsrFault, Confidence::Proven).in_switch(is_so);
+        let overflow = |confidence| of(Code::StackOverflow, confidence).threads([1]);
+        let sure = overflow(Confidence::Likely);
+        let explained = sure.clone().explains(["isr-fault".to_owned()]);
+        assert_eq!(without_symptoms(vec![sure.clone(), fault(true)]), [explained]);
+        assert_eq!(without_symptoms(vec![sure, fault(false)]).len(), 2, "in another interrupt");
+        assert_eq!(without_symptoms(vec![overflow(Confidence::Hint), fault(true)]).len(), 2);
     }
 }

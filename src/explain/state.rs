@@ -3,7 +3,7 @@
 
 use super::Events;
 use crate::abi::Addr;
-use crate::kernel::{Kernel, Kind, State, Thread, Wanted};
+use crate::kernel::{self, Kernel, Kind, State, Thread, Wanted};
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,9 @@ impl Tasks {
     /// Those of the kernel's memory, else those of the events.
     pub fn of(kernel: Option<&Kernel>, events: Option<&Events>) -> Self {
         match (kernel, events) {
-            (Some(kernel), _) => Self { list: kernel.threads.iter().map(|thread| in_memory(thread, kernel)).collect() },
+            (Some(kernel), _) => {
+                Self { list: kernel.threads.iter().map(|thread| in_memory(thread, kernel, events)).collect() }
+            }
             (None, Some(events)) => Self { list: events.tasks() },
             (None, None) => Self::default(),
         }
@@ -134,22 +136,36 @@ impl Tasks {
     }
 }
 
-fn in_memory(thread: &Thread, kernel: &Kernel) -> Task {
+/// True where a thread waits for a message in a queue that is full: such a wait is over, or a field of one of them was overwritten. Its
+/// stack shows that, or its last call in the trace.
+fn contradicts(wait: &kernel::Wait, thread: Addr, events: Option<&Events>) -> bool {
+    let by_events = || {
+        let events = events?;
+        let waits = |task: &Task| events.is(thread, task.address).then_some(task.wait?);
+        let last = events.tasks().iter().find_map(waits)?;
+        events.is(wait.address, last.object).then_some(last.sends)
+    };
+    wait.sends.or_else(by_events) == Some(false)
+}
+
+fn in_memory(thread: &Thread, kernel: &Kernel, events: Option<&Events>) -> Task {
     let does = match thread.state {
         Some(State::READY | State::PRIORITY_CHANGE) if thread.core.is_some() => Does::Runs,
         Some(state) => Does::of(state),
         None => Does::Unknown,
     };
-    let wait = thread.waits.as_ref().map(|wait| {
-        let object = kernel.object(wait.address);
-        Wait {
-            kind: wait.kind,
-            object: wait.address,
-            owner: wait.owner,
-            forever: thread.timed == Some(false),
-            wanted: thread.wanted().filter(|_| wait.kind == Kind::EventFlags),
-            sends: wait.kind == Kind::Queue && object.is_some_and(|queue| queue.get("available_storage") == Some(0)),
-        }
+    let is_full = |wait: &kernel::Wait| {
+        let queue = kernel.object(wait.address).filter(|_| wait.kind == Kind::Queue);
+        queue.is_some_and(|queue| queue.get("available_storage") == Some(0))
+    };
+    let known = thread.waits.as_ref().filter(|wait| !is_full(wait) || !contradicts(wait, thread.address, events));
+    let wait = known.map(|wait| Wait {
+        kind: wait.kind,
+        object: wait.address,
+        owner: wait.owner,
+        forever: thread.timed == Some(false),
+        wanted: thread.wanted().filter(|_| wait.kind == Kind::EventFlags),
+        sends: is_full(wait),
     });
     Task {
         address: thread.address,

@@ -7,6 +7,7 @@
 mod ahead;
 mod check;
 mod cpus;
+mod directions;
 mod entries;
 mod evidence;
 mod fault_report;

@@ -81,7 +81,7 @@ impl Object {
 
     /// One with these members.
     #[cfg(test)]
-    pub(super) fn of_members(kind: Kind, address: Addr, members: &[(&'static str, u64)]) -> Self {
+    pub fn of_members(kind: Kind, address: Addr, members: &[(&'static str, u64)]) -> Self {
         Self { kind, address, name: None, name_at: None, waiting: Vec::new(), members: members.to_vec() }
     }
 

@@ -55,6 +55,8 @@ pub struct Wait {
     pub name: Option<String>,
     /// The owner of a mutex.
     pub owner: Option<Addr>,
+    /// Of a queue that is full: false where the thread is in the call that takes a message, true where it is in one that puts one.
+    pub sends: Option<bool>,
     /// More about it: `wants 0x7 (all)`, `full`; empty where there is nothing to say.
     pub more: String,
 }
@@ -81,7 +83,14 @@ impl Wait {
             },
             _ => String::new(),
         };
-        Self { kind, address, name: object.and_then(|o| o.name.clone()), owner: object.and_then(Object::owner), more }
+        Self {
+            kind,
+            address,
+            name: object.and_then(|o| o.name.clone()),
+            owner: object.and_then(Object::owner),
+            sends: None,
+            more,
+        }
     }
 }
 

@@ -165,6 +165,7 @@ impl Target<'_> {
         }
         kernel.find_running(stop);
         kernel.place(self.memory.memory(), stop, &self.info.symbols);
+        kernel.find_directions(self.memory.memory(), &self.info.symbols);
         if kernel.may_be_interrupted() {
             let found = self.with_unwinder(Some(&kernel), |unwinder, memory, symbols| {
                 kernel.find_interrupted(memory, unwinder, symbols)

@@ -52,7 +52,7 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     // A reset leaves 0 in all of them.
     let untouched = mcause == 0 && mepc.unwrap_or(0) == 0 && mtval.unwrap_or(0) == 0;
     let typed = registers.is_given("mcause");
-    if mcause & interrupt != 0 || !typed && (NO_FAULT.contains(&mcause) || untouched) {
+    if mcause & interrupt != 0 || registers.is_at_reset() || !typed && (NO_FAULT.contains(&mcause) || untouched) {
         return None;
     }
     let (words, has_address) = cause(mcause).unwrap_or(("a cause of the chip's own", false));

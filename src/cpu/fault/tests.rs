@@ -135,6 +135,23 @@ fn traps_of_a_riscv() {
     assert!(fault(Architecture::Riscv64, &[("mcause", 0x8000_0007)]).is_some(), "bit 31 is no mark in 64 bits");
 }
 
+/// Of registers that were typed, those of a reset were a jump to an address that is not aligned.
+#[test]
+fn the_registers_of_a_reset_were_a_fault() {
+    let general = "ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6";
+    let reset = |sp| {
+        let mut registers = registers(Architecture::Riscv32, &[]);
+        for name in general.split(' ').chain(["mcause", "mepc", "mtval"]) {
+            assert!(registers.set_from(Origin::Given, name, 0), "{name}");
+        }
+        assert!(registers.set("sp", sp) && registers.set("pc", 0x1000));
+        registers
+    };
+    assert!(reset(0).is_at_reset() && reset(0).fault().is_none());
+    assert!(!reset(0x8002_0000).is_at_reset() && reset(0x8002_0000).fault().is_some(), "it ran");
+    assert!(!registers(Architecture::Riscv32, &[("mcause", 0)]).is_at_reset(), "not known");
+}
+
 #[test]
 fn aborts_of_an_arm() {
     let of = |values: &[(&str, u64)]| fault(Architecture::Arm, values);

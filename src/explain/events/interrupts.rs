@@ -31,8 +31,9 @@ pub struct Interrupt {
     pub row_outside: Range,
     /// Ticks at its last end.
     pub ended: i64,
-    /// How often it began.
+    /// How often it began, and how often of these the clock stepped back from the event before.
     begun: u64,
+    backs: u64,
     /// Ticks from one beginning to the next, the last ones.
     gaps: [i64; GAPS],
     /// Event and ticks of its last beginning, and how long threads had run by then.
@@ -44,6 +45,16 @@ pub struct Interrupt {
 /// The shortest and the longest of some times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Range(Option<(i64, i64)>);
+
+impl Interrupt {
+    /// False where the clock steps back as it begins, most times. Such a clock is made of a count of ticks, which this handler
+    /// advances, and of the value of the timer, which has begun again by then: each handler seems to last for a period of the
+    /// timer, whatever it takes.
+    #[must_use]
+    pub const fn is_timed(&self) -> bool {
+        self.backs <= self.begun / 2
+    }
+}
 
 impl Range {
     fn take(&mut self, ticks: i64) {
@@ -107,6 +118,8 @@ pub struct Interrupts {
     pub newest: Option<u64>,
     /// True where another interrupt came since the last one ended.
     is_other_between: bool,
+    /// Ticks of the last event.
+    before: Option<i64>,
     /// By number.
     pub by_number: BTreeMap<u64, Interrupt>,
     /// The innermost last.
@@ -125,7 +138,7 @@ impl Interrupts {
         if self.by_number.len() >= MAX && !self.by_number.contains_key(&number) {
             return;
         }
-        let ran = self.ran;
+        let (ran, steps_back) = (self.ran, self.before.is_some_and(|before| at < before));
         let one = self.by_number.entry(number).or_default();
         if one.begun > 0
             && let Some(gap) =
@@ -134,6 +147,7 @@ impl Interrupts {
             *gap = at.saturating_sub(one.last.1);
         }
         one.begun = one.begun.saturating_add(1);
+        one.backs = one.backs.saturating_add(u64::from(steps_back));
         one.last = (seq, at, ran);
         let usual = one.row_ticks.checked_div(i64::try_from(one.row).unwrap_or(i64::MAX)).unwrap_or(0);
         let outside = at.saturating_sub(one.ended);
@@ -157,6 +171,11 @@ impl Interrupts {
         one.row_inside.take(ticks);
         one.longest = one.longest.max(ticks);
         one.ended = at;
+    }
+
+    /// The event at these ticks is done with.
+    pub const fn after(&mut self, at: i64) {
+        self.before = Some(at);
     }
 
     /// An interrupt gives something to threads.
@@ -196,8 +215,9 @@ impl Interrupts {
         self.open.clear();
         for one in self.by_number.values_mut() {
             (one.row, one.row_ticks, one.ended) = (0, 0, i64::MIN);
-            (one.begun, one.wakes) = (0, 0);
+            (one.begun, one.backs, one.wakes) = (0, 0, 0);
         }
+        self.before = None;
     }
 }
 
@@ -256,5 +276,29 @@ mod tests {
         all.enter(21, 2, at + 10_000);
         all.exit(at + 10_200);
         assert_eq!((all.by_number[&21].row, all.by_number[&21].row_from), (1, (2, at + 10_000)));
+    }
+
+    /// Of a clock `ticks * reload + (reload - VAL)`, whose ticks the handler advances, SysTick seemed to take all of the time.
+    #[test]
+    fn a_clock_that_steps_back_as_the_tick_begins_was_taken_for_a_storm() {
+        let run = |step: i64| {
+            let mut all = Interrupts::default();
+            for n in 0..80_i64 {
+                let start = 1000 * n + if n % 4 == 0 { 60 } else { 15 };
+                all.enter(15, 1, start - step);
+                all.after(start - step);
+                all.exit(start + 30);
+                all.after(start + 30);
+                // A thread goes on.
+                all.after(start + 200);
+            }
+            all
+        };
+        assert!(!run(1000).by_number[&15].is_timed());
+        assert_eq!(run(1000).by_number[&15].longest, 1030);
+        assert!(run(0).by_number[&15].is_timed());
+        let mut all = run(1000);
+        all.forget();
+        assert!(all.by_number[&15].is_timed(), "events are missing");
     }
 }

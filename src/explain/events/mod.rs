@@ -512,6 +512,7 @@ impl Events {
         let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
         let Some(one) = self.one(object) else { return };
         one.taker(thread);
+        one.asks_in(thread, event.seq);
         // Without a wait it may have failed.
         if waits.is_some_and(|wait| wait != 0) && !is_blocked {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
@@ -582,6 +583,7 @@ impl Consumer for Events {
             self.pointers.event(&now, role);
             self.call(&now, role, system);
         }
+        self.interrupts.after(event.ticks);
     }
 
     fn gap(&mut self) {

@@ -75,6 +75,8 @@ pub struct One {
     pub givers: BTreeMap<Giver, Given>,
     /// Every thread that takes.
     pub takers: BTreeSet<Addr>,
+    /// The newest event in which each thread asks for it.
+    pub asked_in: BTreeMap<Addr, u64>,
     /// How often threads asked for something.
     pub asks: u64,
     /// True where an interrupt, or another context that is no thread, takes too.
@@ -106,6 +108,13 @@ impl One {
         self.asks = self.asks.saturating_add(1);
         if self.takers.len() < MAX_THREADS {
             self.takers.insert(thread);
+        }
+    }
+
+    /// The event in which a thread asks for something.
+    pub fn asks_in(&mut self, thread: Addr, seq: u64) {
+        if self.asked_in.len() < MAX_THREADS || self.asked_in.contains_key(&thread) {
+            self.asked_in.insert(thread, seq);
         }
     }
 

@@ -25,6 +25,8 @@ const THUMB: u64 = 1 << 24;
 const GUARD: u64 = 512;
 /// A push writes at most 16 registers, or 32 of the FPU, directly below the stack pointer.
 const PUSHED: u64 = 128;
+/// The number of PendSV, in which the kernel switches threads.
+const PENDSV: u32 = 14;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -118,11 +120,20 @@ fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<
     (stack.holds(sp) && stack.start.is_some_and(|start| to < start)).then_some(to)
 }
 
+/// True where a jump went to an even address.
+fn lost_thumb(place: &Place) -> bool {
+    place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0)
+}
+
+/// True for a place near address 0 where no function is.
+fn is_null(place: &Place, case: &Case<'_>) -> bool {
+    place.registers.pc().is_some_and(|pc| pc < NULL && case.look.function(pc).is_none())
+}
+
 /// True where the instruction at a place can have failed, as far as it and memory are known.
 fn can_fail(place: &Place, cpus: &Cpus) -> bool {
-    let lost_thumb = place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
     place.is_outside_code
-        || lost_thumb
+        || lost_thumb(place)
         || match place.effect {
             Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
                 cpus.has(at) != Some(true) || cpus.refuses(at, size)
@@ -161,9 +172,11 @@ impl<'a, 'c> Look<'a, 'c> {
         let sure = sure(cpu, fault.as_ref())?;
         let thread = thread_of(cpu, case.kernel);
         let place = the_place(cpu, fault.as_ref(), cpus);
-        let outside = place.filter(|place| place.is_outside_code);
+        // The table of vectors at 0 may be in a section of code.
+        let outside = place.filter(|place| place.is_outside_code || lost_thumb(place) && is_null(place, case));
         let way =
             outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
+        let way = way.or_else(|| riscv::way(&cpu.registers, thread, case));
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
@@ -198,25 +211,15 @@ impl<'a, 'c> Look<'a, 'c> {
     fn kind(&self) -> Option<Kind> {
         let place = self.place;
         let pc = place.and_then(|place| place.registers.pc());
-        let lost_thumb = |place: &Place| place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0);
         let is_wrong = |place: &Place| place.is_outside_code || lost_thumb(place);
         let is_call = self.way.as_ref().is_none_or(|way| way.is_call);
         let called_null = |place: &Place| is_wrong(place) && is_call && pc.is_some_and(|pc| pc < NULL);
         let jumped = |name: &str| matches!(name, "INVSTATE" | "IACCVIOL" | "IBUSERR");
         if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
-            return Some(Kind {
-                code: Code::NullCall,
-                words: "a call through a null pointer".to_owned(),
-                is_read: self.knows_bits(),
-            });
+            return Some(self.null_call(self.knows_bits()));
         }
-        if riscv::is_null_call(&self.cpu.registers) {
-            let by = self.caller().map_or_else(String::new, |at| format!(", by {}", words::place_at(at, self.case)));
-            return Some(Kind {
-                code: Code::NullCall,
-                words: format!("a call through a null pointer{by}"),
-                is_read: true,
-            });
+        if riscv::is_fetch_near_null(&self.cpu.registers) && is_call {
+            return Some(self.null_call(true));
         }
         let read = self.bits().find_map(|bit| Some((bit.kind?, bit)));
         if let Some((kind, bit)) = read {
@@ -248,10 +251,15 @@ impl<'a, 'c> Look<'a, 'c> {
         }
     }
 
-    /// The call, of a RISC-V, that led to an address without code.
-    fn caller(&self) -> Option<Addr> {
-        let ra = riscv::return_address(&self.cpu.registers, self.thread?, self.case)?;
-        self.case.look.function(ra).and(ra.checked_sub(2))
+    fn null_call(&self, is_read: bool) -> Kind {
+        let by = self.way.as_ref().and_then(|way| way.by.as_deref());
+        let by = by.map_or_else(String::new, |by| format!(", by {by}"));
+        Kind { code: Code::NullCall, words: format!("a call through a null pointer{by}"), is_read }
+    }
+
+    /// True where what is called is said to be called by another function than the one to which the link register leads.
+    fn has_caller(&self) -> bool {
+        self.way.as_ref().is_some_and(|way| way.by.is_some())
     }
 
     /// True where the registers that say which fault it is are known.
@@ -393,7 +401,11 @@ impl<'a, 'c> Look<'a, 'c> {
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
         let jumped = self.way.as_ref().filter(|_| !is_null_call);
         let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
-        let claim = format!("{}{}: {words}{came}", self.name(), self.whereabouts(within, jumped.is_none()));
+        let claim = format!(
+            "{}{}: {words}{came}",
+            self.name(),
+            self.whereabouts(within, jumped.is_none() && !self.has_caller())
+        );
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
@@ -404,7 +416,8 @@ impl<'a, 'c> Look<'a, 'c> {
                     || self.next(if is_null_call { Code::NullCall } else { code }),
                     |way| way.next.clone(),
                 ))
-                .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address));
+                .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
+                .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
@@ -522,6 +535,7 @@ impl<'a, 'c> Look<'a, 'c> {
             }
         }
         if self.place.is_none() {
+            all.extend(self.way.iter().flat_map(|way| way.evidence.iter().cloned()));
             all.extend(self.cpu.interrupted.iter().flat_map(|found| &found.all).map(possible_place));
         }
         all.extend(self.cpu.failed.iter().filter_map(|function| place::callers(std::slice::from_ref(function), 1)));

@@ -1,11 +1,13 @@
 //! An interrupt that comes again as soon as its handler ends, so that nothing else runs: as a rule its cause is not
 //! acknowledged in the device. A burst of a device is healthy: it must be long, and take most of the time. Its time is known
 //! only where the kernel was built to announce interrupts. The events themselves take time: where no thread runs any more and the
-//! time from its end to its next beginning is always the same, however long it takes, its share does not matter.
+//! time from its end to its next beginning is always the same, however long it takes, its share does not matter. Of the interrupt
+//! that advances the clock of the trace itself no time is known.
 
 use super::super::events::{Events, Interrupt, Open};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Evidence, Finding};
+use super::interrupts::SYSTICK;
 
 /// In a row, at the end of the trace.
 const FEWEST: u64 = 64;
@@ -14,7 +16,8 @@ const SHARE: i64 = 50;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| events.has_clock && events.cores <= 1) else { return Vec::new() };
-    let storms = events.interrupts.by_number.iter().filter_map(|(n, one)| storm(*n, one, events, case, graph));
+    let storms = events.interrupts.by_number.iter().filter(|(_, one)| one.is_timed());
+    let storms = storms.filter_map(|(n, one)| storm(*n, one, events, case, graph));
     storms.chain(events.interrupts.open.first().and_then(|open| endless(open, events, case))).collect()
 }
 
@@ -50,8 +53,18 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
             seq,
             format!("{} times since, {each} ticks of the trace each, in {all}{silent}", one.row),
         )])
-        .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
+        .next(if is_tick(number, events, case) {
+            format!("look at how long the handler of {name} takes, and at who sets how often it comes (of SysTick: SYST_RVR)")
+        } else {
+            format!("acknowledge the cause of {name} in its device before the handler ends")
+        }),
     )
+}
+
+/// True for the interrupt of a timer that gives the tick: nothing has to be acknowledged for SysTick.
+fn is_tick(number: u64, events: &Events, case: &Case<'_>) -> bool {
+    let is_systick = number.checked_add(case.added_to_interrupts()) == Some(SYSTICK);
+    is_systick || events.interrupts.tick().is_some_and(|tick| tick.number == number)
 }
 
 /// True where it comes again in the same time after its end, however long it was in its handler: one that comes at fixed times
@@ -67,7 +80,7 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
     if open.seq == 0 && !events.is_whole {
         return None;
     }
-    let one = events.interrupts.by_number.get(&open.number)?;
+    let one = events.interrupts.by_number.get(&open.number).filter(|one| one.is_timed())?;
     let lasts = events.span.1.saturating_sub(open.since);
     if one.times < 3 || open.above < 8 || lasts / 16 < one.longest {
         return None;

@@ -3,6 +3,8 @@
 //!
 //! How it came there: after a call of a register lr leads to the call. After a return lr leads after the last call that was
 //! made, by the function that returned or by one that it called; what was popped is still below the stack pointer where no exception has come since.
+//! The same is so after a jump through a register, which a function makes at its end to call another: then the register that the
+//! code there jumps through has the address.
 //!
 //! Against it: code that is not in the ELF, of a boot loader, a chip's ROM or a module. So it is claimed above a hint only where the
 //! address is data, a stack, a pattern, or where no memory is.
@@ -10,9 +12,9 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{place, vector, words};
+use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Level, Registers, is_fault};
+use crate::cpu::{Architecture, Level, Registers, is_fault};
 use crate::session::CpuState;
 
 /// So far the CPU may have gone on from where it came to.
@@ -35,48 +37,107 @@ pub(super) struct Way {
     pub evidence: Vec<Evidence>,
     /// True where it may have been a call.
     pub is_call: bool,
+    /// Who called, where lr does not lead there: `sync, which close (pump.c:12) called`.
+    pub by: Option<String>,
     pub next: String,
 }
+
+/// What to look at behind a return address that was damaged, and behind a wrong pointer.
+pub(super) const NEXT_OF_RETURN: &str = "look for what writes past a local variable in the functions that are named, and at the bytes around this stack pointer";
+pub(super) const NEXT_OF_CALL: &str = "find out who sets the pointer that is called there";
+pub(super) const NEXT_OF_JUMP: &str = "find out who sets the pointer, or the table, that is jumped through there";
 
 impl Way {
     /// By the registers as they were there, and the stack pointer of the threads. `is_fresh`: no exception has pushed anything
     /// below the stack pointer since.
     pub fn of(registers: &Registers, psp: Option<Addr>, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
         let pc = registers.pc()?;
-        let is_thumb = registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0);
-        let what = what(pc, is_thumb, case).map_or_else(String::new, |what| format!(" ({what})"));
+        let what = named(pc, registers, case);
         let popped = registers.sp().and_then(|sp| popped(sp, pc, is_fresh, case));
         if let Some(came) = vector::came(registers, psp, case).filter(|_| popped.is_none()) {
-            let (words, is_call) = (format!("{pc:#x}{what}{}", came.words), !came.is_entry);
             return Some(Self {
-                words,
+                words: format!("{what}{}", came.words),
                 evidence: came.evidence.into_iter().collect(),
-                is_call,
+                is_call: !came.is_entry,
+                by: None,
                 next: came.next.to_owned(),
             });
         }
         let before = registers.lr().and_then(|lr| before(lr, case));
+        let jumped = || jumped_on(before.as_ref()?, registers, case);
+        if let Some(way) = popped.is_none().then(jumped).flatten() {
+            return Some(way.named(&what));
+        }
         let (how, is_return) = match &before {
             _ if popped.is_some() => (returned(before.as_ref(), case), true),
             Some(Before::Register { at }) => {
                 (format!(": a call through a pointer, by {}", words::place_at(*at, case)), false)
             }
             Some(Before::Function { to, .. }) if to & !1 != pc & !1 => (returned(before.as_ref(), case), true),
-            // A call leaves a return address in lr; after a return a function may have used lr for anything.
-            None if pc >= NULL && registers.lr().is_some_and(|lr| is_no_code(lr, case)) => {
+            None if is_no_return(registers, pc, case) => {
                 (": a damaged return address, because lr does not hold one".to_owned(), true)
             }
             _ => (String::new(), false),
         };
         let mut evidence: Vec<Evidence> = popped.into_iter().collect();
         evidence.extend(before.map(|before| before.evidence(case)));
-        let next = if is_return {
-            "look for what writes past a local variable in the functions that are named, and at the bytes around this stack pointer"
-        } else {
-            "find out who sets the pointer that is called there"
-        };
-        Some(Self { words: format!("{pc:#x}{what}{how}"), evidence, is_call: !is_return, next: next.to_owned() })
+        let next = if is_return { NEXT_OF_RETURN } else { NEXT_OF_CALL };
+        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, next: next.to_owned() })
     }
+
+    /// The same with the address in front.
+    fn named(self, what: &str) -> Self {
+        Self { words: format!("{what}{}", self.words), ..self }
+    }
+}
+
+/// `0x0 (a null pointer)`: the address that the CPU came to.
+pub(super) fn named(pc: Addr, registers: &Registers, case: &Case<'_>) -> String {
+    let is_thumb = registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0);
+    let what = what(pc, is_thumb, case).map_or_else(String::new, |what| format!(" ({what})"));
+    format!("{pc:#x}{what}")
+}
+
+/// A jump through a register after the last call: at the end of the function that was called, or by the one that called it.
+fn jumped_on(before: &Before, registers: &Registers, case: &Case<'_>) -> Option<Way> {
+    let pc = registers.pc()?;
+    let Before::Function { at: call, to } = before else { return None };
+    let values = |number: u16| registers.get(&format!("r{number}"));
+    // The call itself led there.
+    if to & !1 == pc & !1 {
+        return None;
+    }
+    let of = Architecture::CortexM;
+    let evidence = |site: through::Site, what: &str| {
+        let text = format!("{what} through r{}, which is {pc:#x}", site.register);
+        vec![before.evidence(case), Evidence::symbol(site.at, &words::place_at(site.at, case), text)]
+    };
+    if let Some(site) = through::tail(*to, pc, &values, of, case) {
+        let by = format!("{}, which {} called", words::function_at(site.at, case), words::place_at(*call, case));
+        return Some(Way {
+            words: format!(": a call through a pointer, by {by}"),
+            evidence: evidence(site, "it jumps on to another function"),
+            is_call: true,
+            by: Some(by),
+            next: NEXT_OF_CALL.to_owned(),
+        });
+    }
+    let site = through::within(*call, pc, &values, of, case)?;
+    Some(Way {
+        words: format!(": a jump through a pointer, in {}", words::place_at(site.at, case)),
+        evidence: evidence(site, "it jumps"),
+        is_call: false,
+        by: None,
+        next: NEXT_OF_JUMP.to_owned(),
+    })
+}
+
+/// True where lr shows that no call led to an address: it holds that address itself, as after a return through it, or what is no
+/// return address. A call leaves one in lr, with the lowest bit set; after a return a function may have used lr for anything.
+fn is_no_return(registers: &Registers, pc: Addr, case: &Case<'_>) -> bool {
+    let Some(lr) = registers.lr() else { return false };
+    let is_even = registers.architecture() == Architecture::CortexM && lr & 1 == 0;
+    is_even || lr & !1 == pc & !1 || pc >= NULL && is_no_code(lr, case)
 }
 
 /// True for what is known to be no return address: no function is there.
@@ -161,6 +222,14 @@ pub(super) fn through_register(lr: Addr, case: &Case<'_>) -> Option<Addr> {
     match before(lr, case)? {
         Before::Register { at } => Some(at),
         Before::Function { .. } => None,
+    }
+}
+
+/// The function whose call is in front of a return address.
+pub(super) fn called_in_front_of(at: Addr, case: &Case<'_>) -> Option<Addr> {
+    match before(at, case)? {
+        Before::Function { to, .. } => Some(to),
+        Before::Register { .. } => None,
     }
 }
 

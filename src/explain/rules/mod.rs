@@ -10,6 +10,7 @@ mod disabled_interrupt;
 mod fault;
 mod flag_lock;
 mod flags_taken;
+mod frames;
 mod giver_gone;
 mod interrupts;
 mod inversion;
@@ -17,6 +18,7 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod left_by_callback;
 mod left_running;
 mod livelock;
 mod long_sleep;
@@ -52,6 +54,7 @@ mod stacks_overlap;
 mod starvation;
 mod stopped;
 mod storage_overlap;
+mod through;
 mod tick_rate;
 mod tick_storm;
 mod timers_still;
@@ -107,6 +110,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
+    Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },

@@ -3,11 +3,15 @@
 //! owner of a mutex is looked for. An owner that waits for ever itself is a cause only where that wait is far longer than
 //! usual: to wait for a device with a lock in hand is a habit of healthy systems. An owner that goes on has lost count: it took
 //! the mutex more often than it gave it back, and each of its puts leaves the mutex with it.
+//!
+//! The thread of the kernel's timers is suspended while none expires: where it owns a mutex, a callback of a timer has not given it
+//! back, which is a rule of its own.
 
 use super::super::events::Events;
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::callback::is_timer_task;
 use super::words::{NO_OWNER, gives, holds, shows, waiting};
 use crate::kernel::Kind;
 use crate::trace::many;
@@ -52,7 +56,8 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let does = graph.tasks.at(edge.holder)?.does;
     let is = does.gone()?;
     let is_mutex = is_mutex(edge, graph);
-    if is_mutex && does != Does::Suspended {
+    let is_idle = graph.tasks.at(edge.holder).is_some_and(|task| is_timer_task(task, case));
+    if is_mutex && does != Does::Suspended || is_idle {
         return None;
     }
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));

@@ -146,16 +146,7 @@ impl Room {
             _ => Some(if free == 0 { 0 } else { object.get("block_size")? }),
         };
         let pieces = chain.as_ref().map(|chain| chain.all.iter().filter(|block| block.is_free).count());
-        let text = object.state(&|_| String::new());
-        let text = match (largest, pieces) {
-            (Some(largest), Some(pieces)) => {
-                format!(
-                    "{text}, in {pieces} {}; the largest piece has {largest}",
-                    if pieces == 1 { "piece" } else { "pieces" }
-                )
-            }
-            _ => text,
-        };
+        let text = text(object.state(&|_| String::new()), object.kind, free, largest.zip(pieces));
         let used = chain.iter().flat_map(|chain| &chain.all).filter(|block| !block.is_free).map(|block| block.len);
         Some(Self { text, largest, free, used: used.collect() })
     }
@@ -180,6 +171,18 @@ impl Room {
             Some(largest) => Some(largest < asked),
             None => (self.free < asked).then_some(true),
         }
+    }
+}
+
+/// What a pool has, in words. `pieces`: the bytes of the largest, and how many there are.
+fn text(state: String, kind: Kind, free: u64, pieces: Option<(u64, usize)>) -> String {
+    match pieces {
+        _ if kind == Kind::BytePool && free == 0 => "no byte free".to_owned(),
+        Some((largest, 1)) => format!("{state}, in 1 piece; the largest piece has {largest}"),
+        Some((largest, pieces)) if pieces > 0 => {
+            format!("{state}, in {pieces} pieces; the largest piece has {largest}")
+        }
+        _ => state,
     }
 }
 
@@ -344,4 +347,18 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
         .evidence(room.map(|room| Evidence::memory(pool, format!("{label}: {}", room.text))))
         .next(next(pool, Some(events))),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_is_used_up_had_0_bytes_in_0_pieces() {
+        let of = |state: &str, free, pieces| text(state.to_owned(), Kind::BytePool, free, pieces);
+        assert_eq!(of("0 of 12288 bytes free", 0, Some((0, 0))), "no byte free");
+        let said = of("96 of 12288 bytes free", 96, Some((48, 2)));
+        assert_eq!(said, "96 of 12288 bytes free, in 2 pieces; the largest piece has 48");
+        assert_eq!(text("0 of 8 blocks free".to_owned(), Kind::BlockPool, 0, None), "0 of 8 blocks free");
+    }
 }

@@ -13,18 +13,20 @@ const CALLERS: usize = 4;
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(function) = case.kernel.and_then(|kernel| kernel.start_up.as_ref()) else { return Vec::new() };
     let cpu = case.cpus.and_then(|cpus| cpus.all.first());
-    let at = cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
     let pc = cpu.and_then(|cpu| cpu.registers.pc());
+    let is_new = cpu.is_some_and(|cpu| cpu.registers.is_at_reset());
+    let vector = pc.filter(|_| is_new).map(|pc| format!("at {pc:#x}, where it begins: all of its registers are 0"));
+    let named = || cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
+    let named = || format!("in {}", named());
+    let at = vector.unwrap_or_else(named);
     vec![
         Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
-            format!("the program has begun again (the CPU is in {at}) over the RAM of the run before"),
+            format!("the program has begun again (the CPU is {at}) over the RAM of the run before"),
         )
         .against(["a debugger may have started it again"])
-        .evidence(
-            pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is in {at}, before the kernel is entered"))),
-        )
+        .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
         .evidence(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
             Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))

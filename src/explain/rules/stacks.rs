@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{jump, stack_released, stacks_overlap, storage_overlap, words};
+use super::{frames, jump, stack_released, stacks_overlap, storage_overlap, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -62,6 +62,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let found = saved_below(thread, start, size)
         .or_else(|| below.and_then(|other| was_below(thread, other, case)))
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
+        .or_else(|| frame_below(thread, below, case))
         .or_else(|| used_up(thread, start, size, left, case))?;
     let is_over = found.code == Code::StackOverflow;
     let suffers = below
@@ -190,6 +191,20 @@ fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) 
         claim: format!("the stack of {name} was used to {left} bytes from its end"),
         evidence: vec![Evidence::stack(start, format!("the lowest {left} bytes hold fill (0xEF)"))],
         against: None,
+    })
+}
+
+/// The frame of a function that the thread called reaches below its stack.
+fn frame_below(thread: &Thread, below: Option<&Thread>, case: &Case<'_>) -> Option<Found> {
+    let (start, size) = (thread.stack.start?, thread.stack.size?);
+    let evidence = frames::below(thread, start, size, case)?;
+    let over = below.map_or_else(String::new, |other| format!(" into that of {}, which is below it", other.label()));
+    Some(Found {
+        code: Code::StackOverflow,
+        claimed: Confidence::Likely,
+        claim: format!("the stack of {} ({size} bytes) overflowed{over}", thread.label()),
+        evidence: vec![evidence],
+        against: Some("a word that only looks like a return address gives the same"),
     })
 }
 

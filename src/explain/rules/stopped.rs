@@ -12,7 +12,7 @@ use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
 use super::{callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Effect, Level, Loop};
+use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
 use crate::kernel::{State, Thread, Under};
 use crate::session::{CpuState, Function, is_of_kernel};
 
@@ -245,13 +245,25 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .evidence(evidence)
             .next(match code {
                 Code::Assert => "look at who called it, and at the condition that is checked there".to_owned(),
-                _ if cpu.exception.is_some() => {
-                    "give this exception a handler of its own, or do not enable it".to_owned()
-                }
+                _ if cpu.exception.is_some() => next_of_exception(&cpu.registers).to_owned(),
                 _ => "look at what the loop waits for".to_owned(),
             })
             .threads(thread.map(|thread| thread.address)),
     )
+}
+
+/// What to do about an exception without a handler: only interrupts can be disabled.
+fn next_of_exception(registers: &Registers) -> &'static str {
+    let is_interrupt = match (registers.architecture(), registers.get("mcause")) {
+        (Architecture::Riscv32, Some(cause)) => cause >> 31 & 1 == 1,
+        (_, Some(cause)) => cause >> 63 & 1 == 1,
+        (_, None) => !matches!(registers.level(), Level::Exception(number) if u64::from(number) < interrupts::SYSTICK),
+    };
+    if is_interrupt {
+        "give this exception a handler of its own, or do not enable it"
+    } else {
+        "give this exception a handler of its own, which says where it came and why"
+    }
 }
 
 /// An endless loop in thread mode that is the handler of an exception: none came, so that a call led there. As a rule a pointer to
@@ -317,4 +329,23 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .next("find out who should change it, and whether that can run")
         .threads([thread.address]),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trap_of_a_riscv_was_not_to_be_enabled() {
+        let next = |architecture, name, value| {
+            let mut registers = Registers::new(architecture);
+            assert!(registers.set(name, value));
+            next_of_exception(&registers).contains("enable")
+        };
+        assert!(!next(Architecture::Riscv32, "mcause", 2), "an illegal instruction");
+        assert!(next(Architecture::Riscv32, "mcause", 0x8000_000B));
+        assert!(next(Architecture::Riscv64, "mcause", 1 << 63 | 11));
+        assert!(next(Architecture::CortexM, "xpsr", 0x0100_001A), "interrupt 10");
+        assert!(!next(Architecture::CortexM, "xpsr", 0x0100_000B), "SVCall");
+    }
 }

@@ -30,8 +30,16 @@ pub(super) fn handler_calls(number: u64, function: Addr, case: &Case<'_>) -> boo
 
 /// True where something is so of the handler of an exception, or of a function that it calls, by address and code.
 fn handler_leads(number: u64, case: &Case<'_>, is_so: impl Fn(Addr, &[u8]) -> bool) -> bool {
-    let Some((_, handler)) = vector::vector(number, case) else { return false };
-    let mut all = vec![handler & !1];
+    vector::vector(number, case).is_some_and(|(_, handler)| leads(handler, case, is_so))
+}
+
+/// True where a function, or one that it calls, calls one of these.
+pub(super) fn calls(function: Addr, callees: &[Addr], case: &Case<'_>) -> bool {
+    leads(function, case, |at, _| callees.contains(&at))
+}
+
+fn leads(function: Addr, case: &Case<'_>, is_so: impl Fn(Addr, &[u8]) -> bool) -> bool {
+    let mut all = vec![function & !1];
     let mut at = 0;
     while let Some(next) = all.get(at).copied() {
         at = at.saturating_add(1);

@@ -51,8 +51,10 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let task = graph.tasks.at(thread.address)?;
     let is_listed = |object: &&Object| object.get("suspension_list") == Some(thread.address);
     let object = task.wait.map(|wait| wait.object).or_else(|| kernel.objects.iter().find(is_listed).map(|o| o.address));
+    // Only the list still says that it waits: the kernel has resumed it since.
+    let is_over = task.wait.is_none() && task.does != Does::Sleeps;
     let waits = match object {
-        Some(object) => format!("waits for {}", case.object(object)),
+        Some(object) => waits(&case.object(object), is_over.then(|| thread.label())),
         None if task.does == Does::Sleeps => "sleeps".to_owned(),
         None => return None,
     };
@@ -69,15 +71,19 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         several => (format!("a callback ({})", several.join(", ")), several.join(", ")),
     };
     // No timer ends meanwhile: whoever sleeps, and waits for those, waits for it.
-    let mut behind: Vec<Addr> =
-        graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps).map(|task| task.address).collect();
+    let is_idle = is_over && task.does == Does::Suspended;
+    let sleeps = graph.tasks.list.iter().filter(|task| task.does == Does::Sleeps && !is_idle);
+    let mut behind: Vec<Addr> = sleeps.map(|task| task.address).collect();
     behind.push(thread.address);
     behind.extend(graph.waiters(&behind));
     Some(
         Finding::new(
             Code::WrongContext,
             case.cap(Confidence::Likely),
-            format!("{who} {waits}: callbacks run in {}, and while it waits no timer or time-out ends", thread.label()),
+            format!(
+                "{who} {waits}: callbacks run in {}, and while one waits no timer or time-out ends",
+                thread.label()
+            ),
         )
         .against((!names.is_empty()).then_some("which callback it is was found by addresses on the stack"))
         .evidence([match object {
@@ -99,6 +105,14 @@ fn in_callback(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
+/// That it waits, or that it waited: then its thread, `left`, is in the list of those that do, and does something else.
+fn waits(object: &str, left: Option<String>) -> String {
+    match left {
+        Some(thread) => format!("waited for {object}, and {thread} is still in the list of those that wait"),
+        None => format!("waits for {object}"),
+    }
+}
+
 /// Timers whose callbacks have left an address on the stack of the timer thread, where it is in use.
 fn callbacks<'k>(thread: &Thread, kernel: &'k Kernel, case: &Case<'_>) -> Vec<&'k Object> {
     let words = || {
@@ -116,4 +130,16 @@ fn callbacks<'k>(thread: &Thread, kernel: &'k Kernel, case: &Case<'_>) -> Vec<&'
     };
     let timers = kernel.objects.iter().filter(|object| object.kind == Kind::Timer);
     timers.filter(is_on_stack).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callback_that_had_waited_was_said_to_wait() {
+        assert_eq!(waits("queue events", None), "waits for queue events");
+        let left = waits("queue events", Some("System Timer Thread".to_owned()));
+        assert!(left.starts_with("waited for queue events, and System Timer Thread is still"), "{left}");
+    }
 }

@@ -142,7 +142,8 @@ impl<'a> Why<'a> {
             cpus.has(pc) == Some(false) && place.registers.get("xpsr").is_some_and(|xpsr| xpsr & super::THUMB != 0);
         let way = Way::of(&place.registers, None, leaves_popped(place), case)?;
         let (code, words) = if way.is_call && pc < NULL {
-            (Code::NullCall, "a call through a null pointer".to_owned())
+            let by = way.by.as_deref().map_or_else(String::new, |by| format!(", by {by}"));
+            (Code::NullCall, format!("a call through a null pointer{by}"))
         } else {
             let code = if is_nowhere { Code::BusFault } else { Code::UsageFault };
             (code, format!("the program has no code at {}", way.words))
@@ -190,7 +191,9 @@ impl<'a> Why<'a> {
     /// ` in put_px (map.c:5), thread Map`. A jump that was no call does not say where it was.
     fn whereabouts(&self, thread: Option<&Thread>, case: &Case<'_>) -> String {
         let place = self.place;
-        let is_placed = self.code == Code::NullCall || self.way.is_none();
+        // Nor does a call whose caller is named.
+        let has_caller = self.way.as_ref().is_some_and(|way| way.by.is_some());
+        let is_placed = self.code == Code::NullCall && !has_caller || self.way.is_none();
         let at = place::of(&place.functions).filter(|_| is_placed).map_or_else(String::new, |at| format!(" in {at}"));
         match (&place.within, thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),

@@ -1,0 +1,86 @@
+//! `explain` over jumps to wrong addresses that are no calls, or calls that leave no return address (`tests/firmware/bare_cm3.c`): a
+//! test writes what the exception pushed.
+#![cfg(all(unix, feature = "cli"))]
+
+use serde_json::Value;
+
+use super::explain_failures::explain;
+use super::support::machine::{Scratch, fixture, symbol};
+
+const RAM: u64 = 0x2000_0000;
+/// Where the exception pushed its words.
+const FRAME: u64 = RAM + 0xF00;
+/// The lengths of a push and of a call.
+const CALL: u64 = 2 + 4;
+
+/// The first finding of a HardFault with these registers before it; `xpsr`: the Thumb bit, where it was left.
+fn first(name: &str, r2: u32, r3: u32, lr: u32, pc: u32) -> Value {
+    let elf = fixture("bare-cm3.elf");
+    let mut ram = vec![0_u8; 0x1000];
+    let words = [0x2000_0100, 0, r2, r3, 0x1234, lr, pc, 0];
+    for (at, word) in (0xF00..).step_by(4).zip(words) {
+        ram[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
+    }
+    let scratch = Scratch::new(name);
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let handler = symbol(&elf, "HardFault_Handler") & !1;
+    let registers = [
+        format!("pc={handler:#x}"),
+        "xpsr=0x01000003".to_owned(),
+        "lr=0xfffffff9".to_owned(),
+        format!("sp={FRAME:#x}"),
+        "cfsr=0x20000".to_owned(),
+        "hfsr=0x40000000".to_owned(),
+    ];
+    let mut args = vec!["--elf".to_owned(), elf.display().to_string()];
+    args.extend(["--image".to_owned(), format!("{}@{RAM:#x}", image.display())]);
+    args.extend(registers.into_iter().flat_map(|register| ["--reg".to_owned(), register]));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    explain(&args).into_iter().next().unwrap_or_else(|| panic!("{name}: nothing"))
+}
+
+/// Behind the call that a function begins with.
+fn behind_call(function: &str) -> u32 {
+    u32::try_from((symbol(&fixture("bare-cm3.elf"), function) & !1) + CALL).unwrap() | 1
+}
+
+fn claim(finding: &Value) -> &str {
+    finding["claim"].as_str().unwrap()
+}
+
+#[test]
+fn a_tail_call_of_an_empty_slot_was_called_a_damaged_return_address() {
+    let found = first("jumps-tail", 0, 5, behind_call("close_segment"), 0);
+    assert_eq!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("by sync_volume, which close_segment"), "{found}");
+    assert!(!found.to_string().contains("return address"), "{found}");
+    // The register led elsewhere: the function returned, and what follows popped a wrong address.
+    let found = first("jumps-return", 0x101, 5, behind_call("close_segment"), 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a damaged return address"), "{found}");
+}
+
+#[test]
+fn a_jump_through_a_table_of_labels_was_called_a_damaged_return_address() {
+    let found = first("jumps-label", 7, 0, behind_call("next_step"), 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a jump through a pointer, in next_step"), "{found}");
+}
+
+/// "A call through a null pointer in 0x0, called by 0x0": lr is 0 as well, so that nothing was called.
+#[test]
+fn a_return_from_a_ruined_stack_was_called_by_0x0() {
+    let found = first("jumps-ruined", 3, 5, 0, 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a damaged return address"), "{found}");
+    assert!(!claim(&found).contains("called by"), "{found}");
+}
+
+/// The same where a function had used lr for something else since: an even number is no return address.
+#[test]
+fn a_link_register_that_is_no_return_address_was_called_a_caller() {
+    let found = first("jumps-scratch", 0x1000_0000, 0, 0x080C_0506, 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a damaged return address"), "{found}");
+}
