@@ -7,7 +7,7 @@ use crate::output::{Part, ReportWriter, write_line};
 use crate::report::{Cell, Column, Kind, Report};
 
 /// Without `--all`: pieces of evidence, symptoms, further findings. With these the answer fits a screen.
-const EVIDENCE: usize = 6;
+const EVIDENCE: usize = 8;
 const SYMPTOMS: usize = 3;
 const FURTHER: usize = 3;
 

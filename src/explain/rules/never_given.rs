@@ -120,7 +120,10 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
         waiting(task.address, wait.object, case, graph),
         Evidence::memory(
             task.address,
-            format!("{name} was given the processor {runs} times since it began, and {ran} times within the trace"),
+            format!(
+                "{name} was given the processor {runs} times since it began, and {ran} times within the trace{}",
+                length(events)
+            ),
         ),
     ];
     // A call that the kernel refuses leaves no event: its interrupt comes and seems to do nothing.
@@ -158,12 +161,19 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     Finding::new(
         Code::EventNeverSet,
         (confidence, detractors),
-        format!("{name} waits for {object}{wants}, and {why}, though it was woken {runs} times before{user}{also}"),
+        format!("{name} waits for {object}{wants}, and {why}, though it ran {runs} times before{user}{also}"),
     )
     .evidence(evidence)
     .waiters(graph.waiters(&[task.address]), task.address, case, graph)
     .next(next)
     .threads([task.address])
+}
+
+/// How long a trace is: `, of 450 events in about 312 kernel ticks`.
+fn length(events: &Events) -> String {
+    let ticks = events.sleeps.period().and_then(|period| events.length().checked_div(period));
+    let ticks = ticks.map_or_else(String::new, |ticks| format!(" in about {ticks} kernel ticks"));
+    format!(", of {}{ticks}", many(events.count, "event", "events"))
 }
 
 /// The only thread that gave, where it cannot go on.
