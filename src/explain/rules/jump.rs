@@ -23,6 +23,8 @@ const NEAR: Addr = 256;
 pub(super) const NULL: Addr = 0x100;
 /// `xpsr`: Thumb state, which the lowest bit of an address sets.
 const THUMB: u64 = 1 << 24;
+/// Where a Cortex-M never runs code: devices (Armv7-M Architecture Reference Manual, B3.1).
+const NEVER_CODE: [std::ops::Range<Addr>; 2] = [0x4000_0000..0x6000_0000, 0xA000_0000..0x1_0000_0000];
 /// Names the list of modules that ThreadX has loaded: their code is none of the program's.
 const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
 
@@ -137,7 +139,9 @@ fn jumped_on(before: &Before, registers: &Registers, case: &Case<'_>) -> Option<
 fn is_no_return(registers: &Registers, pc: Addr, case: &Case<'_>) -> bool {
     let Some(lr) = registers.lr() else { return false };
     let is_even = registers.architecture() == Architecture::CortexM && lr & 1 == 0;
-    is_even || lr & !1 == pc & !1 || pc >= NULL && is_no_code(lr, case)
+    let is_data =
+        registers.architecture() == Architecture::CortexM && NEVER_CODE.iter().any(|range| range.contains(&lr));
+    is_even || is_data || lr & !1 == pc & !1 || pc >= NULL && is_no_code(lr, case)
 }
 
 /// True for what is known to be no return address: no function is there.
