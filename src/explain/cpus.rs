@@ -32,6 +32,8 @@ pub struct Cpus {
     regions: Option<Vec<Region>>,
     /// What the program does not write: its code and its constants.
     read_only: Vec<Region>,
+    /// The program's code.
+    pub(super) code: Vec<Region>,
     /// True for a program of the small instruction set.
     is_baseline: bool,
 }
@@ -67,8 +69,8 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
-        let read_only = target.read_only();
-        Ok(Self { all, left, read_only, stack_handlers, lines, names, regions, is_baseline: target.is_baseline() })
+        let (read_only, code, is_baseline) = (target.read_only(), target.code(), target.is_baseline());
+        Ok(Self { all, left, read_only, code, stack_handlers, lines, names, regions, is_baseline })
     }
 
     /// Keeps what registers alone show: the functions, lines and code of an ELF of another build are wrong.

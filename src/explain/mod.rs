@@ -10,6 +10,7 @@ mod graph;
 mod look;
 mod rules;
 mod state;
+mod usage;
 
 pub use cpus::Cpus;
 pub use events::Events;

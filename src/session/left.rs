@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PT_LOAD};
+use crate::elf::{PF_W, PF_X, PT_LOAD};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -114,6 +114,14 @@ impl Target<'_> {
         let offset = self.load_offset().value;
         let Some(elf) = self.info.elf() else { return Vec::new() };
         let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_W == 0);
+        loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+    }
+
+    /// The memory that the program's file says is code, with the constants that are beside it.
+    pub fn code(&self) -> Vec<Region> {
+        let offset = self.load_offset().value;
+        let Some(elf) = self.info.elf() else { return Vec::new() };
+        let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
         loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
     }
 
