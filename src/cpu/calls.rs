@@ -81,13 +81,15 @@ pub struct Paths {
     pub pieces: Vec<Piece>,
     /// False where a path could not be followed to its end: a jump to an address that is not known, or too much code.
     pub is_complete: bool,
+    /// How many instructions were followed.
+    pub steps: usize,
 }
 
 impl Paths {
     /// Of the function with this first and last address, called with these arguments.
     pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
-        let paths = Self { pieces: Vec::new(), is_complete: true };
-        let mut walk = Walk { program, first, last, paths, states: BTreeMap::new(), todo: Vec::new(), steps: 0 };
+        let paths = Self { is_complete: true, ..Self::default() };
+        let mut walk = Walk { program, first, last, paths, states: BTreeMap::new(), todo: Vec::new() };
         walk.piece_at(first, State::new(arguments));
         while let Some((index, at, state)) = walk.todo.pop() {
             walk.follow(index, at, state);
@@ -191,7 +193,6 @@ struct Walk<'p> {
     /// The states with which pieces begin at an address, and the piece of each.
     states: BTreeMap<Addr, Vec<(State, usize)>>,
     todo: Vec<(usize, Addr, State)>,
-    steps: usize,
 }
 
 impl Walk<'_> {
@@ -224,8 +225,8 @@ impl Walk<'_> {
 
     fn follow(&mut self, index: usize, mut at: Addr, mut state: State) {
         loop {
-            self.steps = self.steps.saturating_add(1);
-            if self.steps > STEPS {
+            self.paths.steps = self.paths.steps.saturating_add(1);
+            if self.paths.steps > STEPS {
                 self.paths.is_complete = false;
                 return;
             }

@@ -11,6 +11,8 @@ pub enum Act {
     Gives,
     /// A timer, or a thread, is made to run.
     Starts,
+    /// The wait of a thread is ended.
+    Aborts,
 }
 
 /// What a call does.
@@ -52,7 +54,7 @@ const NAMES: [(&str, Act, Option<Kind>); 27] = [
     ("thread_create", Act::Starts, None),
     ("thread_resume", Act::Starts, None),
     ("thread_reset", Act::Starts, None),
-    ("thread_wait_abort", Act::Starts, None),
+    ("thread_wait_abort", Act::Aborts, None),
 ];
 
 /// What the names of the kernel's functions begin with: with and without a check of the arguments.

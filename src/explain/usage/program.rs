@@ -17,6 +17,7 @@ const KERNEL: &str = "_tx";
 /// It, and what of it is the kernel's.
 pub(super) struct Code<'c> {
     symbol: Box<dyn Fn(Addr) -> Option<Symbol> + 'c>,
+    is_read_only: Box<dyn Fn(Addr) -> bool + 'c>,
     /// Address and bytes of each region.
     regions: Vec<(Addr, Vec<u8>)>,
     /// The functions of the kernel that do something with objects.
@@ -36,7 +37,8 @@ const UNSIZED: u64 = 256;
 impl<'c> Code<'c> {
     /// `None` where it is not known, or too much.
     pub fn read(case: &'c Case<'_>) -> Option<Self> {
-        let known = &case.cpus?.code;
+        let cpus = case.cpus?;
+        let known = &cpus.code;
         let all = known.iter().fold(0u64, |sum, region| sum.saturating_add(region.len));
         if known.is_empty() || all > MOST {
             return None;
@@ -45,7 +47,12 @@ impl<'c> Code<'c> {
             known.iter().map(|region| Some((region.start, bytes(case, region.start, region.len)?))).collect();
         let action = |name: String| Some((case.look.symbol(&name)?.address & !1, api::action(&name)?));
         let actions = api::names().filter_map(action).collect();
-        Some(Self { symbol: Box::new(|at| case.look.function(at)), regions: regions?, actions })
+        Some(Self {
+            symbol: Box::new(|at| case.look.function(at)),
+            is_read_only: Box::new(|at| cpus.is_read_only(at)),
+            regions: regions?,
+            actions,
+        })
     }
 
     pub fn action(&self, at: Addr) -> Option<Action> {
@@ -65,7 +72,13 @@ impl<'c> Code<'c> {
         Endian::Little.u16(bytes, into)
     }
 
-    pub fn word(&self, at: Addr) -> Option<u32> {
+    /// The word at an address that the program does not write: within a function, or where its file says so.
+    pub fn constant(&self, at: Addr) -> Option<u32> {
+        let is_so = (self.is_read_only)(at) || self.function(at).is_some();
+        if is_so { self.word(at) } else { None }
+    }
+
+    fn word(&self, at: Addr) -> Option<u32> {
         let (bytes, into) = self.find(at)?;
         Endian::Little.u32(bytes, into)
     }

@@ -100,6 +100,7 @@ fn helpers(task: &Task, need: &Need, usage: &Usage<'_>) -> Option<Vec<User>> {
         Kind::Mutex => vec![User::Thread(task.wait?.owner?)],
         kind => usage.who(need.act, Some(kind), need.object, need.wanted)?,
     };
+    all.extend(usage.who(Act::Aborts, None, task.address, None)?);
     all.retain(|user| *user != User::Thread(task.address));
     Some(all)
 }

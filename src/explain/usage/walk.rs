@@ -16,6 +16,9 @@ const DEPTH: usize = 32;
 /// The most functions, each as often as it is called with other constants.
 const FUNCTIONS: usize = 4000;
 
+/// The most instructions that are followed in all of them.
+const STEPS: usize = 3_000_000;
+
 /// A function and its arguments.
 pub(super) type Key = (Addr, [Value; 4]);
 
@@ -51,6 +54,7 @@ pub(super) struct Walker<'c> {
     sites: RefCell<BTreeSet<Addr>>,
     /// Functions in which the object of a call depends on the arguments.
     dependent: RefCell<BTreeMap<Addr, Acts>>,
+    steps: Cell<usize>,
     is_cut: Cell<bool>,
 }
 
@@ -63,6 +67,7 @@ impl<'c> Walker<'c> {
             met: Cell::new(usize::MAX),
             sites: RefCell::default(),
             dependent: RefCell::default(),
+            steps: Cell::new(0),
             is_cut: Cell::new(false),
         }
     }
@@ -125,8 +130,11 @@ impl<'c> Walker<'c> {
         let Some(paths) = paths else {
             return Summary { returns: true, ..Summary::default() };
         };
-        self.is_cut.set(self.is_cut.get() || !paths.is_complete);
-        let mut all = Summary { returns: paths.returns(), ..Summary::default() };
+        self.steps.set(self.steps.get().saturating_add(paths.steps));
+        // Where a jump leads is not known: calls behind it are among those that no path led to.
+        let is_whole = paths.is_complete;
+        let returns = paths.returns() || !is_whole;
+        let mut all = Summary { returns, calls_pointer: !is_whole, ..Summary::default() };
         all.functions.insert(key);
         for call in paths.calls() {
             let effect = self.effect(call);
@@ -138,6 +146,8 @@ impl<'c> Walker<'c> {
                 self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
             }
         }
+        let is_cut = !is_whole && !all.uses.is_empty() || self.steps.get() > STEPS;
+        self.is_cut.set(self.is_cut.get() || is_cut);
         if key.1 == ANY {
             let depends = all.uses.iter().filter(|one| one.object.is_none() && !one.action.by_memory);
             let depends: Acts = depends.map(|one| (one.action.act, one.action.kind)).collect();
@@ -242,7 +252,7 @@ impl Program for Follow<'_, '_> {
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
-        self.walker.code.word(at)
+        self.walker.code.constant(at)
     }
 
     fn outcome(&self, call: &Call) -> Outcome {
