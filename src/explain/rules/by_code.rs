@@ -1,5 +1,6 @@
 //! Waits that cannot end by the program's code: all who can give what a thread waits for wait for ever themselves, have ended, or
-//! are timers that are off. Only a handler that gives it, or a thread that goes on, could help, and no code of theirs does.
+//! are timers that are off, or handlers whose interrupt is pending and disabled. Only a handler that gives it, or a thread that goes on,
+//! could help, and no code of theirs does.
 //!
 //! Which failure that is: a semaphore that all of its users take and put is a lock, and one of them ended with it, or has a path
 //! without a put; a pool is used up, and one thread has a path that does not release its memory; threads wait for each other in a
@@ -78,6 +79,7 @@ impl ByCode<'_, '_> {
                 (Some(object), _) => format!("waits for {}", self.case.object(object)),
                 (None, gone) => gone.unwrap_or("does not go on").to_owned(),
             },
+            User::Handler(_) => "is pending and disabled in the interrupt controller".to_owned(),
             _ => "is off".to_owned(),
         };
         (self.name(user), is)
@@ -318,6 +320,8 @@ impl ByCode<'_, '_> {
         let left = others.iter().find_map(|user| self.left(*user));
         let goes_on = |user: &User| self.usage.repeats(*user, need.act, need.kind, need.object);
         let is_sure = left.is_some() && others.iter().all(|user| self.has_ended(*user)) && others.iter().any(goes_on);
+        let are_handlers = others.iter().all(|user| matches!(user, User::Handler(_)));
+        let is_sure = is_sure || are_handlers;
         let (name, object) = (self.case.label(thread), self.case.object(need.object));
         let states: Vec<String> =
             others.iter().map(|user| self.state(*user)).map(|(name, is)| format!("{name} {is}")).collect();
@@ -333,15 +337,20 @@ impl ByCode<'_, '_> {
         let code = if need.act == Act::Takes { Code::QueueFull } else { Code::EventNeverSet };
         Some(
             Finding::new(code, self.case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }), claim)
-                .against([BY_CODE, "they may have done all that they were to do"])
+                .against([BY_CODE])
+                .against((!are_handlers).then_some("they may have done all that they were to do"))
                 .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&others, need.object)])
                 .evidence(left)
                 .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())
-                .next(format!(
-                    "find out why {}: look at the paths on which its function returns or is stopped",
-                    states.join(", ")
-                ))
+                .next(if are_handlers {
+                    "find out who disables this interrupt (NVIC_ICER), and who should enable it again".to_owned()
+                } else {
+                    format!(
+                        "find out why {}: look at the paths on which its function returns or is stopped",
+                        states.join(", ")
+                    )
+                })
                 .threads(first.into_iter().chain([thread])),
         )
     }

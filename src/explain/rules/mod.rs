@@ -7,7 +7,7 @@ mod control_blocks;
 mod corrupt_pool;
 mod created_again;
 mod deadlock;
-mod disabled_interrupt;
+pub(super) mod disabled_interrupt;
 mod fault;
 mod flag_lock;
 mod flags_taken;

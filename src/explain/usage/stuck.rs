@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::Case;
 use super::super::graph::Graph;
+use super::super::rules::disabled_interrupt;
 use super::super::state::{Does, Task};
 use super::{Usage, User};
 use crate::abi::Addr;
@@ -54,6 +55,9 @@ impl Stuck {
                 all.helpers.insert(User::Callback(timer.address), starters);
             }
         }
+        // A handler that cannot come helps nobody, and who enables its interrupt is not known.
+        let handlers = disabled_interrupt::all(case).into_iter().filter_map(|number| u32::try_from(number).ok());
+        all.helpers.extend(handlers.map(|number| (User::Handler(number), Vec::new())));
         all.keep_stuck();
         all
     }
@@ -163,6 +167,24 @@ mod tests {
         };
         stuck.keep_stuck();
         stuck
+    }
+
+    #[test]
+    fn a_handler_whose_interrupt_is_disabled_was_taken_for_one_that_helps() {
+        let handler = User::Handler(36);
+        let need = Need { act: Act::Gives, kind: Kind::Semaphore, object: 0x100, wanted: None };
+        let of = |disabled: &[User]| {
+            let mut stuck = Stuck {
+                waits: [(1, need)].into(),
+                helpers: [(User::Thread(1), vec![handler])]
+                    .into_iter()
+                    .chain(disabled.iter().map(|d| (*d, Vec::new())))
+                    .collect(),
+            };
+            stuck.keep_stuck();
+            stuck.waits.len()
+        };
+        assert_eq!((of(&[]), of(&[handler])), (0, 1));
     }
 
     #[test]
