@@ -87,3 +87,11 @@ fn a_link_register_that_is_no_return_address_was_called_a_caller() {
         assert!(claim(&found).contains("a damaged return address"), "{found}");
     }
 }
+
+/// "A call through a null pointer, called by 0x8322162": lr is odd, and the program has no function there.
+#[test]
+fn an_odd_link_register_without_a_function_was_called_a_caller() {
+    let found = first("jumps-odd", 0x1000_0000, 0, 0x0832_2163, 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a damaged return address"), "{found}");
+}
