@@ -156,7 +156,7 @@ fn is_no_code(at: Addr, case: &Case<'_>) -> bool {
 }
 
 /// What is at an address that is no code. The lowest bit of a function's address is not part of it.
-fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
+pub(super) fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
     let known = case.cpus.and_then(|cpus| cpus.at(pc).or_else(|| cpus.at(pc & !1))).map(str::to_owned);
     let text = text(pc & !1 | u64::from(is_thumb));
     text.map(|text| format!("the bytes of the text \"{text}\"")).or(known)
