@@ -401,7 +401,7 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
         }
-        let is_null_call = code == Code::NullCall;
+        let (kind, is_null_call) = (code, code == Code::NullCall);
         let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
         let jumped = self.way.as_ref().filter(|_| !is_null_call);
@@ -416,10 +416,7 @@ impl<'a, 'c> Look<'a, 'c> {
         }
         let mut finding = Finding::new(code, (claimed, detractors), self.with_address(claim))
             .evidence(self.evidence())
-            .next(jumped.map_or_else(
-                    || self.next(if is_null_call { Code::NullCall } else { code }),
-                    |way| way.next.clone(),
-                ))
+            .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         if let Some((confidence, why)) = self.stack() {
@@ -563,13 +560,23 @@ impl<'a, 'c> Look<'a, 'c> {
                 }
             }
             Code::Assert => "look at the condition in front of it".to_owned(),
-            Code::UsageFault => {
-                "look at the operands of this instruction: the source line, and `threads --bt` for its callers"
-                    .to_owned()
-            }
             _ => {
-                "find out where this pointer comes from: the source line, and `threads --bt` for its callers".to_owned()
+                format!("{}: the source line, and `threads --bt` for its callers", self.what_to_look_at(code))
             }
+        }
+    }
+
+    fn what_to_look_at(&self, code: Code) -> &'static str {
+        let has_pointer = || {
+            let accessed = self.place.and_then(|place| place.effect).and_then(Effect::address);
+            self.address().is_some() || accessed.is_some()
+        };
+        match code {
+            Code::UsageFault => "look at the operands of this instruction",
+            _ if self.has("IMPRECISERR") => "look at what is written in front of this place",
+            _ if STACK.into_iter().any(|bit| self.has(bit)) => "look at how the stack pointer came there",
+            _ if has_pointer() => "find out where this pointer comes from",
+            _ => "look at this instruction",
         }
     }
 }
