@@ -246,6 +246,7 @@ codes! {
         DirectionUnknown "direction-unknown": Inferred;
         WrapDoubtful "wrap-doubtful": Inferred;
         StampsStepBack "stamps-step-back": Inferred;
+        ClockOfTicks "clock-of-ticks": Inferred;
         MaskContradicted "mask-contradicted": Inferred;
         PeriodInferred "period-inferred": Inferred;
         RateConfirmed "rate-confirmed": Note;

@@ -9,13 +9,14 @@ use super::explain::page;
 use crate::abi::Width;
 use crate::analysis::{self, Made, ReportRequest};
 use crate::bytes::hex;
+use crate::code::Code;
 use crate::error::Error;
 use crate::explain::Explanation;
 use crate::output::{Format, Reader, TableOptions, View, report_writer};
 use crate::query::Query;
 use crate::report::{Kind, Report, take_shared_notes};
 use crate::session::Target;
-use crate::trace::many;
+use crate::trace::{Trace, many};
 
 /// What a report in a file must say of itself: a bug report is read where the files are not.
 pub struct Origin {
@@ -48,11 +49,14 @@ pub(super) fn digest(target: &mut Target<'_>) -> Option<String> {
 }
 
 /// Notes below each table of times that not all of the trace's time is known.
-fn mark_doubts(doubts: u64, reports: &mut [Report]) {
+fn mark_doubts(trace: &Trace, reports: &mut [Report]) {
+    let doubts = trace.clock.doubts;
+    let why = trace.issues.iter().find(|issue| issue.code == Code::ClockOfTicks);
     let timed = reports.iter_mut().filter(|r| r.columns.iter().any(|c| matches!(c.kind, Kind::Ticks)));
     for report in timed.filter(|_| doubts > 0) {
         let stamps = many(doubts, "time stamp does", "time stamps do");
-        report.notes.push(format!("{stamps} not follow the one before: the times across are doubtful"));
+        let across = || format!("{stamps} not follow the one before: the times across are doubtful");
+        report.notes.push(why.map_or_else(across, |issue| issue.message.clone()));
     }
 }
 
@@ -71,7 +75,7 @@ pub(super) fn print(
         return stream(all(&mut made, request), (None, None), view, format, options, out);
     }
     let mut reports = analysis::reports(view.trace, view.catalogue, query, request)?;
-    mark_doubts(view.trace.clock.doubts, &mut reports);
+    mark_doubts(view.trace, &mut reports);
     let shared = take_shared_notes(&mut reports);
     let mut writer = report_writer(format, out, options, view.trace.about.word, view.names);
     writer.begin(view)?;
@@ -91,10 +95,10 @@ pub(super) fn print(
 
 /// The reports of a request with all their rows, each made when it is asked for.
 pub(super) fn all<'m>(made: &'m mut Made<'_>, request: &'m ReportRequest) -> impl Iterator<Item = Report> + 'm {
-    let doubts = made.system().trace.clock.doubts;
+    let trace = made.system().trace;
     request.names.iter().flat_map(move |name| {
         let mut reports = made.report(*name, usize::MAX);
-        mark_doubts(doubts, &mut reports);
+        mark_doubts(trace, &mut reports);
         reports
     })
 }

@@ -190,7 +190,7 @@ fn addresses(cpu: &CpuState) -> Vec<Addr> {
         effect(cpu.effect),
         cpu.registers.pc(),
         cpu.registers.get("psp"),
-        cpu.failed.as_ref().map(|function| function.pc),
+        cpu.failed.as_ref().map(|failed| failed.function.pc),
     ];
     own.into_iter().chain(of_places).flatten().collect()
 }

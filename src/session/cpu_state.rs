@@ -38,9 +38,18 @@ pub struct CpuState {
     /// What its exception interrupted; `None` where it is in none, as far as is known.
     pub interrupted: Option<Places>,
     /// Where the fault came that its registers record, of a processor that has a register for that.
-    pub failed: Option<Function>,
+    pub failed: Option<Failed>,
     /// Which interrupts have which priority and state; `None` where that was not read.
     pub interrupts: Option<Interrupts>,
+}
+
+/// Where a fault came, by the register that keeps it.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// The function there.
+    pub function: Function,
+    /// True where it is known to be no code of the program.
+    pub is_outside_code: bool,
 }
 
 /// What an exception interrupted.
@@ -168,7 +177,7 @@ impl Target<'_> {
             polling: self.polling(registers),
             is_outside_code: registers.pc().is_some_and(|pc| self.is_outside(pc & !1, stop)),
             interrupted,
-            failed: self.failed(registers),
+            failed: self.failed(registers, stop),
             interrupts: self.interrupts(registers),
             registers: registers.clone(),
         }
@@ -176,13 +185,13 @@ impl Target<'_> {
 
     /// The instruction that failed, by the register that keeps its address. An ARM has it in the link register of the mode, until
     /// the handler calls a function.
-    fn failed(&self, registers: &Registers) -> Option<Function> {
+    fn failed(&self, registers: &Registers, stop: &Stop) -> Option<Failed> {
         let at = match registers.architecture() {
             Architecture::Riscv32 | Architecture::Riscv64 => registers.get("mepc")?,
             Architecture::Aarch64 => registers.get("elr")?,
             _ => return None,
         };
-        Some(self.function_at(at))
+        Some(Failed { function: self.function_at(at), is_outside_code: self.is_outside(at, stop) })
     }
 
     /// The functions of a backtrace. Reads nothing of the target.

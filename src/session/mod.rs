@@ -30,7 +30,7 @@ mod wanted;
 pub use backtrace::{Function, Functions, Unwound};
 pub use callers::is_of_kernel;
 pub use code::CodeMatch;
-pub use cpu_state::{CpuState, Interrupts, Place, Places};
+pub use cpu_state::{CpuState, Failed, Interrupts, Place, Places};
 pub use evidence::Evidence;
 pub use identity::Identity;
 pub use inputs::{GivenRegisters, Image, Inputs, RemoteInput, SourceSpec, TraceInput};

@@ -87,3 +87,35 @@ fn a_link_register_that_is_no_return_address_was_called_a_caller() {
         assert!(claim(&found).contains("a damaged return address"), "{found}");
     }
 }
+
+/// "A call through a null pointer, called by 0x8322162": lr is odd, and the program has no function there.
+#[test]
+fn an_odd_link_register_without_a_function_was_called_a_caller() {
+    let found = first("jumps-odd", 0x1000_0000, 0, 0x0832_2163, 0);
+    assert_ne!(found["code"], "null-call", "{found}");
+    assert!(claim(&found).contains("a damaged return address"), "{found}");
+}
+
+/// The first finding for a RISC-V in its handler of traps, by what was typed; `cause` and `mepc` are those of the trap.
+fn trapped(cause: u32, mepc: u32) -> Value {
+    let elf = fixture("bare-riscv.elf");
+    let handler = symbol(&elf, "trap");
+    let elf = elf.display().to_string();
+    let registers = [format!("pc={handler:#x}"), format!("mcause={cause}"), format!("mepc={mepc:#x}")];
+    let mut args = vec!["--elf", &elf];
+    args.extend(registers.iter().flat_map(|register| ["--reg", register.as_str()]));
+    explain(&args).into_iter().next().expect("a finding")
+}
+
+/// "Illegal instruction: look at the operands of this instruction", where a RISC-V had no code of the program.
+#[test]
+fn a_jump_of_a_riscv_to_text_was_called_an_illegal_instruction() {
+    let found = trapped(2, 0x615A_534C);
+    assert!(claim(&found).contains("the program has no code there"), "{found}");
+    assert!(claim(&found).contains("the bytes of the text \"LSZa\""), "{found}");
+    assert!(claim(&found).contains("a call through a pointer or a damaged return address"), "{found}");
+    assert!(!claim(&found).contains("illegal") && !found["next"].to_string().contains("operands"), "{found}");
+    // Where nothing shows what is there, it may be code.
+    let found = trapped(2, 0x8F00_0000);
+    assert!(claim(&found).contains("or code that is not in the ELF"), "{found}");
+}

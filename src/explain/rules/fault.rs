@@ -66,6 +66,9 @@ fn sure(cpu: &CpuState, fault: Option<&Fault>) -> Option<Sure> {
     // that is in some handler is in that of the last trap, which mcause records: interrupts are recorded there too.
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     let is_riscv = cpu.registers.get("mcause").is_some();
+    if is_riscv && cpu.exception.is_some() && cpu.in_loop.is_some() {
+        return Some(Sure::Runs);
+    }
     let in_handler = !is_m_profile && cpu.in_loop.is_some() || is_riscv && cpu.exception.is_some();
     (is_typed || in_handler).then_some(Sure::Recorded)
 }
@@ -176,7 +179,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let outside = place.filter(|place| place.is_outside_code || lost_thumb(place) && is_null(place, case));
         let way =
             outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
-        let way = way.or_else(|| riscv::way(&cpu.registers, thread, case));
+        let way = way.or_else(|| riscv::way(cpu, thread, case));
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
@@ -229,7 +232,9 @@ impl<'a, 'c> Look<'a, 'c> {
                 FaultKind::Usage => Code::UsageFault,
                 FaultKind::Secure => Code::SecureFault,
             };
-            return Some(Kind { code, words: format!("{} ({})", bit.words, bit.name), is_read: true });
+            // What is no instruction of the program is no illegal one of it.
+            let words = if riscv::is_fetch_outside(self.cpu) { "the program has no code there" } else { &bit.words };
+            return Some(Kind { code, words: format!("{words} ({})", bit.name), is_read: true });
         }
         let own = match self.cpu.registers.level() {
             Level::Exception(4) => {
@@ -396,7 +401,7 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
         }
-        let is_null_call = code == Code::NullCall;
+        let (kind, is_null_call) = (code, code == Code::NullCall);
         let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
         let jumped = self.way.as_ref().filter(|_| !is_null_call);
@@ -409,15 +414,11 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
-        let mut finding =
-            Finding::new(code, (claimed, detractors), self.with_address(claim))
-                .evidence(self.evidence())
-                .next(jumped.map_or_else(
-                    || self.next(if is_null_call { Code::NullCall } else { code }),
-                    |way| way.next.clone(),
-                ))
-                .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
-                .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
+        let mut finding = Finding::new(code, (claimed, detractors), self.with_address(claim))
+            .evidence(self.evidence())
+            .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
+            .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
+            .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
@@ -477,7 +478,7 @@ impl<'a, 'c> Look<'a, 'c> {
     fn whereabouts(&self, within: Option<&str>, with_place: bool) -> String {
         let functions = self.place.map_or(&[][..], |place| &place.functions);
         let place = self.place.and_then(|place| place::of(&place.functions));
-        let failed = self.cpu.failed.as_ref().and_then(|function| place::of(std::slice::from_ref(function)));
+        let failed = self.cpu.failed.as_ref().and_then(|failed| place::of(std::slice::from_ref(&failed.function)));
         let at = place.or(failed).filter(|_| with_place).map_or_else(String::new, |at| format!(" in {at}"));
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
@@ -538,7 +539,9 @@ impl<'a, 'c> Look<'a, 'c> {
             all.extend(self.way.iter().flat_map(|way| way.evidence.iter().cloned()));
             all.extend(self.cpu.interrupted.iter().flat_map(|found| &found.all).map(possible_place));
         }
-        all.extend(self.cpu.failed.iter().filter_map(|function| place::callers(std::slice::from_ref(function), 1)));
+        all.extend(
+            self.cpu.failed.iter().filter_map(|failed| place::callers(std::slice::from_ref(&failed.function), 1)),
+        );
         all
     }
 
@@ -557,13 +560,23 @@ impl<'a, 'c> Look<'a, 'c> {
                 }
             }
             Code::Assert => "look at the condition in front of it".to_owned(),
-            Code::UsageFault => {
-                "look at the operands of this instruction: the source line, and `threads --bt` for its callers"
-                    .to_owned()
-            }
             _ => {
-                "find out where this pointer comes from: the source line, and `threads --bt` for its callers".to_owned()
+                format!("{}: the source line, and `threads --bt` for its callers", self.what_to_look_at(code))
             }
+        }
+    }
+
+    fn what_to_look_at(&self, code: Code) -> &'static str {
+        let has_pointer = || {
+            let accessed = self.place.and_then(|place| place.effect).and_then(Effect::address);
+            self.address().is_some() || accessed.is_some()
+        };
+        match code {
+            Code::UsageFault => "look at the operands of this instruction",
+            _ if self.has("IMPRECISERR") => "look at what is written in front of this place",
+            _ if STACK.into_iter().any(|bit| self.has(bit)) => "look at how the stack pointer came there",
+            _ if has_pointer() => "find out where this pointer comes from",
+            _ => "look at this instruction",
         }
     }
 }

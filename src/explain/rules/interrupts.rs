@@ -179,13 +179,17 @@ impl Still {
 
     /// As evidence.
     pub fn shows(&self) -> Evidence {
-        let Self { clock: Clock { value, from: (seq, _), calls }, lasts, .. } = *self;
+        let Self { clock: Clock { value, from: (seq, _), calls }, .. } = *self;
+        let lasts = self.lasts();
         Evidence::event(
             seq,
-            format!(
-                "tx_time_get gives {value} from here on, {calls} times: the kernel counts no tick for {lasts} ticks of the trace"
-            ),
+            format!("tx_time_get gives {value} from here on, {calls} times: the kernel counts no tick for {lasts}"),
         )
+    }
+
+    /// For how long, in words.
+    pub fn lasts(&self) -> String {
+        format!("{} ticks of the trace{}", self.lasts, words::kernel_ticks(&[self.lasts], self.period))
     }
 }
 

@@ -11,7 +11,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
 use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
-use super::words::{NO_OWNER, holds, priority, shows, waiting};
+use super::words::{NO_OWNER, holds, in_kernel_ticks, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::session::CpuState;
@@ -72,8 +72,10 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
             Evidence::event(
                 inversion.from,
                 format!(
-                    "{w} waits for {object} from here on, for {} ticks of the trace; {c} ran for {} of them",
-                    inversion.waited, inversion.ran
+                    "{w} waits for {object} from here on, for {} ticks of the trace; {c} ran for {} of them{}",
+                    inversion.waited,
+                    inversion.ran,
+                    in_kernel_ticks(&[inversion.waited, inversion.ran], case)
                 ),
             ),
             holds(edge, case),
@@ -187,7 +189,8 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     let is_sure = kept.is_some() && is_shown && bound.is_none();
     let name = culprit.label();
     let lasts = kept.map_or_else(String::new, |(since, ran)| {
-        format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them")
+        let kernel_ticks = in_kernel_ticks(&[since, ran], case);
+        format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}")
     });
     let is_mutex = case.kernel.and_then(|kernel| kernel.object(edge.object)).is_some_and(|o| o.kind == Kind::Mutex);
     let (owns, next) = if is_mutex {

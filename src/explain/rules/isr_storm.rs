@@ -8,6 +8,7 @@ use super::super::events::{Events, Interrupt, Open};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Evidence, Finding};
 use super::interrupts::SYSTICK;
+use super::words;
 
 /// In a row, at the end of the trace.
 const FEWEST: u64 = 64;
@@ -51,7 +52,11 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         .against(["a burst of the device looks the same"])
         .evidence([Evidence::event(
             seq,
-            format!("{} times since, {each} ticks of the trace each, in {all}{silent}", one.row),
+            format!(
+                "{} times since, {each} ticks of the trace each, in {all}{}{silent}",
+                one.row,
+                words::in_kernel_ticks(&[all], case)
+            ),
         )])
         .next(if is_tick(number, events, case) {
             format!("look at how long the handler of {name} takes, and at who sets how often it comes (of SysTick: SYST_RVR)")
@@ -90,14 +95,15 @@ fn endless(open: &Open, events: &Events, case: &Case<'_>) -> Option<Finding> {
         Finding::new(
             Code::IsrNeverEnds,
             case.by_events(),
-            format!("{name} began {lasts} ticks of the trace ago and has not ended"),
+            format!("{name} began {} ago and has not ended", words::trace_ticks(lasts, case)),
         )
         .against(["an event of its end may be missing"])
         .evidence([Evidence::event(
             open.seq,
             format!(
-                "it begins; before it took {} ticks of the trace at most; {} interrupts came on top of it since",
-                one.longest, open.above
+                "it begins; before it took {} at most; {} interrupts came on top of it since",
+                words::trace_ticks(one.longest, case),
+                open.above
             ),
         )])
         .next(format!("find out what the handler of {name} waits for")),

@@ -16,6 +16,7 @@ use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Level, Registers, is_fault};
 use crate::session::CpuState;
+use crate::unwind::is_exc_return;
 
 /// So far the CPU may have gone on from where it came to.
 const NEAR: Addr = 256;
@@ -138,10 +139,14 @@ fn jumped_on(before: &Before, registers: &Registers, case: &Case<'_>) -> Option<
 /// return address. A call leaves one in lr, with the lowest bit set; after a return a function may have used lr for anything.
 fn is_no_return(registers: &Registers, pc: Addr, case: &Case<'_>) -> bool {
     let Some(lr) = registers.lr() else { return false };
+    // The handler of an exception that has called nothing may have jumped through a pointer.
+    if is_exc_return(lr) && matches!(registers.level(), Level::Exception(_)) {
+        return false;
+    }
     let is_even = registers.architecture() == Architecture::CortexM && lr & 1 == 0;
     let is_data =
         registers.architecture() == Architecture::CortexM && NEVER_CODE.iter().any(|range| range.contains(&lr));
-    is_even || is_data || lr & !1 == pc & !1 || pc >= NULL && is_no_code(lr, case)
+    is_even || is_data || lr & !1 == pc & !1 || is_no_code(lr, case)
 }
 
 /// True for what is known to be no return address: no function is there.
@@ -151,7 +156,7 @@ fn is_no_code(at: Addr, case: &Case<'_>) -> bool {
 }
 
 /// What is at an address that is no code. The lowest bit of a function's address is not part of it.
-fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
+pub(super) fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
     let known = case.cpus.and_then(|cpus| cpus.at(pc).or_else(|| cpus.at(pc & !1))).map(str::to_owned);
     let text = text(pc & !1 | u64::from(is_thumb));
     text.map(|text| format!("the bytes of the text \"{text}\"")).or(known)

@@ -12,7 +12,7 @@ use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, PENDSTSET};
-use super::place;
+use super::{place, words};
 use crate::cpu::Level;
 use crate::kernel::{Kernel, Under};
 use crate::session::CpuState;
@@ -95,7 +95,7 @@ fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_
     Some(Kept {
         confidence: Confidence::Likely,
         against: None,
-        words: format!("thread {name} is ready, and no thread has run for {lasts} ticks of the trace"),
+        words: format!("thread {name} is ready, and no thread has run for {}", words::trace_ticks(lasts, case)),
         evidence: std::iter::once(shown).chain(pends).collect(),
     })
 }
@@ -109,7 +109,7 @@ fn time_stands_still(cpu: &CpuState, case: &Case<'_>) -> Option<Kept> {
     none_ran.then(|| Kept {
         confidence: if is_sure { Confidence::Likely } else { Confidence::Hint },
         against: (!is_sure).then_some("a burst of interrupts that lasts a little longer than a tick looks the same"),
-        words: format!("the kernel has counted no tick for {} ticks of the trace, and no thread has run", still.lasts),
+        words: format!("the kernel has counted no tick for {}, and no thread has run", still.lasts()),
         evidence: vec![still.shows(), Evidence::register("icsr", icsr, "SysTick is pending".to_owned())],
     })
 }

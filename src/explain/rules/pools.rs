@@ -174,13 +174,14 @@ impl Room {
     }
 }
 
-/// What a pool has, in words. `pieces`: the bytes of the largest, and how many there are.
+/// What a pool has, in words. `pieces`: the bytes that the largest can give, which has words of the kernel as well, and how many
+/// there are.
 fn text(state: String, kind: Kind, free: u64, pieces: Option<(u64, usize)>) -> String {
     match pieces {
         _ if kind == Kind::BytePool && free == 0 => "no byte free".to_owned(),
-        Some((largest, 1)) => format!("{state}, in 1 piece; the largest piece has {largest}"),
+        Some((largest, 1)) => format!("{state}, in 1 piece, which can give {largest}"),
         Some((largest, pieces)) if pieces > 0 => {
-            format!("{state}, in {pieces} pieces; the largest piece has {largest}")
+            format!("{state}, in {pieces} pieces; the largest can give {largest}")
         }
         _ => state,
     }
@@ -358,7 +359,12 @@ mod tests {
         let of = |state: &str, free, pieces| text(state.to_owned(), Kind::BytePool, free, pieces);
         assert_eq!(of("0 of 12288 bytes free", 0, Some((0, 0))), "no byte free");
         let said = of("96 of 12288 bytes free", 96, Some((48, 2)));
-        assert_eq!(said, "96 of 12288 bytes free, in 2 pieces; the largest piece has 48");
+        assert_eq!(said, "96 of 12288 bytes free, in 2 pieces; the largest can give 48");
+        let said = of("72 of 6144 bytes free", 72, Some((64, 1)));
+        assert_eq!(
+            said, "72 of 6144 bytes free, in 1 piece, which can give 64",
+            "it was said to have fewer bytes than are free"
+        );
         assert_eq!(text("0 of 8 blocks free".to_owned(), Kind::BlockPool, 0, None), "0 of 8 blocks free");
     }
 }

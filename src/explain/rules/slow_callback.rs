@@ -12,7 +12,7 @@ use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::no_tick::RELOAD;
-use super::words::{priority, shows};
+use super::words::{priority, shows, trace_ticks};
 use super::{callback, place, starvation};
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Object};
@@ -98,7 +98,7 @@ fn finding(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let name = case.label(thread);
     let mut evidence = vec![shows(
         thread,
-        format!("{name} worked {} times, for {} ticks of the trace on average", work.times, work.each),
+        format!("{name} worked {} times, for {} on average", work.times, trace_ticks(work.each, case)),
         graph,
     )];
     if work.late >= TIMES {

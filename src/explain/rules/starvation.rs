@@ -13,7 +13,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
-use super::words::{priority, shows};
+use super::words::{in_kernel_ticks, priority, shows, trace_ticks};
 use super::{left_running, place, silence};
 use crate::abi::Addr;
 use crate::session::CpuState;
@@ -157,7 +157,9 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         detractors.push(NO_ROUND.to_owned());
     }
     let name = case.label(hog.address);
-    let text = format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them");
+    let kernel_ticks = in_kernel_ticks(&[since, ran], case);
+    let text =
+        format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}");
     let evidence = std::iter::once(shows(hog.address, text, graph));
     let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
     Some(claim(hog, &starved, (confidence, detractors), evidence, case, graph))
@@ -195,10 +197,10 @@ fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph
 /// How long a thread has been ready; `more`: ticks since the newest event.
 fn waits(task: &Task, more: i64, events: &Events, case: &Case<'_>, graph: &Graph) -> Evidence {
     let text = format!(
-        "{}{} is ready and has not run for {} ticks of the trace",
+        "{}{} is ready and has not run for {}",
         case.label(task.address),
         priority(task.address, graph),
-        events.lasts(task.address).saturating_add(more)
+        trace_ticks(events.lasts(task.address).saturating_add(more), case)
     );
     match events.activity(task.address).and_then(|activity| activity.since) {
         Some((_, seq)) => Evidence::event(seq, text),

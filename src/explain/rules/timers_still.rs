@@ -12,6 +12,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::no_tick::RELOAD;
+use super::words;
 use crate::abi::Endian;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
@@ -62,8 +63,9 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let since = format!(
-        "for {lasts} ticks of the trace nothing woke {}, which the kernel does at least every {slots} kernel ticks; other threads \
+        "for {lasts} ticks of the trace{} nothing woke {}, which the kernel does at least every {slots} kernel ticks; other threads \
          were made ready {} times",
+        words::in_kernel_ticks(&[events.span.1.saturating_sub(begins)], case),
         timers.label(),
         events.without_timers.readied
     );

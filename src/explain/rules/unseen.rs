@@ -11,7 +11,7 @@ use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::never_taken;
 use super::starvation::{is_enough, keeps};
-use super::words::{priority, shows};
+use super::words::{in_kernel_ticks, priority, shows};
 use crate::abi::Addr;
 
 /// So often a thread has to have a mutex more often than before: a function that calls itself does it a few times.
@@ -74,7 +74,9 @@ fn keeps_off(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Opt
         all.join(", "),
         if all.len() == 1 { "has" } else { "have" },
     );
-    let text = format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them");
+    let kernel_ticks = in_kernel_ticks(&[since, ran], case);
+    let text =
+        format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}");
     let evidence = match activity.first {
         Some(seq) => Evidence::event(seq, text),
         None => shows(hog.address, text, graph),

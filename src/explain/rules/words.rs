@@ -57,6 +57,28 @@ pub(super) fn shows(thread: Addr, text: String, graph: &Graph) -> Evidence {
     }
 }
 
+/// `512000 ticks of the trace (about 20 kernel ticks)`: how long something lasts.
+pub(super) fn trace_ticks(ticks: i64, case: &Case<'_>) -> String {
+    format!("{ticks} ticks of the trace{}", in_kernel_ticks(&[ticks], case))
+}
+
+/// ` (about 20 and 3 kernel ticks)`: the same durations, the longest first, where sleeps show how long a tick of the kernel is.
+/// Nothing for what is shorter than one.
+pub(super) fn in_kernel_ticks(lasts: &[i64], case: &Case<'_>) -> String {
+    kernel_ticks(lasts, case.events.and_then(|events| events.sleeps.period()))
+}
+
+/// The same for ticks of the kernel that last so long.
+pub(super) fn kernel_ticks(lasts: &[i64], period: Option<i64>) -> String {
+    let Some(period) = period.filter(|period| lasts.first().is_some_and(|first| *period > 0 && first >= period)) else {
+        return String::new();
+    };
+    let rounded = |ticks: &i64| ticks.saturating_add(period / 2).checked_div(period).unwrap_or_default();
+    let all: Vec<String> = lasts.iter().map(|ticks| rounded(ticks).to_string()).collect();
+    let unit = if all == ["1"] { "kernel tick" } else { "kernel ticks" };
+    format!(" (about {} {unit})", all.join(" and "))
+}
+
 /// That a thread waits, and for how long where events show that.
 pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph) -> Evidence {
     let forever = graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
@@ -64,7 +86,7 @@ pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph
     let for_long = case.events.and_then(|events| {
         let activity = events.activity(thread)?;
         activity.since.filter(|_| events.has_clock)?;
-        Some(format!(", for {} ticks of the trace up to the newest event", events.lasts(thread)))
+        Some(format!(", for {} up to the newest event", trace_ticks(events.lasts(thread), case)))
     });
     let text =
         format!("{}: waits for {}{without}{}", case.label(thread), case.object(object), for_long.unwrap_or_default());
@@ -129,4 +151,21 @@ pub(super) fn larger_stack(thread: &Thread, case: &Case<'_>) -> String {
         );
     }
     format!("make the stack of {name} larger")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_the_trace_were_taken_for_ticks_of_the_kernel() {
+        let of = |lasts: &[i64]| kernel_ticks(lasts, Some(25_000));
+        assert_eq!(of(&[512_000]), " (about 20 kernel ticks)");
+        assert_eq!(of(&[25_100]), " (about 1 kernel tick)");
+        assert_eq!(of(&[512_000, 80_000]), " (about 20 and 3 kernel ticks)");
+        assert_eq!(of(&[24_000]), "", "within one tick");
+        assert_eq!(kernel_ticks(&[512_000], None), "", "it is not known");
+        assert_eq!(kernel_ticks(&[512_000], Some(0)), "");
+        assert_eq!(kernel_ticks(&[i64::MAX], Some(2)), " (about 4611686018427387903 kernel ticks)");
+    }
 }

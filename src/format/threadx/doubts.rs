@@ -4,6 +4,7 @@
 
 use super::coherence::{EventRange, EventRanges, Sorted, StepsBack, holds};
 use super::steps::{Steps, View, little, range};
+use super::tick_clock::{self, TickClock};
 use crate::code::Code;
 use crate::trace::{Clock, Direction, Issue, Place, many};
 
@@ -21,6 +22,8 @@ pub(super) struct Doubts {
     outliers: Vec<EventRange>,
     falls: Vec<Fall>,
     backs: StepsBack,
+    /// Why steps go back, where the program makes the clock of ticks that it counts.
+    of_ticks: Option<TickClock>,
 }
 
 impl Default for Doubts {
@@ -33,6 +36,7 @@ impl Default for Doubts {
             outliers: Vec::new(),
             falls: Vec::new(),
             backs: StepsBack::default(),
+            of_ticks: None,
         }
     }
 }
@@ -59,7 +63,9 @@ pub(super) fn find(view: View<'_>, cores: Option<&[u16]>, known: Option<EventRan
     match cores {
         None => {
             let ranges = known.filter(|known| known.is_by(view.clock)).unwrap_or_else(|| cut(None));
-            Doubts::of(ranges, view.clock)
+            let doubts = Doubts::of(ranges, view.clock);
+            let of_ticks = (doubts.backs.count > 0).then(|| tick_clock::find(view)).flatten();
+            Doubts { of_ticks, ..doubts }
         }
         Some(cores) => {
             let own = cores.iter().map(|core| Doubts::of(cut(Some(*core)), view.clock));
@@ -139,6 +145,13 @@ fn doubtful(kept: &[EventRange], clock: &Clock) -> Vec<Fall> {
     falls
 }
 
+/// What a clock of ticks and a counter does, in words.
+fn of_ticks(smaller: &str, TickClock { interrupt, tick }: TickClock) -> String {
+    format!(
+        "{smaller} smaller than the one before: the clock of this trace is made of a count of ticks and of a counter, and falls back by a tick of the kernel (about {tick} of its own) where interrupt {interrupt} begins, as that tick is not counted yet; times near it are wrong by up to a tick each, and interrupts have too large a share of the time"
+    )
+}
+
 /// Events that no kernel inserts so, whatever their stamps say.
 #[derive(Debug, Default)]
 pub(super) struct OddEvents {
@@ -160,7 +173,7 @@ impl Doubts {
         steps.extend(falls.iter().map(|fall| (fall.seq, 0)));
         steps.sort_unstable();
         let EventRanges { big, backs, .. } = ranges;
-        Self { big, sure: big, range: range(clock), steps, outliers: sorted.outliers, falls, backs }
+        Self { big, sure: big, range: range(clock), steps, outliers: sorted.outliers, falls, backs, of_ticks: None }
     }
 
     fn join(mut self, other: Self) -> Self {
@@ -228,12 +241,17 @@ impl Doubts {
             issues.push(issue.times(self.falls.len() as u64).at(Place::seq(first.seq)));
         }
         if let Some(seq) = self.backs.first {
-            let message = format!(
-                "{} smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
-                many(self.backs.count, "time stamp is", "time stamps are"),
-                self.backs.most
-            );
-            let issue = Issue::new(Code::StampsStepBack, message);
+            let smaller = many(self.backs.count, "time stamp is", "time stamps are");
+            let issue = match self.of_ticks {
+                Some(clock) => Issue::new(Code::ClockOfTicks, of_ticks(&smaller, clock)),
+                None => Issue::new(
+                    Code::StampsStepBack,
+                    format!(
+                        "{smaller} smaller than the one before, by {} ticks at the most, and no interrupt explains it: the stamps were damaged, or the clock was set back a little",
+                        self.backs.most
+                    ),
+                ),
+            };
             issues.push(issue.times(self.backs.count).at(Place::seq(seq)));
         }
     }

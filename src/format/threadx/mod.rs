@@ -25,6 +25,7 @@ mod repair;
 mod search;
 mod steps;
 pub mod symbols;
+mod tick_clock;
 mod usbx;
 pub mod write;
 

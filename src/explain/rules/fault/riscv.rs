@@ -1,36 +1,59 @@
-//! Of a RISC-V: how it came to an address near 0. The trap that is recorded has stored the registers of its thread where the
+//! Of a RISC-V: how it came to an address where the program has no code. The trap that is recorded has stored the registers of its thread where the
 //! thread's control block says, if its handler begins as those of the kernel do (`_tx_thread_context_save`).
 //!
 //! A call through a pointer leaves ra behind its JALR. A return leaves its own target in ra. Where ra is behind a direct call, the
 //! function that was called jumped on, or the one that called it jumped, through a register.
 
 use super::super::super::{Case, Evidence};
-use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named};
+use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
 use super::super::{through, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Registers};
 use crate::kernel::Thread;
+use crate::session::CpuState;
+
+/// What to look at behind a damaged return address of a function that is not known.
+const NEXT_OF_RUINED: &str = "look for what writes past a local variable of this thread, or into one of a function that has \
+                              returned, and at the bytes around its stack pointer";
+/// The same where it may have been a call.
+const NEXT_OF_EITHER: &str = "find out who sets the pointers to functions that are called there, and look for what writes past a \
+                              local variable";
 
 /// Traps at the fetch of an instruction: an access fault, an illegal instruction, a page fault.
-const FETCHES: [u64; 3] = [1, 2, 12];
+const FETCHES: [u64; 3] = [1, ILLEGAL, 12];
+const ILLEGAL: u64 = 2;
 /// Words of the frame: ra and mepc.
 const RA: usize = 28;
 const MEPC: usize = 30;
 
-/// True where the trap came from near address 0, where no code is.
-pub(super) fn is_fetch_near_null(registers: &Registers) -> bool {
-    let is_fetch = registers.get("mcause").is_some_and(|cause| FETCHES.contains(&cause));
-    is_fetch && registers.get("mepc").is_some_and(|mepc| mepc < NULL)
+fn is_fetch(registers: &Registers) -> bool {
+    registers.get("mcause").is_some_and(|cause| FETCHES.contains(&cause))
 }
 
-/// The words that the trap stored of a thread; `None` where what is there is of another trap.
-fn frame(registers: &Registers, thread: &Thread, case: &Case<'_>) -> Option<Vec<u64>> {
+/// True where the trap came from near address 0, where no code is.
+pub(super) fn is_fetch_near_null(registers: &Registers) -> bool {
+    is_fetch(registers) && registers.get("mepc").is_some_and(|mepc| mepc < NULL)
+}
+
+/// True where it came from what is no code of the program.
+pub(super) fn is_fetch_outside(cpu: &CpuState) -> bool {
+    is_fetch(&cpu.registers) && cpu.failed.as_ref().is_some_and(|failed| failed.is_outside_code)
+}
+
+/// What the trap stored of a thread.
+struct Frame {
+    at: Addr,
+    words: Vec<u64>,
+}
+
+/// That; `None` where what is there is of another trap.
+fn frame(registers: &Registers, thread: &Thread, case: &Case<'_>) -> Option<Frame> {
     let width = case.width();
     let member = case.kernel?.layout.thread.offset("tx_thread_stack_ptr")?;
     let saved = case.look.bytes(thread.address.checked_add(member)?, width)?;
-    let frame = *case.words(&saved, true).first().filter(|frame| thread.holds(**frame))?;
-    let bytes = case.look.bytes(frame, width.checked_mul(32)?)?;
-    Some(case.words(&bytes, true)).filter(|words| words.get(MEPC) == registers.get("mepc").as_ref())
+    let at = *case.words(&saved, true).first().filter(|frame| thread.holds(**frame))?;
+    let words = case.words(&case.look.bytes(at, width.checked_mul(32)?)?, true);
+    (words.get(MEPC) == registers.get("mepc").as_ref()).then_some(Frame { at, words })
 }
 
 /// The register of this number in a frame.
@@ -82,21 +105,25 @@ impl Came {
     }
 }
 
-/// How a thread came to an address near 0.
-pub(super) fn way(registers: &Registers, thread: Option<&Thread>, case: &Case<'_>) -> Option<Way> {
-    let pc = registers.pc().and(registers.get("mepc")).filter(|_| is_fetch_near_null(registers))?;
-    let words = thread.and_then(|thread| frame(registers, thread, case));
-    let came = words.map_or(Came::Unknown, |words| Came::of(&words, registers.architecture(), case));
+/// How a thread came to an address near 0, or to another that is no code of the program.
+pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> Option<Way> {
+    let registers = &cpu.registers;
+    let is_there = is_fetch_near_null(registers) || is_fetch_outside(cpu);
+    let pc = registers.pc().and(registers.get("mepc")).filter(|_| is_there)?;
+    let frame = thread.and_then(|thread| frame(registers, thread, case));
+    let came = frame.as_ref().map_or(Came::Unknown, |frame| Came::of(&frame.words, registers.architecture(), case));
     let place = |at: Addr| words::place_at(at, case);
     let (how, is_call, by, next) = match came {
-        Came::Call { at } => (": a call through a pointer".to_owned(), true, Some(place(at)), NEXT_OF_CALL),
+        Came::Call { at } => {
+            (format!(": a call through a pointer, by {}", place(at)), true, Some(place(at)), NEXT_OF_CALL)
+        }
         Came::Tail { at, call } => {
             let by = format!("{}, which {} called", words::function_at(at, case), place(call));
-            (": a call through a pointer".to_owned(), true, Some(by), NEXT_OF_CALL)
+            (format!(": a call through a pointer, by {by}"), true, Some(by), NEXT_OF_CALL)
         }
         Came::Jump { at } => (format!(": a jump through a pointer, in {}", place(at)), false, None, NEXT_OF_JUMP),
         Came::Return { ra } => {
-            (format!(": a damaged return address, because ra is {ra:#x}"), false, None, NEXT_OF_RETURN)
+            (format!(": a damaged return address, because ra is {ra:#x}"), false, None, NEXT_OF_RUINED)
         }
         Came::After { call, to } => (
             format!(
@@ -109,7 +136,10 @@ pub(super) fn way(registers: &Registers, thread: Option<&Thread>, case: &Case<'_
             NEXT_OF_RETURN,
         ),
         Came::Unknown => {
-            (": a call through a pointer or a damaged return address".to_owned(), false, None, NEXT_OF_CALL)
+            // Only of code that the processor has fetched.
+            let may_be_code = registers.get("mcause") == Some(ILLEGAL) && what(pc, false, case).is_none();
+            let other = if may_be_code { ", or code that is not in the ELF (a boot loader, ROM)" } else { "" };
+            (format!(": a call through a pointer or a damaged return address{other}"), false, None, NEXT_OF_EITHER)
         }
     };
     let shown = match came {
@@ -118,9 +148,17 @@ pub(super) fn way(registers: &Registers, thread: Option<&Thread>, case: &Case<'_
         Came::After { call, .. } => Some((call, "ra leads behind this call")),
         Came::Return { .. } | Came::Unknown => None,
     };
-    let evidence = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
+    let shown = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
+    let evidence = shown.or_else(|| returned(frame.as_ref()?, came, case));
     let words = format!("{}{how}", named(pc, registers, case));
     Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, next: next.to_owned() })
+}
+
+/// The return address that the trap stored, where the function returned by it.
+fn returned(frame: &Frame, came: Came, case: &Case<'_>) -> Option<Evidence> {
+    let Came::Return { ra } = came else { return None };
+    let offset = case.width().checked_mul(u64::try_from(RA).ok()?)?;
+    Some(Evidence::stack(frame.at.checked_add(offset)?, format!("ra, as the trap stored it: {ra:#x}")).holds(ra))
 }
 
 #[cfg(test)]

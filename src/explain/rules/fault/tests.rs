@@ -74,3 +74,58 @@ fn a_fetch_that_got_a_bus_error_was_of_no_memory_that_can_be_read() {
     assert_eq!(of(1 << 8), Some(0x9000_0100), "IBUSERR");
     assert_eq!(of(1 << 17), None, "INVSTATE: either");
 }
+
+/// A RISC-V in a handler, whose last trap is an illegal instruction at an address; `is_outside`: no code of the program.
+fn trapped(exception: Option<&str>, is_loop: bool, is_outside: bool) -> CpuState {
+    let mut registers = Registers::new(Architecture::Riscv32);
+    for (name, value) in [("pc", 0x8000_0782), ("mcause", 2), ("mepc", 0x615A_534C)] {
+        assert!(registers.set(name, value));
+    }
+    let function = crate::session::Function {
+        pc: 0x615A_534C,
+        name: None,
+        offset: None,
+        file: None,
+        line: None,
+        is_inlined: false,
+        origin: crate::unwind::Origin::Registers,
+    };
+    CpuState {
+        core: 0,
+        registers,
+        under: None,
+        exception: exception.map(str::to_owned),
+        functions: Vec::new(),
+        effect: None,
+        in_loop: is_loop.then_some(crate::cpu::Loop { start: 0x8000_0782, is_masked: false }),
+        polling: None,
+        is_outside_code: false,
+        interrupted: None,
+        failed: Some(crate::session::Failed { function, is_outside_code: is_outside }),
+        interrupts: None,
+    }
+}
+
+/// "Whether the handler of the fault still runs is not known" of one that is a loop without an exit.
+#[test]
+fn a_handler_of_traps_that_never_ends_was_said_to_be_over_perhaps() {
+    let of = |exception, is_loop| {
+        let cpu = trapped(exception, is_loop, true);
+        sure(&cpu, cpu.registers.fault().as_ref()).map(|sure| sure == Sure::Runs)
+    };
+    let handler = Some("an interrupt or exception");
+    assert_eq!(of(handler, true), Some(true));
+    assert_eq!(of(handler, false), Some(false), "it may return");
+    assert_eq!(of(None, true), Some(false), "a thread may be idle in a loop");
+    assert_eq!(of(None, false), Some(false), "its registers were typed");
+}
+
+/// "An illegal instruction: look at its operands", at an address where the program has none.
+#[test]
+fn a_trap_where_no_code_is_was_an_instruction_of_the_program() {
+    assert!(riscv::is_fetch_outside(&trapped(None, true, true)));
+    assert!(!riscv::is_fetch_outside(&trapped(None, true, false)));
+    let mut load = trapped(None, true, true);
+    assert!(load.registers.set("mcause", 5));
+    assert!(!riscv::is_fetch_outside(&load), "a load failed");
+}
