@@ -1,5 +1,6 @@
 //! What a thread did, and calls that an interrupt may not make.
 
+use super::Events;
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
 use crate::catalogue::Role;
@@ -30,6 +31,36 @@ pub struct Activity {
     pub slept: u64,
     /// The last event that ended a wait of it.
     pub woken: Option<u64>,
+}
+
+impl Events {
+    /// Ticks from the first event to the last.
+    #[must_use]
+    pub const fn length(&self) -> i64 {
+        self.span.1.saturating_sub(self.span.0)
+    }
+
+    /// Ticks for which a thread is in its state; all of the trace where no event of it shows a change.
+    #[must_use]
+    pub fn lasts(&self, thread: Addr) -> i64 {
+        let since = self.activity(thread).and_then(|activity| activity.since);
+        since.map_or_else(|| self.length(), |(since, _)| self.span.1.saturating_sub(since))
+    }
+
+    /// True where a wait lasts far longer than those that are over: a quarter of the trace at least, and four times as long
+    /// as any wait for the same object that ended in it.
+    #[must_use]
+    pub fn is_long(&self, thread: Addr, object: Addr) -> bool {
+        let usual = self.object(object).map_or(0, |one| one.longest_wait);
+        self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
+    }
+
+    /// True where a thread is in its state for a quarter of the trace at least.
+    #[must_use]
+    pub fn lasts_long(&self, thread: Addr) -> bool {
+        let quarter = self.length() / 4;
+        self.has_clock && self.count >= 32 && self.lasts(thread) >= quarter.max(1)
+    }
 }
 
 /// A call that may wait, by an interrupt.

@@ -220,34 +220,6 @@ impl Events {
         address & self.mask
     }
 
-    /// Ticks from the first event to the last.
-    #[must_use]
-    pub const fn length(&self) -> i64 {
-        self.span.1.saturating_sub(self.span.0)
-    }
-
-    /// Ticks for which a thread is in its state; all of the trace where no event of it shows a change.
-    #[must_use]
-    pub fn lasts(&self, thread: Addr) -> i64 {
-        let since = self.activity(thread).and_then(|activity| activity.since);
-        since.map_or_else(|| self.length(), |(since, _)| self.span.1.saturating_sub(since))
-    }
-
-    /// True where a wait lasts far longer than those that are over: a quarter of the trace at least, and four times as long
-    /// as any wait for the same object that ended in it.
-    #[must_use]
-    pub fn is_long(&self, thread: Addr, object: Addr) -> bool {
-        let usual = self.object(object).map_or(0, |one| one.longest_wait);
-        self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
-    }
-
-    /// True where a thread is in its state for a quarter of the trace at least.
-    #[must_use]
-    pub fn lasts_long(&self, thread: Addr) -> bool {
-        let quarter = self.length() / 4;
-        self.has_clock && self.count >= 32 && self.lasts(thread) >= quarter.max(1)
-    }
-
     fn one(&mut self, address: Addr) -> Option<&mut One> {
         let number = match self.numbers.find(address) {
             Some(number) => number,
