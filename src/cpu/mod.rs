@@ -6,6 +6,7 @@
 mod aarch64;
 mod arm;
 mod before;
+mod calls;
 mod code;
 mod cortex_m;
 mod description;
@@ -19,13 +20,16 @@ mod polling;
 mod pushed;
 mod register;
 mod riscv;
+mod steps;
 mod stub;
 mod table;
+mod values;
 mod x86;
 
 use std::sync::LazyLock;
 
 pub use before::with_those_before;
+pub use calls::{Call, Callee, Outcome, Paths, Piece, Program};
 pub use code::CodeRanges;
 pub use cortex_m::INTERRUPT_STATE;
 pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt};
@@ -38,6 +42,7 @@ pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};
 pub use stub::{from_stub, to_stub};
 pub use table::{Group, Kind, Place, Register};
+pub use values::Value;
 
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, Machine};

@@ -34,6 +34,8 @@ pub struct Cpus {
     read_only: Vec<Region>,
     /// What it writes, by its sections.
     writable: Vec<Region>,
+    /// The program's code.
+    pub(super) code: Vec<Region>,
     /// True for a program of the small instruction set.
     is_baseline: bool,
 }
@@ -75,6 +77,7 @@ impl Cpus {
             left,
             read_only,
             writable,
+            code: target.code(),
             stack_handlers,
             lines,
             names,

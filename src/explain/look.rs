@@ -112,6 +112,11 @@ impl<'a> Look<'a> {
         u32::try_from(number).ok().and_then(|number| self.symbols.exception(number))
     }
 
+    /// The handlers in the program's vector table, with the numbers of their exceptions.
+    pub(super) fn handlers(&self) -> Vec<(u32, Addr)> {
+        self.symbols.handlers()
+    }
+
     /// `logged+0x20`: the variable that covers an address.
     pub(super) fn place(&self, at: Addr) -> Option<String> {
         let symbol = self.variable(at)?;

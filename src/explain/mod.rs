@@ -11,6 +11,7 @@ mod look;
 mod rules;
 mod state;
 mod summary;
+mod usage;
 
 pub use cpus::Cpus;
 pub use events::Events;

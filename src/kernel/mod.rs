@@ -5,6 +5,7 @@
 //! be read is kept.
 
 mod ahead;
+pub mod api;
 mod check;
 mod cpus;
 mod directions;

@@ -201,6 +201,8 @@ pub struct Thread {
     /// The last byte of the stack that its control block names.
     pub(super) stack_end: Option<Addr>,
     suspended_on: Option<Addr>,
+    /// The function of the kernel that ends its wait, where a time-out does.
+    pub cleanup: Option<Addr>,
     pub(super) suspended_next: Option<Addr>,
     suspend_info: Option<u64>,
     suspend_option: Option<u64>,
@@ -332,6 +334,7 @@ impl Thread {
             delayed_suspend: get("tx_thread_delayed_suspend").is_some_and(|d| d != 0),
             stack_end: get("tx_thread_stack_end"),
             suspended_on: get("tx_thread_suspend_control_block"),
+            cleanup: get("tx_thread_suspend_cleanup"),
             suspended_next: get("tx_thread_suspended_next"),
             suspend_info: get("tx_thread_suspend_info"),
             suspend_option: get("tx_thread_suspend_option"),

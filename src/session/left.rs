@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE};
+use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -124,6 +124,14 @@ impl Target<'_> {
         let is_written = |flags: u32| flags & (SHF_ALLOC | SHF_WRITE | SHF_TLS) == SHF_ALLOC | SHF_WRITE;
         let sections = elf.sections().filter(|section| is_written(section.flags) && section.size > 0);
         sections.map(|section| Region { start: elf.width().moved(section.addr, offset), len: section.size }).collect()
+    }
+
+    /// The memory that the program's file says is code, with the constants that are beside it.
+    pub fn code(&self) -> Vec<Region> {
+        let offset = self.load_offset().value;
+        let Some(elf) = self.info.elf() else { return Vec::new() };
+        let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
+        loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
     }
 
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.

@@ -91,6 +91,11 @@ impl Symbols for ElfSymbols {
         self.exceptions.get_or_init(|| Exceptions::of(&self.elf, self.tables)).as_ref()?.name(number)
     }
 
+    fn handlers(&self) -> Vec<(u32, Addr)> {
+        let all = Exceptions::entries(&self.elf, self.tables).into_iter();
+        all.map(|(number, at)| (number, at.wrapping_add(self.load_offset) & self.elf.width().max())).collect()
+    }
+
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         self.dwarf.member_offset(type_name, member)
     }

@@ -44,6 +44,30 @@ impl Exceptions {
         table(elf, tables).and_then(|table| table.first().copied()).map(Addr::from)
     }
 
+    /// The handlers in the vector table, each with the number of its exception: as many as the size of the table's symbol says;
+    /// without a size up to the first word that is no address of a function.
+    pub fn entries(elf: &Elf, tables: &[&str]) -> Vec<(u32, Addr)> {
+        let named = elf.lookup_many(&[&TABLES, tables].concat()).into_iter().flatten();
+        let sized = named.filter(|symbol| symbol.size >= 8);
+        let sized = sized.filter_map(|s| words(elf, s.address, s.size)).find(|table| begins_well(elf, table));
+        let is_function = |word: &u32| {
+            let at = Addr::from(*word & !1);
+            is_code(elf, *word) && elf.starting_at(&[at]).iter().flatten().any(|s| s.kind != SymbolKind::Object)
+        };
+        let all = match (elf.is_m_profile(), sized) {
+            (false, _) => Vec::new(),
+            (true, Some(table)) => table,
+            (true, None) => {
+                let table = table(elf, tables).unwrap_or_default();
+                // Some of the architecture's exceptions are reserved, and 0.
+                let goes_on = |(n, word): &(usize, u32)| *n == 0 || *n < FIRST && *word == 0 || is_function(word);
+                table.into_iter().enumerate().take_while(goes_on).map(|(_, word)| word).collect()
+            }
+        };
+        let numbered = (0..).zip(all).skip(1).filter(|(_, word)| is_code(elf, *word));
+        numbered.map(|(number, word)| (number, Addr::from(word & !1))).collect()
+    }
+
     /// The name of the exception of this number; `None` for a number that the architecture reserves.
     pub fn name(&self, number: u32) -> Option<String> {
         let number_in_table = usize::try_from(number).ok().filter(|n| *n < END)?;
@@ -203,6 +227,27 @@ mod tests {
             let e = of(&program(0x40, &entries(), syms)).unwrap();
             assert_eq!(e.name(16).unwrap(), "WDT_Handler", "{name}");
         }
+    }
+
+    /// What lies behind the table was taken for handlers.
+    #[test]
+    fn code_behind_the_vector_table_was_a_handler() {
+        let of = |w: &Writer| Exceptions::entries(&Elf::open(w.build()).unwrap(), &[]);
+        let numbers = |w: &Writer| of(w).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+        let mut all = entries();
+        all.extend([0x0800_0303; 4]);
+        let mut sized = symbols();
+        sized.push(sym("vector_table", CODE, 4 * 18, GLOBAL_OBJECT, 1));
+        assert_eq!(numbers(&program(0, &all, sized)).last(), Some(&17));
+        // Without a size: up to the first word that is no function, though it may be odd and in code.
+        let mut plain = symbols();
+        plain.push(sym("Reset_Handler", 0x0800_0101, 4, GLOBAL_FUNC, 1));
+        assert_eq!(numbers(&program(0, &all, plain)).last(), Some(&17), "rtc begins elsewhere");
+        let mut gap = all.clone();
+        gap[7] = 0;
+        let mut sized = symbols();
+        sized.push(sym("vector_table", CODE, 4 * 10, GLOBAL_OBJECT, 1));
+        assert_eq!(numbers(&program(0, &gap, sized)), [1, 2, 3, 4, 5, 6, 8, 9]);
     }
 
     #[test]

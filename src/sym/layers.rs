@@ -42,6 +42,10 @@ impl Symbols for Layers {
         self.sources.iter().find_map(|s| s.exception(number))
     }
 
+    fn handlers(&self) -> Vec<(u32, Addr)> {
+        self.sources.iter().map(|s| s.handlers()).find(|all| !all.is_empty()).unwrap_or_default()
+    }
+
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         self.sources.iter().find_map(|s| s.member_offset(type_name, member))
     }

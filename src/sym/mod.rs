@@ -47,6 +47,12 @@ pub trait Symbols {
         None
     }
 
+    /// The handlers in the program's vector table with the numbers of their exceptions, where the program is for a processor that
+    /// numbers them.
+    fn handlers(&self) -> Vec<(u32, Addr)> {
+        Vec::new()
+    }
+
     /// Offset of a member in a struct type, where debug information says.
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         None

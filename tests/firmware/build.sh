@@ -3,16 +3,16 @@
 # big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
 # Cortex-M3 that never fails and looks at its own ring (check.c).
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|stalls|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|stalls|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | resources | waits | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | resources | waits | uses | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -71,13 +71,21 @@ if [ "$which" = all ] || [ "$which" = crashes ]; then
     echo "built cm3-crashes.elf"
 fi
 
-for failing in failures resources waits; do
+# The names of ThreadX for the functions of the pretended kernel, which a debugger sees.
+names=
+for name in semaphore_get semaphore_put queue_send queue_receive block_allocate block_release \
+    thread_create thread_sleep; do
+    names="$names -Dmk_$name=_tx_$name"
+done
+
+for failing in failures resources waits uses; do
     [ "$which" = all ] || [ "$which" = "$failing" ] || continue
     need arm-none-eabi-gcc gcc-arm-none-eabi
     # Failures of a system on purpose, chosen at the start; the second has other names, priorities and another tick.
     case $failing in
         failures) wrap=-Wl,--wrap=mk_thread_sleep ;;
         waits) wrap=-Wl,--wrap=mk_trace ;;
+        uses) wrap="-DFW_NAMES $names" ;;
         *) wrap= ;;
     esac
     for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do

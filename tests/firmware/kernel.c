@@ -1143,3 +1143,11 @@ VOID mk_thread_resume(TX_THREAD *t)
         resume(t);
     leave(posture);
 }
+
+#ifdef FW_NAMES
+/* ThreadX has one for each kind of object. */
+#define ALIAS(name) VOID name(TX_THREAD *t, ULONG sequence) __attribute__((alias("timed_out")))
+ALIAS(_tx_semaphore_cleanup);
+ALIAS(_tx_queue_cleanup);
+ALIAS(_tx_block_pool_cleanup);
+#endif

@@ -1,4 +1,4 @@
-//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`, `waits.c`): the cause is its first
+//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`, `waits.c`, `uses.c`): the cause is its first
 //! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
 
@@ -187,6 +187,28 @@ fn the_planted_failure_of_threads_that_wait_is_the_first_finding() {
 #[test]
 fn another_build_gives_the_same_findings_of_threads_that_wait() {
     check("waits", true);
+}
+
+#[test]
+fn the_planted_failure_that_only_code_explains_is_the_first_finding() {
+    check("uses", false);
+}
+
+#[test]
+fn another_build_gives_the_same_findings_by_its_code() {
+    check("uses", true);
+}
+
+/// What somebody who goes on gives is no failure: the interrupt that puts `line` may come later. Of a thread that waits for a lock
+/// the code says nothing where one of its users sleeps.
+#[test]
+fn who_can_be_helped_by_its_code_was_not_said_to_be_stuck() {
+    let elf = fixture("use.elf").display().to_string();
+    for way in ["healthy", "parked", "completed", "not_put", "not_released", "circle", "server_ends"] {
+        let core = fixture(&format!("use-{way}.core.gz")).display().to_string();
+        let findings = explain(&[&elf, &core]);
+        assert!(!format!("{findings:?}").contains("listener"), "{way}: {findings:?}");
+    }
 }
 
 /// The parameter check refuses such a call, and it leaves no event; a kernel without the check inserts one.

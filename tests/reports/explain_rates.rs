@@ -68,6 +68,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
             name if name.starts_with("resource-") => "resource.elf",
             name if name.starts_with("wait-other-") => "wait-other.elf",
             name if name.starts_with("wait-") => "wait.elf",
+            name if name.starts_with("use-other-") => "use-other.elf",
+            name if name.starts_with("use-") => "use.elf",
             name if name.starts_with("stall-other-") => "stall-other.elf",
             name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
@@ -106,6 +108,7 @@ fn planted(name: &str) -> Vec<String> {
         ("failure-", "tests/firmware/failures.tsv"),
         ("resource-", "tests/firmware/resources.tsv"),
         ("wait-", "tests/firmware/waits.tsv"),
+        ("use-", "tests/firmware/uses.tsv"),
         ("stall-", "tests/firmware/stalls.tsv"),
     ];
     let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
@@ -116,9 +119,13 @@ fn planted(name: &str) -> Vec<String> {
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What these stacks damage faults in the end.
         codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap").then(|| "fault".to_owned()));
+        // Without the code only that is known.
+        codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));
         // The next search of a pool that was written over faults.
         let faults = matches!(way, "byte_fault" | "use_after_release");
         codes.extend(["bus-fault", "fault"].into_iter().filter(|_| faults).map(str::to_owned));
+        // Without its program's ELF it is not known which memory the program writes.
+        codes.extend((way == "blocks_lost").then(|| "pool-empty".to_owned()));
         return codes;
     }
     let of = PLANTED.iter().filter(|(begins, _)| name.starts_with(begins));

@@ -27,7 +27,7 @@ pub(super) struct Disabled {
 
 /// Of an object for which a thread waits.
 pub(super) fn of(object: Addr, case: &Case<'_>) -> Option<Disabled> {
-    let all: Vec<u64> = case.cpus?.all.iter().flat_map(|cpu| pending(cpu, case)).collect();
+    let all = all(case);
     let user = all.iter().copied().find(|number| writers::handler_has(*number, object, case));
     let only = match all.as_slice() {
         [one] => Some(*one),
@@ -41,6 +41,11 @@ pub(super) fn of(object: Addr, case: &Case<'_>) -> Option<Disabled> {
     let whose = if user.is_some() { ", whose handler uses it," } else { "" };
     let why = format!("{name}{whose} is pending and disabled in the interrupt controller");
     Some(Disabled { why, name, evidence, is_user: user.is_some() })
+}
+
+/// The numbers of the exceptions that are so, with a handler of their own.
+pub(in super::super) fn all(case: &Case<'_>) -> Vec<u64> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).flat_map(|cpu| pending(cpu, case)).collect()
 }
 
 fn pending(cpu: &CpuState, case: &Case<'_>) -> Vec<u64> {

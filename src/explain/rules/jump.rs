@@ -215,7 +215,7 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
 
 /// Where BL or B.W goes to, with its signed offset of 25 bits from after it (Armv7-M Architecture Reference Manual, A7.7.12 and
 /// A7.7.18).
-pub(super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
+pub(in super::super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
     if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {
         return None;
     }

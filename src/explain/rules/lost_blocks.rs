@@ -127,7 +127,8 @@ fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
 fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
     let width = case.width();
     let start = region.start.checked_next_multiple_of(width)?;
-    let region = Region { start, len: region.len.checked_sub(start.checked_sub(region.start)?)? / width * width };
+    let len = region.len.checked_sub(start.checked_sub(region.start)?)?;
+    let region = Region { start, len: len.checked_sub(len.checked_rem(width)?)? };
     for piece in 0..region.len.div_ceil(PIECE) {
         let into = piece.checked_mul(PIECE)?;
         let from = region.start.checked_add(into)?;
@@ -163,7 +164,9 @@ fn old(case: &Case<'_>) -> Option<Vec<Old>> {
         case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied()
     });
     let ring = match ring {
-        [Some(start), Some(end)] if start < end => Some(Old { region: Region { start, len: end - start }, of: None }),
+        [Some(start), Some(end)] if start < end => {
+            Some(Old { region: Region { start, len: end.checked_sub(start)? }, of: None })
+        }
         // A program without a trace has no words of one.
         [None, None] => None,
         _ => return None,

@@ -1,12 +1,13 @@
 //! The rules, causes before their symptoms.
 
 mod asleep;
+mod by_code;
 mod callback;
 mod control_blocks;
 mod corrupt_pool;
 mod created_again;
 mod deadlock;
-mod disabled_interrupt;
+pub(super) mod disabled_interrupt;
 mod fault;
 mod flag_lock;
 mod flags_taken;
@@ -67,6 +68,8 @@ mod writers;
 mod wrong_context;
 mod wrong_mask;
 
+pub(super) use jump::target;
+
 use super::graph::Graph;
 use super::{Case, Finding};
 
@@ -114,6 +117,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
+    Check { what: "waits that nobody can end, by the program's code", find: by_code::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },

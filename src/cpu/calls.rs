@@ -1,0 +1,486 @@
+//! The calls of one function, on all of its paths. Code is followed without running it: a path goes both ways at a branch whose
+//! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments of a
+//! call are known where the program gives constants.
+
+use std::collections::BTreeMap;
+
+use super::steps::{self, Flow};
+use super::values::{State, Value};
+use crate::abi::Addr;
+
+/// The most instructions that are followed in one function.
+const STEPS: usize = 20_000;
+/// So many different states are followed from one place; after that only what all of them know.
+const STATES: usize = 6;
+
+/// A call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Where it is.
+    pub at: Addr,
+    /// What is called.
+    pub to: Callee,
+    /// Its first arguments.
+    pub arguments: [Value; 4],
+    /// Marks on the stack to which its arguments point; of what is stored, the mark.
+    pub passes: Vec<u32>,
+}
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callee {
+    /// The function at this address.
+    At(Addr),
+    /// An address that is not known.
+    Unknown,
+    /// Nothing: a mark is stored in memory other than the function's frame.
+    Store,
+}
+
+/// What a call does, as far as the one who follows the code knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// False for a function that does not return.
+    pub returns: bool,
+    /// What it returns.
+    pub result: Value,
+    /// What it writes to where its second argument points.
+    pub writes: Option<Value>,
+}
+
+impl Outcome {
+    /// Of a call of which nothing is known.
+    pub const UNKNOWN: Self = Self { returns: true, result: Value::Unknown, writes: None };
+}
+
+/// What the code and the constants around it are.
+pub trait Program {
+    /// The two bytes of code at an address.
+    fn code(&self, at: Addr) -> Option<u16>;
+    /// The word at an address that the program does not write.
+    fn constant(&self, at: Addr) -> Option<u32>;
+    /// What a call does.
+    fn outcome(&self, call: &Call) -> Outcome;
+}
+
+/// A piece of a path: calls one after the other, up to a branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Its calls.
+    pub calls: Vec<Call>,
+    /// The pieces that may follow.
+    pub next: Vec<usize>,
+    /// The function returns after it.
+    pub returns: bool,
+}
+
+/// All paths of a function.
+#[derive(Debug, Clone, Default)]
+pub struct Paths {
+    /// Their pieces; the function begins with the first.
+    pub pieces: Vec<Piece>,
+    /// False where a path could not be followed to its end: a jump to an address that is not known, or too much code.
+    pub is_complete: bool,
+    /// How many instructions were followed.
+    pub steps: usize,
+}
+
+impl Paths {
+    /// Of the function with this first and last address, called with these arguments.
+    pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
+        let paths = Self { is_complete: true, ..Self::default() };
+        let mut walk = Walk { program, first, last, paths, states: BTreeMap::new(), todo: Vec::new() };
+        walk.piece_at(first, State::new(arguments));
+        while let Some((index, at, state)) = walk.todo.pop() {
+            walk.follow(index, at, state);
+        }
+        walk.paths
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.pieces.iter().flat_map(|piece| &piece.calls)
+    }
+
+    /// True where some path comes to an end of the function.
+    pub fn returns(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.returns)
+    }
+
+    /// True where a path leads from a call for which `from` holds to the end of the function, or to another such call, without
+    /// a call for which `stops` holds between them.
+    pub fn leads_out(&self, from: impl Fn(&Call) -> bool, stops: impl Fn(&Call) -> bool) -> bool {
+        let mut todo: Vec<(usize, usize)> = Vec::new();
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let begins = piece.calls.iter().enumerate().filter(|(_, call)| from(call));
+            todo.extend(begins.map(|(n, _)| (index, n.saturating_add(1))));
+        }
+        let mut seen = vec![false; self.pieces.len()];
+        while let Some((index, begin)) = todo.pop() {
+            let Some(piece) = self.pieces.get(index) else { continue };
+            let rest = piece.calls.get(begin..).unwrap_or_default();
+            match rest.iter().find(|call| from(call) || stops(call)) {
+                Some(call) if stops(call) => continue,
+                Some(_) => return true,
+                None if piece.returns => return true,
+                None => {}
+            }
+            for next in &piece.next {
+                if let Some(seen) = seen.get_mut(*next).filter(|seen| !**seen) {
+                    *seen = true;
+                    todo.push((*next, 0));
+                }
+            }
+        }
+        false
+    }
+
+    /// True where a path leads from a call for which `from` holds to one for which `to` holds.
+    pub fn leads_to(&self, from: impl Fn(&Call) -> bool, to: impl Fn(&Call) -> bool) -> bool {
+        self.pieces.iter().enumerate().any(|(index, piece)| {
+            let begin = piece.calls.iter().position(&from);
+            begin.is_some_and(|begin| {
+                piece.calls.get(begin..).unwrap_or_default().iter().any(&to) || self.reaches(index, &to)
+            })
+        })
+    }
+
+    /// True where a call for which `to` holds is behind a piece.
+    fn reaches(&self, start: usize, to: &impl Fn(&Call) -> bool) -> bool {
+        let (mut seen, mut todo) = (vec![false; self.pieces.len()], vec![start]);
+        while let Some(piece) = todo.pop().and_then(|index| self.pieces.get(index)) {
+            for next in &piece.next {
+                if self.pieces.get(*next).is_some_and(|piece| piece.calls.iter().any(to)) {
+                    return true;
+                }
+                if let Some(seen) = seen.get_mut(*next).filter(|seen| !**seen) {
+                    *seen = true;
+                    todo.push(*next);
+                }
+            }
+        }
+        false
+    }
+
+    /// True where a call for which `is` holds may be made again and again.
+    pub fn repeats(&self, is: impl Fn(&Call) -> bool) -> bool {
+        self.pieces.iter().enumerate().any(|(index, piece)| piece.calls.iter().any(&is) && self.is_round(index))
+    }
+
+    /// True where a path leads from a piece back to itself.
+    fn is_round(&self, start: usize) -> bool {
+        let (mut seen, mut todo) = (vec![false; self.pieces.len()], vec![start]);
+        while let Some(index) = todo.pop() {
+            for next in self.pieces.get(index).map(|piece| piece.next.as_slice()).unwrap_or_default() {
+                if *next == start {
+                    return true;
+                }
+                if let Some(seen) = seen.get_mut(*next).filter(|seen| !**seen) {
+                    *seen = true;
+                    todo.push(*next);
+                }
+            }
+        }
+        false
+    }
+}
+
+struct Walk<'p> {
+    program: &'p dyn Program,
+    first: Addr,
+    last: Addr,
+    paths: Paths,
+    /// The states with which pieces begin at an address, and the piece of each.
+    states: BTreeMap<Addr, Vec<(State, usize)>>,
+    todo: Vec<(usize, Addr, State)>,
+}
+
+impl Walk<'_> {
+    /// The piece that begins here in this state.
+    fn piece_at(&mut self, at: Addr, state: State) -> usize {
+        let known = self.states.entry(at).or_default();
+        let same = || known.iter().filter(|(before, _)| before.block == state.block);
+        if let Some((_, index)) = same().find(|(before, _)| before.joined(&state) == *before) {
+            return *index;
+        }
+        let joined = || same().fold(state.clone(), |all, (before, _)| all.joined(before));
+        let state = if same().count() >= STATES { joined() } else { state.clone() };
+        let index = self.paths.pieces.len();
+        self.paths.pieces.push(Piece::default());
+        known.push((state.clone(), index));
+        self.todo.push((index, at, state));
+        index
+    }
+
+    fn leads_to(&mut self, index: usize, at: Addr, state: State) {
+        let next = self.piece_at(at, state);
+        if let Some(piece) = self.paths.pieces.get_mut(index).filter(|piece| !piece.next.contains(&next)) {
+            piece.next.push(next);
+        }
+    }
+
+    const fn is_within(&self, at: Addr) -> bool {
+        self.first <= at && at <= self.last
+    }
+
+    fn follow(&mut self, index: usize, mut at: Addr, mut state: State) {
+        loop {
+            self.paths.steps = self.paths.steps.saturating_add(1);
+            if self.paths.steps > STEPS {
+                self.paths.is_complete = false;
+                return;
+            }
+            let first = self.program.code(at).filter(|_| self.is_within(at));
+            let second = || self.program.code(at.checked_add(2)?);
+            // Behind a call that does not return there may be anything.
+            let Some(first) = first else { return };
+            let second = if steps::is_wide(first) { second().unwrap_or_default() } else { 0 };
+            let next = at.wrapping_add(if steps::is_wide(first) { 4 } else { 2 });
+            let is_skipped = !state.block.is_empty() && !state.block.remove(0);
+            let flow = if is_skipped { Flow::Next } else { steps::step(first, second, at, &mut state, self.program) };
+            for mark in std::mem::take(&mut state.given_away) {
+                let call = Call { at, to: Callee::Store, arguments: [Value::Unknown; 4], passes: vec![mark] };
+                self.add(index, call);
+            }
+            match flow {
+                Flow::Next => at = next,
+                Flow::Branch(to, condition) => {
+                    if condition != Some(false) {
+                        self.jump(index, at, Some(to), state.clone());
+                    }
+                    if condition != Some(true) {
+                        self.leads_to(index, next, state);
+                    }
+                    return;
+                }
+                Flow::Select(ways) => {
+                    for way in ways {
+                        let mut chosen = state.clone();
+                        chosen.block = way;
+                        self.leads_to(index, next, chosen);
+                    }
+                    return;
+                }
+                Flow::Jumps(all) => {
+                    for to in all {
+                        self.jump(index, at, Some(to), state.clone());
+                    }
+                    return;
+                }
+                Flow::Jump(to) => return self.jump(index, at, to, state),
+                Flow::Call(to) => {
+                    if !self.call(index, at, callee(to), &mut state) {
+                        return;
+                    }
+                    at = next;
+                }
+                Flow::Returns => return self.ends(index),
+                Flow::Stops => return,
+                Flow::Unknown => {
+                    self.paths.is_complete = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A jump; one that leaves the function is a call at its end.
+    fn jump(&mut self, index: usize, at: Addr, to: Option<Addr>, mut state: State) {
+        match to.map(|to| to & !1) {
+            Some(to) if self.is_within(to) => self.leads_to(index, to, state),
+            to => {
+                if self.call(index, at, callee(to), &mut state) {
+                    self.ends(index);
+                }
+            }
+        }
+    }
+
+    fn ends(&mut self, index: usize) {
+        if let Some(piece) = self.paths.pieces.get_mut(index) {
+            piece.returns = true;
+        }
+    }
+
+    fn add(&mut self, index: usize, call: Call) {
+        if let Some(piece) = self.paths.pieces.get_mut(index) {
+            piece.calls.push(call);
+        }
+    }
+
+    /// True where it goes on after the call.
+    fn call(&mut self, index: usize, at: Addr, to: Callee, state: &mut State) -> bool {
+        let arguments = state.arguments();
+        let call = Call { at, to, arguments, passes: state.pointed_to() };
+        let outcome = self.program.outcome(&call);
+        state.after_call(&arguments, outcome.result);
+        if let (Some(value), [_, place @ Value::Frame(_), ..]) = (outcome.writes, arguments) {
+            state.store(place, value);
+        }
+        self.add(index, call);
+        outcome.returns
+    }
+}
+
+fn callee(to: Option<Addr>) -> Callee {
+    to.map_or(Callee::Unknown, |to| Callee::At(to & !1))
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
+mod tests {
+    use super::*;
+
+    /// The first address of the code in these tests.
+    const START: Addr = 0x100;
+    /// Functions that are called.
+    const GET: Addr = 0x200;
+    const PUT: Addr = 0x300;
+    const FATAL: Addr = 0x400;
+
+    struct Code(Vec<u16>);
+
+    impl Program for Code {
+        fn code(&self, at: Addr) -> Option<u16> {
+            self.0.get(usize::try_from(at.checked_sub(START)? / 2).ok()?).copied()
+        }
+
+        fn constant(&self, at: Addr) -> Option<u32> {
+            Some(u32::from(self.code(at)?) | u32::from(self.code(at + 2)?) << 16)
+        }
+
+        fn outcome(&self, call: &Call) -> Outcome {
+            let result = if call.to == Callee::At(GET) { Value::Is(0) } else { Value::Unknown };
+            let writes = (call.to == Callee::At(GET)).then_some(Value::Mark(7));
+            Outcome { returns: call.to != Callee::At(FATAL), result, writes }
+        }
+    }
+
+    /// BL from an address.
+    fn bl(at: Addr, to: Addr) -> [u16; 2] {
+        let offset = (to as i64) - (at as i64 + 4);
+        let bits = (offset >> 1) as u32;
+        let sign = u32::from(offset < 0);
+        let high = 0xF000 | (sign << 10) | (bits >> 11 & 0x3FF);
+        // J1 and J2 are set where the distance is small.
+        [high as u16, (0xF800 | (bits & 0x7FF)) as u16]
+    }
+
+    /// Code in which `Err` is a call.
+    fn code(parts: &[Result<u16, Addr>]) -> Code {
+        let mut all: Vec<u16> = Vec::new();
+        for part in parts {
+            let at = START + 2 * all.len() as u64;
+            match part {
+                Ok(half) => all.push(*half),
+                Err(to) => all.extend(bl(at, *to)),
+            }
+        }
+        Code(all)
+    }
+
+    fn paths(code: &Code, arguments: [Value; 4]) -> Paths {
+        Paths::of(code, START, START + 2 * code.0.len() as u64 - 1, arguments)
+    }
+
+    const NONE: [Value; 4] = [Value::Unknown; 4];
+
+    /// What is called with which first argument.
+    fn calls(paths: &Paths) -> Vec<(Addr, Value)> {
+        let to = |call: &Call| if let Callee::At(to) = call.to { to } else { 0 };
+        paths.calls().map(|call| (to(call), call.arguments[0])).collect()
+    }
+
+    #[test]
+    fn constants_in_registers_and_on_the_stack() {
+        // push {r4, lr}; ldr r0, [pc, #16]; mov r4, r0; bl get; mov r0, r4; adds r0, #4; bl put; pop {r4, pc}; the word
+        let parts = [Ok(0xB510), Ok(0x4804), Ok(0x4604), Err(GET), Ok(0x4620), Ok(0x3004), Err(PUT), Ok(0xBD10)];
+        let mut plain = code(&parts);
+        plain.0.extend([0x0040, 0x2000]);
+        let found = paths(&plain, NONE);
+        assert!(found.is_complete && found.returns());
+        assert_eq!(calls(&found), [(GET, Value::Is(0x2000_0040)), (PUT, Value::Is(0x2000_0044))]);
+        // push {r0, lr}; movw r3, #0x40; movt r3, #0x2000; str r3, [sp]; bl put; ldr r0, [sp]; bl put; pop {r1, pc}
+        let by_halves = [0xB501, 0xF240, 0x0340, 0xF2C2, 0x0300, 0x9300].map(Ok);
+        let rest = [Err(PUT), Ok(0x9800), Err(PUT), Ok(0xBD02)];
+        let found = paths(&code(&[by_halves.as_slice(), &rest].concat()), NONE);
+        assert_eq!(calls(&found)[1], (PUT, Value::Is(0x2000_0040)));
+    }
+
+    #[test]
+    fn both_ways_of_a_branch_and_the_only_one_of_a_known_one() {
+        // cmp r0, #1; beq else; movs r0, #8; b end; else: movs r0, #16; end: b.w put
+        let branches = code(&[Ok(0x2801), Ok(0xD001), Ok(0x2008), Ok(0xE000), Ok(0x2010), Ok(0xF000), Ok(0xB8F9)]);
+        let found = calls(&paths(&branches, NONE));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.contains(&(PUT, Value::Is(8))) && found.contains(&(PUT, Value::Is(16))));
+        let one = [Value::Is(1), Value::Unknown, Value::Unknown, Value::Unknown];
+        assert_eq!(calls(&paths(&branches, one)), [(PUT, Value::Is(16))]);
+        // cmp r1, #0; ite eq; moveq r0, #8; movne r0, #16; bl put; pop {pc}
+        let block = code(&[Ok(0x2900), Ok(0xBF0C), Ok(0x2008), Ok(0x2010), Err(PUT), Ok(0xBD00)]);
+        let mut found = calls(&paths(&block, NONE));
+        found.sort_unstable();
+        assert_eq!(found, [(PUT, Value::Is(8)), (PUT, Value::Is(16))]);
+    }
+
+    #[test]
+    fn a_loop_over_objects_ends() {
+        // push {r4, lr}; movs r4, #0; again: mov r0, r4; bl put; adds r4, #8; cmp r4, #16; bne again; pop {r4, pc}
+        let parts = [Ok(0xB510), Ok(0x2400), Ok(0x4620), Err(PUT), Ok(0x3408), Ok(0x2C10), Ok(0xD1F9), Ok(0xBD10)];
+        assert_eq!(calls(&paths(&code(&parts), NONE)), [(PUT, Value::Is(0)), (PUT, Value::Is(8))]);
+        // The same without an end: what is put is not known in the end, and the walk ends.
+        let endless = [Ok(0xB510), Ok(0x2400), Ok(0x4620), Err(PUT), Ok(0x3408), Ok(0xE7FA)];
+        let found = paths(&code(&endless), NONE);
+        assert_eq!(calls(&found).last(), Some(&(PUT, Value::Unknown)));
+        assert!(!found.returns() && found.repeats(|call| call.to == Callee::At(PUT)));
+    }
+
+    #[test]
+    fn a_path_that_leaves_without_a_put() {
+        let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
+        // push {r4, lr}; bl get; cbz r4, +2 (over); pop {r4, pc}; over: bl put; pop {r4, pc}
+        let leaves = paths(&code(&[Ok(0xB510), Err(GET), Ok(0xB104), Ok(0xBD10), Err(PUT), Ok(0xBD10)]), NONE);
+        assert!(leaves.leads_out(is(GET), is(PUT)));
+        // push {r4, lr}; bl get; cbnz r0, out; bl put; out: pop {r4, pc}: where get succeeds, it puts
+        let checks = paths(&code(&[Ok(0xB510), Err(GET), Ok(0xB908), Err(PUT), Ok(0xBD10)]), NONE);
+        assert!(!checks.leads_out(is(GET), is(PUT)));
+        // The path that does not put ends in a function that does not return.
+        let parts = [Ok(0xB510), Err(GET), Ok(0xB10C), Err(FATAL), Err(PUT), Ok(0xBD10)];
+        assert!(!paths(&code(&parts), NONE).leads_out(is(GET), is(PUT)));
+        // again: bl get; cbz r4, again; bl put; b again
+        let round = paths(&code(&[Err(GET), Ok(0xB104), Err(PUT), Ok(0xE7FA)]), NONE);
+        assert!(!round.leads_out(is(GET), is(PUT)), "cbz goes forward: to the put");
+    }
+
+    #[test]
+    fn what_a_call_writes_on_the_stack() {
+        // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; bl fill; ldr r0, [sp, #4]; bl put; pop
+        let parts = [Ok(0xB507), Ok(0xA901), Err(GET), Err(0x500), Ok(0x9801), Err(PUT), Ok(0xBD0E)];
+        assert_eq!(calls(&paths(&code(&parts), NONE))[2], (PUT, Value::Mark(7)));
+        // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; ldr r0, [sp, #4]; str r0, [r4]; pop: others have it
+        let stores = paths(&code(&[Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0x6020), Ok(0xBD0E)]), NONE);
+        let last = stores.calls().last().unwrap();
+        assert_eq!((last.to, last.passes.as_slice()), (Callee::Store, [7].as_slice()));
+    }
+
+    #[test]
+    fn a_table_of_jumps() {
+        // cmp r0, #1; bhi end; tbb [pc, r0]; 1, 2; movs r1, #1; end: bx lr
+        let found = paths(&code(&[0x2801, 0xD803, 0xE8DF, 0xF000, 0x0201, 0x2101, 0x4770].map(Ok)), NONE);
+        assert!(found.is_complete && found.returns());
+        // tbb without a comparison
+        assert!(!paths(&code(&[0xE8DF, 0xF000, 0x0201, 0x4770].map(Ok)), NONE).is_complete);
+    }
+
+    #[test]
+    fn any_code_is_survived() {
+        let mut state = 7_u32;
+        for _ in 0..2000 {
+            let halves = (0..64).map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 16) as u16
+            });
+            let _ = paths(&Code(halves.collect()), [Value::Is(u32::MAX), Value::Is(0), Value::Unknown, Value::Unknown]);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What registers and stack slots are known to hold while Thumb code is followed without running it. Encodings are those of the
+//! Armv7-M Architecture Reference Manual (A5, A7).
+
+use std::collections::BTreeMap;
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// It is not known.
+    Unknown,
+    /// This number, or this address.
+    Is(u32),
+    /// So many bytes above the stack pointer at the start of the function.
+    Frame(i32),
+    /// Where the function returns to.
+    Return,
+    /// What a call left there, by a number of the one who follows the code.
+    Mark(u32),
+}
+
+impl Value {
+    /// The number, where it is known.
+    pub const fn known(self) -> Option<u32> {
+        match self {
+            Self::Is(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_add(b)),
+            (Self::Frame(a), Self::Is(b)) | (Self::Is(b), Self::Frame(a)) => Self::Frame(a.wrapping_add_unsigned(b)),
+            // What is marked is an address.
+            (Self::Mark(mark), Self::Is(_)) | (Self::Is(_), Self::Mark(mark)) => Self::Mark(mark),
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(super) const fn minus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_sub(b)),
+            (Self::Frame(a), Self::Is(b)) => Self::Frame(a.wrapping_sub_unsigned(b)),
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(super) fn with(self, other: Self, of: fn(u32, u32) -> u32) -> Self {
+        match (self, other) {
+            (Self::Is(a), Self::Is(b)) => Self::Is(of(a, b)),
+            _ => Self::Unknown,
+        }
+    }
+
+    pub(super) fn map(self, of: impl Fn(u32) -> u32) -> Self {
+        self.known().map_or(Self::Unknown, |value| Self::Is(of(value)))
+    }
+
+    /// A shift by a constant: LSL, LSR, ASR, ROR.
+    pub(super) fn shifted(self, kind: u16, by: u32) -> Self {
+        match (kind & 3, by) {
+            (0, 0) => self,
+            (0, by) => self.map(|value| value.checked_shl(by).unwrap_or(0)),
+            (1, by) => self.map(|value| if by == 0 { 0 } else { value.checked_shr(by).unwrap_or(0) }),
+            // What these give is not needed.
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What the last instruction that set the flags compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flags {
+    Unknown,
+    /// These two.
+    Compared(Value, Value),
+    /// This result with 0: only whether it is 0, and its sign, are known.
+    Result(Value),
+}
+
+impl Flags {
+    /// Whether a condition holds; `None` where that is not known.
+    pub(super) fn holds(self, condition: u16) -> Option<bool> {
+        let (a, b, is_whole) = match self {
+            Self::Compared(a, b) => (a.known()?, b.known()?, true),
+            Self::Result(a) => (a.known()?, 0, false),
+            Self::Unknown => return None,
+        };
+        let (signed, other) = (a.cast_signed(), b.cast_signed());
+        let holds = match condition >> 1 {
+            0 => a == b,
+            2 => signed.wrapping_sub(other) < 0,
+            1 if is_whole => a >= b,
+            4 if is_whole => a > b,
+            5 if is_whole => signed >= other,
+            6 if is_whole => signed > other,
+            _ => return None,
+        };
+        Some(holds != (condition & 1 == 1))
+    }
+}
+
+/// Registers, stack slots and flags at one place of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    registers: [Value; 15],
+    /// Words of the function's frame, by their distance from the stack pointer at its start.
+    slots: BTreeMap<i32, Value>,
+    /// An address of the frame was given away: whoever has it may write there.
+    is_shared: bool,
+    pub(super) flags: Flags,
+    /// Marks that were stored elsewhere than in the frame.
+    pub(super) given_away: Vec<u32>,
+    /// Of the next instructions in an IT block, whether each is carried out.
+    pub(super) block: Vec<bool>,
+}
+
+/// The most slots that are kept.
+const SLOTS: usize = 64;
+/// The most bytes of a message, and of what is looked at of other variables.
+const MESSAGE: i32 = 64;
+/// The number of the stack pointer.
+pub(super) const SP: u16 = 13;
+
+impl State {
+    /// At the start of a function with these arguments.
+    pub(super) fn new(arguments: [Value; 4]) -> Self {
+        let mut registers = [Value::Unknown; 15];
+        registers.iter_mut().zip(arguments).for_each(|(register, argument)| *register = argument);
+        let (slots, flags) = (BTreeMap::new(), Flags::Unknown);
+        let mut state = Self { registers, slots, is_shared: false, flags, given_away: Vec::new(), block: Vec::new() };
+        state.set(SP, Value::Frame(0));
+        state.set(14, Value::Return);
+        state
+    }
+
+    pub(super) fn get(&self, register: u16) -> Value {
+        self.registers.get(usize::from(register)).copied().unwrap_or(Value::Unknown)
+    }
+
+    pub(super) fn set(&mut self, register: u16, value: Value) {
+        if let Some(place) = self.registers.get_mut(usize::from(register)) {
+            *place = value;
+        }
+    }
+
+    pub(super) fn arguments(&self) -> [Value; 4] {
+        [0, 1, 2, 3].map(|n| self.get(n))
+    }
+
+    /// Marks on the stack where arguments point to, or a little above.
+    pub(super) fn pointed_to(&self) -> Vec<u32> {
+        let is_there = |at: i32| {
+            let above = |from: i32| (0..MESSAGE).contains(&at.wrapping_sub(from));
+            self.arguments().iter().any(|value| matches!(value, Value::Frame(from) if above(*from)))
+        };
+        let all = self.slots.iter().filter(|(at, _)| is_there(**at));
+        all.filter_map(|(_, value)| if let Value::Mark(mark) = value { Some(*mark) } else { None }).collect()
+    }
+
+    pub(super) fn forget(&mut self) {
+        (0..SP).for_each(|n| self.set(n, Value::Unknown));
+        self.flags = Flags::Unknown;
+    }
+
+    /// The word at an address of the frame.
+    pub(super) fn load(&self, at: Value) -> Value {
+        match at {
+            Value::Frame(at) => self.slots.get(&at).copied().unwrap_or(Value::Unknown),
+            _ => Value::Unknown,
+        }
+    }
+
+    pub(super) fn store(&mut self, at: Value, value: Value) {
+        self.is_shared |= matches!(value, Value::Frame(_));
+        if let (Value::Mark(mark), false) = (value, matches!(at, Value::Frame(_))) {
+            self.given_away.push(mark);
+        }
+        match at {
+            Value::Frame(at) if self.slots.len() < SLOTS || self.slots.contains_key(&at) => {
+                self.slots.insert(at, value);
+            }
+            Value::Frame(at) => {
+                self.slots.remove(&at);
+            }
+            // A constant is an address of a variable.
+            Value::Is(_) | Value::Mark(_) => {}
+            _ if self.is_shared => self.slots.retain(|_, value| matches!(value, Value::Return | Value::Mark(_))),
+            _ => {}
+        }
+    }
+
+    /// Less than a word was written to an address of the frame.
+    pub(super) fn store_part(&mut self, at: Value) {
+        match at {
+            Value::Frame(at) => self.store(Value::Frame(at & !3), Value::Unknown),
+            other => self.store(other, Value::Unknown),
+        }
+    }
+
+    /// What a call leaves of the registers and, where an address of the frame is known elsewhere, of the frame. What another
+    /// call left there stays, unless its address is an argument. `result`: what it returns.
+    pub(super) fn after_call(&mut self, arguments: &[Value; 4], result: Value) {
+        self.is_shared |= arguments.iter().any(|argument| matches!(argument, Value::Frame(_)));
+        if self.is_shared {
+            let is_given = |at: &i32| arguments.contains(&Value::Frame(*at));
+            self.slots.retain(|at, value| matches!(value, Value::Return | Value::Mark(_)) && !is_given(at));
+        }
+        [0, 1, 2, 3, 12, 14].into_iter().for_each(|n| self.set(n, Value::Unknown));
+        self.set(0, result);
+        self.flags = Flags::Unknown;
+    }
+
+    /// What both know.
+    pub(super) fn joined(&self, other: &Self) -> Self {
+        let same = |a: Value, b: Value| if a == b { a } else { Value::Unknown };
+        let mut registers = self.registers;
+        registers.iter_mut().zip(other.registers).for_each(|(a, b)| *a = same(*a, b));
+        let mut slots = self.slots.clone();
+        slots.retain(|at, value| other.slots.get(at) == Some(value));
+        let flags = if self.flags == other.flags { self.flags } else { Flags::Unknown };
+        let is_shared = self.is_shared || other.is_shared;
+        Self { registers, slots, is_shared, flags, given_away: Vec::new(), block: self.block.clone() }
+    }
+}
+
+/// The constant of an instruction of 32 bits that has a modified one (Armv7-M Architecture Reference Manual, A5.3.2).
+pub(super) fn expanded(first: u16, second: u16) -> u32 {
+    let low = u32::from(second & 0xFF);
+    let code = u32::from(first >> 10 & 1) << 4 | u32::from(second >> 12 & 7) << 1 | u32::from(second >> 7 & 1);
+    match code >> 1 {
+        0 => low,
+        1 => low << 16 | low,
+        2 => low << 24 | low << 8,
+        3 => low << 24 | low << 16 | low << 8 | low,
+        _ => (low | 0x80).rotate_right(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_of_instructions() {
+        // movs.w r0, #0xff0000ff is none; #-1 is mvn; #0x20000000, #0x80, #0x00ff00ff.
+        assert_eq!(expanded(0xF04F, 0x5000), 0x2000_0000);
+        assert_eq!(expanded(0xF04F, 0x0080), 0x80);
+        assert_eq!(expanded(0xF04F, 0x10FF), 0x00FF_00FF);
+        assert_eq!(expanded(0xF44F, 0x7080), 0x100, "#256");
+    }
+
+    #[test]
+    fn conditions_of_what_was_compared() {
+        let of = |a, b, condition| Flags::Compared(Value::Is(a), Value::Is(b)).holds(condition);
+        assert_eq!((of(3, 3, 0), of(3, 3, 1)), (Some(true), Some(false)));
+        assert_eq!((of(4, 3, 8), of(3, 3, 8), of(3, 3, 9)), (Some(true), Some(false), Some(true)));
+        assert_eq!((of(u32::MAX, 0, 11), of(u32::MAX, 0, 2)), (Some(true), Some(true)), "-1 < 0, and the largest");
+        assert_eq!(Flags::Compared(Value::Unknown, Value::Is(1)).holds(0), None);
+        assert_eq!(Flags::Result(Value::Is(0)).holds(2), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! Waits that cannot end by the program's code: all who can give what a thread waits for wait for ever themselves, have ended, or
+//! are timers that are off, or handlers whose interrupt is pending and disabled. Only a handler that gives it, or a thread that goes on,
+//! could help, and no code of theirs does.
+//!
+//! Which failure that is: a semaphore that all of its users take and put is a lock, and one of them ended with it, or has a path
+//! without a put; a pool is used up, and one thread has a path that does not release its memory; threads wait for each other in a
+//! circle; who alone gave has ended. A thread that gave once and ended is healthy: it is likely only where it gave in a loop.
+
+use super::super::graph::Graph;
+use super::super::state::{Does, Wait};
+use super::super::usage::{Leak, Need, Stuck, Usage, User};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::waiting_blocks;
+use super::words::{function_at, gives, place_at, waiting, waits};
+use crate::abi::Addr;
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// What speaks against it.
+const BY_CODE: &str = "who can give it is inferred from the program's code";
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let is_wait = |wait: Wait| wait.forever && wait.kind != Kind::Mutex;
+    if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(is_wait)) {
+        return Vec::new();
+    }
+    let Some(usage) = Usage::of(case) else { return Vec::new() };
+    let stuck = Stuck::of(case, graph, &usage);
+    let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
+    let mut found: Vec<Finding> = Vec::new();
+    for of in [ByCode::locks, ByCode::pools, ByCode::circles, ByCode::gone] {
+        for finding in of(&code) {
+            let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
+            if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {
+                found.push(finding);
+            }
+        }
+    }
+    found
+}
+
+/// What is looked at.
+struct ByCode<'r, 'a> {
+    case: &'r Case<'a>,
+    graph: &'r Graph,
+    usage: &'r Usage<'r>,
+    stuck: &'r Stuck,
+}
+
+impl ByCode<'_, '_> {
+    /// Objects of these kinds that threads wait for which cannot go on.
+    fn waited(&self, is: impl Fn(Kind) -> bool) -> Vec<Need> {
+        let mut all: Vec<Need> = self.stuck.waits.values().filter(|need| is(need.kind)).copied().collect();
+        all.sort_unstable_by_key(|need| need.object);
+        all.dedup_by_key(|need| need.object);
+        all
+    }
+
+    /// Threads that wait for an object.
+    fn waiters(&self, object: Addr) -> Vec<Addr> {
+        let all = self.stuck.waits.iter().filter(|(_, need)| need.object == object);
+        all.map(|(thread, _)| *thread).collect()
+    }
+
+    /// Those who could help a thread, but for those that wait for the same.
+    fn others(&self, thread: Addr, object: Addr) -> Vec<User> {
+        let waits = |user: &User| matches!(user, User::Thread(at) if self.waits_for(*at) == Some(object));
+        self.stuck.helpers(thread).iter().copied().filter(|user| !waits(user)).collect()
+    }
+
+    fn waits_for(&self, thread: Addr) -> Option<Addr> {
+        self.stuck.waits.get(&thread).map(|need| need.object)
+    }
+
+    /// What a user is called, and why it cannot go on.
+    fn state(&self, user: User) -> (String, String) {
+        let is = match user {
+            User::Thread(at) => match (self.waits_for(at), self.graph.tasks.at(at).and_then(|task| task.does.gone())) {
+                (Some(object), _) => format!("waits for {}", self.case.object(object)),
+                (None, gone) => gone.unwrap_or("does not go on").to_owned(),
+            },
+            User::Handler(_) => "is pending and disabled in the interrupt controller".to_owned(),
+            _ => "is off".to_owned(),
+        };
+        (self.name(user), is)
+    }
+
+    fn name(&self, user: User) -> String {
+        match user {
+            User::Thread(at) => self.case.label(at),
+            User::Callback(at) => self.case.object(at),
+            User::Handler(number) => self.case.exception(number.into()),
+            User::Start => "the start-up code".to_owned(),
+            User::Other(at) => function_at(at, self.case),
+        }
+    }
+
+    /// Semaphores that all of their users take and put.
+    fn locks(&self) -> Vec<Finding> {
+        let all = self.waited(|kind| kind == Kind::Semaphore);
+        let is_known = |need: &Need| self.waiters(need.object).iter().any(|at| self.graph.wait(*at).is_some());
+        all.iter().filter(|need| !is_known(need)).filter_map(|need| self.lock(need.object)).collect()
+    }
+
+    fn is_lock(&self, semaphore: Addr) -> bool {
+        let who = |act| self.usage.who(act, Some(Kind::Semaphore), semaphore, None);
+        who(Act::Gives).zip(who(Act::Takes)).is_some_and(|(givers, takers)| givers == takers)
+    }
+
+    fn lock(&self, semaphore: Addr) -> Option<Finding> {
+        let users = self.usage.who(Act::Gives, Some(Kind::Semaphore), semaphore, None)?;
+        let waiters = self.waiters(semaphore);
+        let (first, rest) = waiters.split_first().filter(|_| self.is_lock(semaphore))?;
+        let others = self.others(*first, semaphore);
+        // Who waits for something else may have it: that wait is the cause.
+        if others.iter().any(|user| matches!(user, User::Thread(at) if self.waits_for(*at).is_some())) {
+            return None;
+        }
+        let leaks: Vec<(User, Leak)> = users
+            .iter()
+            .filter_map(|user| Some((*user, self.usage.leak(*user, Kind::Semaphore, semaphore)?)))
+            .collect();
+        let of_others = || leaks.iter().find(|(user, _)| others.contains(user));
+        let leak = of_others().or_else(|| leaks.first().filter(|_| leaks.len() == 1));
+        let culprit = leak.map(|(user, _)| *user).or_else(|| others.first().copied().filter(|_| others.len() == 1));
+        let is_gone = culprit.is_some_and(|user| others.contains(&user));
+        let (object, waiter) = (self.case.object(semaphore), self.case.label(*first));
+        let claim = match culprit {
+            Some(user) if is_gone => {
+                let (name, is) = self.state(user);
+                format!(
+                    "{waiter} waits for {object}; of those that take and put it, {name} {is}, and all others wait for it"
+                )
+            }
+            Some(user) => format!(
+                "{waiter} waits for {object}, and all that put it wait for it; {} has a path on which it takes it and does not put it",
+                self.name(user)
+            ),
+            None if others.is_empty() => {
+                format!("{waiter} waits for {object}, and all that take and put it wait for it")
+            }
+            None => return None,
+        };
+        let path = leak.map(|(user, leak)| self.path(*user, leak, "puts it"));
+        let named = culprit.and_then(|user| if let User::Thread(at) = user { Some(at) } else { None });
+        let threads: Vec<Addr> =
+            named.into_iter().chain(named.filter(|at| at == first).is_none().then_some(*first)).collect();
+        let code = if is_gone { Code::LockOwnerGone } else { Code::SemaphoreLeak };
+        let next = match culprit {
+            Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
+            None => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
+        };
+        let behind = self.stuck.behind(&waiters);
+        Some(
+            Finding::new(code, self.case.cap(Confidence::Likely), claim)
+                .against([BY_CODE])
+                .evidence([waiting(*first, semaphore, self.case, self.graph), self.users(&users, semaphore)])
+                .evidence(path)
+                .explains(rest.iter().chain(&behind).filter_map(|at| waits(*at, self.case, self.graph)))
+                .affected(waiters.iter().chain(&behind).copied())
+                .next(next)
+                .threads(threads),
+        )
+    }
+
+    /// That all who give something are these.
+    fn users(&self, users: &[User], object: Addr) -> Evidence {
+        let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
+        let kind = self.case.kernel.and_then(|kernel| kernel.object(object)).map_or(Kind::Semaphore, |o| o.kind);
+        let text = format!("by the code, all that {} it are: {}", gives(kind), names.join(", "));
+        Evidence::memory(object, text)
+    }
+
+    /// The path on which a user keeps something.
+    fn path(&self, user: User, leak: &Leak, gives: &str) -> Evidence {
+        let (place, name) = (place_at(leak.at, self.case), self.name(user));
+        let text = format!("{name} takes it here, and a path leads on from here on which it never {gives}");
+        Evidence::symbol(leak.at, &place, text)
+    }
+
+    /// Pools that are used up, where one thread alone has a path that keeps memory.
+    fn pools(&self) -> Vec<Finding> {
+        let all = self.waited(|kind| matches!(kind, Kind::BlockPool | Kind::BytePool));
+        all.iter().filter_map(|need| self.pool(need)).collect()
+    }
+
+    fn pool(&self, need: &Need) -> Option<Finding> {
+        let pool = self.case.kernel?.object(need.object)?;
+        if !waiting_blocks::of_pool(pool, self.case).is_empty() {
+            return None;
+        }
+        let takers = self.usage.who(Act::Takes, Some(need.kind), need.object, None)?;
+        let releasers = self.usage.who(Act::Gives, Some(need.kind), need.object, None)?;
+        // Memory is passed on as messages.
+        let queues = self.usage.queues_of(need.object);
+        let readers = queues.iter().filter_map(|queue| self.usage.who(Act::Takes, Some(Kind::Queue), *queue, None));
+        let mut users: Vec<User> = readers.flatten().chain(takers).chain(releasers.iter().copied()).collect();
+        users.sort_unstable();
+        users.dedup();
+        let leak = |user: &User| {
+            let direct = self.usage.leak(*user, need.kind, need.object);
+            direct.or_else(|| queues.iter().find_map(|queue| self.usage.leak(*user, Kind::Queue, *queue)))
+        };
+        let leaks: Vec<(User, Leak)> = users.iter().filter_map(|user| Some((*user, leak(user)?))).collect();
+        let [(user, leak)] = leaks.as_slice() else { return None };
+        let (name, label) = (self.name(*user), self.case.object(need.object));
+        let waiters = self.waiters(need.object);
+        let first = *waiters.first()?;
+        let behind = self.stuck.behind(&waiters);
+        let claim = format!(
+            "{label} is used up ({}), and no thread that goes on releases memory of it; {name} has a path on which it does not release its memory",
+            pool.state(&|at| self.case.label(at))
+        );
+        let all = waiters.iter().chain(&behind);
+        Some(
+            Finding::new(Code::PoolLeak, self.case.cap(Confidence::Likely), claim)
+                .against([BY_CODE, "memory that is kept on purpose looks the same"])
+                .evidence([waiting(first, need.object, self.case, self.graph), self.users(&releasers, need.object)])
+                .evidence([self.path(*user, leak, "releases it")])
+                .explains(all.clone().filter_map(|at| waits(*at, self.case, self.graph)))
+                .affected(all.copied())
+                .next(format!("look for a path of {name} that does not release its memory")),
+        )
+    }
+
+    /// The only one who could help a thread, but for those that wait for the same.
+    fn only(&self, thread: Addr) -> Option<User> {
+        let others = self.others(thread, self.waits_for(thread)?);
+        others.first().copied().filter(|_| others.len() == 1)
+    }
+
+    /// Threads that wait for each other. Of mutexes alone, memory shows it without the code.
+    fn circles(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for start in self.stuck.waits.keys().copied() {
+            let mut circle = vec![start];
+            while let Some(User::Thread(next)) = circle.last().and_then(|at| self.only(*at)) {
+                if next == start {
+                    found.extend(self.circle(&circle));
+                }
+                // The circle is counted at its lowest address.
+                if next <= start || circle.contains(&next) || self.waits_for(next).is_none() {
+                    break;
+                }
+                circle.push(next);
+            }
+        }
+        found
+    }
+
+    fn circle(&self, circle: &[Addr]) -> Option<Finding> {
+        let needs: Vec<(Addr, Need)> = circle.iter().filter_map(|at| Some((*at, *self.stuck.waits.get(at)?))).collect();
+        let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
+        if needs.iter().all(|(_, need)| need.kind == Kind::Mutex) || needs.iter().any(|(_, need)| is_pool(need.kind)) {
+            return None;
+        }
+        let steps = needs.iter().filter_map(|(at, need)| {
+            let (name, object) = (self.case.label(*at), self.case.object(need.object));
+            Some(format!("{name} waits for {}", self.given(need, &object, &self.name(self.only(*at)?))))
+        });
+        let evidence = needs.iter().flat_map(|(at, need)| {
+            let helpers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
+            let users = helpers.filter(|_| need.kind != Kind::Mutex && need.act == Act::Gives);
+            let users = users.map(|users| self.users(&users, need.object));
+            [Some(waiting(*at, need.object, self.case, self.graph)), users].into_iter().flatten()
+        });
+        let behind = self.stuck.behind(circle);
+        Some(
+            Finding::new(
+                Code::Deadlock,
+                self.case.cap(Confidence::Likely),
+                steps.collect::<Vec<_>>().join("; "),
+            )
+            .against([BY_CODE])
+            .evidence(evidence)
+            .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+            .next("let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs")
+            .affected(behind)
+            .threads(circle.iter().copied()),
+        )
+    }
+
+    /// `semaphore done, which only Motor puts`.
+    fn given(&self, need: &Need, object: &str, only: &str) -> String {
+        let is_lock = need.kind == Kind::Semaphore && self.is_lock(need.object);
+        match (need.kind, need.act) {
+            (Kind::Mutex, _) => format!("{object}, which {only} holds"),
+            (Kind::Queue, Act::Takes) => format!("room in {object}, which only {only} reads"),
+            (Kind::Queue, _) => format!("a message in {object}, to which only {only} sends"),
+            (Kind::EventFlags, _) => {
+                format!("{:#x} of {object}, which only {only} sets", need.wanted.unwrap_or_default())
+            }
+            (Kind::Semaphore, _) if is_lock => {
+                format!("{object}, and of those that take and put it, only {only} does not wait for it")
+            }
+            _ => format!("{object}, which only {only} puts"),
+        }
+    }
+
+    /// All who give what a thread waits for have ended or are off.
+    fn gone(&self) -> Vec<Finding> {
+        let mut found: Vec<Finding> = Vec::new();
+        for (thread, need) in &self.stuck.waits {
+            let is_said = |f: &Finding| f.affected.contains(thread);
+            let is_other = need.kind == Kind::Mutex || need.kind == Kind::Semaphore && self.is_lock(need.object);
+            if !is_other && !found.iter().any(is_said) {
+                found.extend(self.gone_givers(*thread, need));
+            }
+        }
+        found
+    }
+
+    fn gone_givers(&self, thread: Addr, need: &Need) -> Option<Finding> {
+        let others = self.others(thread, need.object);
+        let waits_too = |user: &User| matches!(user, User::Thread(at) if self.waits_for(*at).is_some());
+        let is_pool = matches!(need.kind, Kind::BlockPool | Kind::BytePool);
+        if others.is_empty() || others.iter().any(waits_too) || is_pool {
+            return None;
+        }
+        let left = others.iter().find_map(|user| self.left(*user));
+        let goes_on = |user: &User| self.usage.repeats(*user, need.act, need.kind, need.object);
+        let is_sure = left.is_some() && others.iter().all(|user| self.has_ended(*user)) && others.iter().any(goes_on);
+        let are_handlers = others.iter().all(|user| matches!(user, User::Handler(_)));
+        let is_sure = is_sure || are_handlers;
+        let (name, object) = (self.case.label(thread), self.case.object(need.object));
+        let states: Vec<String> =
+            others.iter().map(|user| self.state(*user)).map(|(name, is)| format!("{name} {is}")).collect();
+        let does = match (need.kind, need.act) {
+            (_, Act::Takes) => "read",
+            (kind, _) => gives(kind),
+        };
+        let claim =
+            format!("{name} waits for {object}, and those that {does} it by their code do not: {}", states.join(", "));
+        let waiters = self.waiters(need.object);
+        let behind = self.stuck.behind(&waiters);
+        let first = others.first().and_then(|user| if let User::Thread(at) = user { Some(*at) } else { None });
+        let code = if need.act == Act::Takes { Code::QueueFull } else { Code::EventNeverSet };
+        Some(
+            Finding::new(code, self.case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }), claim)
+                .against([BY_CODE])
+                .against((!are_handlers).then_some("they may have done all that they were to do"))
+                .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&others, need.object)])
+                .evidence(left)
+                .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+                .affected(waiters.iter().chain(&behind).copied())
+                .next(if are_handlers {
+                    "find out who disables this interrupt (NVIC_ICER), and who should enable it again".to_owned()
+                } else {
+                    format!(
+                        "find out why {}: look at the paths on which its function returns or is stopped",
+                        states.join(", ")
+                    )
+                })
+                .threads(first.into_iter().chain([thread])),
+        )
+    }
+
+    fn has_ended(&self, user: User) -> bool {
+        let does = |at| self.graph.tasks.at(at).map(|task| task.does);
+        matches!(user, User::Thread(at) if matches!(does(at), Some(Does::Completed | Does::Terminated)))
+    }
+
+    /// What is left for one who has ended: it alone takes it, and some is there.
+    fn left(&self, user: User) -> Option<Evidence> {
+        let has_some = |object: &&crate::kernel::Object| match object.kind {
+            Kind::Queue => object.get("enqueued").is_some_and(|held| held > 0),
+            Kind::Semaphore => object.get("count").is_some_and(|count| count > 0),
+            _ => false,
+        };
+        let is_alone = |object: &&crate::kernel::Object| {
+            self.usage.who(Act::Takes, Some(object.kind), object.address, None).is_some_and(|all| all == [user])
+        };
+        let object = self.case.kernel?.objects.iter().filter(has_some).find(is_alone)?;
+        let text = format!(
+            "{}: {}; {} alone takes from it",
+            self.case.object(object.address),
+            object.state(&|_| String::new()),
+            self.name(user)
+        );
+        Some(Evidence::memory(object.address, text))
+    }
+}

@@ -1,0 +1,230 @@
+//! Who uses which object, by the code of the program: from the functions of threads, callbacks of timers and handlers of interrupts
+//! through the functions that they call, to the calls of the kernel. Memory shows what the objects and threads are, the code
+//! who can give what a thread waits for.
+//!
+//! What is not used follows only where all calls of a kind were seen, each with a constant for its object: a search of all code finds
+//! those that no path led to, of which it is not known who makes them. A call through a pointer may lead to a function that is
+//! called in another way, too.
+
+mod program;
+mod stuck;
+mod walk;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::Case;
+use crate::abi::Addr;
+use crate::cpu::{Architecture, Call, Callee, Value};
+use crate::kernel::Kind;
+use crate::kernel::api::{Act, Action};
+use program::Code;
+pub use stuck::{Need, Stuck};
+use walk::{Acts, Follow, Key, Summary, Walker};
+
+/// The function that creates the objects before the kernel starts.
+const DEFINE: &str = "tx_application_define";
+/// The kernel's list of loaded modules: their code is none of the program's.
+const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
+/// What clears event flags instead of setting them (`TX_AND`, `TX_AND_CLEAR`).
+const AND: u32 = 2;
+
+/// What runs code by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum User {
+    /// A thread.
+    Thread(Addr),
+    /// The callback of this timer.
+    Callback(Addr),
+    /// The handler of the exception of this number.
+    Handler(u32),
+    /// What runs before the kernel starts.
+    Start,
+    /// A function that none of these was seen to call: it may be that of a thread that does not exist yet, or not any more.
+    Other(Addr),
+}
+
+/// A call of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// What it does.
+    pub action: Action,
+    /// With which object; `None` where that is not known.
+    pub object: Option<Addr>,
+    /// The event flags that it sets; `None` where they are not known.
+    pub flags: Option<u32>,
+    /// Of a message that holds memory: the pool, or the queue, that it came from.
+    pub carries: Option<Addr>,
+}
+
+/// Who uses what.
+pub struct Usage<'c> {
+    walker: Walker<'c>,
+    users: Vec<(User, Rc<Summary>)>,
+    pools: BTreeSet<Addr>,
+    /// What calls do that no path led to, or of which the object is not known.
+    unknown: Acts,
+}
+
+impl std::fmt::Debug for Usage<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Usage").field("users", &self.users.len()).field("unknown", &self.unknown).finish()
+    }
+}
+
+/// A path of a user that takes something and ends, or takes it again, without giving it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leak {
+    /// The function with that path.
+    pub function: Addr,
+    /// Where it takes it.
+    pub at: Addr,
+}
+
+impl<'c> Usage<'c> {
+    /// Of the program of a Cortex-M whose memory is at hand; `None` where its code is not that of the target, or not known.
+    pub fn of(case: &'c Case<'_>) -> Option<Self> {
+        let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+        if case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
+            return None;
+        }
+        let walker = Walker::new(Code::read(case)?);
+        let only = |value: Option<u64>| {
+            let value = value.and_then(|value| u32::try_from(value).ok()).map_or(Value::Unknown, Value::Is);
+            [value, Value::Unknown, Value::Unknown, Value::Unknown]
+        };
+        let threads = kernel.threads.iter();
+        let threads = threads.filter_map(|t| Some((User::Thread(t.address), (t.entry? & !1, only(t.parameter)))));
+        let timers = kernel.objects.iter().filter(|object| object.kind == Kind::Timer);
+        let timers = timers.filter_map(|timer| {
+            let function = timer.get("tx_timer_internal_timeout_function")? & !1;
+            let parameter = timer.get("tx_timer_internal_timeout_param");
+            Some((User::Callback(timer.address), (function, only(parameter))))
+        });
+        let handlers = case.look.handlers().into_iter().map(|(number, at)| {
+            let user = if number == 1 { User::Start } else { User::Handler(number) };
+            (user, (at, only(None)))
+        });
+        let define = case.look.symbol(DEFINE).map(|symbol| (User::Start, (symbol.address & !1, only(None))));
+        let roots: Vec<(User, Key)> = threads.chain(timers).chain(handlers).chain(define).collect();
+        let mut users: Vec<(User, Rc<Summary>)> =
+            roots.iter().map(|(user, key)| (*user, walker.of_function(*key))).collect();
+        let others = walker.unreached().into_iter();
+        users.extend(others.map(|at| (User::Other(at), walker.of_function((at, only(None))))));
+        let calls_pointer = users.iter().any(|(_, summary)| summary.calls_pointer);
+        let starts: Vec<Addr> = roots.iter().map(|(_, (at, _))| *at).collect();
+        let mut unknown = walker.unseen(&starts, calls_pointer);
+        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory;
+        for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {
+            let all = summary.uses.iter().filter(is_unknown);
+            unknown.extend(all.map(|one| (one.action.act, one.action.kind)));
+        }
+        let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
+        let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
+        Some(Self { walker, users, pools, unknown })
+    }
+
+    /// All who do this with an object, but those who do before the kernel starts; `None` where others may. `wanted`: event
+    /// flags of which one has to be set.
+    pub fn who(&self, act: Act, kind: Option<Kind>, object: Addr, wanted: Option<u64>) -> Option<Vec<User>> {
+        if self.walker.is_cut() || self.unknown.contains(&(act, kind)) {
+            return None;
+        }
+        let is = |one: &&Use| {
+            // Memory that comes out of a queue, or from elsewhere, may be that of any pool.
+            let is_of_any = || one.action.by_memory && one.object.is_none_or(|from| !self.pools.contains(&from));
+            let is_it = one.object == Some(object) || is_of_any();
+            let is_so = one.flags.zip(wanted).is_none_or(|(flags, wanted)| u64::from(flags) & wanted != 0);
+            one.action.act == act && one.action.kind == kind && is_it && is_so
+        };
+        let of = self.users.iter().filter(|(_, summary)| summary.uses.iter().any(|one| is(&one)));
+        let mut all: Vec<User> = of.map(|(user, _)| *user).filter(|user| *user != User::Start).collect();
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
+    }
+
+    /// True where this user does this with the object.
+    pub fn does(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
+        self.who(act, Some(kind), object, None).is_some_and(|all| all.contains(&user))
+    }
+
+    /// The queues through which memory of a pool goes, as messages.
+    pub fn queues_of(&self, pool: Addr) -> Vec<Addr> {
+        let mut all = vec![pool];
+        let sends = |one: &&Use| one.action.kind == Some(Kind::Queue) && one.action.act == Act::Gives;
+        let uses = || self.users.iter().flat_map(|(_, summary)| &summary.uses).filter(sends);
+        loop {
+            let carried = |one: &&Use| one.carries.is_some_and(|from| all.contains(&from));
+            let next = uses().filter(carried).filter_map(|one| one.object).find(|queue| !all.contains(queue));
+            match next {
+                Some(queue) => all.push(queue),
+                None => return all.split_off(1),
+            }
+        }
+    }
+
+    fn reached(&self, user: User) -> impl Iterator<Item = Key> + '_ {
+        let of = self.users.iter().filter(move |(other, _)| *other == user);
+        of.flat_map(|(_, summary)| summary.functions.iter().copied())
+    }
+
+    /// A path of a user on which it takes from an object and does not give back. What a pool gives, and a message, is memory: it may
+    /// be passed on, too.
+    pub fn leak(&self, user: User, kind: Kind, object: Addr) -> Option<Leak> {
+        let memory = u32::try_from(object).ok().filter(|_| kind != Kind::Semaphore && kind != Kind::Mutex);
+        let leak = |key: Key| {
+            let follow = Follow { walker: &self.walker, succeeds: true };
+            let paths = self.walker.paths(&follow, key)?;
+            let takes = |call: &Call| {
+                let direct = self.walker.action(call);
+                direct.is_some_and(|one| {
+                    one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object)
+                })
+            };
+            let gives = |call: &Call| match memory {
+                Some(memory) => self.walker.gives_memory(call, memory),
+                None => self.walker.effect(call).uses.iter().any(|one| {
+                    one.action.act == Act::Gives && one.action.kind == Some(kind) && one.object == Some(object)
+                }),
+            };
+            let at = paths.calls().find(|call| takes(call))?.at;
+            let both = paths.leads_to(takes, gives);
+            (both && paths.leads_out(takes, gives)).then_some(Leak { function: key.0, at })
+        };
+        self.reached(user).find_map(leak)
+    }
+
+    /// True where a user may do this with an object again and again.
+    pub fn repeats(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is = |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
+        self.reached(user).any(|key| {
+            let paths = self.walker.paths(&follow, key);
+            paths.is_some_and(|paths| paths.repeats(|call| self.walker.effect(call).uses.iter().any(is)))
+        })
+    }
+}
+
+/// The use that a call of the kernel is.
+fn used(action: Action, call: &Call) -> Option<Use> {
+    let [first, second, third, _] = call.arguments;
+    let is_set = action.kind == Some(Kind::EventFlags) && action.act == Act::Gives;
+    if is_set && third.known().is_some_and(|option| option & AND != 0) {
+        return None;
+    }
+    let object = match first {
+        Value::Mark(mark) if action.by_memory => Some(mark),
+        _ if action.by_memory => None,
+        first => first.known(),
+    };
+    let flags = if is_set { second.known() } else { None };
+    let is_sent = action.kind == Some(Kind::Queue) && action.act == Act::Gives;
+    let carries = call.passes.first().copied().filter(|_| is_sent);
+    Some(Use { action, object: object.map(Addr::from), flags, carries: carries.map(Addr::from) })
+}
+
+/// True for a call through a pointer.
+fn is_through_pointer(call: &Call) -> bool {
+    call.to == Callee::Unknown
+}

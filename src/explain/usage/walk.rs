@@ -1,0 +1,268 @@
+//! From function to function: what each does with objects, for the constants with which it is called.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::program::Code;
+use super::{Use, is_through_pointer, used};
+use crate::abi::Addr;
+use crate::cpu::{Call, Callee, Outcome, Paths, Program, Value};
+use crate::kernel::Kind;
+use crate::kernel::api::{Act, Action};
+
+/// The deepest chain of calls that is followed.
+const DEPTH: usize = 32;
+/// The most functions, each as often as it is called with other constants.
+const FUNCTIONS: usize = 4000;
+
+/// The most instructions that are followed in all of them.
+const STEPS: usize = 3_000_000;
+
+/// A function and its arguments.
+pub(super) type Key = (Addr, [Value; 4]);
+
+/// What is done with objects of which kinds.
+pub(super) type Acts = BTreeSet<(Act, Option<Kind>)>;
+
+/// Arguments of which nothing is known.
+const ANY: [Value; 4] = [Value::Unknown; 4];
+
+/// What a function does, with all that it calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Summary {
+    pub uses: BTreeSet<Use>,
+    /// It, and the functions that it calls.
+    pub functions: BTreeSet<Key>,
+    /// False where no path comes to its end.
+    pub returns: bool,
+    /// True where it calls through a pointer.
+    pub calls_pointer: bool,
+    /// Marks that it stores in memory, or passes to what is not known.
+    pub keeps: BTreeSet<u32>,
+}
+
+/// Follows calls.
+pub(super) struct Walker<'c> {
+    code: Code<'c>,
+    known: RefCell<BTreeMap<Key, Rc<Summary>>>,
+    /// The functions that are being followed.
+    under_way: RefCell<Vec<Key>>,
+    /// The outermost of those that was met again.
+    met: Cell<usize>,
+    /// Calls of the kernel that were seen.
+    sites: RefCell<BTreeSet<Addr>>,
+    /// Functions in which the object of a call depends on the arguments.
+    dependent: RefCell<BTreeMap<Addr, Acts>>,
+    steps: Cell<usize>,
+    is_cut: Cell<bool>,
+}
+
+impl<'c> Walker<'c> {
+    pub fn new(code: Code<'c>) -> Self {
+        Self {
+            code,
+            known: RefCell::default(),
+            under_way: RefCell::default(),
+            met: Cell::new(usize::MAX),
+            sites: RefCell::default(),
+            dependent: RefCell::default(),
+            steps: Cell::new(0),
+            is_cut: Cell::new(false),
+        }
+    }
+
+    /// True where not all could be followed.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+
+    /// The paths of a function.
+    pub fn paths(&self, follow: &Follow<'_, '_>, (at, arguments): Key) -> Option<Paths> {
+        let function = self.code.function(at).filter(|function| !function.is_kernel)?;
+        Some(Paths::of(follow, at, function.last, arguments)).filter(|_| function.first <= at)
+    }
+
+    /// What a function does, and all that it calls.
+    pub fn of_function(&self, key: Key) -> Rc<Summary> {
+        let known = self.known.try_borrow().ok().and_then(|known| known.get(&key).cloned());
+        let place = self.under_way.try_borrow().ok().map(|all| (all.iter().position(|other| *other == key), all.len()));
+        match (known, place) {
+            (Some(summary), _) => summary,
+            (None, Some((Some(place), _))) => {
+                self.met.set(self.met.get().min(place));
+                Rc::new(Summary { returns: true, ..Summary::default() })
+            }
+            (None, Some((None, depth))) if depth < DEPTH => self.follow(key, depth),
+            _ => {
+                self.is_cut.set(true);
+                Rc::new(Summary { returns: true, ..Summary::default() })
+            }
+        }
+    }
+
+    fn follow(&self, key: Key, depth: usize) -> Rc<Summary> {
+        let (Ok(mut under_way), Ok(known)) = (self.under_way.try_borrow_mut(), self.known.try_borrow()) else {
+            return Rc::default();
+        };
+        if known.len() >= FUNCTIONS {
+            self.is_cut.set(true);
+        }
+        under_way.push(key);
+        drop((under_way, known));
+        let outer = self.met.replace(usize::MAX);
+        let summary = Rc::new(self.summary(key));
+        // What met a function that is not at its end yet does not have all of it.
+        let is_whole = self.met.get() >= depth;
+        self.met.set(if is_whole { outer } else { self.met.get().min(outer) });
+        if let (Ok(mut under_way), Ok(mut known)) = (self.under_way.try_borrow_mut(), self.known.try_borrow_mut()) {
+            under_way.pop();
+            if is_whole {
+                known.insert(key, Rc::clone(&summary));
+            }
+        }
+        summary
+    }
+
+    fn summary(&self, key: Key) -> Summary {
+        let follow = Follow { walker: self, succeeds: false };
+        let paths = if self.is_cut.get() { None } else { self.paths(&follow, key) };
+        let Some(paths) = paths else {
+            return Summary { returns: true, ..Summary::default() };
+        };
+        self.steps.set(self.steps.get().saturating_add(paths.steps));
+        // Where a jump leads is not known: calls behind it are among those that no path led to.
+        let is_whole = paths.is_complete;
+        let returns = paths.returns() || !is_whole;
+        let mut all = Summary { returns, calls_pointer: !is_whole, ..Summary::default() };
+        all.functions.insert(key);
+        for call in paths.calls() {
+            let effect = self.effect(call);
+            all.uses.extend(effect.uses.iter().copied());
+            all.functions.extend(effect.functions.iter().copied());
+            all.keeps.extend(effect.keeps.iter().copied());
+            all.calls_pointer |= effect.calls_pointer || is_through_pointer(call);
+            if self.action(call).is_some() {
+                self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
+            }
+        }
+        let is_cut = !is_whole && !all.uses.is_empty() || self.steps.get() > STEPS;
+        self.is_cut.set(self.is_cut.get() || is_cut);
+        if key.1 == ANY {
+            let depends = all.uses.iter().filter(|one| one.object.is_none() && !one.action.by_memory);
+            let depends: Acts = depends.map(|one| (one.action.act, one.action.kind)).collect();
+            if !depends.is_empty() {
+                self.dependent.try_borrow_mut().into_iter().for_each(|mut all| _ = all.insert(key.0, depends.clone()));
+            }
+        }
+        all
+    }
+
+    /// The use that a call of the kernel is; `None` for other calls.
+    pub fn action(&self, call: &Call) -> Option<Use> {
+        let Callee::At(to) = call.to else { return None };
+        used(self.code.action(to)?, call)
+    }
+
+    /// What a call does.
+    pub fn effect(&self, call: &Call) -> Rc<Summary> {
+        let given = || {
+            call.arguments.into_iter().filter_map(|value| if let Value::Mark(mark) = value { Some(mark) } else { None })
+        };
+        let pointed = || call.passes.iter().copied();
+        let keeps = || Summary { returns: true, keeps: given().chain(pointed()).collect(), ..Summary::default() };
+        let Callee::At(to) = call.to else { return Rc::new(keeps()) };
+        if let Some(action) = self.code.action(to) {
+            self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
+            let passes_on = action.kind == Some(Kind::Queue) && action.act == Act::Gives;
+            let all = if passes_on { keeps() } else { Summary { returns: true, ..Summary::default() } };
+            return Rc::new(Summary { uses: used(action, call).into_iter().collect(), ..all });
+        }
+        let is_unknown = |to: Addr| self.code.function(to).is_none();
+        if is_unknown(to) {
+            return Rc::new(Summary { calls_pointer: true, ..keeps() });
+        }
+        let plain = self.of_function((to, ANY));
+        let arguments = call.arguments.map(|value| match value {
+            Value::Is(_) | Value::Mark(_) => value,
+            _ => Value::Unknown,
+        });
+        let has_marks = arguments.iter().any(|value| matches!(value, Value::Mark(_)));
+        let is_function = |value: &Value| {
+            let at = value.known().filter(|at| at & 1 == 1).map(|at| Addr::from(at & !1));
+            at.is_some_and(|at| self.code.function(at).is_some_and(|function| function.first == at))
+        };
+        let calls_argument = plain.calls_pointer && arguments.iter().any(is_function);
+        let matters = !plain.uses.is_empty() || has_marks || calls_argument;
+        let all = if matters && arguments != ANY { self.of_function((to, arguments)) } else { plain };
+        if call.passes.is_empty() {
+            return all;
+        }
+        // It may keep what it finds on the stack of its caller.
+        let mut all = Summary::clone(&all);
+        all.keeps.extend(pointed());
+        Rc::new(all)
+    }
+
+    /// True where a call releases the memory with this mark.
+    pub fn releases(&self, call: &Call, mark: u32) -> bool {
+        let is = |one: &Use| one.action.by_memory && one.object == Some(Addr::from(mark));
+        self.effect(call).uses.iter().any(is)
+    }
+
+    /// True where a call releases it, or passes it on.
+    pub fn gives_memory(&self, call: &Call, mark: u32) -> bool {
+        self.releases(call, mark) || self.effect(call).keeps.contains(&mark)
+    }
+
+    /// Functions that call the kernel, and to which no path led.
+    pub fn unreached(&self) -> BTreeSet<Addr> {
+        let Ok(seen) = self.sites.try_borrow() else { return BTreeSet::new() };
+        let sites = self.code.sites().into_iter().filter(|(at, _)| !seen.contains(at));
+        sites.filter_map(|(at, _)| self.code.function(at)).map(|function| function.first).collect()
+    }
+
+    /// What calls do that no path led to, or that may be called with other arguments through a pointer. `roots`: functions that
+    /// are called by the kernel and the processor.
+    /// `calls_pointer`: a call through a pointer was met.
+    pub fn unseen(&self, roots: &[Addr], calls_pointer: bool) -> Acts {
+        let (Ok(seen), Ok(dependent)) = (self.sites.try_borrow(), self.dependent.try_borrow()) else {
+            return Acts::new();
+        };
+        let sites = self.code.sites().into_iter().filter(|(at, _)| !seen.contains(at));
+        let mut all: Acts = sites.map(|(_, Action { act, kind, .. })| (act, kind)).collect();
+        if calls_pointer {
+            let functions = dependent.keys().copied().filter(|at| !roots.contains(at)).collect();
+            let pointed = self.code.pointed_to(&functions);
+            all.extend(pointed.iter().filter_map(|at| dependent.get(at)).flatten().copied());
+        }
+        all
+    }
+}
+
+/// How calls are followed. `succeeds`: what is taken is there.
+pub(super) struct Follow<'w, 'c> {
+    pub walker: &'w Walker<'c>,
+    pub succeeds: bool,
+}
+
+impl Program for Follow<'_, '_> {
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.walker.code.half(at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        self.walker.code.constant(at)
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        let returns = self.walker.effect(call).returns;
+        let Some(one) = self.walker.action(call).filter(|one| one.action.act == Act::Takes) else {
+            return Outcome { returns, ..Outcome::UNKNOWN };
+        };
+        let gives_memory = matches!(one.action.kind, Some(Kind::BlockPool | Kind::BytePool | Kind::Queue));
+        let mark = one.object.and_then(|object| u32::try_from(object).ok()).filter(|_| gives_memory);
+        let result = if self.succeeds { Value::Is(0) } else { Value::Unknown };
+        Outcome { returns, result, writes: Some(mark.map_or(Value::Unknown, Value::Mark)) }
+    }
+}

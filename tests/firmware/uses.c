@@ -1,0 +1,300 @@
+/*
+ * Failures of waits on purpose that only the code of the program explains: the
+ * ring has no event of who gave or took something. A small door controller
+ * goes wrong in the way that the word at 0x20010000 says, as in failures.c. The
+ * first way is healthy. uses.tsv says what is true of each. The kernel's
+ * functions have ThreadX's names here (build.sh). With FW_OTHER the same
+ * failures have other names, priorities, and another tick.
+ */
+#include "kernel.h"
+
+enum failure {
+    HEALTHY,
+    COMPLETED,    /* with the semaphore that is a lock                        */
+    NOT_PUT,      /* on a path of an error; all users wait for it             */
+    NOT_RELEASED, /* by who reads the messages, on a path of an error         */
+    CIRCLE,       /* an order that is not confirmed, and no other is sent     */
+    SERVER_ENDS,  /* with a request that waits; its client waits for the reply */
+    PARKED        /* healthy: all that is left waits for the interrupt        */
+};
+
+/* Above the RAM that the program itself uses. */
+#define FAILURE (*(volatile uint32_t *)0x20010000u)
+#define NOINLINE __attribute__((noinline))
+
+#ifdef FW_OTHER
+#define PICK(a, b) b
+#else
+#define PICK(a, b) a
+#endif
+
+/* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
+#define BEGIN 20u
+#define END 220u
+/* Of work: less than a tick. */
+#define SHORT (FW_TICK_CYCLES / 50)
+
+#define REGISTRY 28
+static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
+                           + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
+
+#define THREADS 9
+static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
+static TX_THREAD threads[THREADS];
+static UINT used;
+
+static TX_SEMAPHORE bus, flash, line, confirmed;
+static TX_QUEUE frames, orders, requests, replies;
+static TX_BLOCK_POOL cells;
+
+#define CELLS 4
+#define CELL 16
+static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4];
+static volatile ULONG sum;
+
+static UINT failing(enum failure which)
+{
+    return FAILURE == which && _tx_timer_system_clock >= BEGIN;
+}
+
+/* ---- where the run ends ---- */
+
+/* A debugger stops here, in the tick interrupt, and goes on for a while. */
+NOINLINE VOID run_ended(VOID)
+{
+    __asm__ volatile("");
+}
+
+UINT app_line_has_frame(VOID)
+{
+    if (_tx_timer_system_clock >= END)
+        run_ended();
+    return _tx_timer_system_clock < BEGIN && _tx_timer_system_clock % 4 == 0;
+}
+
+VOID app_uart_isr(VOID)
+{
+    mk_semaphore_put(&line);
+}
+
+VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
+{
+    (void)pc; (void)lr; (void)cfsr; (void)bfar;
+}
+
+/* ---- fills the ring ---- */
+
+static VOID lamp_entry(ULONG ticks)
+{
+    for (;;) {
+        mk_thread_sleep(ticks);
+        sum++;
+    }
+}
+
+/* ---- only an interrupt gives it ---- */
+
+static VOID listener_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&line, TX_WAIT_FOREVER);
+        sum++;
+    }
+}
+
+/* ---- a semaphore as a lock ---- */
+
+static VOID updater_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&bus, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(COMPLETED))
+            return;
+        mk_semaphore_put(&bus);
+        mk_thread_sleep(3);
+    }
+}
+
+static NOINLINE UINT save(ULONG what)
+{
+    /* A get that fails has nothing to give back. */
+    if (mk_semaphore_get(&flash, 100) != TX_SUCCESS)
+        return 1;
+    fw_work(SHORT);
+    sum += what;
+    if (failing(NOT_PUT))
+        return 1;
+    mk_semaphore_put(&flash);
+    return 0;
+}
+
+static VOID counter_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        if (save(n) != 0)
+            mk_semaphore_get(&flash, TX_WAIT_FOREVER), mk_semaphore_put(&flash);
+    }
+}
+
+static VOID reader_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_semaphore_get(&bus, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_semaphore_put(&bus);
+    }
+}
+
+static VOID settings_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_semaphore_get(&flash, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_semaphore_put(&flash);
+    }
+}
+
+/* ---- blocks that go through a queue ---- */
+
+static VOID receiver_entry(ULONG unused)
+{
+    ULONG n, *frame;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(1);
+        mk_block_allocate(&cells, (VOID **)&frame, TX_WAIT_FOREVER);
+        frame[0] = n;
+        mk_queue_send(&frames, &frame, TX_WAIT_FOREVER);
+    }
+}
+
+static NOINLINE UINT is_sound(const ULONG *frame)
+{
+    sum += frame[0];
+    return !failing(NOT_RELEASED) || frame[0] % 3 != 0;
+}
+
+static VOID parser_entry(ULONG unused)
+{
+    ULONG *frame;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&frames, &frame, TX_WAIT_FOREVER);
+        if (!is_sound(frame))
+            continue;
+        fw_work(SHORT);
+        mk_block_release(frame);
+    }
+}
+
+/* ---- orders that are confirmed ---- */
+
+static VOID planner_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        mk_queue_send(&orders, &n, TX_WAIT_FOREVER);
+        mk_semaphore_get(&confirmed, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID motor_entry(ULONG unused)
+{
+    ULONG order;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&orders, &order, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (!failing(CIRCLE))
+            mk_semaphore_put(&confirmed);
+    }
+}
+
+/* ---- a server ---- */
+
+static VOID server_entry(ULONG unused)
+{
+    ULONG request;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&requests, &request, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_queue_send(&replies, &request, TX_WAIT_FOREVER);
+        if (failing(SERVER_ENDS))
+            return;
+    }
+}
+
+static VOID client_entry(ULONG unused)
+{
+    ULONG n, reply;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        mk_queue_send(&requests, &n, TX_WAIT_FOREVER);
+        mk_queue_receive(&replies, &reply, TX_WAIT_FOREVER);
+    }
+}
+
+/* ---- start ---- */
+
+static VOID thread(const CHAR *name, VOID (*entry)(ULONG), ULONG parameter, UINT priority)
+{
+    mk_thread_create(&threads[used], name, entry, parameter, stacks[used], FW_STACK, priority, 1);
+    used++;
+}
+
+static UINT has(enum failure which)
+{
+    return FAILURE == which || (FAILURE == HEALTHY && which != PARKED);
+}
+
+VOID app_define(VOID)
+{
+    _tx_trace_enable(trace_buffer, sizeof trace_buffer, REGISTRY);
+    mk_semaphore_create(&bus, PICK("bus", "wire"), 1);
+    mk_semaphore_create(&flash, PICK("flash", "store"), 1);
+    mk_semaphore_create(&line, PICK("line", "edge"), 0);
+    mk_semaphore_create(&confirmed, PICK("confirmed", "agreed"), 0);
+    mk_queue_create(&frames, PICK("frames", "parcels"), 1, frame_storage, sizeof frame_storage);
+    mk_queue_create(&orders, PICK("orders", "jobs"), 1, order_storage, sizeof order_storage);
+    mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
+    mk_queue_create(&replies, PICK("replies", "answered"), 1, reply_storage, sizeof reply_storage);
+    mk_block_pool_create(&cells, PICK("cells", "tiles"), CELL, cell_memory, sizeof cell_memory);
+    thread(PICK("lamp", "signal"), lamp_entry, 1, PICK(14, 19));
+    thread(PICK("listener", "door"), listener_entry, 0, PICK(7, 6));
+    if (FAILURE == COMPLETED) {
+        thread(PICK("updater", "loader"), updater_entry, 0, PICK(9, 8));
+        thread(PICK("reader", "scanner"), reader_entry, 0, PICK(6, 5));
+    }
+    if (has(NOT_PUT)) {
+        thread(PICK("counter", "meter"), counter_entry, 0, PICK(10, 9));
+        thread(PICK("settings", "profile"), settings_entry, 0, PICK(6, 5));
+    }
+    if (has(NOT_RELEASED)) {
+        thread(PICK("receiver", "radio"), receiver_entry, 0, PICK(5, 4));
+        thread(PICK("parser", "decoder"), parser_entry, 0, PICK(8, 7));
+    }
+    if (has(CIRCLE)) {
+        thread(PICK("planner", "solver"), planner_entry, 0, PICK(11, 10));
+        thread(PICK("motor", "drive"), motor_entry, 0, PICK(4, 3));
+    }
+    if (FAILURE == SERVER_ENDS) {
+        thread(PICK("server", "crypto"), server_entry, 0, PICK(12, 11));
+        thread(PICK("client", "tunnel"), client_entry, 0, PICK(13, 12));
+        thread(PICK("login", "entrance"), client_entry, 0, PICK(15, 16));
+    }
+}
