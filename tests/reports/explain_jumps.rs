@@ -97,12 +97,16 @@ fn an_odd_link_register_without_a_function_was_called_a_caller() {
 }
 
 /// The first finding for a RISC-V in its handler of traps, by what was typed; `cause` and `mepc` are those of the trap.
-fn trapped(cause: u32, mepc: u32) -> Value {
+fn trapped(name: &str, cause: u32, mepc: u32) -> Value {
     let elf = fixture("bare-riscv.elf");
     let handler = symbol(&elf, "trap");
     let elf = elf.display().to_string();
+    let scratch = Scratch::new(name);
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, [0; 0x100]).unwrap();
+    let image = format!("{}@0x80010000", image.display());
     let registers = [format!("pc={handler:#x}"), format!("mcause={cause}"), format!("mepc={mepc:#x}")];
-    let mut args = vec!["--elf", &elf];
+    let mut args = vec!["--elf", &elf, "--image", &image];
     args.extend(registers.iter().flat_map(|register| ["--reg", register.as_str()]));
     explain(&args).into_iter().next().expect("a finding")
 }
@@ -110,12 +114,12 @@ fn trapped(cause: u32, mepc: u32) -> Value {
 /// "Illegal instruction: look at the operands of this instruction", where a RISC-V had no code of the program.
 #[test]
 fn a_jump_of_a_riscv_to_text_was_called_an_illegal_instruction() {
-    let found = trapped(2, 0x615A_534C);
+    let found = trapped("jumps-riscv-text", 2, 0x615A_534C);
     assert!(claim(&found).contains("the program has no code there"), "{found}");
     assert!(claim(&found).contains("the bytes of the text \"LSZa\""), "{found}");
     assert!(claim(&found).contains("a call through a pointer or a damaged return address"), "{found}");
     assert!(!claim(&found).contains("illegal") && !found["next"].to_string().contains("operands"), "{found}");
     // Where nothing shows what is there, it may be code.
-    let found = trapped(2, 0x8F00_0000);
+    let found = trapped("jumps-riscv-far", 2, 0x8F00_0000);
     assert!(claim(&found).contains("or code that is not in the ELF"), "{found}");
 }

@@ -254,6 +254,10 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
 
 /// What to do about an exception without a handler: only interrupts can be disabled.
 fn next_of_exception(registers: &Registers) -> &'static str {
+    let is_riscv = matches!(registers.architecture(), Architecture::Riscv32 | Architecture::Riscv64);
+    if is_riscv && registers.get("mcause").is_none() {
+        return "give `--reg mcause=N --reg mepc=N`: they say which exception it is, and where it came";
+    }
     let is_interrupt = match (registers.architecture(), registers.get("mcause")) {
         (Architecture::Riscv32, Some(cause)) => cause >> 31 & 1 == 1,
         (_, Some(cause)) => cause >> 63 & 1 == 1,
@@ -347,5 +351,6 @@ mod tests {
         assert!(next(Architecture::Riscv64, "mcause", 1 << 63 | 11));
         assert!(next(Architecture::CortexM, "xpsr", 0x0100_001A), "interrupt 10");
         assert!(!next(Architecture::CortexM, "xpsr", 0x0100_000B), "SVCall");
+        assert!(!next(Architecture::Riscv32, "pc", 0x8000_0782), "it is not known which");
     }
 }
