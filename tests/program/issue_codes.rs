@@ -552,3 +552,20 @@ fn a_kernel_by_its_symbols_alone() {
     issue("threads smp.elf smp.core", "note", "no-saved-frame", "no saved frame at ");
     error("threads --trace cm3.trx", 2, "no-kernel-symbol", "a trace buffer alone holds no threads");
 }
+
+/// The stamps of such a clock were called damaged, or the clock set back.
+#[test]
+fn a_clock_of_ticks_and_a_counter() {
+    let files = Files::new("tick-clock");
+    let tick = |n: u64| {
+        let handler = |id, at| Entry::isr(0, id, at, [0x2000_8000, 15, 0, 0]);
+        let begins = handler(3, (n - 1) * 25_000 + 12);
+        [begins, handler(4, n * 25_000 + 180), Entry::thread(0x2000_9000, 5, 4096, n * 25_000 + 9_000, [n, 0, 0, 0])]
+    };
+    let all: Vec<Entry> = (10..40).flat_map(tick).collect();
+    let mut buffer = Buffer::new(RAM).record(all.len() + 1, &all);
+    buffer.objects = vec![Registered::new(1, 0x2000_9000, "worker")];
+    let image = files.put("ring.bin", buffer.bytes());
+    let sentence = "is made of a count of ticks and of a counter";
+    issue(&format!("last --image {image}@{RAM:#x}"), "inferred", "clock-of-ticks", sentence);
+}

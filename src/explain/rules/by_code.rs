@@ -10,8 +10,8 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::waiting_blocks;
 use super::words::{function_at, gives, place_at, waiting, waits};
+use super::{lost_blocks, waiting_blocks};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -154,7 +154,13 @@ impl ByCode<'_, '_> {
         Some(
             Finding::new(code, self.case.cap(Confidence::Likely), claim)
                 .against([BY_CODE])
-                .evidence([waiting(*first, semaphore, self.case, self.graph), self.users(&users, semaphore)])
+                .evidence([
+                    waiting(*first, semaphore, self.case, self.graph),
+                    self.users(
+                        &users,
+                        &Need { act: Act::Gives, kind: Kind::Semaphore, object: semaphore, wanted: None },
+                    ),
+                ])
                 .evidence(path)
                 .explains(rest.iter().chain(&behind).filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())
@@ -164,11 +170,14 @@ impl ByCode<'_, '_> {
     }
 
     /// That all who give something are these.
-    fn users(&self, users: &[User], object: Addr) -> Evidence {
+    fn users(&self, users: &[User], need: &Need) -> Evidence {
         let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
-        let kind = self.case.kernel.and_then(|kernel| kernel.object(object)).map_or(Kind::Semaphore, |o| o.kind);
-        let text = format!("by the code, all that {} it are: {}", gives(kind), names.join(", "));
-        Evidence::memory(object, text)
+        let does = match (need.act, need.wanted) {
+            (Act::Takes, _) => "read from it".to_owned(),
+            (_, Some(wanted)) => format!("set {wanted:#x} of it"),
+            _ => format!("{} it", gives(need.kind)),
+        };
+        Evidence::memory(need.object, format!("by the code, all that {does} are: {}", names.join(", ")))
     }
 
     /// The path on which a user keeps something.
@@ -203,6 +212,13 @@ impl ByCode<'_, '_> {
         };
         let leaks: Vec<(User, Leak)> = users.iter().filter_map(|user| Some((*user, leak(user)?))).collect();
         let [(user, leak)] = leaks.as_slice() else { return None };
+        // Who waits for something else keeps the memory for that, and the wait is the cause.
+        let waits_for = if let User::Thread(at) = user { self.waits_for(*at) } else { None };
+        if waits_for.is_some_and(|object| object != need.object && !queues.contains(&object)) {
+            return None;
+        }
+        let lost = lost_blocks::of(pool, self.case);
+        let claimed = if lost.is_some() { Confidence::Likely } else { Confidence::Hint };
         let (name, label) = (self.name(*user), self.case.object(need.object));
         let waiters = self.waiters(need.object);
         let first = *waiters.first()?;
@@ -213,10 +229,11 @@ impl ByCode<'_, '_> {
         );
         let all = waiters.iter().chain(&behind);
         Some(
-            Finding::new(Code::PoolLeak, self.case.cap(Confidence::Likely), claim)
+            Finding::new(Code::PoolLeak, self.case.cap(claimed), claim)
                 .against([BY_CODE, "memory that is kept on purpose looks the same"])
-                .evidence([waiting(first, need.object, self.case, self.graph), self.users(&releasers, need.object)])
+                .evidence([waiting(first, need.object, self.case, self.graph), self.users(&releasers, need)])
                 .evidence([self.path(*user, leak, "releases it")])
+                .evidence(lost.map(|lost| Evidence::memory(need.object, lost.words)))
                 .explains(all.clone().filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(all.copied())
                 .next(format!("look for a path of {name} that does not release its memory")),
@@ -261,14 +278,22 @@ impl ByCode<'_, '_> {
         let evidence = needs.iter().flat_map(|(at, need)| {
             let helpers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
             let users = helpers.filter(|_| need.kind != Kind::Mutex && need.act == Act::Gives);
-            let users = users.map(|users| self.users(&users, need.object));
+            let users = users.map(|users| self.users(&users, need));
             [Some(waiting(*at, need.object, self.case, self.graph)), users].into_iter().flatten()
         });
         let behind = self.stuck.behind(circle);
+        // What was given may have been taken by another one.
+        let is_taken = |(at, need): &(Addr, Need)| {
+            let takers = self.usage.who(Act::Takes, Some(need.kind), need.object, need.wanted);
+            need.act == Act::Gives
+                && need.kind != Kind::Mutex
+                && takers.is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at)))
+        };
+        let claimed = if needs.iter().any(is_taken) { Confidence::Hint } else { Confidence::Likely };
         Some(
             Finding::new(
                 Code::Deadlock,
-                self.case.cap(Confidence::Likely),
+                self.case.cap(claimed),
                 steps.collect::<Vec<_>>().join("; "),
             )
             .against([BY_CODE])
@@ -339,7 +364,7 @@ impl ByCode<'_, '_> {
             Finding::new(code, self.case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }), claim)
                 .against([BY_CODE])
                 .against((!are_handlers).then_some("they may have done all that they were to do"))
-                .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&others, need.object)])
+                .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&others, need)])
                 .evidence(left)
                 .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())

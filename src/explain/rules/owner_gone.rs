@@ -22,7 +22,6 @@ const OFTEN: u64 = 8;
 const AGAIN: u64 = 4;
 /// So many kernel ticks of a sleep with a mutex are long: seconds, where there are 100 to 1000 in one.
 const LONG: u64 = 1000;
-const VERY_LONG: u64 = 6000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -179,20 +178,16 @@ fn sleeps_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
     let claim = format!("{waiter} waits for {object}; {holder}, which owns it, sleeps for {left} more kernel ticks");
     Some(
-        Finding::new(
-            Code::LockOwnerGone,
-            case.cap(if left >= VERY_LONG { Confidence::Likely } else { Confidence::Hint }),
-            claim,
-        )
-        .against([format!("{holder} may sleep with {object} on purpose: it wakes up by itself")])
-        .evidence([
-            waiting(edge.waiter, edge.object, case, graph),
-            holds(edge, case),
-            Evidence::memory(edge.holder, format!("{holder}: sleeps, and {left} kernel ticks are left")),
-        ])
-        .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-        .next(format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"))
-        .threads([edge.holder, edge.waiter]),
+        Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
+            .against([format!("{holder} may sleep with {object} on purpose: it wakes up by itself")])
+            .evidence([
+                waiting(edge.waiter, edge.object, case, graph),
+                holds(edge, case),
+                Evidence::memory(edge.holder, format!("{holder}: sleeps, and {left} kernel ticks are left")),
+            ])
+            .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+            .next(format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"))
+            .threads([edge.holder, edge.waiter]),
     )
 }
 
@@ -221,9 +216,13 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             format!("{holder} asks for its last sleep, of {}", many(ticks, "kernel tick", "kernel ticks")),
         )
     });
-    let claim = format!(
-        "{waiter} waits for {object} in the whole trace; {holder} owns it, has waited or slept {times} in that time, and goes on without a put"
-    );
+    // A mutex that its owner took more often than it put stays its own.
+    let kept = events.object(edge.object).and_then(|one| one.kept).filter(|kept| events.is(edge.holder, kept.thread));
+    let how = match kept.filter(|kept| kept.puts > 0) {
+        Some(kept) => format!("puts it {} in that time and still owns it", many(kept.puts, "time", "times")),
+        None => format!("owns it, has waited or slept {times} in that time, and goes on without a put"),
+    };
+    let claim = format!("{waiter} waits for {object} in the whole trace; {holder} {how}");
     Some(
         Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
             .against([format!("{holder} may have {object} on purpose for as long as its work takes")])

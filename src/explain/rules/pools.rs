@@ -18,7 +18,7 @@ use super::waiting_blocks;
 use super::words::{waiting, waits};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
-use crate::kernel::Kind;
+use crate::kernel::{Kind, Object};
 
 /// Blocks that are kept.
 const FEWEST: usize = 2;
@@ -90,9 +90,11 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
         all => format!("{released} others were released, by {}", all.join(", ")),
     };
     let (confidence, mut detractors) = case.by_events();
-    let confidence = if is_sure { confidence } else { confidence.min(Confidence::Hint) };
-    detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
+    // Who opens several things and closes them later looks the same: a pool with room for more may not drain at all.
     let state = case.kernel.and_then(|kernel| kernel.object(object));
+    let has_room = !is_used_up && state.is_some_and(is_half_free);
+    let confidence = if is_sure && !has_room { confidence } else { confidence.min(Confidence::Hint) };
+    detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
@@ -110,6 +112,11 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
     )
+}
+
+fn is_half_free(pool: &Object) -> bool {
+    let all = pool.get(if pool.kind == Kind::BytePool { "size" } else { "total" });
+    pool.get("available").zip(all).is_some_and(|(free, all)| free >= all / 2)
 }
 
 /// The whole address of a thread that the trace may have cut.
@@ -209,7 +216,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let room = Room::of(pool, case);
     let lost = lost(pool, case).filter(|_| long);
     let fragmented = asked.zip(room.as_ref()).is_some_and(|(asked, room)| room.is_fragmented(asked));
-    let claimed = if long && (fragmented || !released) { Confidence::Likely } else { Confidence::Hint };
+    // That nothing is released rests on what the trace does not show; who asks may wait on purpose until others are done.
+    let claimed = if long && fragmented { Confidence::Likely } else { Confidence::Hint };
     let (name, label) = (case.label(task.address), case.object(pool));
     let state = room.as_ref().map_or_else(String::new, |room| format!(" ({})", room.text));
     let what = asked.map_or_else(|| "memory".to_owned(), |asked| format!("{asked} bytes"));
@@ -230,7 +238,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
     let (code, claimed, claim, next) = match &lost {
-        Some(lost) => (Code::PoolLeak, Confidence::Likely, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
+        Some(lost) => (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
         None => (Code::PoolEmpty, claimed, claim, next),
     };
     Finding::new(code, case.cap(claimed), claim)
@@ -278,7 +286,8 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         format!("{} asked {} times in a row for {what}", name(*thread), refused.times)
     };
     let asked: Vec<String> = all.iter().map(asks).collect();
-    let claimed = if room.is_some() { Confidence::Likely } else { Confidence::Hint };
+    // A store that is full on purpose refuses as well.
+    let claimed = Confidence::Hint;
     // What others release may be of any thread.
     let alike = first.len.zip(room.as_ref()).filter(|_| one.pool.released.is_empty());
     let alike = alike.and_then(|(len, room)| room.alike(len));
