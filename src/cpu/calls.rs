@@ -2,7 +2,7 @@
 //! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments of a
 //! call are known where the program gives constants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::steps::{self, Flow};
 use super::values::{State, Value};
@@ -35,6 +35,8 @@ pub enum Callee {
     Unknown,
     /// Nothing: a mark is stored in memory other than the function's frame.
     Store,
+    /// Nothing: a mark is returned.
+    Result,
 }
 
 /// What a call does, as far as the one who follows the code knows.
@@ -83,6 +85,8 @@ pub struct Paths {
     pub is_complete: bool,
     /// How many instructions were followed.
     pub steps: usize,
+    /// What it returns, each where a path ends.
+    results: BTreeSet<Value>,
 }
 
 impl Paths {
@@ -100,6 +104,15 @@ impl Paths {
     /// All calls.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.pieces.iter().flat_map(|piece| &piece.calls)
+    }
+
+    /// The mark that the function returns, where it returns nothing else, but for 0.
+    pub fn returned(&self) -> Option<u32> {
+        let mut all = self.results.iter().filter(|value| **value != Value::Is(0));
+        match (all.next(), all.next()) {
+            (Some(Value::Mark(mark)), None) if self.is_complete => Some(*mark),
+            _ => None,
+        }
     }
 
     /// True where some path comes to an end of the function.
@@ -236,8 +249,18 @@ impl Walk<'_> {
             let Some(first) = first else { return };
             let second = if steps::is_wide(first) { second().unwrap_or_default() } else { 0 };
             let next = at.wrapping_add(if steps::is_wide(first) { 4 } else { 2 });
-            let is_skipped = !state.block.is_empty() && !state.block.remove(0);
-            let flow = if is_skipped { Flow::Next } else { steps::step(first, second, at, &mut state, self.program) };
+            let in_block = !state.block.is_empty();
+            let is_skipped = in_block && !state.block.remove(0);
+            let flow = if is_skipped {
+                Flow::Next
+            } else {
+                let flags = state.flags;
+                let flow = steps::step(first, second, at, &mut state, self.program);
+                if in_block && steps::keeps_flags(first) {
+                    state.flags = flags;
+                }
+                flow
+            };
             for mark in std::mem::take(&mut state.given_away) {
                 let call = Call { at, to: Callee::Store, arguments: [Value::Unknown; 4], passes: vec![mark] };
                 self.add(index, call);
@@ -274,7 +297,7 @@ impl Walk<'_> {
                     }
                     at = next;
                 }
-                Flow::Returns => return self.ends(index),
+                Flow::Returns => return self.ends(index, at, &state),
                 Flow::Stops => return,
                 Flow::Unknown => {
                     self.paths.is_complete = false;
@@ -290,13 +313,19 @@ impl Walk<'_> {
             Some(to) if self.is_within(to) => self.leads_to(index, to, state),
             to => {
                 if self.call(index, at, callee(to), &mut state) {
-                    self.ends(index);
+                    self.ends(index, at, &state);
                 }
             }
         }
     }
 
-    fn ends(&mut self, index: usize) {
+    fn ends(&mut self, index: usize, at: Addr, state: &State) {
+        let result = state.get(0);
+        self.paths.results.insert(result);
+        if let Value::Mark(mark) = result {
+            let call = Call { at, to: Callee::Result, arguments: [Value::Unknown; 4], passes: vec![mark] };
+            self.add(index, call);
+        }
         if let Some(piece) = self.paths.pieces.get_mut(index) {
             piece.returns = true;
         }
@@ -435,6 +464,42 @@ mod tests {
         assert!(!found.returns() && found.repeats(|call| call.to == Callee::At(PUT)));
     }
 
+    /// The last instruction of an IT block set the flags, and a branch behind it went only one way.
+    #[test]
+    fn an_instruction_in_an_it_block_set_the_flags() {
+        // push {r4, lr}; bl get; cmp r0, #0; it eq; moveq r4, #1; bne out; bl put; out: pop {r4, pc}
+        let parts = [Ok(0xB510), Err(GET), Ok(0x2800), Ok(0xBF08), Ok(0x2401), Ok(0xD101), Err(PUT), Ok(0xBD10)];
+        let found = paths(&code(&parts), NONE);
+        assert!(!found.leads_out(|call| call.to == Callee::At(GET), |call| call.to == Callee::At(PUT)));
+    }
+
+    /// A comparison of floating-point numbers left the flags of the one before.
+    #[test]
+    fn flags_of_the_floating_point_unit_were_those_of_an_older_comparison() {
+        // cmp r0, #0 (with r0 = 0); vmrs APSR_nzcv, fpscr; bne out; bl put; out: bx lr
+        let compares = |middle: [u16; 2]| {
+            let parts = [Ok(0x2800), Ok(middle[0]), Ok(middle[1]), Ok(0xD100), Ok(0x4770), Ok(0x4770)];
+            paths(&code(&parts), [Value::Is(0), Value::Unknown, Value::Unknown, Value::Unknown]).pieces.len()
+        };
+        assert_eq!(compares([0xEEF1, 0xFA10]), 3, "vmrs");
+        assert_eq!(compares([0xFA11, 0xF102]), 3, "lsls.w");
+        assert_eq!(compares([0xEA50, 0x9102]), 2, "csel leaves them");
+        assert_eq!(compares([0xBF00, 0xBF00]), 2, "nop");
+    }
+
+    /// Memory that a function gave to its caller was said to be lost.
+    #[test]
+    fn memory_that_is_returned_was_kept() {
+        // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; ldr r0, [sp, #4]; pop {r0, r1, r2, pc}
+        let found = paths(&code(&[Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0xBD07)]), NONE);
+        assert_eq!(found.returned(), None, "r0 is popped, too");
+        // ...; ldr r0, [sp, #4]; subs r0, #8; add sp, #12; pop {pc}: an address in front of it
+        let parts = [Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0x3808), Ok(0xB003), Ok(0xBD00)];
+        let found = paths(&code(&parts), NONE);
+        assert_eq!(found.returned(), Some(7));
+        assert_eq!(found.calls().last().map(|call| call.to), Some(Callee::Result));
+    }
+
     #[test]
     fn a_path_that_leaves_without_a_put() {
         let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
@@ -459,8 +524,8 @@ mod tests {
         assert_eq!(calls(&paths(&code(&parts), NONE))[2], (PUT, Value::Mark(7)));
         // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; ldr r0, [sp, #4]; str r0, [r4]; pop: others have it
         let stores = paths(&code(&[Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0x6020), Ok(0xBD0E)]), NONE);
-        let last = stores.calls().last().unwrap();
-        assert_eq!((last.to, last.passes.as_slice()), (Callee::Store, [7].as_slice()));
+        let stored = stores.calls().find(|call| call.to == Callee::Store).unwrap();
+        assert_eq!(stored.passes, [7]);
     }
 
     #[test]

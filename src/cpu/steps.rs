@@ -37,19 +37,14 @@ pub(super) const fn is_wide(first: u16) -> bool {
 
 /// Carries out an instruction.
 pub(super) fn step(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow {
-    if is_wide(first) {
-        return wide(first, second, at, state, program);
-    }
-    let in_block = !state.block.is_empty();
-    let flags = state.flags;
-    let flow = narrow(first, at, state, program);
-    // Instructions of an IT block set no flags, but for comparisons.
+    if is_wide(first) { wide(first, second, at, state, program) } else { narrow(first, at, state, program) }
+}
+
+/// True for an instruction of 16 bits that sets no flags in an IT block: there only comparisons and calls do.
+pub(super) const fn keeps_flags(first: u16) -> bool {
     let compares =
         matches!(first, 0x2800..=0x2FFF | 0x4500..=0x45FF) || matches!(first & 0xFFC0, 0x4200 | 0x4280 | 0x42C0);
-    if in_block && !compares {
-        state.flags = flags;
-    }
-    flow
+    !is_wide(first) && !compares && first & 0xFF80 != 0x4780
 }
 
 /// The word that the code counts as its place.
@@ -321,14 +316,35 @@ fn wide(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Prog
             }
             state.set(second >> 8 & 0xF, value);
         }
-        _ if first & 0xFF00 == 0xFA00 => state.set(second >> 8 & 0xF, Value::Unknown),
-        // Of the floating-point unit: a move may write one or two registers.
-        _ if first & 0xEC00 == 0xEC00 => {
-            [second >> 12, first & 0xF].into_iter().filter(|n| *n != SP).for_each(|n| state.set(n, Value::Unknown));
+        _ if first & 0xFF00 == 0xFA00 => {
+            state.set(second >> 8 & 0xF, Value::Unknown);
+            if first & 1 << 4 != 0 {
+                state.flags = Flags::Unknown;
+            }
         }
+        _ if first & 0xEC00 == 0xEC00 => float(first, second, state),
         _ => state.forget(),
     }
     Flow::Next
+}
+
+/// Of the floating-point unit, and other coprocessors: a move may write one or two registers, or the flags.
+fn float(first: u16, second: u16, state: &mut State) {
+    let bytes = number((second & 0xFF) << 2);
+    match first & 0xFFBF {
+        // VPUSH and VPOP.
+        0xED2D => return state.set(SP, state.get(SP).minus(bytes)),
+        0xECBD => return state.set(SP, state.get(SP).plus(bytes)),
+        _ => {}
+    }
+    // VSTR and VSTM: at an address that is near that of the register.
+    if first & 0xFE10 == 0xEC00 && matches!(state.get(first & 0xF), Value::Frame(_)) {
+        state.forget_slots();
+    }
+    if first & 0xFF00 == 0xEE00 {
+        state.flags = Flags::Unknown;
+    }
+    [second >> 12, first & 0xF].into_iter().filter(|n| *n != SP).for_each(|n| state.set(n, Value::Unknown));
 }
 
 /// Branches, calls, and instructions of the system.
@@ -350,8 +366,11 @@ fn control(first: u16, second: u16, at: Addr, state: &mut State) -> Flow {
         }
         _ if first & 0xFFF0 == 0xF7F0 && second & 0xF000 == 0xA000 => Flow::Stops,
         _ => {
-            if matches!(first, 0xF3EF) {
-                state.set(second >> 8 & 0xF, Value::Unknown);
+            match first {
+                0xF3EF => state.set(second >> 8 & 0xF, Value::Unknown),
+                // MSR may write the flags.
+                0xF380..=0xF38F => state.flags = Flags::Unknown,
+                _ => {}
             }
             Flow::Next
         }
@@ -429,6 +448,12 @@ fn pair(first: u16, second: u16, state: &mut State, program: &dyn Program) {
 /// Operations on registers of which one is shifted.
 fn shifted(first: u16, second: u16, state: &mut State) {
     let (from, to, sets) = (first & 0xF, second >> 8 & 0xF, first & 1 << 4 != 0);
+    // CSEL and its kin, and shifts of two registers (Armv8-M Architecture Reference Manual, C1.5).
+    if second >> 15 == 1 || first & 0xFFF0 == 0xEA50 && matches!(second & 0xF, 13 | 15) {
+        let written = if second >> 15 == 1 { [to, to] } else { [from & 0xE, to | 1] };
+        written.into_iter().for_each(|n| state.set(n, Value::Unknown));
+        return;
+    }
     let by = u32::from(second >> 12 & 7) << 2 | u32::from(second >> 6 & 3);
     let other = state.get(second & 0xF).shifted(second >> 4, by);
     operate(first >> 5 & 0xF, (from, to), other, sets, state);

@@ -31,8 +31,10 @@ impl Value {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_add(b)),
             (Self::Frame(a), Self::Is(b)) | (Self::Is(b), Self::Frame(a)) => Self::Frame(a.wrapping_add_unsigned(b)),
-            // What is marked is an address.
-            (Self::Mark(mark), Self::Is(_)) | (Self::Is(_), Self::Mark(mark)) => Self::Mark(mark),
+            // What is marked is an address: what is added leads to a part of it.
+            (Self::Mark(mark), Self::Is(_) | Self::Unknown) | (Self::Is(_) | Self::Unknown, Self::Mark(mark)) => {
+                Self::Mark(mark)
+            }
             _ => Self::Unknown,
         }
     }
@@ -41,6 +43,7 @@ impl Value {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_sub(b)),
             (Self::Frame(a), Self::Is(b)) => Self::Frame(a.wrapping_sub_unsigned(b)),
+            (Self::Mark(mark), Self::Is(_) | Self::Unknown) => Self::Mark(mark),
             _ => Self::Unknown,
         }
     }
@@ -48,6 +51,8 @@ impl Value {
     pub(super) fn with(self, other: Self, of: fn(u32, u32) -> u32) -> Self {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(of(a, b)),
+            // An address that is aligned, or has a bit set.
+            (Self::Mark(mark), Self::Is(_)) | (Self::Is(_), Self::Mark(mark)) => Self::Mark(mark),
             _ => Self::Unknown,
         }
     }
@@ -163,6 +168,11 @@ impl State {
         self.flags = Flags::Unknown;
     }
 
+    /// Something was written to a part of the frame: the return address and what calls left there stay.
+    pub(super) fn forget_slots(&mut self) {
+        self.slots.retain(|_, value| matches!(value, Value::Return | Value::Mark(_)));
+    }
+
     /// The word at an address of the frame.
     pub(super) fn load(&self, at: Value) -> Value {
         match at {
@@ -185,7 +195,7 @@ impl State {
             }
             // A constant is an address of a variable.
             Value::Is(_) | Value::Mark(_) => {}
-            _ if self.is_shared => self.slots.retain(|_, value| matches!(value, Value::Return | Value::Mark(_))),
+            _ if self.is_shared => self.forget_slots(),
             _ => {}
         }
     }

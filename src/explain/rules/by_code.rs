@@ -346,7 +346,9 @@ impl ByCode<'_, '_> {
         let goes_on = |user: &User| self.usage.repeats(*user, need.act, need.kind, need.object);
         let is_sure = left.is_some() && others.iter().all(|user| self.has_ended(*user)) && others.iter().any(goes_on);
         let are_handlers = others.iter().all(|user| matches!(user, User::Handler(_)));
-        let is_sure = is_sure || are_handlers;
+        // A driver may disable its interrupt while it works on what came before: only a long wait shows that it has not come back.
+        let is_long = self.case.events.is_some_and(|events| events.is_long(thread, need.object));
+        let is_sure = is_sure || are_handlers && is_long;
         let (name, object) = (self.case.label(thread), self.case.object(need.object));
         let states: Vec<String> =
             others.iter().map(|user| self.state(*user)).map(|(name, is)| format!("{name} {is}")).collect();

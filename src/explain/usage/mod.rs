@@ -3,8 +3,8 @@
 //! who can give what a thread waits for.
 //!
 //! What is not used follows only where all calls of a kind were seen, each with a constant for its object: a search of all code finds
-//! those that no path led to, of which it is not known who makes them. A call through a pointer may lead to a function that is
-//! called in another way, too.
+//! those that no path led to, of which it is not known who makes them. A function whose address is in memory, or a constant of the
+//! code, may be called through a pointer: by whom is not known.
 
 mod program;
 mod stuck;
@@ -109,11 +109,10 @@ impl<'c> Usage<'c> {
         let roots: Vec<(User, Key)> = threads.chain(timers).chain(handlers).chain(define).collect();
         let mut users: Vec<(User, Rc<Summary>)> =
             roots.iter().map(|(user, key)| (*user, walker.of_function(*key))).collect();
-        let others = walker.unreached().into_iter();
-        users.extend(others.map(|at| (User::Other(at), walker.of_function((at, only(None))))));
-        let calls_pointer = users.iter().any(|(_, summary)| summary.calls_pointer);
         let starts: Vec<Addr> = roots.iter().map(|(_, (at, _))| *at).collect();
-        let mut unknown = walker.unseen(&starts, calls_pointer);
+        let others = walker.others(&starts).into_iter();
+        users.extend(others.map(|at| (User::Other(at), walker.of_function((at, only(None))))));
+        let mut unknown = walker.unseen();
         let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory;
         for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {
             let all = summary.uses.iter().filter(is_unknown);
@@ -173,15 +172,12 @@ impl<'c> Usage<'c> {
     /// be passed on, too.
     pub fn leak(&self, user: User, kind: Kind, object: Addr) -> Option<Leak> {
         let memory = u32::try_from(object).ok().filter(|_| kind != Kind::Semaphore && kind != Kind::Mutex);
+        let is_it =
+            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
         let leak = |key: Key| {
             let follow = Follow { walker: &self.walker, succeeds: true };
             let paths = self.walker.paths(&follow, key)?;
-            let takes = |call: &Call| {
-                let direct = self.walker.action(call);
-                direct.is_some_and(|one| {
-                    one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object)
-                })
-            };
+            let takes = |call: &Call| self.walker.action(call).is_some_and(|one| is_it(&one));
             let gives = |call: &Call| match memory {
                 Some(memory) => self.walker.gives_memory(call, memory),
                 None => self.walker.effect(call).uses.iter().any(|one| {
@@ -190,16 +186,20 @@ impl<'c> Usage<'c> {
             };
             let at = paths.calls().find(|call| takes(call))?.at;
             let both = paths.leads_to(takes, gives);
-            (both && paths.leads_out(takes, gives)).then_some(Leak { function: key.0, at })
+            // What is called through a pointer may give it back.
+            let may_give = |call: &Call| is_through_pointer(call) || gives(call);
+            (both && paths.leads_out(takes, may_give)).then_some(Leak { function: key.0, at })
         };
-        self.reached(user).find_map(leak)
+        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
+        self.reached(user).filter(takes).find_map(leak)
     }
 
     /// True where a user may do this with an object again and again.
     pub fn repeats(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is = |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
-        self.reached(user).any(|key| {
+        let does = |key: &Key| self.walker.of_function(*key).uses.iter().any(is);
+        self.reached(user).filter(does).any(|key| {
             let paths = self.walker.paths(&follow, key);
             paths.is_some_and(|paths| paths.repeats(|call| self.walker.effect(call).uses.iter().any(is)))
         })

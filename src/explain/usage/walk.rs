@@ -32,12 +32,16 @@ const ANY: [Value; 4] = [Value::Unknown; 4];
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summary {
     pub uses: BTreeSet<Use>,
+    /// Those of them that it makes itself.
+    pub own: BTreeSet<Use>,
     /// It, and the functions that it calls.
     pub functions: BTreeSet<Key>,
     /// False where no path comes to its end.
     pub returns: bool,
     /// True where it calls through a pointer.
     pub calls_pointer: bool,
+    /// The mark that it returns.
+    pub result: Option<u32>,
     /// Marks that it stores in memory, or passes to what is not known.
     pub keeps: BTreeSet<u32>,
 }
@@ -48,12 +52,13 @@ pub(super) struct Walker<'c> {
     known: RefCell<BTreeMap<Key, Rc<Summary>>>,
     /// The functions that are being followed.
     under_way: RefCell<Vec<Key>>,
+    /// Of functions that call each other in a circle, what was seen of each while the outermost is under way, and which one
+    /// that is.
+    parts: RefCell<BTreeMap<Key, (Rc<Summary>, usize)>>,
     /// The outermost of those that was met again.
     met: Cell<usize>,
     /// Calls of the kernel that were seen.
     sites: RefCell<BTreeSet<Addr>>,
-    /// Functions in which the object of a call depends on the arguments.
-    dependent: RefCell<BTreeMap<Addr, Acts>>,
     steps: Cell<usize>,
     is_cut: Cell<bool>,
 }
@@ -64,9 +69,9 @@ impl<'c> Walker<'c> {
             code,
             known: RefCell::default(),
             under_way: RefCell::default(),
+            parts: RefCell::default(),
             met: Cell::new(usize::MAX),
             sites: RefCell::default(),
-            dependent: RefCell::default(),
             steps: Cell::new(0),
             is_cut: Cell::new(false),
         }
@@ -86,6 +91,11 @@ impl<'c> Walker<'c> {
     /// What a function does, and all that it calls.
     pub fn of_function(&self, key: Key) -> Rc<Summary> {
         let known = self.known.try_borrow().ok().and_then(|known| known.get(&key).cloned());
+        let known = known.or_else(|| {
+            let (summary, met) = self.parts.try_borrow().ok()?.get(&key).cloned()?;
+            self.met.set(self.met.get().min(met));
+            Some(summary)
+        });
         let place = self.under_way.try_borrow().ok().map(|all| (all.iter().position(|other| *other == key), all.len()));
         match (known, place) {
             (Some(summary), _) => summary,
@@ -113,15 +123,25 @@ impl<'c> Walker<'c> {
         let outer = self.met.replace(usize::MAX);
         let summary = Rc::new(self.summary(key));
         // What met a function that is not at its end yet does not have all of it.
-        let is_whole = self.met.get() >= depth;
-        self.met.set(if is_whole { outer } else { self.met.get().min(outer) });
-        if let (Ok(mut under_way), Ok(mut known)) = (self.under_way.try_borrow_mut(), self.known.try_borrow_mut()) {
-            under_way.pop();
-            if is_whole {
-                known.insert(key, Rc::clone(&summary));
-            }
-        }
+        let met = self.met.get();
+        self.met.set(if met >= depth { outer } else { met.min(outer) });
+        self.keep(key, &summary, met, depth);
         summary
+    }
+
+    /// Keeps what a function does: for good where it has all of it.
+    fn keep(&self, key: Key, summary: &Rc<Summary>, met: usize, depth: usize) {
+        let (Ok(mut under_way), Ok(mut known)) = (self.under_way.try_borrow_mut(), self.known.try_borrow_mut()) else {
+            return;
+        };
+        let Ok(mut parts) = self.parts.try_borrow_mut() else { return };
+        under_way.pop();
+        if met >= depth {
+            known.insert(key, Rc::clone(summary));
+            parts.retain(|_, (_, met)| *met < depth);
+        } else {
+            parts.insert(key, (Rc::clone(summary), met));
+        }
     }
 
     fn summary(&self, key: Key) -> Summary {
@@ -134,27 +154,21 @@ impl<'c> Walker<'c> {
         // Where a jump leads is not known: calls behind it are among those that no path led to.
         let is_whole = paths.is_complete;
         let returns = paths.returns() || !is_whole;
-        let mut all = Summary { returns, calls_pointer: !is_whole, ..Summary::default() };
+        let mut all = Summary { returns, calls_pointer: !is_whole, result: paths.returned(), ..Summary::default() };
         all.functions.insert(key);
-        for call in paths.calls() {
+        for call in paths.calls().filter(|call| call.to != Callee::Result) {
             let effect = self.effect(call);
             all.uses.extend(effect.uses.iter().copied());
             all.functions.extend(effect.functions.iter().copied());
             all.keeps.extend(effect.keeps.iter().copied());
             all.calls_pointer |= effect.calls_pointer || is_through_pointer(call);
-            if self.action(call).is_some() {
+            if let Some(one) = self.action(call) {
+                all.own.insert(one);
                 self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
             }
         }
         let is_cut = !is_whole && !all.uses.is_empty() || self.steps.get() > STEPS;
         self.is_cut.set(self.is_cut.get() || is_cut);
-        if key.1 == ANY {
-            let depends = all.uses.iter().filter(|one| one.object.is_none() && !one.action.by_memory);
-            let depends: Acts = depends.map(|one| (one.action.act, one.action.kind)).collect();
-            if !depends.is_empty() {
-                self.dependent.try_borrow_mut().into_iter().for_each(|mut all| _ = all.insert(key.0, depends.clone()));
-            }
-        }
         all
     }
 
@@ -179,6 +193,10 @@ impl<'c> Walker<'c> {
             return Rc::new(Summary { uses: used(action, call).into_iter().collect(), ..all });
         }
         let is_unknown = |to: Addr| self.code.function(to).is_none();
+        if let Some(action) = self.code.part_of_action(to) {
+            let one = Use { action, object: None, flags: None, carries: None };
+            return Rc::new(Summary { uses: [one].into(), ..keeps() });
+        }
         if is_unknown(to) {
             return Rc::new(Summary { calls_pointer: true, ..keeps() });
         }
@@ -210,33 +228,28 @@ impl<'c> Walker<'c> {
         self.effect(call).uses.iter().any(is)
     }
 
-    /// True where a call releases it, or passes it on.
+    /// True where a call releases it, or passes it on; a function may return it, too.
     pub fn gives_memory(&self, call: &Call, mark: u32) -> bool {
         self.releases(call, mark) || self.effect(call).keeps.contains(&mark)
     }
 
-    /// Functions that call the kernel, and to which no path led.
-    pub fn unreached(&self) -> BTreeSet<Addr> {
+    /// Functions that call the kernel, and to which no path led; and those that may be called through a pointer, as their
+    /// address is in memory: whether a path led to them or not, others may call them.
+    pub fn others(&self, roots: &[Addr]) -> BTreeSet<Addr> {
         let Ok(seen) = self.sites.try_borrow() else { return BTreeSet::new() };
-        let sites = self.code.sites().into_iter().filter(|(at, _)| !seen.contains(at));
-        sites.filter_map(|(at, _)| self.code.function(at)).map(|function| function.first).collect()
+        let sites = self.code.sites().iter().filter(|(at, _)| !seen.contains(at));
+        let unreached = sites.filter_map(|(at, _)| self.code.function(*at)).map(|function| function.first);
+        let pointed = self.code.pointed().iter().copied().filter(|at| self.code.begins(*at) && !roots.contains(at));
+        unreached.chain(pointed).collect()
     }
 
-    /// What calls do that no path led to, or that may be called with other arguments through a pointer. `roots`: functions that
-    /// are called by the kernel and the processor.
-    /// `calls_pointer`: a call through a pointer was met.
-    pub fn unseen(&self, roots: &[Addr], calls_pointer: bool) -> Acts {
-        let (Ok(seen), Ok(dependent)) = (self.sites.try_borrow(), self.dependent.try_borrow()) else {
-            return Acts::new();
-        };
-        let sites = self.code.sites().into_iter().filter(|(at, _)| !seen.contains(at));
-        let mut all: Acts = sites.map(|(_, Action { act, kind, .. })| (act, kind)).collect();
-        if calls_pointer {
-            let functions = dependent.keys().copied().filter(|at| !roots.contains(at)).collect();
-            let pointed = self.code.pointed_to(&functions);
-            all.extend(pointed.iter().filter_map(|at| dependent.get(at)).flatten().copied());
-        }
-        all
+    /// What calls do that no path led to, or that go through a pointer to a function of the kernel.
+    pub fn unseen(&self) -> Acts {
+        let Ok(seen) = self.sites.try_borrow() else { return Acts::new() };
+        let sites = self.code.sites().iter().filter(|(at, _)| !seen.contains(at));
+        let sites = sites.map(|(_, action)| *action);
+        let pointed = self.code.pointed().iter().filter_map(|at| self.code.action(*at));
+        sites.chain(pointed).map(|Action { act, kind, .. }| (act, kind)).collect()
     }
 }
 
@@ -256,9 +269,10 @@ impl Program for Follow<'_, '_> {
     }
 
     fn outcome(&self, call: &Call) -> Outcome {
-        let returns = self.walker.effect(call).returns;
+        let effect = self.walker.effect(call);
+        let (returns, result) = (effect.returns, effect.result.map_or(Value::Unknown, Value::Mark));
         let Some(one) = self.walker.action(call).filter(|one| one.action.act == Act::Takes) else {
-            return Outcome { returns, ..Outcome::UNKNOWN };
+            return Outcome { returns, result, ..Outcome::UNKNOWN };
         };
         let gives_memory = matches!(one.action.kind, Some(Kind::BlockPool | Kind::BytePool | Kind::Queue));
         let mark = one.object.and_then(|object| u32::try_from(object).ok()).filter(|_| gives_memory);
