@@ -19,7 +19,7 @@ use crate::trace::many;
 /// The fewest blocks of a leak.
 const FEWEST: usize = 3;
 /// Bytes that are read at once.
-const PIECE: u64 = 1024;
+const PIECE: u64 = 512;
 /// Where the events of a trace begin and end.
 const RING: [&str; 2] = ["_tx_trace_buffer_start_ptr", "_tx_trace_buffer_end_ptr"];
 

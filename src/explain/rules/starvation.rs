@@ -68,6 +68,10 @@ fn busy(activity: &Activity, events: &Events) -> (i64, i64) {
 
 /// Ticks since a thread last blocked, and how long it had the processor in them, where it keeps the processor.
 pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
+    // It runs, and no thread has an event: only interrupts came above it.
+    if hog.does == Does::Runs && events.last_of_threads.is_none() {
+        return Some((events.length(), events.length()));
+    }
     let activity = events.activity(hog.address)?;
     let (since, ran) = busy(activity, events);
     // A thread that blocks now and then runs no longer than it did before.
@@ -269,6 +273,17 @@ mod tests {
         assert!(!is_starved(&serve, &Task { time_slice: None, ..poll.clone() }), "not known");
         assert!(!is_starved(&Task { does: Does::Waits, ..serve }, &poll));
         assert!(!is_starved(&poll, &poll), "itself");
+    }
+
+    /// "Nothing wrong found" of a thread that computes for ever under interrupts that put a semaphore.
+    #[test]
+    fn a_thread_without_an_event_that_runs_in_all_of_the_trace_was_not_seen() {
+        let (serve, solve) = (task(SERVE, Does::Ready, 16), task(POLL, Does::Runs, 2));
+        let mut events = Events::of_activity(SERVE, Activity::default(), 1000);
+        assert!(keeps(&solve, &events).is_some_and(|(since, _)| starves(&serve, &solve, since, &events)));
+        assert!(keeps(&Task { does: Does::Ready, ..solve.clone() }, &events).is_none());
+        events.last_of_threads = Some(7);
+        assert!(keeps(&solve, &events).is_none(), "another thread ran");
     }
 
     #[test]
