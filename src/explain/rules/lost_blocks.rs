@@ -123,21 +123,18 @@ fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
     (at.checked_sub(block.start)? < block.len).then_some(index)
 }
 
-/// Each word of a region; `None` where a part of it cannot be read.
+/// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot be read.
 fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
-    let width = case.width();
-    let start = region.start.checked_next_multiple_of(width)?;
-    let len = region.len.checked_sub(start.checked_sub(region.start)?)?;
-    let region = Region { start, len: len.checked_sub(len.checked_rem(width)?)? };
-    for piece in 0..region.len.div_ceil(PIECE) {
-        let into = piece.checked_mul(PIECE)?;
-        let from = region.start.checked_add(into)?;
-        let bytes = case.look.within(region, from, usize::try_from(PIECE.min(region.len.checked_sub(into)?)).ok()?)?;
-        let mut at = from;
-        for word in case.words(&bytes, true) {
-            each(at, word);
-            at = at.checked_add(width)?;
-        }
+    let shape = case.kernel?.layout.shape;
+    // The words at the last bytes that are read at once go on behind them.
+    let step = PIECE.checked_sub(case.width().checked_sub(1)?)?;
+    for piece in 0..region.len.div_ceil(step) {
+        let into = piece.checked_mul(step)?;
+        let (from, left) = (region.start.checked_add(into)?, region.len.checked_sub(into)?);
+        let bytes = case.look.within(region, from, usize::try_from(left.min(PIECE)).ok()?)?;
+        let places = (0..usize::try_from(step).ok()?).zip(from..);
+        let words = places.map_while(|(n, at)| Some((at, shape.endian.word(shape.pointer, &bytes, n)?)));
+        words.for_each(|(at, word)| each(at, word));
     }
     Some(())
 }
