@@ -126,12 +126,13 @@ fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
 /// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot be read.
 fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
     let shape = case.kernel?.layout.shape;
-    let more = case.width().checked_sub(1)?;
-    for piece in 0..region.len.div_ceil(PIECE) {
-        let into = piece.checked_mul(PIECE)?;
+    // The words at the last bytes that are read at once go on behind them.
+    let step = PIECE.checked_sub(case.width().checked_sub(1)?)?;
+    for piece in 0..region.len.div_ceil(step) {
+        let into = piece.checked_mul(step)?;
         let (from, left) = (region.start.checked_add(into)?, region.len.checked_sub(into)?);
-        let bytes = case.look.within(region, from, usize::try_from(left.min(PIECE.checked_add(more)?)).ok()?)?;
-        let places = (0..usize::try_from(PIECE).ok()?).zip(from..);
+        let bytes = case.look.within(region, from, usize::try_from(left.min(PIECE)).ok()?)?;
+        let places = (0..usize::try_from(step).ok()?).zip(from..);
         let words = places.map_while(|(n, at)| Some((at, shape.endian.word(shape.pointer, &bytes, n)?)));
         words.for_each(|(at, word)| each(at, word));
     }

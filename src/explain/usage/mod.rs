@@ -163,9 +163,17 @@ impl<'c> Usage<'c> {
         }
     }
 
-    fn reached(&self, user: User) -> impl Iterator<Item = Key> + '_ {
-        let of = self.users.iter().filter(move |(other, _)| *other == user);
-        of.flat_map(|(_, summary)| summary.functions.iter().copied())
+    /// The functions of a user, with all that they call.
+    fn reached(&self, user: User) -> BTreeSet<Key> {
+        let of = self.users.iter().filter(|(other, _)| *other == user);
+        let mut todo: Vec<Key> = of.filter_map(|(_, summary)| summary.key).collect();
+        let mut all = BTreeSet::new();
+        while let Some(key) = todo.pop() {
+            if all.insert(key) {
+                todo.extend(self.walker.of_function(key).functions.iter().copied());
+            }
+        }
+        all
     }
 
     /// A path of a user on which it takes from an object and does not give back. What a pool gives, and a message, is memory: it may
@@ -191,7 +199,7 @@ impl<'c> Usage<'c> {
             (both && paths.leads_out(takes, may_give)).then_some(Leak { function: key.0, at })
         };
         let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
-        self.reached(user).filter(takes).find_map(leak)
+        self.reached(user).into_iter().filter(takes).find_map(leak)
     }
 
     /// True where a user may do this with an object again and again.
@@ -199,7 +207,7 @@ impl<'c> Usage<'c> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is = |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
         let does = |key: &Key| self.walker.of_function(*key).uses.iter().any(is);
-        self.reached(user).filter(does).any(|key| {
+        self.reached(user).into_iter().filter(does).any(|key| {
             let paths = self.walker.paths(&follow, key);
             paths.is_some_and(|paths| paths.repeats(|call| self.walker.effect(call).uses.iter().any(is)))
         })

@@ -34,7 +34,9 @@ pub(super) struct Summary {
     pub uses: BTreeSet<Use>,
     /// Those of them that it makes itself.
     pub own: BTreeSet<Use>,
-    /// It, and the functions that it calls.
+    /// Which one it is.
+    pub key: Option<Key>,
+    /// The functions that it calls itself.
     pub functions: BTreeSet<Key>,
     /// False where no path comes to its end.
     pub returns: bool,
@@ -101,7 +103,7 @@ impl<'c> Walker<'c> {
             (Some(summary), _) => summary,
             (None, Some((Some(place), _))) => {
                 self.met.set(self.met.get().min(place));
-                Rc::new(Summary { returns: true, ..Summary::default() })
+                Rc::new(Summary { returns: true, key: Some(key), ..Summary::default() })
             }
             (None, Some((None, depth))) if depth < DEPTH => self.follow(key, depth),
             _ => {
@@ -155,11 +157,11 @@ impl<'c> Walker<'c> {
         let is_whole = paths.is_complete;
         let returns = paths.returns() || !is_whole;
         let mut all = Summary { returns, calls_pointer: !is_whole, result: paths.returned(), ..Summary::default() };
-        all.functions.insert(key);
+        all.key = Some(key);
         for call in paths.calls().filter(|call| call.to != Callee::Result) {
             let effect = self.effect(call);
             all.uses.extend(effect.uses.iter().copied());
-            all.functions.extend(effect.functions.iter().copied());
+            all.functions.extend(effect.key);
             all.keeps.extend(effect.keeps.iter().copied());
             all.calls_pointer |= effect.calls_pointer || is_through_pointer(call);
             if let Some(one) = self.action(call) {
