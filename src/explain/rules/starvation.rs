@@ -69,7 +69,8 @@ fn busy(activity: &Activity, events: &Events) -> (i64, i64) {
 /// Ticks since a thread last blocked, and how long it had the processor in them, where it keeps the processor.
 pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     // It runs, and no thread has an event: only interrupts came above it.
-    if hog.does == Does::Runs && events.last_of_threads.is_none() {
+    let has_none = events.activity(hog.address).is_none_or(|activity| activity.ran == 0);
+    if hog.does == Does::Runs && has_none && events.last_of_threads.is_none() {
         return Some((events.length(), events.length()));
     }
     let activity = events.activity(hog.address)?;

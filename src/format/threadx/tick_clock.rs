@@ -85,12 +85,13 @@ mod tests {
         let mut add = |context, id, stamp, number| {
             falls.add(&Entry { context, id, stamp, info: [0, number, 0, 0], ..Entry::default() }, step, 1 << 32);
         };
-        for tick in 10..40 {
-            add(CONTEXT_ISR, id::ISR_ENTER, counted(tick) * TICK + 12, number(tick));
-            add(CONTEXT_ISR, 4, tick * TICK + 180 + tick % 7, number(tick));
-            add(0x2000_1000, 83, tick * TICK + 9_000 + 31 * (tick % 5), 0);
-            if tick < 10 + others {
-                add(0x2000_1000, 83, tick * TICK + 400, 0);
+        for tick in 10_u64..40 {
+            let at = |tick: u64, more: u64| tick.saturating_mul(TICK).saturating_add(more);
+            add(CONTEXT_ISR, id::ISR_ENTER, at(counted(tick), 12), number(tick));
+            add(CONTEXT_ISR, 4, at(tick, (tick % 7).saturating_add(180)), number(tick));
+            add(0x2000_1000, 83, at(tick, (tick % 5).saturating_mul(31).saturating_add(9_000)), 0);
+            if tick < others.saturating_add(10) {
+                add(0x2000_1000, 83, at(tick, 400), 0);
             }
         }
         falls.clock()
