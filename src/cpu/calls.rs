@@ -1,6 +1,6 @@
 //! The calls of one function, on all of its paths. Code is followed without running it: a path goes both ways at a branch whose
-//! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments of a
-//! call are known where the program gives constants.
+//! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments
+//! of a call are known where the program gives constants.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -190,7 +190,8 @@ impl Registers {
         }
     }
 
-    /// True where all registers hold what a reset leaves in them, of a processor of which that is known: it has run nothing since.
+    /// True where all registers hold what a reset leaves in them, of a processor of which that is known: it has run nothing
+    /// since.
     pub fn is_at_reset(&self) -> bool {
         match self.architecture {
             Architecture::Riscv32 | Architecture::Riscv64 => riscv::is_at_reset(self),

@@ -136,8 +136,8 @@ impl Tasks {
     }
 }
 
-/// True where a thread waits for a message in a queue that is full: such a wait is over, or a field of one of them was overwritten. Its
-/// stack shows that, or its last call in the trace.
+/// True where a thread waits for a message in a queue that is full: such a wait is over, or a field of one of them was
+/// overwritten. Its stack shows that, or its last call in the trace.
 fn contradicts(wait: &kernel::Wait, thread: Addr, events: Option<&Events>) -> bool {
     let by_events = || {
         let events = events?;

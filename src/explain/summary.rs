@@ -51,5 +51,5 @@ fn waits(case: &Case<'_>, graph: &Graph) -> Option<String> {
     let more = all.len().saturating_sub(NAMED);
     let named = all.get(..NAMED.min(all.len()))?.join(", ");
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-    (!all.is_empty()).then(|| format!("Without a time-out wait: {named}{more}."))
+    (!all.is_empty()).then(|| format!("These wait without a time-out: {named}{more}."))
 }

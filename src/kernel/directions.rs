@@ -1,5 +1,5 @@
-//! Which way a thread waits for a full queue: to put a message, or to take one. The kernel's fields are the same for both. A thread that
-//! waits to take one from a queue that is full is a contradiction: the queue's list of waiting threads was damaged.
+//! Which way a thread waits for a full queue: to put a message, or to take one. The kernel's fields are the same for both. A
+//! thread that waits to take one from a queue that is full is a contradiction: the queue's list of waiting threads was damaged.
 
 use super::{Kernel, Kind};
 use crate::abi::{Addr, Endian, Width};

@@ -55,7 +55,8 @@ pub struct Wait {
     pub name: Option<String>,
     /// The owner of a mutex.
     pub owner: Option<Addr>,
-    /// Of a queue that is full: false where the thread is in the call that takes a message, true where it is in one that puts one.
+    /// Of a queue that is full: false where the thread is in the call that takes a message, true where it is in one that puts
+    /// one.
     pub sends: Option<bool>,
     /// More about it: `wants 0x7 (all)`, `full`; empty where there is nothing to say.
     pub more: String,

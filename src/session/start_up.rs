@@ -12,7 +12,8 @@ const FIRST: [&str; 6] = ["Reset_Handler", "ResetISR", "Reset_Handler_C", "_star
 
 impl Target<'_> {
     /// The function that the CPU is in, where it has begun the program and not yet entered the kernel: the first function of
-    /// the program, or one that this has called; also where it has run nothing since a reset. `None` where a thread or the kernel runs, or that is not known.
+    /// the program, or one that this has called; also where it has run nothing since a reset. `None` where a thread or the
+    /// kernel runs, or that is not known.
     pub(super) fn start_up(&mut self, kernel: Option<&Kernel>, stop: &Stop) -> Option<Function> {
         let [cpu] = stop.cpus.as_slice() else { return None };
         if let Some(pc) = cpu.pc().filter(|_| cpu.is_at_reset()) {

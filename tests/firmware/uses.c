@@ -15,35 +15,16 @@ enum failure {
     NOT_RELEASED, /* by who reads the messages, on a path of an error         */
     CIRCLE,       /* an order that is not confirmed, and no other is sent     */
     SERVER_ENDS,  /* with a request that waits; its client waits for the reply */
-    PARKED        /* healthy: all that is left waits for the interrupt        */
+    PARKED,       /* healthy: all that is left waits for the interrupt        */
+    BY_POINTER    /* healthy: who ended gave it, and another does by a pointer */
 };
-
-/* Above the RAM that the program itself uses. */
-#define FAILURE (*(volatile uint32_t *)0x20010000u)
-#define NOINLINE __attribute__((noinline))
-
-#ifdef FW_OTHER
-#define PICK(a, b) b
-#else
-#define PICK(a, b) a
-#endif
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
 #define BEGIN 20u
 #define END 220u
-/* Of work: less than a tick. */
-#define SHORT (FW_TICK_CYCLES / 50)
+#include "failing.h"
 
-#define REGISTRY 28
-static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
-                           + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
-
-#define THREADS 9
-static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
-static TX_THREAD threads[THREADS];
-static UINT used;
-
-static TX_SEMAPHORE bus, flash, line, confirmed;
+static TX_SEMAPHORE bus, flash, line, confirmed, approved;
 static TX_QUEUE frames, orders, requests, replies;
 static TX_BLOCK_POOL cells;
 
@@ -51,20 +32,8 @@ static TX_BLOCK_POOL cells;
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
 static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4];
-static volatile ULONG sum;
-
-static UINT failing(enum failure which)
-{
-    return FAILURE == which && _tx_timer_system_clock >= BEGIN;
-}
 
 /* ---- where the run ends ---- */
-
-/* A debugger stops here, in the tick interrupt, and goes on for a while. */
-NOINLINE VOID run_ended(VOID)
-{
-    __asm__ volatile("");
-}
 
 UINT app_line_has_frame(VOID)
 {
@@ -76,11 +45,6 @@ UINT app_line_has_frame(VOID)
 VOID app_uart_isr(VOID)
 {
     mk_semaphore_put(&line);
-}
-
-VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
-{
-    (void)pc; (void)lr; (void)cfsr; (void)bfar;
 }
 
 /* ---- fills the ring ---- */
@@ -249,13 +213,41 @@ static VOID client_entry(ULONG unused)
     }
 }
 
-/* ---- start ---- */
+/* ---- one function, which is called and which is in a table ---- */
 
-static VOID thread(const CHAR *name, VOID (*entry)(ULONG), ULONG parameter, UINT priority)
+static NOINLINE VOID approve(VOID)
 {
-    mk_thread_create(&threads[used], name, entry, parameter, stacks[used], FW_STACK, priority, 1);
-    used++;
+    mk_semaphore_put(&approved);
 }
+
+static VOID (*const volatile commands[])(VOID) = { approve };
+
+static VOID starter_entry(ULONG unused)
+{
+    (void)unused;
+    mk_thread_sleep(1);
+    approve();
+}
+
+static VOID operator_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1000);
+        commands[0]();
+    }
+}
+
+static VOID display_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&approved, TX_WAIT_FOREVER);
+        sum++;
+    }
+}
+
+/* ---- start ---- */
 
 static UINT has(enum failure which)
 {
@@ -269,6 +261,7 @@ VOID app_define(VOID)
     mk_semaphore_create(&flash, PICK("flash", "store"), 1);
     mk_semaphore_create(&line, PICK("line", "edge"), 0);
     mk_semaphore_create(&confirmed, PICK("confirmed", "agreed"), 0);
+    mk_semaphore_create(&approved, PICK("approved", "granted"), 0);
     mk_queue_create(&frames, PICK("frames", "parcels"), 1, frame_storage, sizeof frame_storage);
     mk_queue_create(&orders, PICK("orders", "jobs"), 1, order_storage, sizeof order_storage);
     mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
@@ -291,6 +284,11 @@ VOID app_define(VOID)
     if (has(CIRCLE)) {
         thread(PICK("planner", "solver"), planner_entry, 0, PICK(11, 10));
         thread(PICK("motor", "drive"), motor_entry, 0, PICK(4, 3));
+    }
+    if (FAILURE == BY_POINTER) {
+        thread(PICK("starter", "boot"), starter_entry, 0, PICK(9, 8));
+        thread(PICK("operator", "user"), operator_entry, 0, PICK(12, 11));
+        thread(PICK("display", "panel"), display_entry, 0, PICK(13, 12));
     }
     if (FAILURE == SERVER_ENDS) {
         thread(PICK("server", "crypto"), server_entry, 0, PICK(12, 11));

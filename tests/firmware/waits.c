@@ -33,35 +33,17 @@ enum failure {
     OWNER_SLEEPS,     /* with a mutex in hand, for very long                     */
     BLOCKS_LOST,      /* one after the other: the pointers to them are dropped   */
     BLOCKS_LISTED,    /* all are in a list, which is long                        */
-    NEVER_RESUMED     /* a thread, since long before the oldest event            */
+    NEVER_RESUMED,    /* a thread, since long before the oldest event            */
+    BLOCKS_PACKED     /* all are in a table whose pointers are not aligned       */
 };
-
-/* Above the RAM that the program itself uses. */
-#define FAILURE (*(volatile uint32_t *)0x20010000u)
-#define NOINLINE __attribute__((noinline))
-
-#ifdef FW_OTHER
-#define PICK(a, b) b
-#else
-#define PICK(a, b) a
-#endif
 
 /* When the failure begins, and when the run ends, in ticks. */
 #define BEGIN 30u
 #define END 90u
 /* Where the end of the run is long after the last event. */
 #define LATE_END 200u
-/* Of work: less than a tick. */
-#define SHORT (FW_TICK_CYCLES / 50)
+#include "failing.h"
 
-#define REGISTRY 28
-static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
-                           + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
-
-#define THREADS 9
-static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
-static TX_THREAD threads[THREADS];
-static UINT used;
 static TX_THREAD *spooler;
 
 /* A write past the end of the line overwrites the pool after it. */
@@ -74,6 +56,7 @@ static TX_BYTE_POOL arena;
 static TX_TIMER gauge;
 static TX_MUTEX bus;
 static ULONG *volatile listed;
+static struct __attribute__((packed)) { UCHAR kind; ULONG *at; } packed[8];
 
 #define CELLS 6
 #define CELL 16
@@ -82,12 +65,6 @@ static UCHAR arena_memory[FW_STACK + 64] __attribute__((aligned(8)));
 static ULONG frame_storage[8], job_storage[6], reading_storage[4], request_storage[4], reply_storage[4], log_storage[8];
 
 enum { UP = 0x10, CABLE = 1, CARD = 2, KEY = 1, CLOCK = 1, RADIO = 2, DISK = 4, WRONG = 8 };
-static volatile ULONG sum;
-
-static UINT failing(enum failure which)
-{
-    return FAILURE == which && _tx_timer_system_clock >= BEGIN;
-}
 
 /* In these ways interrupts are not announced, as most programs do not. */
 VOID __real_mk_trace(ULONG id, ULONG category, ULONG i1, ULONG i2, ULONG i3, ULONG i4);
@@ -101,12 +78,6 @@ VOID __wrap_mk_trace(ULONG id, ULONG category, ULONG i1, ULONG i2, ULONG i3, ULO
 
 /* ---- where the run ends ---- */
 
-/* A debugger stops here, in the tick interrupt, and goes on for a while. */
-NOINLINE VOID run_ended(VOID)
-{
-    __asm__ volatile("");
-}
-
 UINT app_line_has_frame(VOID)
 {
     if (_tx_timer_system_clock >= (FAILURE == SILENT || FAILURE == COMPUTES ? LATE_END : END))
@@ -116,11 +87,6 @@ UINT app_line_has_frame(VOID)
 
 VOID app_uart_isr(VOID)
 {
-}
-
-VOID app_last_words(ULONG pc, ULONG lr, ULONG cfsr, ULONG bfar)
-{
-    (void)pc; (void)lr; (void)cfsr; (void)bfar;
 }
 
 /* ---- something to see in the trace; it parks where all are to wait ---- */
@@ -424,6 +390,8 @@ static VOID catcher_entry(ULONG unused)
         if (FAILURE == BLOCKS_LISTED) {
             cell[1] = UL(listed);
             listed = cell;
+        } else if (FAILURE == BLOCKS_PACKED) {
+            packed[n % 8].at = cell;
         } else if (is_whole(n)) {
             mk_block_release(cell);
         }
@@ -573,14 +541,6 @@ static VOID planner_entry(ULONG unused)
 
 /* ---- start ---- */
 
-static TX_THREAD *thread(const CHAR *name, VOID (*entry)(ULONG), ULONG parameter, UINT priority)
-{
-    TX_THREAD *t = &threads[used];
-    mk_thread_create(t, name, entry, parameter, stacks[used], FW_STACK, priority, 1);
-    used++;
-    return t;
-}
-
 static UINT has(enum failure which)
 {
     return FAILURE == which;
@@ -678,7 +638,7 @@ VOID app_define(VOID)
         thread(PICK("startup", "boot"), startup_entry, 0, PICK(4, 3));
         thread(PICK("console", "screen"), console_entry, 0, PICK(20, 24));
     }
-    if (has(BLOCKS_LOST) || has(BLOCKS_LISTED)) {
+    if (has(BLOCKS_LOST) || has(BLOCKS_LISTED) || has(BLOCKS_PACKED)) {
         thread(PICK("beacon", "pulse"), beacon_entry, 0, PICK(12, 11));
         thread(PICK("catcher", "keeper"), catcher_entry, 0, PICK(9, 8));
     }

@@ -395,3 +395,14 @@ fn an_inversion_on_several_cores_was_likely_though_one_of_them_idles() {
         assert!(first["detractors"].to_string().contains("tx_thread_smp_core_exclude"), "{first}");
     }
 }
+
+/// A thread that has ended was said to be the only one that put a semaphore, though another one calls the same function through a
+/// table of pointers.
+#[test]
+fn a_function_that_is_called_through_a_pointer_gave_nothing() {
+    for build in ["use", "use-other"] {
+        let [elf, core] = [format!("{build}.elf"), format!("{build}-by_pointer.core.gz")].map(|name| fixture(&name));
+        let findings = explain(&[&elf.display().to_string(), &core.display().to_string()]);
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Waits that cannot end by the program's code: all who can give what a thread waits for wait for ever themselves, have ended, or
-//! are timers that are off, or handlers whose interrupt is pending and disabled. Only a handler that gives it, or a thread that goes on,
-//! could help, and no code of theirs does.
+//! are timers that are off, or handlers whose interrupt is pending and disabled. Only a handler that gives it, or a thread that
+//! goes on, could help, and no code of theirs does.
 //!
 //! Which failure that is: a semaphore that all of its users take and put is a lock, and one of them ended with it, or has a path
 //! without a put; a pool is used up, and one thread has a path that does not release its memory; threads wait for each other in a
@@ -346,9 +346,7 @@ impl ByCode<'_, '_> {
         let goes_on = |user: &User| self.usage.repeats(*user, need.act, need.kind, need.object);
         let is_sure = left.is_some() && others.iter().all(|user| self.has_ended(*user)) && others.iter().any(goes_on);
         let are_handlers = others.iter().all(|user| matches!(user, User::Handler(_)));
-        // A driver may disable its interrupt while it works on what came before: only a long wait shows that it has not come back.
-        let is_long = self.case.events.is_some_and(|events| events.is_long(thread, need.object));
-        let is_sure = is_sure || are_handlers && is_long;
+        let is_sure = is_sure || are_handlers;
         let (name, object) = (self.case.label(thread), self.case.object(need.object));
         let states: Vec<String> =
             others.iter().map(|user| self.state(*user)).map(|(name, is)| format!("{name} {is}")).collect();

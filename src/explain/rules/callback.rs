@@ -82,7 +82,7 @@ pub(super) fn is_timer_thread(thread: &Thread, case: &Case<'_>) -> bool {
 }
 
 /// The same for a thread that may be known from events alone.
-pub(super) fn is_timer_task(task: &Task, case: &Case<'_>) -> bool {
+pub(in super::super) fn is_timer_task(task: &Task, case: &Case<'_>) -> bool {
     case.thread(task.address)
         .map_or_else(|| case.label(task.address) == TIMER_THREAD, |thread| is_timer_thread(thread, case))
 }

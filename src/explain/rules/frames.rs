@@ -1,12 +1,12 @@
-//! How far down the frame of a function reaches, by the instructions with which it begins. A return address in the lowest words of a
-//! stack was pushed by the function that was called there: where its frame goes on below the stack, the stack overflowed, also
-//! where the words in between still hold fill.
+//! How far down the frame of a function reaches, by the instructions with which it begins. A return address in the lowest words
+//! of a stack was pushed by the function that was called there: where its frame goes on below the stack, the stack overflowed,
+//! also where the words in between still hold fill.
 
 use super::super::{Case, Evidence};
 use super::{jump, through, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
-use crate::kernel::Thread;
+use crate::kernel::{High, Thread};
 
 /// Bytes at the bottom of a stack that hold the words of an overflow.
 const BOTTOM: u64 = 512;
@@ -20,7 +20,11 @@ const ZERO: u64 = 0xF << 20;
 
 /// That a frame of the thread reaches below the start of its stack.
 pub(super) fn below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Option<Evidence> {
-    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    // Where the kernel does not fill stacks, what is there may be older than the thread.
+    if !kernel.threads.iter().any(|thread| matches!(thread.stack.high, High::Bytes(_))) {
+        return None;
+    }
     let words = case.words(&case.look.bytes(start, BOTTOM.min(size))?, true);
     words.iter().enumerate().find_map(|(index, word)| {
         let called = jump::called_in_front_of(*word, case).filter(|_| word & 1 == 1 && !is_pushed(&words, index))?;
@@ -65,8 +69,8 @@ fn frame(start: Addr, code: &[u8]) -> Option<u64> {
     bytes
 }
 
-/// Bytes that an instruction pushes: the first that counts is that which pushes lr (Armv7-M Architecture Reference Manual, A7.7.99 and
-/// A7.7.248).
+/// Bytes that an instruction pushes: the first that counts is that which pushes lr (Armv7-M Architecture Reference Manual,
+/// A7.7.99 and A7.7.248).
 fn pushes(first: u16, second: u16, is_begun: bool) -> Option<u64> {
     let words = |list: u16| u64::from(list.count_ones()).saturating_mul(4);
     match first {

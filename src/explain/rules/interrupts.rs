@@ -167,14 +167,19 @@ pub(super) struct Still {
     pub clock: Clock,
     /// For so many ticks of the trace.
     pub lasts: i64,
-    /// So many of them are a tick of the kernel; `None` where that is not known.
-    pub period: Option<i64>,
+    /// So many of them are a tick of the kernel at least and at most; `None` where that is not known.
+    pub period: Option<(i64, i64)>,
 }
 
 impl Still {
     /// True where at least so many ticks of the kernel should have come.
     pub fn is_over(&self, periods: i64) -> bool {
-        self.period.is_some_and(|period| self.lasts >= period.saturating_mul(periods))
+        self.period.is_some_and(|(_, longest)| self.lasts >= longest.saturating_mul(periods))
+    }
+
+    /// True where one may have come.
+    pub fn may_be_over(&self) -> bool {
+        self.period.is_some_and(|(shortest, _)| self.lasts >= shortest)
     }
 
     /// As evidence.
@@ -189,9 +194,19 @@ impl Still {
 
     /// For how long, in words.
     pub fn lasts(&self) -> String {
-        format!("{} ticks of the trace{}", self.lasts, words::kernel_ticks(&[self.lasts], self.period))
+        format!(
+            "{} ticks of the trace{}",
+            self.lasts,
+            words::kernel_ticks(
+                &[self.lasts],
+                self.period.filter(|(least, most)| least == most).map(|(least, _)| least)
+            )
+        )
     }
 }
+
+/// SysTick may count at an eighth of the CPU's rate (SYST_CSR.CLKSOURCE is 0; on many chips).
+const SLOWER: i64 = 8;
 
 /// Where it does. A trace's clock is taken to count no faster than the CPU: then SysTick's reload value is the shortest tick.
 pub(super) fn still(case: &Case<'_>) -> Option<Still> {
@@ -204,8 +219,12 @@ pub(super) fn still(case: &Case<'_>) -> Option<Still> {
     let is_cortex_m = |cpu: &CpuState| cpu.registers.architecture() == Architecture::CortexM;
     let has_systick = case.cpus.is_some_and(|cpus| cpus.all.iter().any(is_cortex_m));
     let reload = || Some(i64::from(Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?));
-    let period =
-        events.sleeps.period().or_else(|| reload().filter(|reload| has_systick && *reload > 0)?.checked_add(1));
+    let known = events.sleeps.period().map(|period| (period, period));
+    let by_reload = || {
+        let shortest = reload().filter(|reload| has_systick && *reload > 0)?.checked_add(1)?;
+        Some((shortest, shortest.checked_mul(SLOWER)?))
+    };
+    let period = known.or_else(by_reload);
     (period.is_some() || clock.calls >= CALLS).then_some(Still { clock, lasts, period })
 }
 
@@ -237,6 +256,16 @@ pub(super) fn whereabouts(case: &Case<'_>, cpu: &CpuState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SysTick that counts at an eighth of the CPU's rate has ticks eight times as long as its reload value says.
+    #[test]
+    fn a_slow_systick_was_taken_for_one_that_stands_still() {
+        let still =
+            |lasts| Still { clock: Clock { value: 7, from: (0, 0), calls: 99 }, lasts, period: Some((100, 800)) };
+        assert!(!still(700).is_over(1) && still(700).may_be_over());
+        assert!(still(1600).is_over(2) && !still(1599).is_over(2));
+        assert!(!still(99).may_be_over());
+    }
 
     #[test]
     fn which_mask_keeps_what_back() {

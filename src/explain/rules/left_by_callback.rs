@@ -1,5 +1,5 @@
-//! A callback of a timer took a mutex and did not give it back: the thread in which the kernel runs callbacks owns it and is idle.
-//! Nothing wakes that thread for the mutex: it waits for the next timer.
+//! A callback of a timer took a mutex and did not give it back: the thread in which the kernel runs callbacks owns it and is
+//! idle. Nothing wakes that thread for the mutex: it waits for the next timer.
 //!
 //! Against it: another callback may give it back. Which callback took it is inferred: by the code of those that call
 //! `tx_mutex_get`, and have the address of the mutex.

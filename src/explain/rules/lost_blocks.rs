@@ -1,9 +1,9 @@
-//! Blocks of a pool that are in use though no pointer to them is left in memory: nobody can release them. It looks at each word of the
-//! memory that the program writes, as garbage collectors do that know no types. Words that are over do not count: stacks below
-//! their pointers, messages of queues that were taken, and the trace.
+//! Blocks of a pool that are in use though no pointer to them is left in memory: nobody can release them. It looks at each word
+//! of the memory that the program writes, as garbage collectors do that know no types. Words that are over do not count: stacks
+//! below their pointers, messages of queues that were taken, and the trace.
 //!
-//! A word that looks like a pointer by chance only makes fewer blocks lost. It is not known where a part of the program's memory was
-//! not saved, or is only at a target over a link.
+//! A word that looks like a pointer by chance only makes fewer blocks lost. It is not known where a part of the program's
+//! memory was not saved, or is only at a target over a link.
 //!
 //! Against it: a device may have the address (DMA), or the program has an index in place of a pointer.
 
@@ -123,7 +123,8 @@ fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
     (at.checked_sub(block.start)? < block.len).then_some(index)
 }
 
-/// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot be read.
+/// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot
+/// be read.
 fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
     let shape = case.kernel?.layout.shape;
     // The words at the last bytes that are read at once go on behind them.

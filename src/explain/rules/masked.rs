@@ -18,8 +18,6 @@ use crate::session::{CpuState, is_of_kernel};
 
 /// So many periods of the tick have to be over.
 const PERIODS: i64 = 2;
-/// The same where what the kernel's own time shows decides, as the length of a tick may be inferred.
-const STILL: i64 = 4;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -44,7 +42,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .filter(|tick| kept_back.as_ref().is_some_and(|all| all.contains(&tick.number)));
     // Threads wait for ticks that do not come: a period of a few is no critical section.
     let still = interrupts::still(case)
-        .filter(|still| still.is_over(STILL) && kept_back.as_ref().is_some_and(|all| all.contains(&SYSTICK)));
+        .filter(|still| still.is_over(PERIODS) && kept_back.as_ref().is_some_and(|all| all.contains(&SYSTICK)));
     let is_overdue = tick.is_some() || still.is_some();
     let code = masking_code::of(case, cpu).filter(|_| mask.is_none());
     if mask.is_none() && !is_overdue && code.is_none() {

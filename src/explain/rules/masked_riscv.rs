@@ -1,10 +1,10 @@
-//! A thread of a RISC-V runs with interrupts disabled (`mstatus.MIE` is 0), the timer interrupt is pending and enabled, and the kernel's
-//! time stands still: `tx_time_get` gives the same again and again.
+//! A thread of a RISC-V runs with interrupts disabled (`mstatus.MIE` is 0), the timer interrupt is pending and enabled, and the
+//! kernel's time stands still: `tx_time_get` gives the same again and again.
 //!
 //! The handler of a trap runs with interrupts disabled as well, so the kernel must not count an interrupt.
 //!
-//! Against it: a stop may fall into the few instructions in which the kernel disables interrupts itself. So it is a hint where the
-//! length of a tick is not known.
+//! Against it: a stop may fall into the few instructions in which the kernel disables interrupts itself. So it is a hint where
+//! the length of a tick is not known.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
@@ -14,11 +14,12 @@ use crate::cpu::{Architecture, Registers};
 use crate::kernel::Above;
 use crate::session::CpuState;
 
-/// `mstatus`: interrupts are enabled in machine mode. `mie` and `mip`: the machine timer (Privileged Architecture, 3.1.6 and 3.1.9).
+/// `mstatus`: interrupts are enabled in machine mode. `mie` and `mip`: the machine timer (Privileged Architecture, 3.1.6 and
+/// 3.1.9).
 const MIE: u64 = 1 << 3;
 const TIMER: u64 = 1 << 7;
 /// So many periods of the tick have to be over.
-const PERIODS: i64 = 4;
+const PERIODS: i64 = 2;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 

@@ -2,7 +2,7 @@
 
 mod asleep;
 mod by_code;
-mod callback;
+pub(super) mod callback;
 mod control_blocks;
 mod corrupt_pool;
 mod created_again;

@@ -1,5 +1,5 @@
-//! A thread is suspended by a call, for all of the trace, though it often ran before: who resumes it does so no more, or its call came
-//! before the thread had suspended itself and was refused.
+//! A thread is suspended by a call, for all of the trace, though it often ran before: who resumes it does so no more, or its
+//! call came before the thread had suspended itself and was refused.
 //!
 //! It rests on what is absent, and a thread may be suspended on purpose: a hint.
 
@@ -7,7 +7,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
-use super::never_given;
+use super::{never_given, silence};
 use crate::kernel::Thread;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
@@ -17,6 +17,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 fn finding(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
+    silence::inserts_all(case).filter(|all| *all)?;
     let (expected, ran) = never_given::runs(task, case)?;
     // Where an event shows that it was suspended, another rule or the reader knows who did it.
     let from_before = events.activity(task.address).is_none_or(|activity| activity.since.is_none());

@@ -1,18 +1,19 @@
-//! The kernel wants to run a thread, and for long no thread runs: an interrupt comes again at once, or does not end, and PendSV, which
-//! switches threads on a Cortex-M, is pending, or was interrupted before it had chosen the thread. Events go on to come, of more urgent interrupts: those of the tick.
+//! The kernel wants to run a thread, and for long no thread runs: an interrupt comes again at once, or does not end, and
+//! PendSV, which switches threads on a Cortex-M, is pending, or was interrupted before it had chosen the thread. Events go on
+//! to come, of more urgent interrupts: those of the tick.
 //!
-//! What shows it: the thread became ready, and since then many events came, none of them of a thread; or the kernel's time stands still
-//! in all of them while SysTick is pending.
+//! What shows it: the thread became ready, and since then many events came, none of them of a thread; or the kernel's time
+//! stands still in all of them while SysTick is pending.
 //!
-//! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise. Where the time stands still for less than
-//! four ticks, it is a hint.
+//! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise. Where the time stands still
+//! for less than two ticks, it is a hint.
 
 use super::super::cpus::thread_of;
 use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::interrupts::{self, FIRST, PENDSTSET};
-use super::{place, words};
+use super::interrupts::{self, FIRST, PENDSTSET, Still};
+use super::{place, silence, words};
 use crate::cpu::Level;
 use crate::kernel::{Kernel, Under};
 use crate::session::CpuState;
@@ -20,7 +21,7 @@ use crate::session::CpuState;
 /// So many events of interrupts alone are more than a few handlers in a row.
 const FEWEST: u64 = 16;
 /// So many periods of the tick have to be over.
-const PERIODS: i64 = 4;
+const PERIODS: i64 = 2;
 /// ICSR: PendSV is pending.
 const PENDSVSET: u64 = 1 << 28;
 /// The functions of a backtrace that are named.
@@ -32,6 +33,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
+    // Where events of threads are not inserted, that none comes shows nothing.
+    silence::inserts_all(case).filter(|all| *all)?;
     let number = match cpu.registers.level() {
         // A handler that is an endless loop is another rule.
         Level::Exception(number) if cpu.in_loop.is_none() => {
@@ -103,7 +106,7 @@ fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_
 /// The tick is pending, and the calls of the interrupt read the same time of the kernel for several ticks.
 fn time_stands_still(cpu: &CpuState, case: &Case<'_>) -> Option<Kept> {
     let icsr = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSTSET != 0)?;
-    let still = interrupts::still(case).filter(|still| still.is_over(1))?;
+    let still = interrupts::still(case).filter(Still::may_be_over)?;
     let none_ran = case.events?.last_of_threads.is_none_or(|last| last < still.clock.from.0);
     let is_sure = still.is_over(PERIODS);
     none_ran.then(|| Kept {

@@ -4,8 +4,8 @@
 //! usual: to wait for a device with a lock in hand is a habit of healthy systems. An owner that goes on has lost count: it took
 //! the mutex more often than it gave it back, and each of its puts leaves the mutex with it.
 //!
-//! The thread of the kernel's timers is suspended while none expires: where it owns a mutex, a callback of a timer has not given it
-//! back, which is a rule of its own.
+//! The thread of the kernel's timers is suspended while none expires: where it owns a mutex, a callback of a timer has not
+//! given it back, which is a rule of its own.
 
 use super::super::events::Events;
 use super::super::graph::{Edge, Graph, How};
@@ -220,7 +220,7 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let kept = events.object(edge.object).and_then(|one| one.kept).filter(|kept| events.is(edge.holder, kept.thread));
     let how = match kept.filter(|kept| kept.puts > 0) {
         Some(kept) => format!("puts it {} in that time and still owns it", many(kept.puts, "time", "times")),
-        None => format!("owns it, has waited or slept {times} in that time, and goes on without a put"),
+        None => format!("owns it all the time, and has waited or slept {times} in it"),
     };
     let claim = format!("{waiter} waits for {object} in the whole trace; {holder} {how}");
     Some(

@@ -158,8 +158,8 @@ impl Room {
         Some(Self { text, largest, free, used: used.collect() })
     }
 
-    /// Of the blocks in use, those of the size that is asked for, where most are: who asks has them, and does not release them. The
-    /// kernel makes a block a little larger, not to leave a piece that is too small.
+    /// Of the blocks in use, those of the size that is asked for, where most are: who asks has them, and does not release them.
+    /// The kernel makes a block a little larger, not to leave a piece that is too small.
     fn alike(&self, asked: u64) -> Option<String> {
         let is_alike = |len: &&u64| (asked..asked.saturating_add(ROUNDED)).contains(*len);
         let (alike, all) = (self.used.iter().filter(is_alike).count(), self.used.len());

@@ -43,12 +43,14 @@ impl Silence {
 /// Where that is known.
 pub(super) fn of(case: &Case<'_>, events: &Events) -> Option<Silence> {
     let period = events.sleeps.period()?;
-    let is_whole = word(CURRENT, case)?.1 != 0 && word(ENABLED, case)?.1 & ALL == ALL;
-    if !is_whole {
-        return None;
-    }
+    inserts_all(case).filter(|all| *all)?;
     let all = by_clock(case, events, period).into_iter().chain(by_sleepers(case, events, period));
     all.max_by_key(|silence| silence.ticks).filter(|silence| silence.ticks >= FEWEST)
+}
+
+/// True where all events are inserted; `None` where that is not known.
+pub(super) fn inserts_all(case: &Case<'_>) -> Option<bool> {
+    Some(word(CURRENT, case)?.1 != 0 && word(ENABLED, case)?.1 & ALL == ALL)
 }
 
 /// The kernel's own count of ticks.

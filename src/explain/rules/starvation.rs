@@ -68,15 +68,17 @@ fn busy(activity: &Activity, events: &Events) -> (i64, i64) {
 
 /// Ticks since a thread last blocked, and how long it had the processor in them, where it keeps the processor.
 pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
-    // It runs, and no thread has an event: only interrupts came above it.
-    let has_none = events.activity(hog.address).is_none_or(|activity| activity.ran == 0);
-    if hog.does == Does::Runs && has_none && events.last_of_threads.is_none() {
-        return Some((events.length(), events.length()));
-    }
     let activity = events.activity(hog.address)?;
     let (since, ran) = busy(activity, events);
     // A thread that blocks now and then runs no longer than it did before.
     (ran / 2 >= since / 4 && since >= events.length() / 2 && ran / 3 >= activity.longest).then_some((since, ran))
+}
+
+/// All of the trace, of a thread that runs where no thread has an event: only interrupts came above it.
+fn keeps_alone(hog: &Task, events: &Events) -> Option<(i64, i64)> {
+    let has_none = events.activity(hog.address).is_none_or(|activity| activity.ran == 0);
+    let is_alone = hog.does == Does::Runs && has_none && events.last_of_threads.is_none();
+    is_alone.then_some((events.length(), events.length()))
 }
 
 /// Why a thread that is ready does not preempt the one that runs.
@@ -151,7 +153,9 @@ pub(super) fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
 }
 
 fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let (since, ran) = keeps(hog, events)?;
+    // Where events of threads are not inserted, that none comes shows nothing.
+    let alone = || keeps_alone(hog, events).filter(|_| silence::inserts_all(case) == Some(true));
+    let (since, ran) = keeps(hog, events).or_else(alone)?;
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
     let (mut confidence, mut detractors) = case.by_events();
@@ -281,10 +285,10 @@ mod tests {
     fn a_thread_without_an_event_that_runs_in_all_of_the_trace_was_not_seen() {
         let (serve, solve) = (task(SERVE, Does::Ready, 16), task(POLL, Does::Runs, 2));
         let mut events = Events::of_activity(SERVE, Activity::default(), 1000);
-        assert!(keeps(&solve, &events).is_some_and(|(since, _)| starves(&serve, &solve, since, &events)));
-        assert!(keeps(&Task { does: Does::Ready, ..solve.clone() }, &events).is_none());
+        assert!(keeps_alone(&solve, &events).is_some_and(|(since, _)| starves(&serve, &solve, since, &events)));
+        assert!(keeps_alone(&Task { does: Does::Ready, ..solve.clone() }, &events).is_none());
         events.last_of_threads = Some(7);
-        assert!(keeps(&solve, &events).is_none(), "another thread ran");
+        assert!(keeps_alone(&solve, &events).is_none(), "another thread ran");
     }
 
     #[test]

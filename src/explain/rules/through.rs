@@ -1,6 +1,6 @@
 //! Where code jumps on through a register: a function that calls another at its very end jumps to it, and a table of labels is
-//! jumped through. Neither leaves a return address: that of the last call leads to the function that was called, or to where it was
-//! called. The register that was jumped through still has the address to which the CPU came.
+//! jumped through. Neither leaves a return address: that of the last call leads to the function that was called, or to where it
+//! was called. The register that was jumped through still has the address to which the CPU came.
 
 use super::super::Case;
 use super::jump;

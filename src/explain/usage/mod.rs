@@ -1,10 +1,10 @@
-//! Who uses which object, by the code of the program: from the functions of threads, callbacks of timers and handlers of interrupts
-//! through the functions that they call, to the calls of the kernel. Memory shows what the objects and threads are, the code
-//! who can give what a thread waits for.
+//! Who uses which object, by the code of the program: from the functions of threads, callbacks of timers and handlers of
+//! interrupts through the functions that they call, to the calls of the kernel. Memory shows what the objects and threads are,
+//! the code who can give what a thread waits for.
 //!
-//! What is not used follows only where all calls of a kind were seen, each with a constant for its object: a search of all code finds
-//! those that no path led to, of which it is not known who makes them. A function whose address is in memory, or a constant of the
-//! code, may be called through a pointer: by whom is not known.
+//! What is not used follows only where all calls of a kind were seen, each with a constant for its object: a search of all code
+//! finds those that no path led to, of which it is not known who makes them. A function whose address is in memory, or a
+//! constant of the code, may be called through a pointer: by whom is not known.
 
 mod program;
 mod stuck;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Case;
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Call, Callee, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
@@ -85,7 +85,9 @@ impl<'c> Usage<'c> {
     /// Of the program of a Cortex-M whose memory is at hand; `None` where its code is not that of the target, or not known.
     pub fn of(case: &'c Case<'_>) -> Option<Self> {
         let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
-        if case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
+        // Constants in code have the byte order of data.
+        let is_little = kernel.layout.shape.endian == Endian::Little;
+        if !is_little || case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
             return None;
         }
         let walker = Walker::new(Code::read(case)?);
@@ -176,8 +178,8 @@ impl<'c> Usage<'c> {
         all
     }
 
-    /// A path of a user on which it takes from an object and does not give back. What a pool gives, and a message, is memory: it may
-    /// be passed on, too.
+    /// A path of a user on which it takes from an object and does not give back. What a pool gives, and a message, is memory:
+    /// it may be passed on, too.
     pub fn leak(&self, user: User, kind: Kind, object: Addr) -> Option<Leak> {
         let memory = u32::try_from(object).ok().filter(|_| kind != Kind::Semaphore && kind != Kind::Mutex);
         let is_it =

@@ -80,8 +80,8 @@ impl<'c> Code<'c> {
         Some(code)
     }
 
-    /// The direct calls of functions that do something with objects, outside of the kernel; `None` where a function that is not of
-    /// the kernel calls what only the kernel does.
+    /// The direct calls of functions that do something with objects, outside of the kernel; `None` where a function that is not
+    /// of the kernel calls what only the kernel does.
     fn calls(&self, inside: &[Addr]) -> Option<Vec<(Addr, Action)>> {
         let mut all = Vec::new();
         for at in self.places(2) {
@@ -101,8 +101,8 @@ impl<'c> Code<'c> {
         Some(all)
     }
 
-    /// Addresses of functions among the constants of the code: words, but for those of the kernel's own functions, and pairs of MOVW
-    /// and MOVT (Armv7-M Architecture Reference Manual, A7.7.76 and A7.7.79).
+    /// Addresses of functions among the constants of the code: words, but for those of the kernel's own functions, and pairs of
+    /// MOVW and MOVT (Armv7-M Architecture Reference Manual, A7.7.76 and A7.7.79).
     fn constants(&self) -> BTreeSet<Addr> {
         let is_kernel = |at| self.function(at).is_some_and(|function| function.is_kernel);
         let word = |at: Addr| self.pointer(self.word(at)?).filter(|_| !is_kernel(at));

@@ -1,6 +1,6 @@
-//! A clock of the trace that a program makes of its count of ticks and of the counter of the tick's timer. The counter starts over
-//! before the handler of the tick has counted it: the clock falls back by a tick where that handler begins, and goes forward by one
-//! as soon as the tick is counted.
+//! A clock of the trace that a program makes of its count of ticks and of the counter of the tick's timer. The counter starts
+//! over before the handler of the tick has counted it: the clock falls back by a tick where that handler begins, and goes
+//! forward by one as soon as the tick is counted.
 
 use super::entry::{Entry, id, kind_of};
 use super::steps::{View, range};

@@ -1,8 +1,9 @@
-//! Of a RISC-V: how it came to an address where the program has no code. The trap that is recorded has stored the registers of its thread where the
-//! thread's control block says, if its handler begins as those of the kernel do (`_tx_thread_context_save`).
+//! Of a RISC-V: how it came to an address where the program has no code. The trap that is recorded has stored the registers of
+//! its thread where the thread's control block says, if its handler begins as those of the kernel do
+//! (`_tx_thread_context_save`).
 //!
-//! A call through a pointer leaves ra behind its JALR. A return leaves its own target in ra. Where ra is behind a direct call, the
-//! function that was called jumped on, or the one that called it jumped, through a register.
+//! A call through a pointer leaves ra behind its JALR. A return leaves its own target in ra. Where ra is behind a direct call,
+//! the function that was called jumped on, or the one that called it jumped, through a register.
 
 use super::super::super::{Case, Evidence};
 use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
