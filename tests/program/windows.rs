@@ -52,6 +52,10 @@ impl Windows {
         finish(Command::new("x86_64-w64-mingw32-gcc").args(["-shared", "-o", &library, &scratch.path("random.c")]));
         let program = scratch.0.join(zip).join("tx-trace.exe");
         let windows = Self { scratch, program };
+        // One server for all runs. By itself it ends when nothing runs for a while, and a program that starts just then
+        // fails to reach it.
+        std::fs::create_dir(windows.scratch.0.join("disk")).unwrap();
+        finish(windows.server("-p"));
         // The first run makes a disk of Windows, which takes a while.
         finish(windows.command().arg("--version"));
         Some(windows)
@@ -59,6 +63,14 @@ impl Windows {
 
     fn command(&self) -> Command {
         self.command_in(Path::new(&fixture("")))
+    }
+
+    /// The server of this disk of Windows, with an option.
+    fn server(&self, option: &str) -> Command {
+        let program = Path::new("/usr/lib/wine/wineserver");
+        let mut command = Command::new(if program.exists() { program } else { Path::new("wineserver") });
+        command.arg(option).env("WINEPREFIX", self.scratch.path("disk")).env("WINEDEBUG", "-all");
+        command
     }
 
     fn command_in(&self, folder: &Path) -> Command {
@@ -89,9 +101,7 @@ impl Windows {
 impl Drop for Windows {
     fn drop(&mut self) {
         // It holds files of the disk.
-        let server = Path::new("/usr/lib/wine/wineserver");
-        let server = if server.exists() { server } else { Path::new("wineserver") };
-        drop(Command::new(server).arg("-k").env("WINEPREFIX", self.scratch.path("disk")).status());
+        drop(self.server("-k").status());
     }
 }
 
@@ -262,7 +272,7 @@ fn what_windows_does_not_have(windows: &Windows) {
         ("COM7", "COM7@115200: cannot open it: there is no such file"),
     ] {
         let done = windows.run(&["last", "--elf", "cm3.elf", "--remote", endpoint]);
-        assert_eq!(done.status, Some(2), "{endpoint}");
+        assert_eq!(done.status, Some(2), "{endpoint}: {}", done.err);
         assert!(done.err.contains(message), "{endpoint}: {}", done.err);
     }
 }

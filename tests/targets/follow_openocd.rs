@@ -106,10 +106,17 @@ fn every_event_is_shown_or_told_to_be_lost() {
     for events in [256, 1024] {
         for rate in [100, 1000, 5000, 20_000] {
             let Some((chip, openocd)) = start(events, rate, Config::default()) else { return };
-            let output = follow(&chip, &openocd.openocd(), &["--for", "2s"]);
-            assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-            let account = account(&output);
-            // At 20,000 a second and on a busy machine, one look may be all, or less; the next test has more time.
+            let within = |time| {
+                let output = follow(&chip, &openocd.openocd(), &["--for", time]);
+                assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+                account(&output)
+            };
+            let mut account = within("2s");
+            // On a busy machine, connecting may take the two seconds. At 20,000 a second one look may be all, or less; the
+            // next test has more time.
+            if account.shown == 0 && rate <= 5000 {
+                account = within("20s");
+            }
             assert!(account.shown > 0 || rate > 5000, "{rate}/s, ring of {events}: {account:?}");
             assert!(account.lost <= account.missing(), "{account:?}");
             if account.shown > 0 && !account.at_least {
