@@ -1150,4 +1150,6 @@ VOID mk_thread_resume(TX_THREAD *t)
 ALIAS(_tx_semaphore_cleanup);
 ALIAS(_tx_queue_cleanup);
 ALIAS(_tx_block_pool_cleanup);
+ALIAS(_tx_event_flags_cleanup);
+ALIAS(_tx_mutex_cleanup);
 #endif

@@ -16,7 +16,10 @@ enum failure {
     CIRCLE,       /* an order that is not confirmed, and no other is sent     */
     SERVER_ENDS,  /* with a request that waits; its client waits for the reply */
     PARKED,       /* healthy: all that is left waits for the interrupt        */
-    BY_POINTER    /* healthy: who ended gave it, and another does by a pointer */
+    BY_POINTER,   /* healthy: who ended gave it, and another does by a pointer */
+    NOT_PUT_ONCE, /* by one that goes on elsewhere; another waits with a time  */
+    BOTH_FLAGS,   /* are needed: one comes, the other only from who waits too  */
+    PEER_RELEASED /* with its timer, which is on; a text is in its memory now  */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -24,14 +27,24 @@ enum failure {
 #define END 220u
 #include "failing.h"
 
-static TX_SEMAPHORE bus, flash, line, confirmed, approved;
-static TX_QUEUE frames, orders, requests, replies;
+/* One of those that a thread talks to. */
+struct peer {
+    TX_TIMER keepalive;
+    ULONG number;
+};
+
+static TX_SEMAPHORE bus, flash, line, confirmed, approved, sense;
+static TX_MUTEX car;
+static TX_EVENT_FLAGS_GROUP gates;
+static TX_BYTE_POOL arena;
+static UCHAR arena_memory[1024] __attribute__((aligned(8)));
+static TX_QUEUE frames, orders, requests, replies, receipts;
 static TX_BLOCK_POOL cells;
 
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4];
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4];
 
 /* ---- where the run ends ---- */
 
@@ -247,6 +260,121 @@ static VOID display_entry(ULONG unused)
     }
 }
 
+/* ---- a lock that one user keeps, and then goes on elsewhere ---- */
+
+static NOINLINE UINT has_paper(VOID)
+{
+    mk_semaphore_get(&sense, TX_WAIT_FOREVER);
+    fw_work(SHORT);
+    if (failing(NOT_PUT_ONCE))
+        return 0;
+    mk_semaphore_put(&sense);
+    return 1;
+}
+
+static VOID printer_entry(ULONG unused)
+{
+    ULONG receipt;
+    (void)unused;
+    while (has_paper())
+        mk_thread_sleep(3);
+    for (;;) {
+        mk_queue_receive(&receipts, &receipt, TX_WAIT_FOREVER);
+        sum += has_paper();
+    }
+}
+
+static VOID dimmer_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(4);
+        if (mk_semaphore_get(&sense, 3) != TX_SUCCESS)
+            continue;
+        fw_work(SHORT);
+        mk_semaphore_put(&sense);
+    }
+}
+
+static VOID card_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        mk_semaphore_get(&sense, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_semaphore_put(&sense);
+    }
+}
+
+/* ---- two flags at once: the door's own comes, the dispatcher's does not ---- */
+
+static VOID gate_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_flags_set(&gates, 1);
+    }
+}
+
+static VOID door_entry(ULONG unused)
+{
+    ULONG flags;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_mutex_get(&car, TX_WAIT_FOREVER);
+        mk_flags_get(&gates, 3, TX_AND_CLEAR, &flags, TX_WAIT_FOREVER);
+        mk_mutex_put(&car);
+    }
+}
+
+static VOID dispatcher_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_flags_set(&gates, 2);
+        mk_thread_sleep(4);
+        if (failing(BOTH_FLAGS)) {
+            mk_mutex_get(&car, TX_WAIT_FOREVER);
+            sum++;
+            mk_mutex_put(&car);
+        }
+    }
+}
+
+/* ---- a timer in memory that is allocated ---- */
+
+static VOID alive_expired(ULONG number)
+{
+    sum += number;
+}
+
+static VOID stats_entry(ULONG unused)
+{
+    struct peer *peer = NULL;
+    CHAR *text;
+    ULONG n;
+    (void)unused;
+    mk_byte_allocate(&arena, (VOID **)&peer, sizeof *peer, TX_NO_WAIT);
+    peer->number = 1;
+    mk_timer_create(&peer->keepalive, PICK("keepalive", "watch"), alive_expired, 1, 500, 500, 1);
+    for (;;) {
+        mk_thread_sleep(5);
+        if (!failing(PEER_RELEASED))
+            continue;
+        if (peer != NULL)
+            mk_byte_release(peer);
+        peer = NULL;
+        mk_byte_allocate(&arena, (VOID **)&text, 120, TX_NO_WAIT);
+        for (n = 0; n < 120; n++)
+            text[n] = "sensor=23.5;"[n % 12];
+        mk_thread_sleep(2);
+        mk_byte_release(text);
+    }
+}
+
 /* ---- start ---- */
 
 static UINT has(enum failure which)
@@ -262,10 +390,15 @@ VOID app_define(VOID)
     mk_semaphore_create(&line, PICK("line", "edge"), 0);
     mk_semaphore_create(&confirmed, PICK("confirmed", "agreed"), 0);
     mk_semaphore_create(&approved, PICK("approved", "granted"), 0);
+    mk_semaphore_create(&sense, PICK("sense", "probe"), 1);
+    mk_mutex_create(&car, PICK("car", "cabin"), 0);
+    mk_flags_create(&gates, PICK("gates", "locks"));
+    mk_byte_pool_create(&arena, PICK("arena", "heap"), arena_memory, sizeof arena_memory);
     mk_queue_create(&frames, PICK("frames", "parcels"), 1, frame_storage, sizeof frame_storage);
     mk_queue_create(&orders, PICK("orders", "jobs"), 1, order_storage, sizeof order_storage);
     mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
     mk_queue_create(&replies, PICK("replies", "answered"), 1, reply_storage, sizeof reply_storage);
+    mk_queue_create(&receipts, PICK("receipts", "bills"), 1, receipt_storage, sizeof receipt_storage);
     mk_block_pool_create(&cells, PICK("cells", "tiles"), CELL, cell_memory, sizeof cell_memory);
     thread(PICK("lamp", "signal"), lamp_entry, 1, PICK(14, 19));
     thread(PICK("listener", "door"), listener_entry, 0, PICK(7, 6));
@@ -290,6 +423,18 @@ VOID app_define(VOID)
         thread(PICK("operator", "user"), operator_entry, 0, PICK(12, 11));
         thread(PICK("display", "panel"), display_entry, 0, PICK(13, 12));
     }
+    if (FAILURE == NOT_PUT_ONCE) {
+        thread(PICK("printer", "writer"), printer_entry, 0, PICK(10, 9));
+        thread(PICK("dimmer", "backlight"), dimmer_entry, 0, PICK(12, 11));
+        thread(PICK("card", "badge"), card_entry, 0, PICK(6, 5));
+    }
+    if (FAILURE == BOTH_FLAGS) {
+        thread(PICK("gate", "barrier"), gate_entry, 0, PICK(5, 4));
+        thread(PICK("door", "hatch"), door_entry, 0, PICK(9, 8));
+        thread(PICK("dispatcher", "planner"), dispatcher_entry, 0, PICK(11, 10));
+    }
+    if (FAILURE == PEER_RELEASED)
+        thread(PICK("stats", "report"), stats_entry, 0, PICK(12, 11));
     if (FAILURE == SERVER_ENDS) {
         thread(PICK("server", "crypto"), server_entry, 0, PICK(12, 11));
         thread(PICK("client", "tunnel"), client_entry, 0, PICK(13, 12));

@@ -121,6 +121,7 @@ fn planted(name: &str) -> Vec<String> {
         codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap").then(|| "fault".to_owned()));
         // Without the code only that is known.
         codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));
+        codes.extend((way == "both_flags").then(|| "lock-owner-gone".to_owned()));
         // The next search of a pool that was written over faults.
         let faults = matches!(way, "byte_fault" | "use_after_release");
         codes.extend(["bus-fault", "fault"].into_iter().filter(|_| faults).map(str::to_owned));

@@ -5,7 +5,8 @@
 
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
-use super::corrupt_pool::{in_fault, within};
+use super::block_released;
+use super::corrupt_pool::{followers, in_fault, within};
 use super::words::text;
 use crate::abi::Addr;
 use crate::code::Code;
@@ -47,7 +48,20 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         None => led_astray(block, case),
     };
     let is_known = |block: &&Overwritten| block.from != 0 || !case.trust.other_build;
-    kernel.overwritten.iter().filter(is_known).map(broken).collect()
+    let is_new = |block: &&Overwritten| !block_released::is_so(block.address, true, case);
+    kernel.overwritten.iter().filter(is_known).filter(is_new).map(broken).collect()
+}
+
+/// What a control block that was overwritten is called.
+pub(super) fn label(block: &Overwritten, case: &Case<'_>) -> String {
+    let what = block.kind.map_or("thread", |kind| kind.name());
+    let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
+    name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"))
+}
+
+/// The first words of what is at an address.
+pub(super) fn first_words(at: Addr, case: &Case<'_>) -> Vec<u64> {
+    case.words(&case.look.bytes(at, LOOKED).unwrap_or_default(), false)
 }
 
 /// Contradictions that may be of a moment.
@@ -189,12 +203,7 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
 }
 
 fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
-    let what = block.kind.map_or("thread", |kind| kind.name());
-    let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
-    let label = name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"));
-    let place = case.look.place(block.address);
-    let bytes = case.look.bytes(block.address, LOOKED).unwrap_or_default();
-    let words = case.words(&bytes, false);
+    let (label, place, words) = (label(block, case), case.look.place(block.address), first_words(block.address, case));
     let same = words.iter().take_while(|word| **word == found).count();
     let reads = text(found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let more = if same > 1 { format!(", and so do {} words after it", same.saturating_sub(1)) } else { String::new() };
@@ -242,6 +251,7 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     })
     .threads([block.address])
     .affected(waiters.iter().map(|thread| thread.address))
+    .affected(followers(&words, case))
 }
 
 /// Who wrote past its end where an address was overwritten.

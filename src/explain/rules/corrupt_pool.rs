@@ -92,7 +92,8 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     };
     let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
-    behind.extend(followers(damage, case));
+    behind.extend(followers(&damage.words, case));
+    behind.extend(searchers(case));
     Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
@@ -263,17 +264,25 @@ pub(super) fn in_fault(cpu: &CpuState) -> bool {
     number.is_some_and(crate::cpu::is_fault) || cpu.registers.fault().is_some_and(|f| f.current == Some(true))
 }
 
-/// Threads that fault because they follow what was written there.
-fn followers(damage: &Damaged, case: &Case<'_>) -> Vec<Addr> {
-    let follows = |at: Addr| damage.words.iter().any(|word| word.abs_diff(at) < NEAR);
+/// Threads that fault because they follow these words, which were written where the kernel had its own.
+pub(super) fn followers(words: &[u64], case: &Case<'_>) -> Vec<Addr> {
+    let follows = |at: Addr| words.iter().any(|word| *word >= NEAR && word.abs_diff(at) < NEAR);
     let of = |cpu: &CpuState| {
         let place = first_place(cpu);
         let effect = |effect: Option<Effect>| effect.and_then(|effect| effect.address());
         let fault = cpu.registers.fault().and_then(|fault| fault.address).map(|(at, _)| at);
         let mut all = [effect(cpu.effect), place.and_then(|place| effect(place.effect)), fault].into_iter().flatten();
-        let function = place.and_then(|place| place.functions.first()?.name.clone()).unwrap_or_default();
+        thread_of(cpu, case.kernel).filter(|_| all.any(follows)).map(|thread| thread.address)
+    };
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(of).collect()
+}
+
+/// Threads that stop in a function that searches pools.
+fn searchers(case: &Case<'_>) -> Vec<Addr> {
+    let of = |cpu: &CpuState| {
+        let function = first_place(cpu).and_then(|place| place.functions.first()?.name.clone()).unwrap_or_default();
         let is_of_pools = CHANGE.iter().any(|begin| function.starts_with(begin));
-        thread_of(cpu, case.kernel).filter(|_| all.any(follows) || is_of_pools).map(|thread| thread.address)
+        thread_of(cpu, case.kernel).filter(|_| is_of_pools).map(|thread| thread.address)
     };
     case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(of).collect()
 }

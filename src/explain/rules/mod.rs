@@ -1,6 +1,7 @@
 //! The rules, causes before their symptoms.
 
 mod asleep;
+mod block_released;
 mod by_code;
 pub(super) mod callback;
 mod control_blocks;
@@ -42,6 +43,7 @@ mod owner_gone;
 pub(super) mod place;
 mod pools;
 mod queue_full;
+mod released_memory;
 mod released_twice;
 mod reset;
 mod runs_on;
@@ -91,6 +93,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
+    Check { what: "control blocks in memory that was released", find: block_released::find },
     Check { what: "stacks that overlap", find: stacks_overlap::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
@@ -114,10 +117,10 @@ pub static CHECKS: &[Check] = &[
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },
-    Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
     Check { what: "waits that nobody can end, by the program's code", find: by_code::find },
+    Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },

@@ -1,6 +1,6 @@
 //! Which threads cannot go on, by the code: each waits for ever for what only threads that cannot go on either can give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
 use super::super::graph::Graph;
@@ -30,70 +30,62 @@ pub struct Need {
 pub struct Stuck {
     /// Threads that wait, with what for.
     pub waits: BTreeMap<Addr, Need>,
-    helpers: BTreeMap<User, Vec<User>>,
+    all: Vec<Halt>,
+}
+
+/// What a user cannot go on without. One that waits for several event flags at once has several.
+#[derive(Debug)]
+struct Halt {
+    user: User,
+    /// `None` for one that has ended or is off.
+    need: Option<Need>,
+    /// Those who could give that.
+    helpers: Vec<User>,
 }
 
 impl Stuck {
     /// Of the threads and timers of a case.
     pub fn of(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>) -> Self {
-        let mut all = Self::default();
+        let mut all = Vec::new();
         for task in &graph.tasks.list {
             let user = User::Thread(task.address);
-            if let Some(need) = need(task, case, usage) {
-                if let Some(helpers) = helpers(task, &need, usage) {
-                    all.helpers.insert(user, helpers);
-                    all.waits.insert(task.address, need);
-                }
-            } else if let Some(starters) =
-                task.does.gone().and_then(|_| usage.who(Act::Starts, None, task.address, None))
-            {
-                all.helpers.insert(user, starters);
-            }
+            let needs = needs(task, case, usage);
+            let gone = task.does.gone().filter(|_| needs.is_empty());
+            let starters = gone.and_then(|_| usage.who(Act::Starts, None, task.address, None));
+            all.extend(starters.map(|helpers| Halt { user, need: None, helpers }));
+            let halt = |need: Need| Some(Halt { user, need: Some(need), helpers: helpers(task, &need, usage)? });
+            all.extend(needs.into_iter().filter_map(halt));
         }
         let timers = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
         // While callbacks run, the timer whose callback it is may be off already.
         let is_idle = |task: &Task| is_timer_task(task, case) && task.does == Does::Suspended;
         let may_be_off = graph.tasks.list.iter().any(is_idle);
         for timer in timers.filter(|timer| may_be_off && timer.active() == Some(false)) {
-            if let Some(starters) = usage.who(Act::Starts, Some(Kind::Timer), timer.address, None) {
-                all.helpers.insert(User::Callback(timer.address), starters);
-            }
+            let (user, starters) =
+                (User::Callback(timer.address), usage.who(Act::Starts, Some(Kind::Timer), timer.address, None));
+            all.extend(starters.map(|helpers| Halt { user, need: None, helpers }));
         }
-        all.without(&disabled_interrupt::all(case), &|thread, object| {
-            case.events.is_some_and(|events| events.is_long(thread, object))
-        });
-        all.keep_stuck();
-        all
+        let disabled = disabled_interrupt::all(case);
+        Self::settle(all, &disabled, &|thread, object| case.events.is_some_and(|events| events.is_long(thread, object)))
     }
 
-    /// A handler whose interrupt is disabled helps nobody. A driver may disable its interrupt while it works on what came
-    /// before: so all who need it must have waited for long.
-    fn without(&mut self, disabled: &[u64], is_long: &dyn Fn(Addr, Addr) -> bool) {
-        let handlers = disabled.iter().filter_map(|number| u32::try_from(*number).ok()).map(User::Handler);
-        for handler in handlers {
-            let needs = |(thread, _): &(&Addr, &Need)| self.helpers(**thread).contains(&handler);
-            if self.waits.iter().filter(needs).all(|(thread, need)| is_long(*thread, need.object)) {
-                self.helpers.insert(handler, Vec::new());
-            }
-        }
-    }
-
-    /// Takes out who can be helped by one who goes on, until nobody can.
-    fn keep_stuck(&mut self) {
-        loop {
-            let known: Vec<User> = self.helpers.keys().copied().collect();
-            self.helpers.retain(|_, helpers| helpers.iter().all(|helper| known.contains(helper)));
-            if self.helpers.len() == known.len() {
-                break;
-            }
-        }
-        let helpers = &self.helpers;
-        self.waits.retain(|thread, _| helpers.contains_key(&User::Thread(*thread)));
+    /// Of these, those who cannot go on.
+    fn settle(mut all: Vec<Halt>, disabled: &[u64], is_long: &dyn Fn(Addr, Addr) -> bool) -> Self {
+        without(&mut all, disabled, is_long);
+        keep_stuck(&mut all);
+        let wait = |halt: &Halt| match (halt.user, halt.need) {
+            (User::Thread(thread), Some(need)) => Some((thread, need)),
+            _ => None,
+        };
+        // The first of several needs of a thread.
+        let waits = all.iter().rev().filter_map(wait).collect();
+        Self { waits, all }
     }
 
     /// Those who could end the wait of a thread, if they went on: without itself.
     pub fn helpers(&self, thread: Addr) -> &[User] {
-        self.helpers.get(&User::Thread(thread)).map(Vec::as_slice).unwrap_or_default()
+        let of = self.all.iter().find(|halt| halt.user == User::Thread(thread));
+        of.map(|halt| halt.helpers.as_slice()).unwrap_or_default()
     }
 
     /// Threads that wait, and that cannot go on before one of these does, and so on.
@@ -114,6 +106,32 @@ impl Stuck {
     }
 }
 
+/// A handler whose interrupt is disabled helps nobody. A driver may disable its interrupt while it works on what came before: so
+/// all who need it must have waited for long.
+fn without(all: &mut Vec<Halt>, disabled: &[u64], is_long: &dyn Fn(Addr, Addr) -> bool) {
+    for handler in disabled.iter().filter_map(|number| u32::try_from(*number).ok()).map(User::Handler) {
+        let is_late = |halt: &Halt| match (halt.user, halt.need) {
+            (User::Thread(thread), Some(need)) => is_long(thread, need.object),
+            _ => true,
+        };
+        if all.iter().filter(|halt| halt.helpers.contains(&handler)).all(is_late) {
+            all.push(Halt { user: handler, need: None, helpers: Vec::new() });
+        }
+    }
+}
+
+/// Takes out who can be helped by one who goes on, until nobody can.
+fn keep_stuck(all: &mut Vec<Halt>) {
+    loop {
+        let known: BTreeSet<User> = all.iter().map(|halt| halt.user).collect();
+        let count = all.len();
+        all.retain(|halt| halt.helpers.iter().all(|helper| known.contains(helper)));
+        if all.len() == count {
+            break;
+        }
+    }
+}
+
 /// Who could end a wait: the owner of a mutex; for other objects all whose code does it.
 fn helpers(task: &Task, need: &Need, usage: &Usage<'_>) -> Option<Vec<User>> {
     let mut all = match need.kind {
@@ -123,6 +141,16 @@ fn helpers(task: &Task, need: &Need, usage: &Usage<'_>) -> Option<Vec<User>> {
     all.extend(usage.who(Act::Aborts, None, task.address, None)?);
     all.retain(|user| *user != User::Thread(task.address));
     Some(all)
+}
+
+/// What a thread cannot go on without: of several event flags that it needs at once, each that is missing.
+fn needs(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Vec<Need> {
+    let Some(need) = need(task, case, usage) else { return Vec::new() };
+    let wanted = task.wait.and_then(|wait| wait.wanted).filter(|wanted| wanted.all);
+    let set = case.kernel.and_then(|kernel| kernel.object(need.object)?.get("current"));
+    let Some((wanted, set)) = wanted.zip(set) else { return vec![need] };
+    let bits = (0..u32::BITS).map(|n| 1 << n).filter(|bit| wanted.flags & !set & bit != 0);
+    bits.map(|bit| Need { wanted: Some(bit), ..need }).collect()
 }
 
 /// What a thread waits for without a time-out; `None` where its control block, its code and the object do not agree.
@@ -175,29 +203,34 @@ fn sends(thread: &Thread, queue: &Object, usage: &Usage<'_>) -> Option<bool> {
 mod tests {
     use super::*;
 
+    const NEED: Need = Need { act: Act::Gives, kind: Kind::Semaphore, object: 0x100, wanted: None };
+
+    fn halt(thread: Addr, helpers: &[User]) -> Halt {
+        Halt { user: User::Thread(thread), need: Some(NEED), helpers: helpers.to_vec() }
+    }
+
     fn stuck(all: &[(Addr, &[User])]) -> Stuck {
-        let need = |object| Need { act: Act::Gives, kind: Kind::Semaphore, object, wanted: None };
-        let mut stuck = Stuck {
-            waits: all.iter().map(|(thread, _)| (*thread, need(0x100))).collect(),
-            helpers: all.iter().map(|(thread, helpers)| (User::Thread(*thread), helpers.to_vec())).collect(),
-        };
-        stuck.keep_stuck();
-        stuck
+        let all = all.iter().map(|(thread, helpers)| halt(*thread, helpers)).collect();
+        Stuck::settle(all, &[], &|_, _| false)
     }
 
     #[test]
     fn a_handler_whose_interrupt_is_disabled_was_taken_for_one_that_helps() {
         let handler = User::Handler(36);
-        let need = Need { act: Act::Gives, kind: Kind::Semaphore, object: 0x100, wanted: None };
         let of = |disabled: &[u64], is_long: bool| {
-            let helpers = [(User::Thread(1), vec![handler])].into();
-            let mut stuck = Stuck { waits: [(1, need)].into(), helpers };
-            stuck.without(disabled, &|_, _| is_long);
-            stuck.keep_stuck();
-            stuck.waits.len()
+            Stuck::settle(vec![halt(1, &[handler])], disabled, &|_, _| is_long).waits.len()
         };
         assert_eq!((of(&[], true), of(&[36], true)), (0, 1));
         assert_eq!(of(&[36], false), 0, "a driver works on what came before");
+    }
+
+    /// Of two event flags that a thread needs at once, who sets the one was taken for one who ends the wait.
+    #[test]
+    fn one_of_several_event_flags_was_enough() {
+        let of = User::Thread;
+        let found = stuck(&[(1, &[User::Handler(16)]), (1, &[of(2)]), (2, &[of(1)])]);
+        assert_eq!((found.waits.len(), found.helpers(1)), (2, [of(2)].as_slice()));
+        assert!(stuck(&[(1, &[User::Handler(16)]), (1, &[of(3)]), (2, &[of(1)])]).waits.is_empty());
     }
 
     #[test]
