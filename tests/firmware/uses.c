@@ -19,7 +19,8 @@ enum failure {
     BY_POINTER,   /* healthy: who ended gave it, and another does by a pointer */
     NOT_PUT_ONCE, /* by one that goes on elsewhere; another waits with a time  */
     BOTH_FLAGS,   /* are needed: one comes, the other only from who waits too  */
-    PEER_RELEASED /* with its timer, which is on; a text is in its memory now  */
+    PEER_RELEASED, /* with its timer, which is on; a text is in its memory now */
+    FRAMES_DROPPED /* one after the other, of those that go around              */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -38,13 +39,13 @@ static TX_MUTEX car;
 static TX_EVENT_FLAGS_GROUP gates;
 static TX_BYTE_POOL arena;
 static UCHAR arena_memory[1024] __attribute__((aligned(8)));
-static TX_QUEUE frames, orders, requests, replies, receipts;
+static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn;
 static TX_BLOCK_POOL cells;
 
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4];
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3];
 
 /* ---- where the run ends ---- */
 
@@ -344,6 +345,34 @@ static VOID dispatcher_entry(ULONG unused)
     }
 }
 
+/* ---- frames that go around, by their numbers ---- */
+
+static VOID render_entry(ULONG unused_parameter)
+{
+    ULONG frame;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&unused, &frame, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(FRAMES_DROPPED))
+            continue;
+        mk_queue_send(&drawn, &frame, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID compositor_entry(ULONG unused_parameter)
+{
+    ULONG frame;
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(1);
+        if (mk_queue_receive(&drawn, &frame, TX_NO_WAIT) != TX_SUCCESS)
+            continue;
+        sum += frame;
+        mk_queue_send(&unused, &frame, TX_WAIT_FOREVER);
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -399,6 +428,8 @@ VOID app_define(VOID)
     mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
     mk_queue_create(&replies, PICK("replies", "answered"), 1, reply_storage, sizeof reply_storage);
     mk_queue_create(&receipts, PICK("receipts", "bills"), 1, receipt_storage, sizeof receipt_storage);
+    mk_queue_create(&unused, PICK("unused", "spare"), 1, unused_storage, sizeof unused_storage);
+    mk_queue_create(&drawn, PICK("drawn", "painted"), 1, drawn_storage, sizeof drawn_storage);
     mk_block_pool_create(&cells, PICK("cells", "tiles"), CELL, cell_memory, sizeof cell_memory);
     thread(PICK("lamp", "signal"), lamp_entry, 1, PICK(14, 19));
     thread(PICK("listener", "door"), listener_entry, 0, PICK(7, 6));
@@ -432,6 +463,13 @@ VOID app_define(VOID)
         thread(PICK("gate", "barrier"), gate_entry, 0, PICK(5, 4));
         thread(PICK("door", "hatch"), door_entry, 0, PICK(9, 8));
         thread(PICK("dispatcher", "planner"), dispatcher_entry, 0, PICK(11, 10));
+    }
+    if (FAILURE == FRAMES_DROPPED) {
+        ULONG n;
+        for (n = 0; n < 3; n++)
+            mk_queue_send(&unused, &n, TX_NO_WAIT);
+        thread(PICK("render", "paint"), render_entry, 0, PICK(8, 7));
+        thread(PICK("compositor", "screen"), compositor_entry, 0, PICK(10, 9));
     }
     if (FAILURE == PEER_RELEASED)
         thread(PICK("stats", "report"), stats_entry, 0, PICK(12, 11));

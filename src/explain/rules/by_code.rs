@@ -6,6 +6,8 @@
 //! without a put; a pool is used up, and one thread has a path that does not release its memory; threads wait for each other in a
 //! circle; who alone gave has ended. A thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
+mod ring;
+
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User};
@@ -28,7 +30,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let stuck = Stuck::of(case, graph, &usage);
     let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
     let mut found: Vec<Finding> = Vec::new();
-    for of in [ByCode::locks, ByCode::kept_locks, ByCode::pools, ByCode::circles, ByCode::gone] {
+    for of in [ByCode::locks, ByCode::kept_locks, ByCode::pools, ByCode::rings, ByCode::circles, ByCode::gone] {
         for finding in of(&code) {
             let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
             if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {

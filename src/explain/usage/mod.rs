@@ -165,6 +165,17 @@ impl<'c> Usage<'c> {
         }
     }
 
+    /// The queues that all messages to a queue come from, but for those that are sent before the kernel starts; `None` where a
+    /// message may come from elsewhere.
+    pub fn sources(&self, queue: Addr) -> Option<BTreeSet<Addr>> {
+        let senders = self.who(Act::Gives, Some(Kind::Queue), queue, None)?;
+        let uses = self.users.iter().filter(|(user, _)| senders.contains(user)).flat_map(|(_, summary)| &summary.uses);
+        let to = |one: &&Use| {
+            one.action.act == Act::Gives && one.action.kind == Some(Kind::Queue) && one.object == Some(queue)
+        };
+        uses.filter(to).map(|one| one.carries).collect()
+    }
+
     /// The functions of a user, with all that they call.
     fn reached(&self, user: User) -> BTreeSet<Key> {
         let of = self.users.iter().filter(|(other, _)| *other == user);
