@@ -301,6 +301,8 @@ pub struct Finding {
     pub affected: Vec<Addr>,
     /// True for a fault in the kernel's switch from one thread to another, which reads what threads saved on their stacks.
     pub is_in_switch: bool,
+    /// True where a healthy system looks the same again and again: it comes after other hints.
+    pub is_usual: bool,
 }
 
 impl Finding {
@@ -318,12 +320,19 @@ impl Finding {
             threads: Vec::new(),
             affected: Vec::new(),
             is_in_switch: false,
+            is_usual: false,
         }
     }
 
     /// The same as a fault in the switch of threads, or not.
     pub(super) const fn in_switch(mut self, is_so: bool) -> Self {
         self.is_in_switch = is_so;
+        self
+    }
+
+    /// The same as what a healthy system shows, too, or not.
+    pub(super) const fn usual(mut self, is_so: bool) -> Self {
+        self.is_usual = is_so;
         self
     }
 

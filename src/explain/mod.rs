@@ -74,8 +74,8 @@ impl Explanation {
         let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| (check.find)(case, &graph)).collect();
         // A sort that keeps the order of the rules, which have causes before symptoms.
         findings.sort_by_key(|finding| {
-            let Finding { code, confidence, .. } = finding;
-            (*confidence == Confidence::Hint, code.comes_first(), std::cmp::Reverse(*confidence))
+            let Finding { code, confidence, is_usual, .. } = finding;
+            (*confidence == Confidence::Hint, *is_usual, code.comes_first(), std::cmp::Reverse(*confidence))
         });
         // The first of several that say the same of the same threads has more.
         let mut said: Vec<(Code, Vec<u64>)> = Vec::new();

@@ -41,6 +41,17 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     found
 }
 
+/// Who gives what a thread waits for, by the code of the program: their names, and all that as evidence. `None` where others
+/// may.
+pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<(Vec<String>, Evidence)> {
+    let (usage, stuck) = (Usage::of(case)?, Stuck::default());
+    let wanted = wait.wanted.map(|wanted| wanted.flags);
+    let need = Need { act: Act::Gives, kind: wait.kind, object: wait.object, wanted };
+    let users = usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
+    let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
+    Some((users.iter().map(|user| code.name(*user)).collect(), code.users(&users, &need)))
+}
+
 /// What is looked at.
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
@@ -223,7 +234,11 @@ impl ByCode<'_, '_> {
             (_, Some(wanted)) => format!("set {wanted:#x} of it"),
             _ => format!("{} it", gives(need.kind)),
         };
-        Evidence::memory(need.object, format!("by the code, all that {does} are: {}", names.join(", ")))
+        let text = match names.as_slice() {
+            [] => format!("by the code, none are there that {does}"),
+            names => format!("by the code, all that {does} are: {}", names.join(", ")),
+        };
+        Evidence::memory(need.object, text)
     }
 
     /// The path on which a user keeps something.

@@ -8,6 +8,7 @@ use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
@@ -151,11 +152,20 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
     let user = gone_user(task, wait.object, case, graph);
+    let givers = if is_known { None } else { by_code::givers(wait, case, graph) };
+    evidence.extend(givers.as_ref().map(|(_, evidence)| evidence.clone()));
     let next = match &disabled {
         Some(Disabled { name, .. }) => {
             format!("find out who disables {name} (NVIC_ICER), and who should enable it again")
         }
-        None if silent.is_empty() => format!("find out who was to {} {object}", gives(wait.kind)),
+        None if silent.is_empty() => match givers.as_ref().map(|(names, _)| names.as_slice()) {
+            Some([]) | None => format!("find out who was to {} {object}", gives(wait.kind)),
+            Some(names) => format!(
+                "look for a condition under which {} does not {} {object}, though it was needed",
+                names.join(" or "),
+                gives(wait.kind)
+            ),
+        },
         None => format!("check what the kernel's calls return: {}", silent.join("; ")),
     };
     Finding::new(

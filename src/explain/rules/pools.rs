@@ -237,6 +237,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
     behind.extend(graph.waiters(&[task.address]));
     let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
+    // Memory comes back, and is soon used again.
+    let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let (code, claimed, claim, next) = match &lost {
         Some(lost) => (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
         None => (Code::PoolEmpty, claimed, claim, next),
@@ -249,6 +251,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         .next(next)
         .threads([task.address])
         .affected(behind)
+        .usual(is_usual)
 }
 
 fn lost(pool: Addr, case: &Case<'_>) -> Option<Lost> {
