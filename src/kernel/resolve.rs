@@ -6,7 +6,7 @@ use super::{Kernel, Kind, Wait, has_id};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::mem::Memory;
-use crate::trace::{Issue, Place};
+use crate::trace::{Issue, Place, many};
 
 /// The places of control blocks in a list, by address.
 type Places = HashMap<Addr, usize>;
@@ -35,13 +35,13 @@ impl Kernel {
         let agree = a == b && counted.is_none_or(|n| n == listed.len());
         if !agree {
             let message = format!(
-                "{} {} at {:#x}: its list of waiting threads has {}, it counts {}, and {} threads say that they wait for it",
+                "{} {} at {:#x}: its list of waiting threads has {}, it counts {}, and {} for it",
                 object.kind.name(),
                 object.name.as_deref().unwrap_or(""),
                 object.address,
                 listed.len(),
                 counted.map_or("nothing that can be read".to_owned(), |n| n.to_string()),
-                waiting.len()
+                many(waiting.len() as u64, "thread says that it waits", "threads say that they wait")
             );
             let member = if a == b { "suspended_count" } else { "suspension_list" };
             let at = self.member_at(object, member);

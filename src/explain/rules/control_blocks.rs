@@ -7,6 +7,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::block_released;
 use super::corrupt_pool::{followers, in_fault, within};
+use super::created_again::forgotten;
 use super::words::text;
 use crate::abi::Addr;
 use crate::code::Code;
@@ -75,11 +76,15 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     // What a second creation leaves in the lists is said of that.
     let is_twice = case.kernel.is_some_and(|kernel| !kernel.created_twice.is_empty());
     let of_moment = of_moment.filter(|issue| !is_twice || issue.place.address.is_some());
+    // So is what a late creation leaves.
+    let late = forgotten(case);
+    let is_of = |issue: &&Issue, object: Addr| issue.place.address.is_some_and(|at| near(object, at));
+    let of_moment = of_moment.filter(|issue| !late.iter().any(|(_, object)| is_of(issue, *object)));
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 
 /// True where the kernel was in the middle of a call. One that a fault ended does not end by itself: what it left behind counts.
-fn is_within_call(case: &Case<'_>) -> bool {
+pub(super) fn is_within_call(case: &Case<'_>) -> bool {
     let is_over = case.cpus.is_some_and(|cpus| cpus.all.iter().any(in_fault));
     let holds = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);
     !is_over && (holds || within(case, &is_service).is_some())

@@ -7,12 +7,59 @@
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::control_blocks::is_within_call;
+use super::words::waiting;
 use crate::abi::Addr;
-use crate::kernel::Kind;
+use crate::kernel::{Kind, Object};
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.kernel.into_iter().flat_map(|kernel| &kernel.created_twice);
-    all.map(|(kind, address)| finding(*kind, *address, case, graph)).collect()
+    let twice = all.map(|(kind, address)| finding(*kind, *address, case, graph));
+    twice.chain(forgotten(case).into_iter().map(|(kind, address)| created_late(kind, address, case, graph))).collect()
+}
+
+/// Objects for which threads wait that they know nothing of, and that are in order otherwise.
+pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
+    let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build && !is_within_call(case)) else {
+        return Vec::new();
+    };
+    let is_so = |object: &&Object| {
+        let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
+        let waits = !waiters(object.address, case).is_empty();
+        object.kind != Kind::Timer && !is_twice && object.get("suspended_count") == Some(0) && waits
+    };
+    kernel.objects.iter().filter(is_so).map(|object| (object.kind, object.address)).collect()
+}
+
+/// Threads whose own control blocks say that they wait for an object.
+fn waiters(object: Addr, case: &Case<'_>) -> Vec<Addr> {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let waits = threads.filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == object));
+    waits.map(|thread| thread.address).collect()
+}
+
+/// An object that was created after a thread began to wait for it: the kernel's functions without parameter checks take a control
+/// block that is all 0, and the call that creates it clears the list of those that wait.
+fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {
+    let label = case.object(address);
+    let waits = waiters(address, case);
+    let names: Vec<String> = waits.iter().map(|at| case.label(*at)).collect();
+    let (names, wait, are) = match names.as_slice() {
+        [one] => (one.clone(), "waits", "is"),
+        all => (all.join(", "), "wait", "are"),
+    };
+    let claim = format!(
+        "{names} {wait} for {label} and {are} not in its list of waiting threads: it was created (again) after the wait began"
+    );
+    let state = case.kernel.and_then(|kernel| Some(kernel.object(address)?.state(&|_| String::new())));
+    let state = state.map_or_else(String::new, |state| format!(" ({state})"));
+    Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
+        .against(["a write of zeros over its list would look the same"])
+        .evidence([Evidence::memory(address, format!("{label}: no thread waits for it{state}"))])
+        .evidence(waits.iter().map(|at| waiting(*at, address, case, graph)))
+        .next(format!("look for the call of {}, and start the threads that use {label} after it", create(kind)))
+        .threads([address])
+        .affected(waits.iter().copied())
 }
 
 fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {

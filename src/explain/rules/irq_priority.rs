@@ -4,11 +4,13 @@
 //!
 //! An interrupt that calls the kernel must not interrupt the kernel's own critical sections: where these disable interrupts by
 //! BASEPRI, its priority must not be above that. And PendSV must not interrupt it: it would switch threads inside of a handler.
-//! Which interrupts call the kernel is known from the events; which BASEPRI the kernel uses, from its code.
+//! Which interrupts call the kernel is known from the events, or from the code of their handlers; which BASEPRI the kernel uses,
+//! from its code.
 //!
 //! Against it: the kernel's tick may come from another timer; a priority may have been changed since the events.
 
 use super::super::graph::Graph;
+use super::super::usage::Usage;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST};
 use crate::abi::{Addr, Endian};
@@ -27,7 +29,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     cpus.filter_map(|cpu| {
         let idle = Some(cpu).filter(|cpu| cpu.under == Some(Under::Idle));
         let behind = idle.and_then(|cpu| held_back(&cpu.registers)).map(|registers| finding(registers, case));
-        behind.or_else(|| caller(cpu, case))
+        behind.or_else(|| caller(cpu, case)).or_else(|| caller_by_code(cpu, case))
     })
     .collect()
 }
@@ -51,6 +53,20 @@ fn caller(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let group = |priority: u64| priority & groups(cpu.registers.get("aircr"));
     let (number, priority) = callers.last().filter(|(_, priority)| group(pendsv) < group(*priority))?;
     Some(below_pendsv(*number, *priority, pendsv, case))
+}
+
+/// An interrupt that is enabled, and whose handler calls the kernel by its code, and the kernel cannot keep it back.
+fn caller_by_code(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let level = kernel_level(case)?;
+    let is_above = |number: &u64| {
+        let is_urgent = interrupts::priority(cpu, *number).is_some_and(|priority| priority < level.value);
+        *number >= FIRST && interrupts::is_enabled(cpu, *number) == Some(true) && is_urgent
+    };
+    let number = Usage::of(case)?.calling_handlers().map(u64::from).find(is_above)?;
+    let mut found = above_kernel(number, interrupts::priority(cpu, number)?, &level, case);
+    found.detractors =
+        vec!["that it calls the kernel is inferred from its code: it may never take that path".to_owned()];
+    Some(found)
 }
 
 /// Interrupts call the kernel, of which no event shows the number, and each that is enabled is above the kernel's BASEPRI.

@@ -1,17 +1,22 @@
 //! A callback of a timer took a mutex and did not give it back: the thread in which the kernel runs callbacks owns it and is
 //! idle. Nothing wakes that thread for the mutex: it waits for the next timer.
 //!
+//! A callback that gives it back on each path has waited for it: the next timer resumes the thread without the mutex, the callback
+//! gives back what it does not have, and the thread becomes the owner later.
+//!
 //! Against it: another callback may give it back. Which callback took it is inferred: by the code of those that call
 //! `tx_mutex_get`, and have the address of the mutex.
 
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
+use super::super::usage::{Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::users::callback_uses;
 use super::words::{holds, shows, waiting};
 use super::writers;
 use crate::abi::Addr;
+use crate::kernel::api::Act;
 use crate::kernel::{Kind, Object};
 
 /// The functions of the kernel that take a mutex.
@@ -60,6 +65,19 @@ fn who(timers: &[&Object]) -> (String, String) {
     }
 }
 
+/// True where the callback gives the mutex back on each path, and takes it with a call that may wait; false where a path does not
+/// give it back; `None` where the code does not show it.
+fn waited(timers: &[&Object], mutex: Addr, case: &Case<'_>) -> Option<bool> {
+    let [timer] = timers else { return None };
+    let (user, usage) = (User::Callback(timer.address), Usage::of(case)?);
+    if usage.leak(user, Kind::Mutex, mutex).is_some() {
+        return Some(false);
+    }
+    let does = |act| usage.does(user, act, Kind::Mutex, mutex);
+    let may_wait = usage.waits_for(user, Kind::Mutex, mutex);
+    (does(Act::Takes) && does(Act::Gives) && may_wait).then_some(true)
+}
+
 fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let task = graph.tasks.at(edge.holder).filter(|task| is_timer_task(task, case))?;
     if task.does != Does::Suspended {
@@ -75,13 +93,27 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         let text = format!("the callback of timer {}, which may take it", timer.label());
         Some(Evidence::symbol(function.address & !1, &function.name, text))
     });
+    let waited = waited(&timers, edge.object, case);
+    let what = match waited {
+        Some(true) => {
+            format!("{who} waited for {object} (a callback must not wait) and did not put it when it was its own")
+        }
+        _ => format!("{who} took {object}, and nobody put it"),
+    };
+    let next = match waited {
+        Some(true) => format!("let {look_at} call tx_mutex_get with TX_NO_WAIT; better let a thread use {object}"),
+        Some(false) => {
+            format!("look for a path of {look_at} that returns without tx_mutex_put; better let a thread use {object}")
+        }
+        None => format!(
+            "look for a path of {look_at} that returns without tx_mutex_put, or waits for it; better let a thread use {object}"
+        ),
+    };
     Some(
         Finding::new(
             Code::WrongContext,
             (confidence, detractors),
-            format!(
-                "{who} took {object} and did not put it: {holder}, in which callbacks run, owns it and is idle; {waiter} waits for it"
-            ),
+            format!("{what}: {holder}, in which callbacks run, owns it and is idle; {waiter} waits for it"),
         )
         .against(["another callback may put it"])
         .against((!timers.is_empty()).then_some("which callback it is was found by the code of all"))
@@ -90,7 +122,7 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .evidence([shows(edge.holder, format!("{holder}: no timer has expired"), graph)])
         .evidence(callbacks)
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-        .next(format!("look for a path of {look_at} that returns without tx_mutex_put; better let a thread use {object}"))
+        .next(next)
         .threads([edge.holder, edge.waiter])
         .affected([edge.object]),
     )

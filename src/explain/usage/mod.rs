@@ -145,6 +145,12 @@ impl<'c> Usage<'c> {
         Some(all)
     }
 
+    /// The exceptions whose handlers call the kernel.
+    pub fn calling_handlers(&self) -> impl Iterator<Item = u32> + '_ {
+        let calls = self.users.iter().filter(|(_, summary)| !summary.uses.is_empty());
+        calls.filter_map(|(user, _)| if let User::Handler(number) = user { Some(*number) } else { None })
+    }
+
     /// True where this user does this with the object.
     pub fn does(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
         self.who(act, Some(kind), object, None).is_some_and(|all| all.contains(&user))
@@ -213,6 +219,22 @@ impl<'c> Usage<'c> {
         };
         let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
         self.reached(user).into_iter().filter(takes).find_map(leak)
+    }
+
+    /// True where a user takes a mutex or a semaphore by a call whose second argument, the time to wait, is known and not 0.
+    pub fn waits_for(&self, user: User, kind: Kind, object: Addr) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is_it =
+            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
+        let waits = |call: &Call| {
+            let [_, wait, ..] = call.arguments;
+            wait.known().is_some_and(|ticks| ticks != 0) && self.walker.action(call).is_some_and(|one| is_it(&one))
+        };
+        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
+        self.reached(user)
+            .into_iter()
+            .filter(takes)
+            .any(|key| self.walker.paths(&follow, key).is_some_and(|paths| paths.calls().any(waits)))
     }
 
     /// True where a user may do this with an object again and again.
