@@ -11,9 +11,10 @@ use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
+use super::super::usage::{Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
-use super::words::{in_kernel_ticks, priority, shows, trace_ticks};
+use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
 use super::{left_running, place, silence};
 use crate::abi::Addr;
 use crate::session::CpuState;
@@ -30,6 +31,9 @@ const AT_START: u64 = 1000;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
+
+/// The function of the kernel that lets a thread sleep.
+const SLEEP: &str = "_tx_thread_sleep";
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {
@@ -228,18 +232,33 @@ fn claim(
     let name = case.label(hog.address);
     let (at, shown) = within(hog, case, graph).unwrap_or_default();
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
+    let sleeps = sleep(hog, case);
     let claim = format!(
-        "{name}{} runs{} and does not block: {} {} ready and cannot run",
+        "{name}{} runs{at} and does not block{}: {} {} ready and cannot run",
         rank(hog, starved),
-        at,
+        if sleeps.is_some() { ", though it calls tx_thread_sleep (of 0 ticks, that returns at once)" } else { "" },
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" }
     );
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))
-        .next(format!("look at the loop in which {name} runs, and for what it should wait"))
+        .next(match &sleeps {
+            Some(_) => format!("look at how {name} computes the ticks that it sleeps for"),
+            None => format!("look at the loop in which {name} runs, and for what it should wait"),
+        })
+        .evidence(sleeps)
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
+}
+
+/// Where a thread that does not block calls `tx_thread_sleep` again and again, by its code: with 0 ticks that call does nothing, and
+/// leaves no event.
+fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
+    let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
+    let function = case.look.symbol(SLEEP).filter(|_| blocks == 0)?.address & !1;
+    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &[function])?;
+    let text = format!("{} calls tx_thread_sleep here, and the trace has no sleep of it", case.label(hog.address));
+    Some(Evidence::symbol(at, &place_at(at, case), text))
 }
 
 #[cfg(test)]

@@ -237,6 +237,18 @@ impl<'c> Usage<'c> {
             .any(|key| self.walker.paths(&follow, key).is_some_and(|paths| paths.calls().any(waits)))
     }
 
+    /// Where a user calls one of these functions again and again.
+    pub fn calls_again(&self, user: User, functions: &[Addr]) -> Option<Addr> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is = |call: &Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
+        let call = |key: Key| {
+            let paths = self.walker.paths(&follow, key)?;
+            let at = paths.calls().find(|call| is(call))?.at;
+            paths.repeats(is).then_some(at)
+        };
+        self.reached(user).into_iter().find_map(call)
+    }
+
     /// True where a user may do this with an object again and again.
     pub fn repeats(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
