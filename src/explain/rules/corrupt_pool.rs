@@ -278,7 +278,7 @@ pub(super) fn followers(words: &[u64], case: &Case<'_>) -> Vec<Addr> {
 }
 
 /// Threads that stop in a function that searches pools.
-fn searchers(case: &Case<'_>) -> Vec<Addr> {
+pub(super) fn searchers(case: &Case<'_>) -> Vec<Addr> {
     let of = |cpu: &CpuState| {
         let function = first_place(cpu).and_then(|place| place.functions.first()?.name.clone()).unwrap_or_default();
         let is_of_pools = CHANGE.iter().any(|begin| function.starts_with(begin));

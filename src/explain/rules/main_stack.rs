@@ -8,9 +8,10 @@
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::corrupt_pool;
 use crate::abi::{Addr, Region};
 use crate::code;
-use crate::kernel::{Kernel, Kind};
+use crate::kernel::{Kernel, Kind, Object};
 
 /// Where the kernel keeps the top of the main stack.
 const TOP: &str = "_tx_thread_system_stack_ptr";
@@ -25,6 +26,8 @@ struct Damage {
     len: u64,
     label: String,
     text: String,
+    /// What else it affects: the pool whose memory it is, and who follows what was written there.
+    affected: Vec<Addr>,
 }
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
@@ -58,7 +61,7 @@ fn damages(kernel: &Kernel, case: &Case<'_>) -> Vec<Damage> {
     let over = kernel.overwritten.iter().filter_map(|block| {
         let (address, text) = block.damage()?;
         let label = block.kind.map_or_else(|| thread(address), |_| case.object(address));
-        Some(Damage { address, len: len(block.kind), label, text })
+        Some(Damage { address, len: len(block.kind), label, text, affected: Vec::new() })
     });
     let mut all: Vec<Damage> = over.collect();
     let issues = kernel.issues.iter().filter(|issue| issue.code == code::Code::KernelDamaged);
@@ -69,10 +72,24 @@ fn damages(kernel: &Kernel, case: &Case<'_>) -> Vec<Damage> {
         let Some((address, len, is_thread)) = threads.chain(objects).find(is_in) else { continue };
         if !all.iter().any(|damage| damage.address == address) {
             let label = if is_thread { thread(address) } else { case.object(address) };
-            all.push(Damage { address, len, label, text: issue.message.clone() });
+            all.push(Damage { address, len, label, text: issue.message.clone(), affected: Vec::new() });
         }
     }
+    all.extend(kernel.objects.iter().filter_map(|pool| end_of_pool(pool, case)));
     all
+}
+
+/// The words of the kernel at the end of a pool's memory, where they do not hold what they should.
+fn end_of_pool(pool: &Object, case: &Case<'_>) -> Option<Damage> {
+    let damage = corrupt_pool::blocks(pool, case)?.damage?;
+    let end = pool.get("start")?.checked_add(pool.get("size")?)?;
+    let len = end.checked_sub(damage.at).filter(|len| *len <= WAY)?;
+    let label = format!("the memory of {}", case.object(pool.address));
+    let first = damage.words.first()?;
+    let text = format!("{label}: where its last block begins, it holds {first:#x}");
+    let follow = corrupt_pool::followers(&damage.words, case).into_iter().chain(corrupt_pool::searchers(case));
+    let affected = std::iter::once(pool.address).chain(follow).collect();
+    Some(Damage { address: damage.at, len, label, text, affected })
 }
 
 /// Where the variable of a block ends, or the block where it has none.
@@ -144,6 +161,7 @@ fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Cas
     .next("make the main stack larger, and look for interrupt handlers with large local variables")
     .threads(all.iter().map(|damage| damage.address))
     .affected(places)
+    .affected(all.iter().flat_map(|damage| damage.affected.iter().copied()))
 }
 
 /// The text that a block begins with, where it is some.
