@@ -12,6 +12,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::message::{self, Message};
 use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Level, Registers, is_fault};
@@ -85,7 +86,16 @@ impl Way {
         let mut evidence: Vec<Evidence> = popped.into_iter().collect();
         evidence.extend(before.map(|before| before.evidence(case)));
         let next = if is_return { NEXT_OF_RETURN } else { NEXT_OF_CALL };
-        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, next: next.to_owned() })
+        let message = registers.sp().filter(|_| is_return).and_then(|sp| message::over_return(sp, case));
+        let (how, next) = match &message {
+            Some(Message { words, queue, .. }) => (
+                format!("{how}; {words}"),
+                format!("make the variable as long as a message of {queue}, or the messages shorter"),
+            ),
+            None => (how, next.to_owned()),
+        };
+        evidence.extend(message.map(|message| message.evidence));
+        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, next })
     }
 
     /// The same with the address in front.

@@ -30,6 +30,7 @@ mod main_stack;
 mod masked;
 mod masked_riscv;
 mod masking_code;
+mod message;
 mod never_given;
 mod never_resumed;
 mod never_seen;

@@ -237,6 +237,24 @@ impl<'c> Usage<'c> {
             .any(|key| self.walker.paths(&follow, key).is_some_and(|paths| paths.calls().any(waits)))
     }
 
+    /// Where a user receives a message into its function's stack frame: the call, the queue, and how far from the stack pointer at
+    /// the function's start.
+    pub fn received(&self, user: User) -> Vec<(Addr, Addr, i32)> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is_it = |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(Kind::Queue);
+        let into_frame = |call: &Call| {
+            let queue = self.walker.action(call).filter(is_it)?.object?;
+            match call.arguments {
+                [_, Value::Frame(at), ..] => Some((call.at, queue, at)),
+                _ => None,
+            }
+        };
+        let receives = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
+        let all = self.reached(user).into_iter().filter(receives);
+        let paths = all.filter_map(|key| self.walker.paths(&follow, key));
+        paths.flat_map(|paths| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
+    }
+
     /// Where a user calls one of these functions again and again.
     pub fn calls_again(&self, user: User, functions: &[Addr]) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };

@@ -1,0 +1,46 @@
+//! A message that is received into less memory than it has: `tx_queue_receive` copies whole messages. Where the memory is a local
+//! variable, the last words of the message lie over what the function saved on its stack, its return address with it. The code of
+//! the program shows how far below the return address the variable is, the queue how long its messages are.
+
+use super::super::usage::{Usage, User};
+use super::super::{Case, Evidence};
+use super::words::{function_at, place_at};
+use crate::abi::Addr;
+
+/// A call that receives such a message.
+pub(super) struct Message {
+    /// What it does, in words: `store_note receives messages of queue notes, of 32 bytes, ...`.
+    pub words: String,
+    /// The queue.
+    pub queue: String,
+    pub evidence: Evidence,
+}
+
+/// A call of a thread that receives a message over a return address; `sp`: in the stack of the thread.
+pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
+    let kernel = case.kernel?;
+    let thread = kernel.threads.iter().find(|thread| thread.holds(sp))?;
+    let usage = Usage::of(case)?;
+    let width = kernel.layout.shape.word.bytes() as u64;
+    let received = usage.received(User::Thread(thread.address)).into_iter();
+    received.into_iter().find_map(|(at, queue, below)| {
+        let size = kernel.object(queue)?.get("message_size")?.checked_mul(width)?;
+        let room = u64::from(below.checked_neg().and_then(|room| u32::try_from(room).ok())?).checked_sub(width)?;
+        // A queue that was overwritten may have any size.
+        let is_over = size > room && size <= LONGEST.checked_mul(width)?;
+        is_over.then(|| message(at, queue, size, room, case))
+    })
+}
+
+/// The most words of a message (ThreadX User Guide, `tx_queue_create`).
+const LONGEST: u64 = 16;
+
+fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Message {
+    let queue = case.object(queue);
+    let words = format!(
+        "{} receives messages of {queue}, of {size} bytes, into a variable that begins {room} bytes below its return address",
+        function_at(at, case)
+    );
+    let text = format!("tx_queue_receive copies {size} bytes here, to {room} bytes below the return address");
+    Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue }
+}
