@@ -20,7 +20,9 @@ enum failure {
     NOT_PUT_ONCE, /* by one that goes on elsewhere; another waits with a time  */
     BOTH_FLAGS,   /* are needed: one comes, the other only from who waits too  */
     PEER_RELEASED, /* with its timer, which is on; a text is in its memory now */
-    FRAMES_DROPPED /* one after the other, of those that go around              */
+    FRAMES_DROPPED, /* one after the other, of those that go around             */
+    CREATED_LATE, /* a queue, after a thread began to wait for it              */
+    NO_SLEEP      /* its ticks are computed, and are 0                          */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -39,13 +41,13 @@ static TX_MUTEX car;
 static TX_EVENT_FLAGS_GROUP gates;
 static TX_BYTE_POOL arena;
 static UCHAR arena_memory[1024] __attribute__((aligned(8)));
-static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn;
+static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late;
 static TX_BLOCK_POOL cells;
 
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3];
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4];
 
 /* ---- where the run ends ---- */
 
@@ -373,6 +375,41 @@ static VOID compositor_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a queue that is there too late ---- */
+
+static VOID radio_entry(ULONG unused_parameter)
+{
+    ULONG packet;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&late, &packet, TX_WAIT_FOREVER);
+        sum += packet;
+    }
+}
+
+static VOID init_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    mk_thread_sleep(BEGIN);
+    mk_queue_create(&late, PICK("late", "tardy"), 1, late_storage, sizeof late_storage);
+}
+
+/* ---- a sleep of no ticks ---- */
+
+static volatile ULONG poll_milliseconds = 5;
+
+static VOID poller_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    mk_thread_sleep(BEGIN);
+    for (;;) {
+        fw_work(SHORT);
+        if (poll_milliseconds * 100 / 1000 != 0)
+            mk_thread_sleep(poll_milliseconds * 100 / 1000);
+        sum++;
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -471,6 +508,12 @@ VOID app_define(VOID)
         thread(PICK("render", "paint"), render_entry, 0, PICK(8, 7));
         thread(PICK("compositor", "screen"), compositor_entry, 0, PICK(10, 9));
     }
+    if (FAILURE == CREATED_LATE) {
+        thread(PICK("radio", "modem"), radio_entry, 0, PICK(8, 7));
+        thread(PICK("init", "setup"), init_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == NO_SLEEP)
+        thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));
     if (FAILURE == PEER_RELEASED)
         thread(PICK("stats", "report"), stats_entry, 0, PICK(12, 11));
     if (FAILURE == SERVER_ENDS) {

@@ -24,12 +24,19 @@ pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
     let width = kernel.layout.shape.word.bytes() as u64;
     let received = usage.received(User::Thread(thread.address)).into_iter();
     received.into_iter().find_map(|(at, queue, below)| {
-        let size = kernel.object(queue)?.get("message_size")?.checked_mul(width)?;
-        let room = u64::from(below.checked_neg().and_then(|room| u32::try_from(room).ok())?).checked_sub(width)?;
-        // A queue that was overwritten may have any size.
-        let is_over = size > room && size <= LONGEST.checked_mul(width)?;
-        is_over.then(|| message(at, queue, size, room, case))
+        let words = kernel.object(queue)?.get("message_size")?;
+        let (size, room) = over(words, below, width)?;
+        Some(message(at, queue, size, room, case))
     })
+}
+
+/// The bytes of a message of so many words, and those that its variable has below the return address, where these are fewer.
+/// `below`: where the variable is, from the stack pointer at the start of the function, under which the return address is.
+fn over(words: u64, below: i32, width: u64) -> Option<(u64, u64)> {
+    // A queue that was overwritten may have any size.
+    let size = words.checked_mul(width).filter(|_| words <= LONGEST)?;
+    let room = u64::from(below.checked_neg().and_then(|room| u32::try_from(room).ok())?).checked_sub(width)?;
+    (size > room).then_some((size, room))
 }
 
 /// The most words of a message (ThreadX User Guide, `tx_queue_create`).
@@ -43,4 +50,20 @@ fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Mess
     );
     let text = format!("tx_queue_receive copies {size} bytes here, to {room} bytes below the return address");
     Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "A damaged return address" without the call that received a message over it.
+    #[test]
+    fn a_message_that_was_longer_than_its_variable_was_not_seen() {
+        assert_eq!(over(8, -24, 4), Some((32, 20)));
+        assert_eq!(over(4, -24, 4), None, "it fits");
+        assert_eq!(over(6, -24, 4), Some((24, 20)), "the last word is the return address");
+        assert_eq!(over(5, -24, 4), None, "it ends below the return address");
+        assert_eq!(over(1000, -24, 4), None, "no message is so long");
+        assert_eq!(over(8, 16, 4), None, "a variable of the caller");
+    }
 }
