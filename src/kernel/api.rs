@@ -72,6 +72,17 @@ pub fn names() -> impl Iterator<Item = String> {
     PREFIXES.iter().flat_map(|prefix| NAMES.iter().map(move |(name, ..)| format!("{prefix}{name}")))
 }
 
+/// Which argument of a function of the kernel is the time to wait, from 0 on.
+pub fn wait_argument(name: &str) -> Option<usize> {
+    let stem = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    match stem {
+        "semaphore_get" | "mutex_get" => Some(1),
+        "queue_send" | "queue_front_send" | "queue_receive" | "block_allocate" => Some(2),
+        "byte_allocate" => Some(3),
+        _ => None,
+    }
+}
+
 /// The function that ends a wait for an object of this kind, where a time-out or another thread does.
 pub fn cleanup(kind: Kind) -> Option<&'static str> {
     Some(match kind {

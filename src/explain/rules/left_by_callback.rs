@@ -74,7 +74,7 @@ fn waited(timers: &[&Object], mutex: Addr, case: &Case<'_>) -> Option<bool> {
         return Some(false);
     }
     let does = |act| usage.does(user, act, Kind::Mutex, mutex);
-    let may_wait = usage.waits_for(user, Kind::Mutex, mutex);
+    let may_wait = usage.waits_for(user, mutex);
     (does(Act::Takes) && does(Act::Gives) && may_wait).then_some(true)
 }
 

@@ -14,6 +14,7 @@ mod flag_lock;
 mod flags_taken;
 mod frames;
 mod giver_gone;
+mod handler_waits;
 mod interrupts;
 mod inversion;
 mod irq_priority;
@@ -115,6 +116,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
+    Check { what: "calls of interrupts and of callbacks with a time to wait", find: handler_waits::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },

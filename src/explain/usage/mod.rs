@@ -6,6 +6,7 @@
 //! finds those that no path led to, of which it is not known who makes them. A function whose address is in memory, or a
 //! constant of the code, may be called through a pointer: by whom is not known.
 
+mod calls;
 mod program;
 mod stuck;
 mod walk;
@@ -18,6 +19,7 @@ use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Call, Callee, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
+pub use calls::Waiting;
 use program::Code;
 pub use stuck::{Need, Stuck};
 use walk::{Acts, Follow, Key, Summary, Walker};
@@ -219,52 +221,6 @@ impl<'c> Usage<'c> {
         };
         let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
         self.reached(user).into_iter().filter(takes).find_map(leak)
-    }
-
-    /// True where a user takes a mutex or a semaphore by a call whose second argument, the time to wait, is known and not 0.
-    pub fn waits_for(&self, user: User, kind: Kind, object: Addr) -> bool {
-        let follow = Follow { walker: &self.walker, succeeds: false };
-        let is_it =
-            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
-        let waits = |call: &Call| {
-            let [_, wait, ..] = call.arguments;
-            wait.known().is_some_and(|ticks| ticks != 0) && self.walker.action(call).is_some_and(|one| is_it(&one))
-        };
-        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
-        self.reached(user)
-            .into_iter()
-            .filter(takes)
-            .any(|key| self.walker.paths(&follow, key).is_some_and(|paths| paths.calls().any(waits)))
-    }
-
-    /// Where a user receives a message into its function's stack frame: the call, the queue, and how far from the stack pointer at
-    /// the function's start.
-    pub fn received(&self, user: User) -> Vec<(Addr, Addr, i32)> {
-        let follow = Follow { walker: &self.walker, succeeds: false };
-        let is_it = |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(Kind::Queue);
-        let into_frame = |call: &Call| {
-            let queue = self.walker.action(call).filter(is_it)?.object?;
-            match call.arguments {
-                [_, Value::Frame(at), ..] => Some((call.at, queue, at)),
-                _ => None,
-            }
-        };
-        let receives = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
-        let all = self.reached(user).into_iter().filter(receives);
-        let paths = all.filter_map(|key| self.walker.paths(&follow, key));
-        paths.flat_map(|paths| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
-    }
-
-    /// Where a user calls one of these functions again and again.
-    pub fn calls_again(&self, user: User, functions: &[Addr]) -> Option<Addr> {
-        let follow = Follow { walker: &self.walker, succeeds: false };
-        let is = |call: &Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
-        let call = |key: Key| {
-            let paths = self.walker.paths(&follow, key)?;
-            let at = paths.calls().find(|call| is(call))?.at;
-            paths.repeats(is).then_some(at)
-        };
-        self.reached(user).into_iter().find_map(call)
     }
 
     /// True where a user may do this with an object again and again.

@@ -1,0 +1,73 @@
+//! The handler of an interrupt, or the callback of a timer, calls a function of the kernel with a time to wait. Where parameters are
+//! checked the kernel refuses the call, which leaves no event: what it was to do is never done. The code of the program shows it.
+//!
+//! Against it: a function that looks whether it is in an interrupt may have a path with a time for threads.
+
+use super::super::graph::Graph;
+use super::super::usage::{Usage, User, Waiting};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::{place_at, waits};
+use crate::abi::{Addr, Endian};
+
+/// What the names of functions begin with that check their parameters.
+const CHECKED: &str = "_txe_";
+/// Bytes of a function that are looked at.
+const LOOKED: u64 = 1024;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    // Somebody waits for what is refused, or is a victim of what waits.
+    if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(|wait| wait.forever)) {
+        return Vec::new();
+    }
+    let Some(usage) = Usage::of(case) else { return Vec::new() };
+    let name = |at: Addr| case.look.function(at).filter(|symbol| symbol.address & !1 == at).map(|symbol| symbol.name);
+    let calls = usage.waiting_calls(&name).into_iter();
+    let mut found: Vec<Finding> = Vec::new();
+    for (user, call) in calls {
+        if !found.iter().any(|finding| finding.affected.contains(&call.object)) {
+            found.extend(finding(user, &call, case, graph));
+        }
+    }
+    found
+}
+
+fn finding(user: User, call: &Waiting, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (who, cannot) = match user {
+        User::Handler(number) => (case.exception(number.into()), "an interrupt cannot wait"),
+        User::Callback(timer) => (format!("the callback of {}", case.object(timer)), "a callback must not wait"),
+        _ => return None,
+    };
+    let is_checked = call.function.starts_with(CHECKED);
+    let function = call.function.replacen("_txe_", "tx_", 1).replacen("_tx_", "tx_", 1);
+    let waiters: Vec<Addr> = graph.tasks.waiting(call.object).map(|task| task.address).collect();
+    let then = if is_checked { ", and the kernel refuses the call" } else { "" };
+    // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
+    let is_sure = is_checked && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
+    let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+    let claim = format!("{who} calls {function} of {} with a time to wait: {cannot}{then}", case.object(call.object));
+    let text = format!("{function} with a time to wait");
+    Some(
+        Finding::new(Code::WrongContext, case.cap(claimed), claim)
+            .against(["that it makes this call is inferred from the program's code"])
+            .evidence([Evidence::symbol(call.at, &place_at(call.at, case), text)])
+            .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
+            .next(format!("call {function} with TX_NO_WAIT there, and look at what it returns"))
+            .affected(waiters.iter().copied().chain([call.object])),
+    )
+}
+
+/// True where a function reads the number of the exception that it runs in (MRS of IPSR or xPSR: Armv7-M Architecture Reference
+/// Manual, B5.2.2).
+fn asks_exception(at: Addr, case: &Case<'_>) -> bool {
+    let code = || {
+        let symbol = case.look.function(at)?;
+        case.look.bytes(symbol.address & !1, symbol.size.clamp(2, LOOKED))
+    };
+    // What cannot be read may do so.
+    code().is_none_or(|code| {
+        let half = |n: usize| Endian::Little.u16(&code, n);
+        let reads =
+            |n: usize| half(n) == Some(0xF3EF) && n.checked_add(2).and_then(half).is_some_and(|low| low & 0xFF < 8);
+        (0..code.len()).step_by(2).any(reads)
+    })
+}
