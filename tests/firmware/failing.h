@@ -8,7 +8,10 @@
 #define FW_FAILING_H
 
 /* Above the RAM that the program itself uses. */
-#define FAILURE (*(volatile uint32_t *)0x20010000u)
+#ifndef FW_WAY
+#define FW_WAY 0x20010000u
+#endif
+#define FAILURE (*(volatile uint32_t *)FW_WAY)
 #define NOINLINE __attribute__((noinline))
 
 #ifdef FW_OTHER
