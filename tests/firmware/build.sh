@@ -94,7 +94,7 @@ for failing in failures resources waits uses; do
         # shellcheck disable=SC2086
         arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \
             -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
-            $wrap -DFW_VARIANT=FW_CRASH \
+            $wrap -DFW_WAY=0x20010000u -DFW_VARIANT=FW_CRASH \
             kernel.c trace.c $failing.c port_cm3.c -lgcc -o "$out/cm3-$failing${other:+-other}.elf"
         echo "built cm3-$failing${other:+-other}.elf"
     done

@@ -7,10 +7,7 @@
 #ifndef FW_FAILING_H
 #define FW_FAILING_H
 
-/* Above the RAM that the program itself uses. */
-#ifndef FW_WAY
-#define FW_WAY 0x20010000u
-#endif
+/* Above the RAM that the program itself uses (build.sh). */
 #define FAILURE (*(volatile uint32_t *)FW_WAY)
 #define NOINLINE __attribute__((noinline))
 
