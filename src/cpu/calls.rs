@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::steps::{self, Flow};
+use super::instruction_set::InstructionSet;
+use super::steps::Flow;
 use super::values::{State, Value};
 use crate::abi::Addr;
 
@@ -57,6 +58,10 @@ impl Outcome {
 
 /// What the code and the constants around it are.
 pub trait Program {
+    /// What its instructions are.
+    fn instructions(&self) -> InstructionSet;
+    /// What the global pointer of a RISC-V holds for the whole run.
+    fn global_pointer(&self) -> Option<u32>;
     /// The two bytes of code at an address.
     fn code(&self, at: Addr) -> Option<u16>;
     /// The word at an address that the program does not write.
@@ -93,11 +98,17 @@ impl Paths {
     /// Of the function with this first and last address, called with these arguments.
     pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
         let paths = Self { is_complete: true, ..Self::default() };
-        let mut walk = Walk { program, first, last, paths, states: BTreeMap::new(), todo: Vec::new() };
-        walk.piece_at(first, State::new(arguments));
+        let set = program.instructions();
+        let (states, seen) = (BTreeMap::new(), BTreeSet::new());
+        let mut walk = Walk { program, set, first, last, paths, states, todo: Vec::new(), seen, leaves_unknown: false };
+        let mut start = State::new(set, arguments);
+        set.global(program.global_pointer(), &mut start);
+        walk.piece_at(first, start);
         while let Some((index, at, state)) = walk.todo.pop() {
             walk.follow(index, at, state);
         }
+        // What jumps out of the function may jump through a table of it instead, to what was not seen.
+        walk.paths.is_complete &= !walk.leaves_unknown || walk.is_all_seen();
         walk.paths
     }
 
@@ -200,12 +211,17 @@ impl Paths {
 
 struct Walk<'p> {
     program: &'p dyn Program,
+    set: InstructionSet,
     first: Addr,
     last: Addr,
     paths: Paths,
     /// The states with which pieces begin at an address, and the piece of each.
     states: BTreeMap<Addr, Vec<(State, usize)>>,
     todo: Vec<(usize, Addr, State)>,
+    /// The instructions that were followed.
+    seen: BTreeSet<Addr>,
+    /// True where a jump leads to what is not known.
+    leaves_unknown: bool,
 }
 
 impl Walk<'_> {
@@ -247,16 +263,20 @@ impl Walk<'_> {
             let second = || self.program.code(at.checked_add(2)?);
             // Behind a call that does not return there may be anything.
             let Some(first) = first else { return };
-            let second = if steps::is_wide(first) { second().unwrap_or_default() } else { 0 };
-            let next = at.wrapping_add(if steps::is_wide(first) { 4 } else { 2 });
+            if self.set != InstructionSet::Thumb {
+                self.seen.insert(at);
+            }
+            let is_wide = self.set.is_wide(first);
+            let second = if is_wide { second().unwrap_or_default() } else { 0 };
+            let next = at.wrapping_add(if is_wide { 4 } else { 2 });
             let in_block = !state.block.is_empty();
             let is_skipped = in_block && !state.block.remove(0);
             let flow = if is_skipped {
                 Flow::Next
             } else {
                 let flags = state.flags;
-                let flow = steps::step(first, second, at, &mut state, self.program);
-                if in_block && steps::keeps_flags(first) {
+                let flow = self.set.step(first, second, at, &mut state, self.program);
+                if in_block && self.set.keeps_flags(first) {
                     state.flags = flags;
                 }
                 flow
@@ -274,6 +294,11 @@ impl Walk<'_> {
                     if condition != Some(true) {
                         self.leads_to(index, next, state);
                     }
+                    return;
+                }
+                Flow::Either(to, taken) => {
+                    self.jump(index, at, Some(to), *taken);
+                    self.leads_to(index, next, state);
                     return;
                 }
                 Flow::Select(ways) => {
@@ -311,7 +336,9 @@ impl Walk<'_> {
     fn jump(&mut self, index: usize, at: Addr, to: Option<Addr>, mut state: State) {
         match to.map(|to| to & !1) {
             Some(to) if self.is_within(to) => self.leads_to(index, to, state),
+            Some(to) if self.set.comes_back(to, &mut state, self.program) => self.ends(index, at, &state),
             to => {
+                self.leaves_unknown |= to.is_none();
                 if self.call(index, at, callee(to), &mut state) {
                     self.ends(index, at, &state);
                 }
@@ -320,7 +347,7 @@ impl Walk<'_> {
     }
 
     fn ends(&mut self, index: usize, at: Addr, state: &State) {
-        let result = state.get(0);
+        let result = state.result();
         self.paths.results.insert(result);
         if let Value::Mark(mark) = result {
             let call = Call { at, to: Callee::Result, arguments: [Value::Unknown; 4], passes: vec![mark] };
@@ -329,6 +356,19 @@ impl Walk<'_> {
         if let Some(piece) = self.paths.pieces.get_mut(index) {
             piece.returns = true;
         }
+    }
+
+    /// True where each instruction of the function was followed, as far as its size is known.
+    fn is_all_seen(&self) -> bool {
+        let mut at = self.first;
+        while self.set != InstructionSet::Thumb && self.is_within(at) {
+            let Some(first) = self.program.code(at) else { return true };
+            if !self.seen.contains(&at) {
+                return false;
+            }
+            at = at.saturating_add(if self.set.is_wide(first) { 4 } else { 2 });
+        }
+        true
     }
 
     fn add(&mut self, index: usize, call: Call) {
@@ -370,6 +410,14 @@ mod tests {
     struct Code(Vec<u16>);
 
     impl Program for Code {
+        fn instructions(&self) -> InstructionSet {
+            InstructionSet::Thumb
+        }
+
+        fn global_pointer(&self) -> Option<u32> {
+            None
+        }
+
         fn code(&self, at: Addr) -> Option<u16> {
             self.0.get(usize::try_from(at.checked_sub(START)? / 2).ok()?).copied()
         }

@@ -12,6 +12,8 @@ pub(super) enum Flow {
     Next,
     /// At an address, where a condition holds, else at the next instruction.
     Branch(Addr, Option<bool>),
+    /// At an address in this state, or at the next instruction.
+    Either(Addr, Box<State>),
     /// At the next instruction, in one of these ways of an IT block: whether each of its instructions is carried out.
     Select(Vec<Vec<bool>>),
     /// At an address, or where that is not known.
@@ -29,7 +31,7 @@ pub(super) enum Flow {
 }
 
 /// The most entries of a table of jumps.
-const ENTRIES: u32 = 256;
+pub(super) const ENTRIES: u32 = 256;
 
 pub(super) const fn is_wide(first: u16) -> bool {
     first >> 11 >= 0b11101

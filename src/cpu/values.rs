@@ -1,7 +1,9 @@
-//! What registers and stack slots are known to hold while Thumb code is followed without running it. Encodings are those of the
-//! Armv7-M Architecture Reference Manual (A5, A7).
+//! What registers and stack slots are known to hold while code is followed without running it. Encodings are those of the Armv7-M
+//! Architecture Reference Manual (A5, A7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::instruction_set::InstructionSet;
 
 /// What a register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,12 +12,34 @@ pub enum Value {
     Unknown,
     /// This number, or this address.
     Is(u32),
+    /// This number in a register of 64 bits, which has more than 32 bits: a negative one, too.
+    Wide(u64),
     /// So many bytes above the stack pointer at the start of the function.
     Frame(i32),
     /// Where the function returns to.
     Return,
     /// What a call left there, by a number of the one who follows the code.
     Mark(u32),
+    /// One of the first numbers, times a power of 2, plus a constant: an index into a table, or an address in it.
+    Among {
+        /// So many numbers.
+        count: u16,
+        /// The power of 2.
+        shift: u8,
+        /// What is added.
+        base: u32,
+    },
+    /// What one of the words of a table holds, plus a constant.
+    Entry {
+        /// Where the table is.
+        table: u32,
+        /// So many words.
+        count: u16,
+        /// The distance of two words, as a power of 2.
+        shift: u8,
+        /// What is added.
+        plus: u32,
+    },
 }
 
 impl Value {
@@ -108,9 +132,12 @@ impl Flags {
 /// Registers, stack slots and flags at one place of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
-    registers: [Value; 15],
+    pub(super) instructions: InstructionSet,
+    registers: [Value; 32],
     /// Words of the function's frame, by their distance from the stack pointer at its start.
     slots: BTreeMap<i32, Value>,
+    /// Slots of which less than a register was written: the lower half of one of 64 bits.
+    halves: BTreeSet<i32>,
     /// An address of the frame was given away: whoever has it may write there.
     is_shared: bool,
     pub(super) flags: Flags,
@@ -124,18 +151,25 @@ pub(super) struct State {
 const SLOTS: usize = 64;
 /// The most bytes of a message, and of what is looked at of other variables.
 const MESSAGE: i32 = 64;
-/// The number of the stack pointer.
+/// The number of the stack pointer in Thumb code.
 pub(super) const SP: u16 = 13;
 
 impl State {
     /// At the start of a function with these arguments.
-    pub(super) fn new(arguments: [Value; 4]) -> Self {
-        let mut registers = [Value::Unknown; 15];
-        registers.iter_mut().zip(arguments).for_each(|(register, argument)| *register = argument);
-        let (slots, flags) = (BTreeMap::new(), Flags::Unknown);
-        let mut state = Self { registers, slots, is_shared: false, flags, given_away: Vec::new(), block: Vec::new() };
-        state.set(SP, Value::Frame(0));
-        state.set(14, Value::Return);
+    pub(super) fn new(set: InstructionSet, arguments: [Value; 4]) -> Self {
+        let mut state = Self {
+            instructions: set,
+            registers: [Value::Unknown; 32],
+            slots: BTreeMap::new(),
+            halves: BTreeSet::new(),
+            is_shared: false,
+            flags: Flags::Unknown,
+            given_away: Vec::new(),
+            block: Vec::new(),
+        };
+        set.arguments().into_iter().zip(arguments).for_each(|(register, value)| state.set(register, value));
+        state.set(set.stack_pointer(), Value::Frame(0));
+        state.set(set.link(), Value::Return);
         state
     }
 
@@ -150,7 +184,12 @@ impl State {
     }
 
     pub(super) fn arguments(&self) -> [Value; 4] {
-        [0, 1, 2, 3].map(|n| self.get(n))
+        self.instructions.arguments().map(|n| self.get(n))
+    }
+
+    /// What a function returns in its register.
+    pub(super) fn result(&self) -> Value {
+        self.get(self.instructions.result())
     }
 
     /// Marks on the stack where arguments point to, or a little above.
@@ -164,7 +203,7 @@ impl State {
     }
 
     pub(super) fn forget(&mut self) {
-        (0..SP).for_each(|n| self.set(n, Value::Unknown));
+        self.instructions.general().for_each(|n| self.set(n, Value::Unknown));
         self.flags = Flags::Unknown;
     }
 
@@ -194,9 +233,33 @@ impl State {
                 self.slots.remove(&at);
             }
             // A constant is an address of a variable.
-            Value::Is(_) | Value::Mark(_) => {}
+            Value::Is(_) | Value::Wide(_) | Value::Among { .. } | Value::Mark(_) => {}
             _ if self.is_shared => self.forget_slots(),
             _ => {}
+        }
+    }
+
+    /// A register of 64 bits is stored, or its lower half. What overlaps it is not known then.
+    pub(super) fn store_long(&mut self, at: Value, value: Value, is_half: bool) {
+        self.store(at, value);
+        let Value::Frame(at) = at else { return };
+        if is_half {
+            self.halves.insert(at);
+        } else {
+            self.halves.remove(&at);
+            self.slots.remove(&at.wrapping_add(4));
+        }
+        // Of the one in front of it the lower half is left.
+        if at & 4 != 0 {
+            self.halves.insert(at.wrapping_sub(4));
+        }
+    }
+
+    /// The register of 64 bits that is stored at an address of the frame.
+    pub(super) fn load_long(&self, at: Value) -> Value {
+        match at {
+            Value::Frame(at) if self.halves.contains(&at) => Value::Unknown,
+            at => self.load(at),
         }
     }
 
@@ -216,8 +279,8 @@ impl State {
             let is_given = |at: &i32| arguments.contains(&Value::Frame(*at));
             self.slots.retain(|at, value| matches!(value, Value::Return | Value::Mark(_)) && !is_given(at));
         }
-        [0, 1, 2, 3, 12, 14].into_iter().for_each(|n| self.set(n, Value::Unknown));
-        self.set(0, result);
+        self.instructions.changed_by_calls().iter().for_each(|n| self.set(*n, Value::Unknown));
+        self.set(self.instructions.result(), result);
         self.flags = Flags::Unknown;
     }
 
@@ -230,7 +293,9 @@ impl State {
         slots.retain(|at, value| other.slots.get(at) == Some(value));
         let flags = if self.flags == other.flags { self.flags } else { Flags::Unknown };
         let is_shared = self.is_shared || other.is_shared;
-        Self { registers, slots, is_shared, flags, given_away: Vec::new(), block: self.block.clone() }
+        let halves = self.halves.union(&other.halves).copied().collect();
+        let (given_away, block) = (Vec::new(), self.block.clone());
+        Self { instructions: self.instructions, registers, slots, halves, is_shared, flags, given_away, block }
     }
 }
 

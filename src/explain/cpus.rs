@@ -138,6 +138,12 @@ impl Cpus {
         self.read_only.iter().any(|region| region.contains(address))
     }
 
+    /// What the program does not write, and is not beside its code.
+    pub(super) fn constants(&self) -> Vec<Region> {
+        let is_code = |region: &&Region| self.code.iter().any(|code| code.overlaps(**region));
+        self.read_only.iter().filter(|region| !is_code(region)).copied().collect()
+    }
+
     /// The memory that the program may write: its sections, and what else the source has that is neither code nor constant. Parts
     /// overlap where the source has sections as well. `None` where sections are not known.
     pub(super) fn written(&self) -> Option<Vec<Region>> {

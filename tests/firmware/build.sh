@@ -1,18 +1,19 @@
 #!/bin/sh
 # Builds the fixture firmware: all variants for the Cortex-M3, for this host, for
-# big-endian PowerPC, and for two pretended cores. `live` is not among `all`: a
-# Cortex-M3 that never fails and looks at its own ring (check.c).
+# big-endian PowerPC, and for two pretended cores. Not among `all`: `live`, a
+# Cortex-M3 that never fails and looks at its own ring (check.c), and `riscv`,
+# uses.c for a RISC-V.
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live|riscv]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live|riscv]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | resources | waits | uses | stalls | host | be | smp | live) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | resources | waits | uses | stalls | host | be | smp | live | riscv) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -92,11 +93,20 @@ for failing in failures resources waits uses; do
         # shellcheck disable=SC2086
         arm-none-eabi-gcc $common -mcpu=cortex-m3 -mthumb -ffreestanding -nostdlib $other \
             -ffunction-sections -fdata-sections -Wl,--gc-sections -T mps2.ld \
-            $wrap -DFW_VARIANT=FW_CRASH \
+            $wrap -DFW_WAY=0x20010000u -DFW_VARIANT=FW_CRASH \
             kernel.c trace.c $failing.c port_cm3.c -lgcc -o "$out/cm3-$failing${other:+-other}.elf"
         echo "built cm3-$failing${other:+-other}.elf"
     done
 done
+
+if [ "$which" = riscv ]; then
+    need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
+    # shellcheck disable=SC2086
+    riscv64-unknown-elf-gcc $common -march=rv32imac_zicsr -mabi=ilp32 -mcmodel=medany -ffreestanding -nostdlib \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections -Wl,--build-id=none -T virt.ld -DFW_NAMES $names \
+        -DFW_WAY=0x80020000u -DFW_VARIANT=FW_CRASH kernel.c trace.c uses.c port_riscv.c -lgcc -o "$out/riscv-uses.elf"
+    echo "built riscv-uses.elf"
+fi
 
 if [ "$which" = all ] || [ "$which" = stalls ]; then
     need arm-none-eabi-gcc gcc-arm-none-eabi

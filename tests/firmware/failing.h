@@ -7,8 +7,8 @@
 #ifndef FW_FAILING_H
 #define FW_FAILING_H
 
-/* Above the RAM that the program itself uses. */
-#define FAILURE (*(volatile uint32_t *)0x20010000u)
+/* Above the RAM that the program itself uses (build.sh). */
+#define FAILURE (*(volatile uint32_t *)FW_WAY)
 #define NOINLINE __attribute__((noinline))
 
 #ifdef FW_OTHER

@@ -66,14 +66,15 @@ __asm__(".text\n.align 2\n.globl port_switch\n.type port_switch, @function\nport
         " sw zero, 0(sp)\n" S_REGISTERS("sw") " sw ra, 52(sp)\n csrr t0, mstatus\n sw t0, 56(sp)\n"
         " la t0, _tx_thread_current_ptr\n lw t1, 0(t0)\n sw sp, 8(t1)\n"
         " j schedule\n.size port_switch, . - port_switch\n"
-        ".globl schedule\n.type schedule, @function\nschedule:\n"
+        /* Nobody called it: a debugger that looks for its caller ends here. */
+        ".globl schedule\n.type schedule, @function\nschedule:\n .cfi_startproc\n .cfi_undefined ra\n"
         " la sp, __stack_top\n call mk_pick\n"
         " la t0, _tx_thread_current_ptr\n lw t1, 0(t0)\n lw sp, 8(t1)\n"
         "go_on:\n lw t0, 0(sp)\n bnez t0, 1f\n"
         S_REGISTERS("lw") " lw ra, 52(sp)\n addi sp, sp, 64\n ret\n"
         "1: lw t0, 120(sp)\n csrw mepc, t0\n li t0, 0x1880\n csrw mstatus, t0\n"
         S_REGISTERS("lw") OTHER_REGISTERS("lw") " addi sp, sp, 128\n mret\n"
-        ".size schedule, . - schedule\n"
+        " .cfi_endproc\n.size schedule, . - schedule\n"
         /* What was interrupted can be unwound, by the frame that s0 points to. */
         ".align 2\n.globl trap\n.type trap, @function\ntrap:\n"
         " .cfi_startproc\n .cfi_signal_frame\n .cfi_return_column 64\n .cfi_undefined 64\n"

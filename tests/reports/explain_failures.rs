@@ -199,6 +199,21 @@ fn another_build_gives_the_same_findings_by_its_code() {
     check("uses", true);
 }
 
+/// On a RISC-V, too: the handler of traps stands for those of interrupts.
+#[test]
+fn the_code_of_a_riscv_explains_the_same_failures() {
+    let elf = fixture("use-riscv.elf").display().to_string();
+    let failing = |way: &Way| {
+        let core = fixture(&format!("use-riscv-{}.core.gz", way.name)).display().to_string();
+        let findings = explain(&[&elf, &core]);
+        let is_helped = !format!("{findings:?}").contains("listener");
+        let said = wrong(way, &way.names, &way.confidence, &findings);
+        said.or_else(|| (!is_helped).then(|| "listener".to_owned())).map(|said| format!("{}: {said}", way.name))
+    };
+    let failing: Vec<String> = ways("uses").iter().filter_map(failing).collect();
+    assert!(failing.is_empty(), "{failing:#?}");
+}
+
 /// What somebody who goes on gives is no failure: the interrupt that puts `line` may come later. Of a thread that waits for a lock
 /// the code says nothing where one of its users sleeps.
 #[test]

@@ -69,6 +69,7 @@ fn sources() -> Vec<(String, Vec<String>)> {
             name if name.starts_with("wait-other-") => "wait-other.elf",
             name if name.starts_with("wait-") => "wait.elf",
             name if name.starts_with("use-other-") => "use-other.elf",
+            name if name.starts_with("use-riscv-") => "use-riscv.elf",
             name if name.starts_with("use-") => "use.elf",
             name if name.starts_with("stall-other-") => "stall-other.elf",
             name if name.starts_with("stall-") => "stall.elf",
@@ -113,7 +114,8 @@ fn planted(name: &str) -> Vec<String> {
     ];
     let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
     if let Some((way, table)) = of_table {
-        let way = way.strip_prefix("other-").unwrap_or(way).split('.').next().unwrap();
+        let way = ["other-", "riscv-"].iter().find_map(|build| way.strip_prefix(build)).unwrap_or(way);
+        let way = way.split('.').next().unwrap();
         let text = std::fs::read_to_string(table).unwrap();
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];

@@ -5,7 +5,7 @@
 use super::super::Case;
 use super::jump;
 use crate::abi::{Addr, Endian};
-use crate::cpu::Architecture;
+use crate::cpu::{Architecture, compressed, riscv_jump, riscv_pair, signed};
 
 /// The most bytes of a function that are looked at, and those that are read at once.
 const MOST: u64 = 8192;
@@ -118,14 +118,9 @@ fn call_in(start: Addr, code: &[u8], ra: Addr, of: Architecture) -> Option<Call>
         }
         if word & 0x7FFF == 0xE7 {
             // AUIPC of the same register in front of it: a function that is far.
-            let register = word >> 15 & 0x1F;
-            let far = before.filter(|(_, before)| before & 0x7F == 0x17 && before >> 7 & 0x1F == register);
+            let far = before.and_then(|(base, upper)| Some((base, riscv_pair(upper, word)?)));
             return Some(match far {
-                Some((base, upper)) => {
-                    let upper = i64::from((upper & 0xFFFF_F000).cast_signed());
-                    let offset = upper.wrapping_add(i64::from(word.cast_signed() >> 20));
-                    Call::Function { at, to: base.wrapping_add_signed(offset) }
-                }
+                Some((base, offset)) => Call::Function { at, to: base.wrapping_add_signed(offset) },
                 None => Call::Register { at },
             });
         }
@@ -136,30 +131,6 @@ fn call_in(start: Addr, code: &[u8], ra: Addr, of: Architecture) -> Option<Call>
         return to(riscv_jump(first, second, 1)?);
     }
     None
-}
-
-/// How far JAL, or C.J, goes. `link`: the register that gets the return address.
-fn riscv_jump(first: u16, second: u16, link: u32) -> Option<i64> {
-    let word = word(first, second);
-    if link == 0 && first & 0xE003 == 0xA001 {
-        return Some(compressed(first));
-    }
-    let imm = (word >> 31 & 1) << 20 | (word >> 12 & 0xFF) << 12 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3FF) << 1;
-    (word & 0xFFF == link << 7 | 0x6F).then(|| signed(imm, 21))
-}
-
-/// The offset of C.J and C.JAL.
-fn compressed(half: u16) -> i64 {
-    // The bits of the offset, from bit 12 of the instruction down.
-    let places = [11, 4, 9, 8, 10, 6, 7, 3, 2, 1, 5];
-    let bits = places.into_iter().zip((2..=12).rev()).map(|(to, from): (u32, u32)| u32::from(half >> from & 1) << to);
-    signed(bits.sum(), 12)
-}
-
-/// A number of so many bits with a sign.
-fn signed(value: u32, bits: u32) -> i64 {
-    let value = i64::from(value);
-    if value >> bits.saturating_sub(1) & 1 == 1 { value.wrapping_sub(1 << bits) } else { value }
 }
 
 /// The code of the function at an address, from its start.

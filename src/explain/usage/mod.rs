@@ -15,15 +15,15 @@ use std::rc::Rc;
 
 use super::Case;
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Architecture, Call, Callee, Value};
+use crate::cpu::{Call, Callee, InstructionSet, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 use program::Code;
 pub use stuck::{Need, Stuck};
 use walk::{Acts, Follow, Key, Summary, Walker};
 
-/// The function that creates the objects before the kernel starts.
-const DEFINE: &str = "tx_application_define";
+/// The functions that run before the kernel starts: the one that creates the objects, and those behind the reset of a RISC-V.
+const STARTS: [&str; 3] = ["tx_application_define", "_start", "main"];
 /// The kernel's list of loaded modules: their code is none of the program's.
 const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
 /// What clears event flags instead of setting them (`TX_AND`, `TX_AND_CLEAR`).
@@ -82,17 +82,23 @@ pub struct Leak {
 }
 
 impl<'c> Usage<'c> {
-    /// Of the program of a Cortex-M whose memory is at hand; `None` where its code is not that of the target, or not known.
+    /// Of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where its code is not that of the target, or not
+    /// known.
     pub fn of(case: &'c Case<'_>) -> Option<Self> {
-        let kernel = case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+        let kernel = case.kernel?;
+        let set = InstructionSet::of(kernel.processor?)?;
         // Constants in code have the byte order of data.
         let is_little = kernel.layout.shape.endian == Endian::Little;
         if !is_little || case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
             return None;
         }
-        let walker = Walker::new(Code::read(case)?);
+        let walker = Walker::new(Code::read(case, set)?);
+        let is_pointer = kernel.layout.shape.word == kernel.layout.shape.pointer;
         let only = |value: Option<u64>| {
-            let value = value.and_then(|value| u32::try_from(value).ok()).map_or(Value::Unknown, Value::Is);
+            // A negative number is another one in a register of 64 bits.
+            let is_plain = |value: &u32| set != InstructionSet::Riscv64 || value.cast_signed() >= 0 || is_pointer;
+            let value = value.and_then(|value| u32::try_from(value).ok()).filter(is_plain);
+            let value = value.map_or(Value::Unknown, Value::Is);
             [value, Value::Unknown, Value::Unknown, Value::Unknown]
         };
         let threads = kernel.threads.iter();
@@ -107,13 +113,22 @@ impl<'c> Usage<'c> {
             let user = if number == 1 { User::Start } else { User::Handler(number) };
             (user, (at, only(None)))
         });
-        let define = case.look.symbol(DEFINE).map(|symbol| (User::Start, (symbol.address & !1, only(None))));
-        let roots: Vec<(User, Key)> = threads.chain(timers).chain(handlers).chain(define).collect();
+        let starts = STARTS.iter().take(if set == InstructionSet::Thumb { 1 } else { STARTS.len() });
+        let starts = starts.filter_map(|name| case.look.symbol(name));
+        let starts = starts.map(|symbol| (User::Start, (symbol.address & !1, only(None))));
+        let roots: Vec<(User, Key)> = threads.chain(timers).chain(handlers).chain(starts).collect();
         let mut users: Vec<(User, Rc<Summary>)> =
             roots.iter().map(|(user, key)| (*user, walker.of_function(*key))).collect();
         let starts: Vec<Addr> = roots.iter().map(|(_, (at, _))| *at).collect();
-        let others = walker.others(&starts).into_iter();
-        users.extend(others.map(|at| (User::Other(at), walker.of_function((at, only(None))))));
+        // What these call shows more of them.
+        let mut others = BTreeSet::new();
+        loop {
+            let more: Vec<Addr> = walker.others(&starts).into_iter().filter(|at| others.insert(*at)).collect();
+            if more.is_empty() {
+                break;
+            }
+            users.extend(more.into_iter().map(|at| (User::Other(at), walker.of_function((at, only(None))))));
+        }
         let mut unknown = walker.unseen();
         let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory;
         for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
 use crate::abi::{Addr, Endian, Region};
+use crate::cpu::{InstructionSet, riscv_direct};
 use crate::kernel::api::{self, Action};
 use crate::sym::Symbol;
 
@@ -15,8 +16,12 @@ const PIECE: u64 = 1024;
 const REGIONS: usize = 64;
 /// The most bytes of memory that are searched for addresses of functions.
 const MEMORY: u64 = 16 << 20;
-/// So many halves of instructions behind the lower half of a constant its upper half is looked for.
+/// So many halves of instructions behind one half of a constant the other is looked for.
 const APART: usize = 12;
+/// The same of a RISC-V, whose compilers put more between them.
+const APART_RISCV: u64 = 48;
+/// What holds the address in its middle of the variables that RISC-V code reaches by one instruction.
+const GLOBAL_POINTER: &str = "__global_pointer$";
 /// What only the kernel calls: a function of the application that calls these has a part of the kernel in it, put there by the
 /// linker's optimizer.
 const INSIDE: [&str; 4] = [
@@ -30,14 +35,21 @@ const KERNEL: &str = "_tx";
 
 /// It, and what of it is the kernel's.
 pub(super) struct Code<'c> {
+    pub set: InstructionSet,
+    pub global_pointer: Option<u32>,
     symbol: Box<dyn Fn(Addr) -> Option<Symbol> + 'c>,
     is_read_only: Box<dyn Fn(Addr) -> bool + 'c>,
     /// Address and bytes of each region.
     regions: Vec<(Addr, Vec<u8>)>,
+    /// The same of constants that are not beside the code.
+    constants: Vec<(Addr, Vec<u8>)>,
     /// The functions of the kernel that do something with objects.
     actions: BTreeMap<Addr, Action>,
     /// The direct calls of those outside of the kernel.
     sites: Vec<(Addr, Action)>,
+    /// The direct calls and jumps to the start of other functions, and where they lead. Those of a RISC-V alone: the table of a
+    /// Cortex-M says which functions are handlers.
+    edges: Vec<(Addr, Addr)>,
     /// Addresses of functions that are words in memory, or constants of the code.
     pointed: BTreeSet<Addr>,
 }
@@ -54,27 +66,28 @@ const UNSIZED: u64 = 256;
 
 impl<'c> Code<'c> {
     /// `None` where it is not known, or too much.
-    pub fn read(case: &'c Case<'_>) -> Option<Self> {
+    pub fn read(case: &'c Case<'_>, set: InstructionSet) -> Option<Self> {
         let cpus = case.cpus?;
-        let known = &cpus.code;
-        let all = known.iter().fold(0u64, |sum, region| sum.saturating_add(region.len));
-        if known.is_empty() || all > MOST || known.len() > REGIONS {
-            return None;
-        }
-        let regions: Option<Vec<(Addr, Vec<u8>)>> =
-            known.iter().map(|region| Some((region.start, bytes(case, region.start, region.len)?))).collect();
+        let regions = parts(&cpus.code, case).filter(|regions| !regions.is_empty())?;
+        let constants = parts(&cpus.constants(), case)?;
+        let global_pointer = case.look.symbol(GLOBAL_POINTER).and_then(|symbol| u32::try_from(symbol.address).ok());
         let action = |name: String| Some((case.look.symbol(&name)?.address & !1, api::action(&name)?));
         let actions = api::names().filter_map(action).collect();
         let mut code = Self {
             symbol: Box::new(|at| case.look.function(at)),
             is_read_only: Box::new(|at| cpus.is_read_only(at)),
-            regions: regions?,
+            set,
+            global_pointer,
+            regions,
+            constants,
             actions,
             sites: Vec::new(),
+            edges: Vec::new(),
             pointed: BTreeSet::new(),
         };
         let inside: Vec<Addr> = INSIDE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
         code.sites = code.calls(&inside)?;
+        code.edges = code.between_functions();
         code.pointed = code.constants();
         code.pointed.extend(code.in_memory(&cpus.written()?, case)?);
         Some(code)
@@ -86,11 +99,10 @@ impl<'c> Code<'c> {
         let mut all = Vec::new();
         for at in self.places(2) {
             let call = || {
-                let (first, second) = (self.half(at)?, self.half(at.checked_add(2)?)?);
-                let to = super::super::rules::target(first, second, at.checked_add(4)?)?;
+                let to = self.direct(at)?;
                 let is_inside = inside.contains(&to);
                 let action = self.action(to).filter(|_| !is_inside);
-                (is_inside || action.is_some()).then_some(action)
+                ((is_inside || action.is_some()) && self.is_instruction(at)).then_some(action)
             };
             let Some(action) = call() else { continue };
             if self.function(at).is_some_and(|function| function.is_kernel) {
@@ -101,13 +113,107 @@ impl<'c> Code<'c> {
         Some(all)
     }
 
+    /// Where the direct call or jump at an address leads.
+    fn direct(&self, at: Addr) -> Option<Addr> {
+        let first = self.half(at)?;
+        let second = self.half(at.checked_add(2)?);
+        match self.set {
+            InstructionSet::Thumb => super::super::rules::target(first, second?, at.checked_add(4)?),
+            set => {
+                riscv_direct(set, at, first, second.unwrap_or_default(), at.checked_sub(4).and_then(|at| self.word(at)))
+            }
+        }
+    }
+
+    /// The direct calls and jumps of a RISC-V to the start of functions that are not of the kernel.
+    fn between_functions(&self) -> Vec<(Addr, Addr)> {
+        if self.set == InstructionSet::Thumb {
+            return Vec::new();
+        }
+        let edge = |at: Addr| Some((at, self.direct(at).filter(|to| self.begins(*to))?));
+        self.places(2).filter_map(edge).filter(|(at, _)| self.is_instruction(*at)).collect()
+    }
+
+    /// False for an address in the middle of an instruction of a RISC-V. Of a Cortex-M it is not known: constants are among its
+    /// code.
+    fn is_instruction(&self, at: Addr) -> bool {
+        let symbol = (self.symbol)(at).filter(|symbol| symbol.size != 0 && self.set != InstructionSet::Thumb);
+        let Some(mut place) = symbol.map(|symbol| symbol.address) else { return true };
+        while place < at {
+            let Some(first) = self.half(place) else { return true };
+            place = place.saturating_add(if self.set.is_wide(first) { 4 } else { 2 });
+        }
+        place == at
+    }
+
     /// Addresses of functions among the constants of the code: words, but for those of the kernel's own functions, and pairs of
-    /// MOVW and MOVT (Armv7-M Architecture Reference Manual, A7.7.76 and A7.7.79).
+    /// MOVW and MOVT (Armv7-M Architecture Reference Manual, A7.7.76 and A7.7.79), or of LUI or AUIPC and ADDI (The RISC-V
+    /// Instruction Set Manual, volume I, 2.4).
     fn constants(&self) -> BTreeSet<Addr> {
         let is_kernel = |at| self.function(at).is_some_and(|function| function.is_kernel);
-        let word = |at: Addr| self.pointer(self.word(at)?).filter(|_| !is_kernel(at));
-        let built = |at: Addr| self.pointer(self.built(at)?).filter(|_| !is_kernel(at));
-        self.places(4).filter_map(word).chain(self.places(2).filter_map(built)).collect()
+        // The kernel of a RISC-V has the address of the application's handler of traps.
+        let is_own = |to| self.set == InstructionSet::Thumb || is_kernel(to);
+        let pointer = |at: Addr, word: u32| self.pointer(word).filter(|to| !(is_kernel(at) && is_own(*to)));
+        let beside = self.constants.iter().flat_map(|(start, bytes)| places(*start, bytes, 4));
+        let mut all: BTreeSet<Addr> =
+            self.places(4).chain(beside).filter_map(|at| pointer(at, self.word(at)?)).collect();
+        for at in self.places(2) {
+            match self.set {
+                InstructionSet::Thumb => all.extend(self.built(at).and_then(|word| pointer(at, word))),
+                _ => {
+                    let added = self.added(at).into_iter().filter_map(|word| pointer(at, word));
+                    all.extend(added.filter(|_| self.is_instruction(at)));
+                }
+            }
+        }
+        all
+    }
+
+    /// The constants whose upper part an instruction of a RISC-V sets: those that ADDI makes of it behind it. Those near 0, or
+    /// near the global pointer, need ADDI alone.
+    fn added(&self, at: Addr) -> Vec<u32> {
+        let Some(first) = self.half(at) else { return Vec::new() };
+        let word = || self.word(at);
+        let base = match first & 3 {
+            // C.LUI.
+            1 if first >> 13 == 3 => {
+                let sign = if first >> 12 & 1 == 1 { 0xFFFE_0000 } else { 0 };
+                Some(sign | u32::from(first >> 2 & 0x1F) << 12)
+            }
+            3 if first & 0x7F == 0x37 => word().map(|word| word & 0xFFFF_F000),
+            3 if first & 0x7F == 0x17 => {
+                word().and_then(|word| Some((word & 0xFFFF_F000).wrapping_add(u32::try_from(at).ok()?)))
+            }
+            _ => None,
+        };
+        let Some(base) = base else {
+            let added = self.addition(at).filter(|(from, _)| *from == 0 || *from == 3);
+            let of = |(from, by): (u16, u32)| Some(by.wrapping_add(if from == 3 { self.global_pointer? } else { 0 }));
+            return added.and_then(of).into_iter().collect();
+        };
+        let register = first >> 7 & 0x1F;
+        // AUIPC and JALR are a direct call. LUI and JALR are one, too, of a function at a fixed address.
+        let is_direct = first & 0x7F == 0x17;
+        let jump = |at: Addr| self.word(at).filter(|word| !is_direct && word & 0x707F == 0x67).and_then(constant);
+        let behind = (1..APART_RISCV).filter_map(|n| {
+            let at = at.checked_add(n << 1)?;
+            self.addition(at).or_else(|| jump(at))
+        });
+        behind.filter(|(from, _)| *from == register).map(|(_, by)| base.wrapping_add(by)).collect()
+    }
+
+    /// The register to which an instruction of a RISC-V adds a constant, and that: ADDI, C.ADDI and C.LI.
+    fn addition(&self, at: Addr) -> Option<(u16, u32)> {
+        let first = self.half(at)?;
+        if first & 3 == 1 {
+            let by = u32::from(first >> 2 & 0x1F) | if first >> 12 & 1 == 1 { 0xFFFF_FFE0 } else { 0 };
+            return match first >> 13 {
+                0 => Some((first >> 7 & 0x1F, by)),
+                2 => Some((0, by)),
+                _ => None,
+            };
+        }
+        self.word(at).filter(|word| word & 0x707F == 0x13).and_then(constant)
     }
 
     /// The constant of which MOVW at an address sets the lower half.
@@ -133,18 +239,22 @@ impl<'c> Code<'c> {
         for region in written {
             for piece in 0..region.len.div_ceil(PIECE) {
                 let into = piece.checked_mul(PIECE)?;
-                let bytes = case.look.bytes(region.start.checked_add(into)?, PIECE.min(region.len.checked_sub(into)?));
-                let words = case.words(&bytes?, true).into_iter().filter_map(|word| u32::try_from(word).ok());
+                let bytes =
+                    case.look.bytes(region.start.checked_add(into)?, PIECE.min(region.len.checked_sub(into)?))?;
+                // Of pointers of 64 bits the lower halves: the upper ones of addresses in the code are 0.
+                let words = bytes.chunks_exact(4).filter_map(|word| Endian::Little.u32(word, 0));
                 all.extend(words.filter_map(|word| self.pointer(word)));
             }
         }
         Some(all)
     }
 
-    /// The address in the code that a pointer to a function has.
-    fn pointer(&self, word: u32) -> Option<Addr> {
-        let at = Addr::from(word & !1);
-        (word & 1 == 1 && self.find(at).is_some()).then_some(at)
+    /// The address in the code that a pointer to a function has. Of a RISC-V, where a pointer looks like any number, it is the
+    /// first of one.
+    pub fn pointer(&self, word: u32) -> Option<Addr> {
+        let at = self.set.code_address(word).filter(|at| find(&self.regions, *at).is_some())?;
+        let begins = || self.function(at).is_some_and(|function| function.first == at);
+        (self.set == InstructionSet::Thumb || begins()).then_some(at)
     }
 
     fn places(&self, step: u64) -> impl Iterator<Item = Addr> + '_ {
@@ -175,7 +285,7 @@ impl<'c> Code<'c> {
     }
 
     pub fn half(&self, at: Addr) -> Option<u16> {
-        let (bytes, into) = self.find(at)?;
+        let (bytes, into) = find(&self.regions, at)?;
         Endian::Little.u16(bytes, into)
     }
 
@@ -186,15 +296,8 @@ impl<'c> Code<'c> {
     }
 
     fn word(&self, at: Addr) -> Option<u32> {
-        let (bytes, into) = self.find(at)?;
+        let (bytes, into) = find(&self.regions, at).or_else(|| find(&self.constants, at))?;
         Endian::Little.u32(bytes, into)
-    }
-
-    fn find(&self, at: Addr) -> Option<(&[u8], usize)> {
-        self.regions.iter().find_map(|(start, bytes)| {
-            let into = usize::try_from(at.checked_sub(*start)?).ok()?;
-            (into < bytes.len()).then_some((bytes.as_slice(), into))
-        })
     }
 
     /// The direct calls of functions that do something with objects, outside of the kernel: where they are, and what they do.
@@ -202,10 +305,36 @@ impl<'c> Code<'c> {
         &self.sites
     }
 
+    /// The direct calls and jumps of a RISC-V to the start of other functions.
+    pub fn edges(&self) -> &[(Addr, Addr)] {
+        &self.edges
+    }
+
     /// Addresses that pointers to functions may have.
     pub const fn pointed(&self) -> &BTreeSet<Addr> {
         &self.pointed
     }
+}
+
+/// The register and the constant of 12 bits of an instruction of a RISC-V.
+fn constant(word: u32) -> Option<(u16, u32)> {
+    Some((u16::try_from(word >> 15 & 0x1F).ok()?, (word.cast_signed() >> 20).cast_unsigned()))
+}
+
+fn find(regions: &[(Addr, Vec<u8>)], at: Addr) -> Option<(&[u8], usize)> {
+    regions.iter().find_map(|(start, bytes)| {
+        let into = usize::try_from(at.checked_sub(*start)?).ok()?;
+        (into < bytes.len()).then_some((bytes.as_slice(), into))
+    })
+}
+
+/// Addresses and bytes of regions; `None` where they are too much, or cannot be read.
+fn parts(regions: &[Region], case: &Case<'_>) -> Option<Vec<(Addr, Vec<u8>)>> {
+    let all = regions.iter().fold(0u64, |sum, region| sum.saturating_add(region.len));
+    if all > MOST || regions.len() > REGIONS {
+        return None;
+    }
+    regions.iter().map(|region| Some((region.start, bytes(case, region.start, region.len)?))).collect()
 }
 
 fn places(start: Addr, bytes: &[u8], step: u64) -> impl Iterator<Item = Addr> {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::program::Code;
 use super::{Use, is_through_pointer, used};
 use crate::abi::Addr;
-use crate::cpu::{Call, Callee, Outcome, Paths, Program, Value};
+use crate::cpu::{Call, Callee, InstructionSet, Outcome, Paths, Program, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 
@@ -59,7 +59,7 @@ pub(super) struct Walker<'c> {
     parts: RefCell<BTreeMap<Key, (Rc<Summary>, usize)>>,
     /// The outermost of those that was met again.
     met: Cell<usize>,
-    /// Calls of the kernel that were seen.
+    /// Calls that were seen.
     sites: RefCell<BTreeSet<Addr>>,
     steps: Cell<usize>,
     is_cut: Cell<bool>,
@@ -158,16 +158,16 @@ impl<'c> Walker<'c> {
         let returns = paths.returns() || !is_whole;
         let mut all = Summary { returns, calls_pointer: !is_whole, result: paths.returned(), ..Summary::default() };
         all.key = Some(key);
+        if let Ok(mut sites) = self.sites.try_borrow_mut() {
+            sites.extend(paths.calls().map(|call| call.at));
+        }
         for call in paths.calls().filter(|call| call.to != Callee::Result) {
             let effect = self.effect(call);
             all.uses.extend(effect.uses.iter().copied());
             all.functions.extend(effect.key);
             all.keeps.extend(effect.keeps.iter().copied());
             all.calls_pointer |= effect.calls_pointer || is_through_pointer(call);
-            if let Some(one) = self.action(call) {
-                all.own.insert(one);
-                self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
-            }
+            all.own.extend(self.action(call));
         }
         let is_cut = !is_whole && !all.uses.is_empty() || self.steps.get() > STEPS;
         self.is_cut.set(self.is_cut.get() || is_cut);
@@ -209,7 +209,7 @@ impl<'c> Walker<'c> {
         });
         let has_marks = arguments.iter().any(|value| matches!(value, Value::Mark(_)));
         let is_function = |value: &Value| {
-            let at = value.known().filter(|at| at & 1 == 1).map(|at| Addr::from(at & !1));
+            let at = value.known().and_then(|value| self.code.pointer(value));
             at.is_some_and(|at| self.code.function(at).is_some_and(|function| function.first == at))
         };
         let calls_argument = plain.calls_pointer && arguments.iter().any(is_function);
@@ -241,8 +241,37 @@ impl<'c> Walker<'c> {
         let Ok(seen) = self.sites.try_borrow() else { return BTreeSet::new() };
         let sites = self.code.sites().iter().filter(|(at, _)| !seen.contains(at));
         let unreached = sites.filter_map(|(at, _)| self.code.function(*at)).map(|function| function.first);
+        let unreached = self.outermost(unreached.chain(self.called_by_others(&seen, roots)).collect(), &seen);
         let pointed = self.code.pointed().iter().copied().filter(|at| self.code.begins(*at) && !roots.contains(at));
-        unreached.chain(pointed).collect()
+        unreached.into_iter().chain(pointed).collect()
+    }
+
+    /// The first address of the function that has a call.
+    fn caller(&self, at: Addr) -> Option<Addr> {
+        self.code.function(at).map(|function| function.first)
+    }
+
+    /// Functions that are called where no path led to: the handler of an interrupt may call one that a thread calls, too. Where
+    /// the function that calls was not followed, it stands for them.
+    fn called_by_others(&self, seen: &BTreeSet<Addr>, roots: &[Addr]) -> BTreeSet<Addr> {
+        let Ok(known) = self.known.try_borrow() else { return BTreeSet::new() };
+        let followed: BTreeSet<Addr> = known.keys().map(|(at, _)| *at).collect();
+        let is_kernel = |at: Addr| self.code.function(at).is_some_and(|function| function.is_kernel);
+        // The kernel calls the function that creates the objects.
+        let is_other = |(at, to): &&(Addr, Addr)| !(seen.contains(at) || roots.contains(to) && is_kernel(*at));
+        let edges = self.code.edges().iter().filter(is_other);
+        let is_new = |at: &Addr| self.code.begins(*at) && !followed.contains(at);
+        edges.map(|(at, to)| self.caller(*at).filter(is_new).unwrap_or(*to)).collect()
+    }
+
+    /// Those of functions that no other of them calls; all where each calls another.
+    fn outermost(&self, all: BTreeSet<Addr>, seen: &BTreeSet<Addr>) -> BTreeSet<Addr> {
+        let edges = self.code.edges().iter().filter(|(at, _)| !seen.contains(at));
+        let calls = edges.filter_map(|(at, to)| Some((self.caller(*at)?, *to)));
+        let called: BTreeSet<Addr> =
+            calls.filter(|(caller, to)| caller != to && all.contains(caller)).map(|(_, to)| to).collect();
+        let outermost: BTreeSet<Addr> = all.difference(&called).copied().collect();
+        if outermost.is_empty() { all } else { outermost }
     }
 
     /// What calls do that no path led to, or that go through a pointer to a function of the kernel.
@@ -262,6 +291,14 @@ pub(super) struct Follow<'w, 'c> {
 }
 
 impl Program for Follow<'_, '_> {
+    fn instructions(&self) -> InstructionSet {
+        self.walker.code.set
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        self.walker.code.global_pointer
+    }
+
     fn code(&self, at: Addr) -> Option<u16> {
         self.walker.code.half(at)
     }

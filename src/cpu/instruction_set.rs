@@ -1,0 +1,115 @@
+//! The instruction sets whose code is followed without running it, and what the calls of their programs agree on.
+
+use super::steps::{self, Flow};
+use super::values::{SP, State, Value};
+use super::{Architecture, Program, riscv_steps};
+use crate::abi::Addr;
+
+/// An instruction set, and with it the registers that calls use (Procedure Call Standard for the Arm Architecture, 6.1; RISC-V
+/// Calling Convention, 1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// That of a Cortex-M.
+    Thumb,
+    /// RISC-V, 32 bits.
+    Riscv32,
+    /// RISC-V, 64 bits.
+    Riscv64,
+}
+
+impl InstructionSet {
+    /// That of a processor; `None` where its code is not followed.
+    pub const fn of(architecture: Architecture) -> Option<Self> {
+        match architecture {
+            Architecture::CortexM => Some(Self::Thumb),
+            Architecture::Riscv32 => Some(Self::Riscv32),
+            Architecture::Riscv64 => Some(Self::Riscv64),
+            _ => None,
+        }
+    }
+
+    /// The address of the code to which a pointer to a function leads; `None` for a number that is none.
+    pub fn code_address(self, pointer: u32) -> Option<Addr> {
+        match self {
+            // Bit 0 says that the code is Thumb.
+            Self::Thumb => (pointer & 1 == 1).then_some(Addr::from(pointer & !1)),
+            Self::Riscv32 | Self::Riscv64 => (pointer & 1 == 0).then_some(Addr::from(pointer)),
+        }
+    }
+
+    /// True for the first half of an instruction of 32 bits.
+    pub const fn is_wide(self, first: u16) -> bool {
+        match self {
+            Self::Thumb => steps::is_wide(first),
+            Self::Riscv32 | Self::Riscv64 => first & 3 == 3,
+        }
+    }
+
+    /// Carries out an instruction.
+    pub(super) fn step(self, first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow {
+        match self {
+            Self::Thumb => steps::step(first, second, at, state, program),
+            Self::Riscv32 | Self::Riscv64 => riscv_steps::step(first, second, at, state, program),
+        }
+    }
+
+    /// True where an instruction in an IT block leaves the flags as they are.
+    pub(super) const fn keeps_flags(self, first: u16) -> bool {
+        matches!(self, Self::Thumb) && steps::keeps_flags(first)
+    }
+
+    /// True where a jump out of a function leads to code that restores its registers and returns to its caller.
+    pub(super) fn comes_back(self, to: Addr, state: &mut State, program: &dyn Program) -> bool {
+        self != Self::Thumb && riscv_steps::restores(to, state, program)
+    }
+
+    /// Sets the global pointer.
+    pub(super) fn global(self, value: Option<u32>, state: &mut State) {
+        if let Some(value) = value.filter(|_| self != Self::Thumb) {
+            state.set(riscv_steps::GP, Value::Is(value));
+        }
+    }
+
+    pub(super) const fn stack_pointer(self) -> u16 {
+        match self {
+            Self::Thumb => SP,
+            Self::Riscv32 | Self::Riscv64 => riscv_steps::SP,
+        }
+    }
+
+    /// The register with the return address.
+    pub(super) const fn link(self) -> u16 {
+        match self {
+            Self::Thumb => 14,
+            Self::Riscv32 | Self::Riscv64 => riscv_steps::RA,
+        }
+    }
+
+    pub(super) const fn arguments(self) -> [u16; 4] {
+        match self {
+            Self::Thumb => [0, 1, 2, 3],
+            Self::Riscv32 | Self::Riscv64 => [10, 11, 12, 13],
+        }
+    }
+
+    pub(super) const fn result(self) -> u16 {
+        self.arguments()[0]
+    }
+
+    /// The registers that an instruction which is not known may change.
+    pub(super) fn general(self) -> impl Iterator<Item = u16> {
+        match self {
+            Self::Thumb => 0..SP,
+            Self::Riscv32 | Self::Riscv64 => 5..32,
+        }
+        .chain((self != Self::Thumb).then_some(riscv_steps::RA))
+    }
+
+    /// Those that a function need not keep: of RISC-V ra, t0 to t6, and a0 to a7.
+    pub(super) const fn changed_by_calls(self) -> &'static [u16] {
+        match self {
+            Self::Thumb => &[0, 1, 2, 3, 12, 14],
+            Self::Riscv32 | Self::Riscv64 => &[1, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31],
+        }
+    }
+}
