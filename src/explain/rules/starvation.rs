@@ -256,7 +256,7 @@ fn claim(
 fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
     let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
     let function = case.look.symbol(SLEEP).filter(|_| blocks == 0)?.address & !1;
-    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &[function])?;
+    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), function)?;
     let text = format!("{} calls tx_thread_sleep here, and the trace has no sleep of it", case.label(hog.address));
     Some(Evidence::symbol(at, &place_at(at, case), text))
 }

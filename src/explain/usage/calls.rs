@@ -78,10 +78,13 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
-    /// Where a user calls one of these functions again and again.
-    pub fn calls_again(&self, user: User, functions: &[Addr]) -> Option<Addr> {
+    /// Where a user calls a function again and again, with a first argument that may be 0.
+    pub fn calls_again(&self, user: User, function: Addr) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };
-        let is = |call: &Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
+        let is = |call: &Call| {
+            let [first, ..] = call.arguments;
+            call.to == Callee::At(function) && first.known().is_none_or(|ticks| ticks == 0)
+        };
         let call = |key: Key| {
             let paths = self.walker.paths(&follow, key)?;
             let at = paths.calls().find(|call| is(call))?.at;
