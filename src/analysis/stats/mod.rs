@@ -13,7 +13,7 @@ use self::components::Components;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
-use super::tracker::{Change, Span, Step, System, ThreadNo, Who};
+use super::tracker::{Change, Span, Step, System, ThreadNo, Who, place};
 use super::{Changes, Making, Needs, Of, many};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
@@ -119,12 +119,8 @@ impl Stats {
     }
 
     fn core(&mut self, core: u16) -> &mut Core {
-        let index = usize::from(core);
-        if index >= self.cores.len() {
-            self.cores.resize(index + 1, Core::default());
-        }
-        // Just made long enough; the spare core is never used.
-        self.cores.get_mut(index).unwrap_or(&mut self.spare)
+        // The list grows to hold it; the spare core is never used.
+        place(&mut self.cores, usize::from(core)).unwrap_or(&mut self.spare)
     }
 
     fn lost(&mut self, event: &Event, thread: ThreadNo, by: ThreadNo, system: &System<'_>) {

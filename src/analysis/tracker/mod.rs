@@ -253,6 +253,16 @@ impl<'a> System<'a> {
         self.thread_numbers.find(address).map(ThreadNo)
     }
 
+    /// The thread of a context that inserted an event.
+    #[must_use]
+    #[inline]
+    pub fn thread_of(&self, id: ContextId) -> Option<ThreadNo> {
+        match self.by_context.get(usize::try_from(id.0).ok()?)? {
+            Some(Who::Thread(no)) => Some(*no),
+            _ => None,
+        }
+    }
+
     /// All threads that events have named so far.
     pub fn threads(&self) -> impl Iterator<Item = (ThreadNo, &Thread)> {
         (0u32..).map(ThreadNo).zip(&self.threads)
