@@ -15,7 +15,7 @@ use self::threads::Threads;
 use super::scope::Scope;
 use super::tracker::{Change, Span, Step, System, ThreadNo, Who, place};
 use super::{Changes, Making, Needs, Of, many};
-use crate::catalogue::{Catalogue, Role};
+use crate::catalogue::Role;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::{DefId, Event};
@@ -108,13 +108,13 @@ fn bump(n: &mut u64) {
 }
 
 impl Stats {
-    fn new(catalogue: &Catalogue) -> Self {
+    fn new(of: &Of<'_>) -> Self {
         Self {
             cores: Vec::new(),
             spare: Core::default(),
-            threads: Threads::default(),
+            threads: Threads::new(of.by_thread()),
             interrupts: Interrupts::default(),
-            components: Components::new(catalogue),
+            components: Components::new(of.catalogue),
         }
     }
 
@@ -179,7 +179,7 @@ impl Making for Stats {
     const NEEDS: Needs = Needs { spans: true, changes: Changes::Kept, calls: false };
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
-        Ok(Stats::new(of.catalogue))
+        Ok(Stats::new(of))
     }
 
     fn span(&mut self, span: &Span, _: &System<'_>) {
