@@ -29,7 +29,6 @@ use std::collections::BTreeMap;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
-use self::pointers::Pointers;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::{Fields, Places};
@@ -80,8 +79,6 @@ pub struct Events {
     created: BTreeMap<Addr, u64>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
-    /// How low the stack pointers of threads were.
-    pub pointers: Pointers,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// The last event of a thread.
@@ -560,7 +557,7 @@ impl Consumer for Events {
         self.by_thread(&now, system);
         self.sleeps(&now);
         if let Some(role) = system.role(event) {
-            self.pointers.event(&now, role);
+            self.pointer(&now, role, system);
             self.call(&now, role, system);
         }
         self.interrupts.after(event.ticks);
