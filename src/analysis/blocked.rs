@@ -230,7 +230,8 @@ impl Making for Blocked {
     const NEEDS: Needs = Needs { spans: false, changes: Changes::UpToEnd, calls: true };
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
-        Ok(Blocked { open: of.by_thread(), ..Blocked::default() })
+        let rows = Vec::with_capacity(of.trace.contexts.len().min(MAX_KINDS));
+        Ok(Blocked { open: of.by_thread(), rows, ..Blocked::default() })
     }
 
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {

@@ -55,7 +55,7 @@ impl Windows {
         // One server for all runs. By itself it ends when nothing runs for a while, and a program that starts just then
         // fails to reach it.
         std::fs::create_dir(windows.scratch.0.join("disk")).unwrap();
-        finish(windows.server("-p"));
+        finish(&mut windows.server("-p"));
         // The first run makes a disk of Windows, which takes a while.
         finish(windows.command().arg("--version"));
         Some(windows)

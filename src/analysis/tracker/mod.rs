@@ -199,7 +199,7 @@ impl<'a> System<'a> {
             threads: Vec::with_capacity(trace.contexts.len()),
             known_threads: Vec::with_capacity(trace.contexts.len()),
             calls: Vec::with_capacity(trace.contexts.len()),
-            thread_numbers: Interner::default(),
+            thread_numbers: Interner::with_room(trace.contexts.len()),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
             quiet: None,

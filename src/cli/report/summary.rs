@@ -24,11 +24,12 @@ const TOP: usize = 5;
 
 /// Tables that the sentences are not made of.
 const OTHERS: [(Name, usize); 6] = [
+    // Its lists grow most: they are made while the heap is small.
+    (Name::Services, TOP),
     (Name::Blocked, MOST),
     (Name::Latency, MOST),
     (Name::Profile, TOP),
     (Name::Stats, TOP),
-    (Name::Services, TOP),
     (Name::Use, TOP),
 ];
 /// With more contexts each of these has a pass over the events of its own: what they count for each does not fit into memory
