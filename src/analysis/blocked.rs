@@ -24,7 +24,8 @@ const MAX_NAMES: usize = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     thread: ThreadNo,
-    what: What,
+    /// The number of what is waited for.
+    what: u32,
 }
 
 /// What is waited for: an object in a call, or where no call names one, the event that blocks and its code of the state.
@@ -42,19 +43,18 @@ struct Waker {
     interrupt: Option<u64>,
 }
 
+/// Those that are over; of none the shortest and the longest mean nothing.
 #[derive(Debug, Default)]
 struct Row {
     count: u64,
     total: i64,
-    min: Option<i64>,
+    min: i64,
     /// The longest, and the event that began it.
-    max: Option<(i64, u64)>,
+    max: (i64, u64),
     wakers: Vec<(Waker, u64)>,
     timeouts: u64,
     /// The call, where it names no object: the first that is known.
     call: Option<DefId>,
-    /// Ticks so far and the event that began it, where one goes on.
-    open: Option<(i64, u64)>,
 }
 
 /// A wait that goes on.
@@ -62,13 +62,17 @@ struct Row {
 struct Open {
     from: i64,
     seq: u64,
-    what: What,
+    /// The number of what is waited for.
+    what: u32,
+    /// How many gaps are before it.
+    gaps: u32,
     call: Option<DefId>,
     /// False where the filters keep neither the call nor the event that blocks.
     kept: bool,
-    /// How many gaps are before it.
-    gaps: u64,
 }
+
+/// Ticks so far and the event that began it, of a wait that goes on.
+type Lasting = Option<(i64, u64)>;
 
 /// Adds up waits.
 #[derive(Debug, Default)]
@@ -88,7 +92,7 @@ pub(super) struct Blocked {
     /// Waits that began before the window.
     earlier: u64,
     /// Places at which events are missing.
-    gaps: u64,
+    gaps: u32,
     /// Waits that were open there.
     cut: u64,
     lost: u64,
@@ -98,12 +102,9 @@ pub(super) struct Blocked {
 const MAX_STATES: usize = 256;
 
 impl Blocked {
-    fn row(&mut self, key: Key) -> Option<&mut Row> {
-        let what = match key.what {
-            What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.0),
-            What::State(number) => 1 << 63 | u64::from(number),
-        };
-        let number = u64::from(key.thread.0) << 32 | u64::from(self.whats.intern(what));
+    /// The place of a row; it is added where it is new and there is room.
+    fn row(&mut self, key: Key) -> Option<usize> {
+        let number = u64::from(key.thread.0) << 32 | u64::from(key.what);
         if self.rows.len() >= MAX_KINDS && self.numbers.find(number).is_none() {
             self.lost += 1;
             return None;
@@ -112,7 +113,25 @@ impl Blocked {
         if at >= self.rows.len() {
             self.rows.push((key, Row::default()));
         }
-        self.rows.get_mut(at).map(|(_, row)| row)
+        Some(at)
+    }
+
+    /// The number of what is waited for.
+    fn number(&mut self, what: What) -> u32 {
+        self.whats.intern(match what {
+            What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.0),
+            What::State(number) => 1 << 63 | u64::from(number),
+        })
+    }
+
+    /// What has a number.
+    fn what(&self, number: u32) -> Option<What> {
+        let word = self.whats.word(number)?;
+        let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        Some(match word >> 63 {
+            0 => What::Object(ObjectNo(half(word >> 32)), DefId(half(word))),
+            _ => What::State(half(word)),
+        })
     }
 
     /// The number of a state; those for which there is no room share that of the last.
@@ -132,13 +151,15 @@ impl Blocked {
         }
         self.earlier += u64::from(earlier);
         let ticks = event.ticks.saturating_sub(open.from);
-        let Some(row) = self.row(Key { thread, what: open.what }) else { return };
+        let at = self.row(Key { thread, what: open.what });
+        let Some((_, row)) = at.and_then(|at| self.rows.get_mut(at)) else { return };
         row.call = row.call.or(open.call);
+        let is_first = row.count == 0;
         row.count += 1;
         row.total = row.total.saturating_add(ticks);
-        row.min = Some(row.min.map_or(ticks, |m| m.min(ticks)));
-        if row.max.is_none_or(|(max, _)| ticks > max) {
-            row.max = Some((ticks, open.seq));
+        row.min = if is_first { ticks } else { row.min.min(ticks) };
+        if is_first || ticks > row.max.0 {
+            row.max = (ticks, open.seq);
         }
         let Some((waker, timed_out)) = waker else { return };
         row.timeouts += u64::from(timed_out);
@@ -168,7 +189,8 @@ impl Blocked {
             Some((object, def)) => What::Object(object, def),
             None => What::State(self.state(event.def, code)),
         };
-        let open = Open { from: event.ticks, seq: event.seq, what, call: call.map(|c| c.def), kept, gaps: self.gaps };
+        let (what, call) = (self.number(what), call.map(|c| c.def));
+        let open = Open { from: event.ticks, seq: event.seq, what, gaps: self.gaps, call, kept };
         self.take_open(thread);
         if let Some(place) = place(&mut self.open, thread.index()) {
             *place = Some(open);
@@ -207,8 +229,9 @@ impl Making for Blocked {
     /// It follows waits from their beginning to their end.
     const NEEDS: Needs = Needs { spans: false, changes: Changes::UpToEnd, calls: true };
 
-    fn make(_: &Of<'_>) -> Result<Self, Error> {
-        Ok(Blocked::default())
+    fn make(of: &Of<'_>) -> Result<Self, Error> {
+        let rows = Vec::with_capacity(of.trace.contexts.len().min(MAX_KINDS));
+        Ok(Blocked { open: of.by_thread(), rows, ..Blocked::default() })
     }
 
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
@@ -221,23 +244,30 @@ impl Making for Blocked {
 
     fn finish(mut self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
         let to = scope.end();
+        let mut lasting: Vec<Lasting> = Vec::new();
         for (no, _) in (0u32..).zip(0..self.open.len()) {
             let Some(open) = self.take_open(ThreadNo(no)).filter(|open| open.kept) else { continue };
-            if let Some(row) = self.row(Key { thread: ThreadNo(no), what: open.what }) {
+            if let Some(at) = self.row(Key { thread: ThreadNo(no), what: open.what })
+                && let (Some((_, row)), Some(ticks)) = (self.rows.get_mut(at), place(&mut lasting, at))
+            {
                 row.call = row.call.or(open.call);
-                row.open = Some((to.saturating_sub(open.from), open.seq));
+                *ticks = Some((to.saturating_sub(open.from), open.seq));
             }
         }
-        let mut rows: Vec<&(Key, Row)> = self.rows.iter().collect();
-        rows.sort_by_key(|(key, row)| {
-            (row.open.is_none(), Reverse(row.open.map(|(t, _)| t)), Reverse(row.total), key.thread)
+        drop(std::mem::take(&mut self.open));
+        lasting.resize(self.rows.len(), None);
+        let mut rows: Vec<(&(Key, Row), Lasting)> = self.rows.iter().zip(lasting).collect();
+        rows.sort_by_key(|((key, row), lasting)| {
+            (lasting.is_none(), Reverse(lasting.map(|(t, _)| t)), Reverse(row.total), key.thread)
         });
         let mut report = Report {
             nothing: nothing(system).to_owned(),
             notes: self.notes(scope, system),
             ..Report::new("blocked", "Waits", COLUMNS)
         };
-        rows.into_iter().for_each(|(key, row)| scope.push(&mut report, || cells(key, row, &self.states, system)));
+        for ((key, row), lasting) in rows {
+            scope.push(&mut report, || self.cells(key, row, lasting, system));
+        }
         vec![report]
     }
 }
@@ -267,33 +297,36 @@ fn nothing(system: &System<'_>) -> &'static str {
     }
 }
 
-/// The cells of a row.
-fn cells(key: &Key, row: &Row, states: &[(Option<DefId>, Option<u64>)], system: &System<'_>) -> Vec<Cell> {
-    let state = |number| states.get(usize::try_from(number).ok()?).copied();
-    let object = match key.what {
-        What::Object(object, _) => object_cell(object, system),
-        What::State(number) => {
-            state(number).and_then(|(def, code)| system.state_word(def, code)).map_or(Cell::Empty, Cell::Text)
-        }
-    };
-    let most = row.wakers.iter().rev().max_by_key(|(_, n)| *n);
-    let finished = |ticks: i64| if row.count > 0 { Cell::Ticks(ticks) } else { Cell::Empty };
-    vec![
-        thread_cell(key.thread, system),
-        object,
-        row.call.map_or(Cell::Empty, |def| Cell::Text(system.catalogue[def].name.clone())),
-        row.open.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
-        row.open.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-        Cell::Count(row.count),
-        finished(row.total),
-        most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, system)),
-        row.max.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
-        row.max.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
-        // No event of some systems says how long a caller will wait.
-        if system.states_waits() { Cell::Count(row.timeouts) } else { Cell::Empty },
-        row.min.map_or(Cell::Empty, Cell::Ticks),
-        most.map_or(Cell::Empty, |(_, n)| Cell::Count(*n)),
-    ]
+impl Blocked {
+    /// The cells of a row.
+    fn cells(&self, key: &Key, row: &Row, lasting: Lasting, system: &System<'_>) -> Vec<Cell> {
+        let state = |number| self.states.get(usize::try_from(number).ok()?).copied();
+        let object = match self.what(key.what) {
+            Some(What::Object(object, _)) => object_cell(object, system),
+            Some(What::State(number)) => {
+                state(number).and_then(|(def, code)| system.state_word(def, code)).map_or(Cell::Empty, Cell::Text)
+            }
+            None => Cell::Empty,
+        };
+        let most = row.wakers.iter().rev().max_by_key(|(_, n)| *n);
+        let finished = |cell: Cell| if row.count > 0 { cell } else { Cell::Empty };
+        vec![
+            thread_cell(key.thread, system),
+            object,
+            row.call.map_or(Cell::Empty, |def| Cell::Text(system.catalogue[def].name.clone())),
+            lasting.map_or(Cell::Empty, |(ticks, _)| Cell::Ticks(ticks)),
+            lasting.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
+            Cell::Count(row.count),
+            finished(Cell::Ticks(row.total)),
+            most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, system)),
+            finished(Cell::Ticks(row.max.0)),
+            finished(Cell::Count(row.max.1)),
+            // No event of some systems says how long a caller will wait.
+            if system.states_waits() { Cell::Count(row.timeouts) } else { Cell::Empty },
+            finished(Cell::Ticks(row.min)),
+            most.map_or(Cell::Empty, |(_, n)| Cell::Count(*n)),
+        ]
+    }
 }
 
 fn waker_cell(waker: Waker, system: &System<'_>) -> Cell {

@@ -137,6 +137,11 @@ impl Making for Inversions {
 
     fn changes(&mut self, step: &Step<'_>, scope: &Scope<'_>, system: &System<'_>) {
         step.changes.iter().for_each(|change| self.change(step.event, change, scope, system));
+        if self.ran.is_full() {
+            let all: Vec<ThreadNo> = self.waits.threads().collect();
+            all.into_iter().for_each(|thread| self.count(thread, system));
+            self.ran.clear();
+        }
     }
 
     fn gap(&mut self) {
@@ -205,11 +210,6 @@ impl Inversions {
             }
             Change::Priority { thread } => self.priority(thread, system),
             _ => {}
-        }
-        if self.ran.is_full() {
-            let all: Vec<ThreadNo> = self.waits.threads().collect();
-            all.into_iter().for_each(|thread| self.count(thread, system));
-            self.ran.clear();
         }
     }
 

@@ -30,7 +30,7 @@ impl Making for Latency {
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
         Ok(Latency {
-            threads: threads::Threads::default(),
+            threads: threads::Threads::new(of.by_thread()),
             interrupts: interrupts::Interrupts::default(),
             every: every::Every::new(&of.request.every, of.catalogue)?,
             spans: spans::Spans::new(&of.request.spans, of.trace, of.catalogue)?,

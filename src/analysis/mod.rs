@@ -188,6 +188,13 @@ struct Of<'a> {
     request: &'a ReportRequest,
 }
 
+impl Of<'_> {
+    /// A list with room for all threads that insert events: one that grows leaves blocks of memory behind.
+    fn by_thread<T>(&self) -> Vec<T> {
+        Vec::with_capacity(self.trace.contexts.len())
+    }
+}
+
 /// A report that is being made.
 trait Making: Sized {
     /// What of the methods below it has.

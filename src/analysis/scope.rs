@@ -71,20 +71,18 @@ impl<'q> Scope<'q> {
         }
         self.kept += u64::from(self.keeps);
         // The time up to the first event of the window is outside it.
-        let from = match self.span {
+        match self.span {
             Some((from, to)) if self.inside => {
                 self.span = Some((from.min(event.ticks), to.max(event.ticks)));
                 from
             }
-            before => {
-                self.span = before.or(self.inside.then_some((event.ticks, event.ticks)));
+            Some(_) => i64::MAX,
+            None => {
+                self.begun = self.inside.then_some(event.ticks);
+                self.span = self.begun.map(|begun| (begun, begun));
                 i64::MAX
             }
-        };
-        if self.inside && self.begun.is_none() {
-            self.begun = Some(event.ticks);
         }
-        from
     }
 
     /// Takes all events of a trace that no filter leaves out: their number, and the ticks of the first and the last in time.

@@ -9,43 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::scope::Scope;
 use super::tracker::System;
 use super::{Making, Needs, Of, share_cell};
-use crate::catalogue::Role;
+use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report};
 use crate::trace::{ContextId, ContextKind, DefId, Event, Interner, Trace};
 
-/// Definitions to a page.
-const PAGE: usize = 16;
-
 /// The most ids without a definition that are counted apart, by context: a damaged trace may hold any number.
 const MAX_UNKNOWN: usize = 1 << 14;
-
-/// The events of one context, by definition: pages of counts, and only those that are used.
-#[derive(Debug, Clone, Default)]
-struct Pages(Vec<Option<Box<[u64; PAGE]>>>);
-
-impl Pages {
-    fn bump(&mut self, def: DefId) {
-        let Ok(index) = usize::try_from(def.0) else { return };
-        let (page, place) = (index / PAGE, index % PAGE);
-        if page >= self.0.len() {
-            self.0.resize(page + 1, None);
-        }
-        let Some(slot) = self.0.get_mut(page) else { return };
-        let page = slot.get_or_insert_with(|| Box::new([0; PAGE]));
-        if let Some(n) = page.get_mut(place) {
-            *n += 1;
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (DefId, u64)> {
-        let pages = self.0.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?)));
-        let counts = pages.flat_map(|(i, page)| {
-            page.iter().enumerate().map(move |(j, n)| (i.saturating_mul(PAGE).saturating_add(j), *n))
-        });
-        counts.filter(|(_, n)| *n > 0).filter_map(|(i, n)| Some((DefId(u32::try_from(i).ok()?), n)))
-    }
-}
 
 /// Counts by the names of events.
 type ByName = BTreeMap<String, u64>;
@@ -58,6 +28,8 @@ type Key = (String, u64, bool);
 pub(super) struct Services {
     /// How many contexts there are, and one for events of no context.
     contexts: usize,
+    /// How many definitions there are.
+    defs: usize,
     known: Known,
     /// By context and id: what the catalogue does not know.
     unknown: Pairs,
@@ -67,14 +39,14 @@ pub(super) struct Services {
 /// Counts of the catalogue's events.
 #[derive(Debug)]
 enum Known {
-    /// By context.
-    Pages(Vec<Pages>),
-    /// By context and definition, where pages of each context would take too much room.
+    /// By context, and in it by definition.
+    Table(Vec<u64>),
+    /// By context and definition, where a table would take too much room.
     Pairs(Pairs),
 }
 
-/// The most contexts that have pages.
-const MAX_PAGED: usize = 4096;
+/// The most counts of a table.
+const MAX_TABLE: usize = 1 << 20;
 
 /// Counts by two numbers.
 #[derive(Debug, Default)]
@@ -155,7 +127,7 @@ impl Making for Services {
     const NEEDS: Needs = Needs::NOTHING;
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
-        Ok(Services::new(of.trace))
+        Ok(Services::new(of.trace, of.catalogue))
     }
 
     fn looks_at(&self, _: Option<DefId>, _: Option<&Role>) -> bool {
@@ -172,13 +144,13 @@ impl Making for Services {
 }
 
 impl Services {
-    fn new(trace: &Trace) -> Self {
-        let contexts = trace.contexts.len().saturating_add(1);
-        let known = match contexts {
-            0..=MAX_PAGED => Known::Pages(vec![Pages::default(); contexts]),
+    fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
+        let (contexts, defs) = (trace.contexts.len().saturating_add(1), catalogue.iter().count());
+        let known = match contexts.saturating_mul(defs) {
+            counts @ 0..=MAX_TABLE => Known::Table(vec![0; counts]),
             _ => Known::Pairs(Pairs::default()),
         };
-        Self { contexts, known, unknown: Pairs::default(), left_out: 0 }
+        Self { contexts, defs, known, unknown: Pairs::default(), left_out: 0 }
     }
 
     fn count(&mut self, event: &Event) {
@@ -186,9 +158,10 @@ impl Services {
         let unknown = self.contexts.saturating_sub(1);
         let index = usize::try_from(event.context.0).map_or(unknown, |i| i.min(unknown));
         match &mut self.known {
-            Known::Pages(contexts) => {
-                if let Some(pages) = contexts.get_mut(index) {
-                    pages.bump(def);
+            Known::Table(counts) => {
+                let def = usize::try_from(def.0).unwrap_or(usize::MAX);
+                if let Some(n) = counts.get_mut(index.saturating_mul(self.defs).saturating_add(def)) {
+                    *n += 1;
                 }
             }
             Known::Pairs(pairs) => {
@@ -212,9 +185,10 @@ impl Services {
         // Several definitions may share a name: the same event as several releases or modes record it.
         let mut known = |id: u32, def: DefId, n| each(ContextId(id), Cow::Borrowed(&system.catalogue[def].name), n);
         match &self.known {
-            Known::Pages(contexts) => {
-                for (id, pages) in (0u32..).zip(contexts) {
-                    pages.iter().for_each(|(def, n)| known(id, def, n));
+            Known::Table(counts) => {
+                for (id, own) in (0u32..).zip(counts.chunks_exact(self.defs.max(1))) {
+                    let used = (0u32..).map(DefId).zip(own).filter(|(_, n)| **n > 0);
+                    used.for_each(|(def, n)| known(id, def, *n));
                 }
             }
             Known::Pairs(pairs) => pairs.iter().for_each(|(context, def, n)| known(context, DefId(def), n)),

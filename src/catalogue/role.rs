@@ -30,7 +30,7 @@ impl Word {
     /// The value of the word in a payload.
     #[inline]
     pub fn of(self, words: &[u64]) -> Option<u64> {
-        words.get(usize::from(self.0)).copied().filter(|_| self.is_some())
+        if self.is_some() { words.get(usize::from(self.0)).copied() } else { None }
     }
 }
 
@@ -42,6 +42,8 @@ pub struct Role {
     pub moves: bool,
     /// False where it changes nothing of locks.
     pub locks: bool,
+    /// False where it neither takes anything from an object nor gives it anything.
+    pub gives_or_takes: bool,
     /// An event of the scheduler itself, which no thread calls.
     pub is_scheduling: bool,
     /// A thread becomes ready.
@@ -146,6 +148,7 @@ impl Role {
                 || isr
                 || [Effect::Run, Effect::End, Effect::Slice, Effect::Yield].into_iter().any(has),
             locks: [Effect::Acquire, Effect::Release, Effect::Delete].into_iter().any(has),
+            gives_or_takes: [Effect::Acquire, Effect::Release, Effect::Put, Effect::Get].into_iter().any(has),
             is_scheduling: ready || block || isr || (run.is_some() && starts_with_thread),
             ready,
             block,

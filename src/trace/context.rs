@@ -25,6 +25,9 @@ pub enum ContextKind {
 }
 
 impl ContextKind {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+
     /// Its name in JSON and in `--context`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,7 +63,7 @@ pub struct Contexts {
 /// The numbers of contexts, by kind and address.
 #[derive(Debug, Clone, Default)]
 pub struct ContextIndex {
-    kinds: [(Interner, Vec<ContextId>); 5],
+    kinds: [(Interner, Vec<ContextId>); ContextKind::COUNT],
 }
 
 impl ContextIndex {

@@ -22,6 +22,12 @@ impl Default for Interner {
 }
 
 impl Interner {
+    /// With room for so many words: a list that grows leaves blocks of memory behind.
+    pub fn with_room(words: usize) -> Self {
+        let slots = vec![0; words.saturating_mul(2).next_power_of_two().max(64)];
+        Self { words: Vec::with_capacity(words), slots, ..Self::default() }
+    }
+
     /// The slot in which a word is, or which is free for it.
     #[inline]
     fn slot(&self, word: u64) -> usize {

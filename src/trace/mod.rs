@@ -305,7 +305,8 @@ impl Walk<'_> {
         self.index = self.index.saturating_add(self.filled as u64);
         self.at = 0;
         let marks = interrupt::Marks::of(interrupts);
-        for event in self.block.iter_mut().take(self.filled) {
+        let numbered = if interrupts.is_empty() { 0 } else { self.filled };
+        for event in self.block.iter_mut().take(numbered) {
             if self.nest.concerns(event, &marks) {
                 let is_isr = contexts.get(event.context).is_some_and(|c| c.kind == ContextKind::Isr);
                 if gaps.binary_search(&event.seq).is_ok() {

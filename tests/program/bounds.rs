@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::support::builder::{Buffer, Entry};
 use crate::support::machine::{Scratch, fixture};
 
 /// Of the processor's time, so that a loaded machine does not count; debug builds have the same bound.
@@ -17,9 +18,13 @@ const MOST_TIME: Duration = Duration::from_secs(10);
 /// Of memory that is the process's own or mapped.
 const MOST_MEMORY: u64 = 512 << 20;
 
+/// Of memory for each of many threads, beside the trace.
+const MOST_OF_THREAD: u64 = 450;
+
 /// What a run of the binary said and took.
 struct Run {
     code: Option<i32>,
+    memory: u64,
     out: String,
     err: String,
 }
@@ -39,8 +44,8 @@ fn bounded(words: &[&str]) -> Run {
     let text = |name: &str| String::from_utf8_lossy(&std::fs::read(scratch.path(name)).unwrap()).into_owned();
     let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
     let memory = u64::try_from(usage.ru_maxrss).unwrap() * 1024;
-    let run =
-        Run { code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)), out: text("out"), err: text("err") };
+    let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    let run = Run { code, memory, out: text("out"), err: text("err") };
     assert!(seconds < i64::try_from(MOST_TIME.as_secs()).unwrap(), "{words:?} took {seconds} s: {}", run.err);
     assert!(memory < MOST_MEMORY, "{words:?} took {} MB: {}", memory >> 20, run.err);
     run
@@ -223,4 +228,33 @@ fn a_type_that_holds_itself_took_a_gigabyte() {
         let run = bounded(&["info", "--elf", &elf, &dump, "--header", "0x20004f8c"]);
         assert_eq!(run.code, Some(0), "{}", run.err);
     }
+}
+
+/// What all tables count for each thread took some 650 bytes at a time.
+#[test]
+fn a_report_of_many_threads_takes_the_memory_of_one_table_at_a_time() {
+    let scratch = Scratch::new("bounds-threads");
+    let trace = |threads: u64| {
+        let (at, sp) = (|n: u64| 0x3000_0000 + n % threads * 0x100, 0x2000_1000);
+        let semaphore = 0x2000_5000;
+        let of_thread = |n: u64| {
+            let event = |k: u64, id, info| Entry::thread(at(n), 16, id, 1000 + 37 * (4 * n + k), info);
+            [
+                event(0, 88, [semaphore, 0, 1, sp]),
+                event(1, 1, [at(n + threads - 1), 6, sp, at(n)]),
+                event(2, 83, [semaphore, 0xFFFF_FFFF, 0, sp]),
+                event(3, 2, [at(n), 6, sp, at(n + 1)]),
+            ]
+        };
+        let events: Vec<Entry> = (0..threads).flat_map(of_thread).collect();
+        let bytes = Buffer::new(0x2000_0000).record(events.len(), &events).bytes();
+        (bytes.len() as u64, write(&scratch, &threads.to_string(), &bytes))
+    };
+    let beside = |(size, name): (u64, String)| {
+        let run = bounded(&["report", &name]);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        run.memory - size
+    };
+    let (few, many) = (beside(trace(100)), beside(trace(40_000)));
+    assert!(many < few + 40_000 * MOST_OF_THREAD, "{} KiB, {} KiB of few threads", many >> 10, few >> 10);
 }

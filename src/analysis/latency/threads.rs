@@ -4,19 +4,19 @@
 
 use super::timing::{Timing, notes, ticks, timing_columns};
 use crate::analysis::scope::{Scope, interrupted_time};
-use crate::analysis::tracker::{Change, System, ThreadNo, ThreadState, place};
+use crate::analysis::tracker::{Change, System, Thread, ThreadNo, ThreadState, place};
 use crate::analysis::{many, thread_cell};
 use crate::report::{Column, Kind, Report};
 use crate::trace::Event;
 
 #[derive(Debug, Clone, Default)]
-struct One {
+pub(super) struct One {
     timing: Timing,
     /// The event that made it ready. A thread that lost its core is ready as well, but no event woke it.
     woken: Option<u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Threads {
     all: Vec<One>,
     /// Starts that no event shows.
@@ -24,6 +24,10 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    pub const fn new(all: Vec<One>) -> Self {
+        Self { all, unknown: 0 }
+    }
+
     fn at(&mut self, no: ThreadNo) -> Option<&mut One> {
         place(&mut self.all, no.index())
     }
@@ -54,24 +58,24 @@ impl Threads {
     }
 
     pub fn report(&self, scope: &Scope<'_>, system: &System<'_>) -> Report {
-        let waiting = Column::new("waiting", Kind::Ticks).titled("ready now for");
-        let columns = timing_columns(Column::new("thread", Kind::Thread), &[waiting]);
+        let ready = Column::new("waiting", Kind::Ticks).titled("ready now for");
+        let columns = timing_columns(Column::new("thread", Kind::Thread), &[ready]);
         let mut rows = Vec::new();
         let (mut backwards, nothing) = (0u64, One::default());
-        for (no, thread) in system.threads() {
-            let one = self.all.get(no.index()).unwrap_or(&nothing);
+        let waiting = |thread: &Thread| {
             // Where filters leave events out, the end of the trace is not the end of what is looked at.
-            let since = (thread.state == ThreadState::Ready && thread.since_seq().is_some() && !scope.filtered)
-                .then_some(thread.since);
-            let waiting =
-                since.zip(scope.span).and_then(|(since, (_, end))| u64::try_from(end.checked_sub(since)?).ok());
+            let is_ready = thread.state == ThreadState::Ready && thread.since_seq().is_some() && !scope.filtered;
+            let (_, end) = scope.span.filter(|_| is_ready)?;
+            u64::try_from(end.checked_sub(thread.since)?).ok()
+        };
+        for (no, thread) in system.threads() {
+            let (one, waiting) = (self.all.get(no.index()).unwrap_or(&nothing), waiting(thread));
             backwards += one.timing.backwards;
-            if one.timing.count() == 0 && waiting.is_none() {
-                continue;
+            if one.timing.count() > 0 || waiting.is_some() {
+                rows.push((one.timing.max().max(waiting.unwrap_or(0)), no));
             }
-            rows.push((one.timing.max().max(waiting.unwrap_or(0)), no, waiting));
         }
-        rows.sort_by_key(|(longest, ..)| std::cmp::Reverse(*longest));
+        rows.sort_unstable_by_key(|(longest, no)| (std::cmp::Reverse(*longest), *no));
         let mut notes = notes(scope, backwards);
         if !rows.is_empty() {
             notes.extend(interrupted_time(system));
@@ -84,7 +88,8 @@ impl Threads {
             notes,
             ..Report::new("latency_threads", "Threads: from ready to running", columns)
         };
-        for (_, no, waiting) in rows {
+        for (_, no) in rows {
+            let waiting = system.thread(no).and_then(waiting);
             let timing = self.all.get(no.index()).map_or(&nothing.timing, |one| &one.timing);
             scope.push(&mut report, || {
                 [thread_cell(no, system)].into_iter().chain(timing.cells()).chain([ticks(waiting)]).collect()

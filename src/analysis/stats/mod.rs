@@ -13,9 +13,9 @@ use self::components::Components;
 use self::interrupts::{Interrupts, number_cell};
 use self::threads::Threads;
 use super::scope::Scope;
-use super::tracker::{Change, Span, Step, System, ThreadNo, Who};
+use super::tracker::{Change, Span, Step, System, ThreadNo, Who, place};
 use super::{Changes, Making, Needs, Of, many};
-use crate::catalogue::{Catalogue, Role};
+use crate::catalogue::Role;
 use crate::error::Error;
 use crate::report::{Cell, Column, Kind, Report, Term};
 use crate::trace::{DefId, Event};
@@ -108,23 +108,19 @@ fn bump(n: &mut u64) {
 }
 
 impl Stats {
-    fn new(catalogue: &Catalogue) -> Self {
+    fn new(of: &Of<'_>) -> Self {
         Self {
             cores: Vec::new(),
             spare: Core::default(),
-            threads: Threads::default(),
+            threads: Threads::new(of.by_thread()),
             interrupts: Interrupts::default(),
-            components: Components::new(catalogue),
+            components: Components::new(of.catalogue),
         }
     }
 
     fn core(&mut self, core: u16) -> &mut Core {
-        let index = usize::from(core);
-        if index >= self.cores.len() {
-            self.cores.resize(index + 1, Core::default());
-        }
-        // Just made long enough; the spare core is never used.
-        self.cores.get_mut(index).unwrap_or(&mut self.spare)
+        // The list grows to hold it; the spare core is never used.
+        place(&mut self.cores, usize::from(core)).unwrap_or(&mut self.spare)
     }
 
     fn lost(&mut self, event: &Event, thread: ThreadNo, by: ThreadNo, system: &System<'_>) {
@@ -183,7 +179,7 @@ impl Making for Stats {
     const NEEDS: Needs = Needs { spans: true, changes: Changes::Kept, calls: false };
 
     fn make(of: &Of<'_>) -> Result<Self, Error> {
-        Ok(Stats::new(of.catalogue))
+        Ok(Stats::new(of))
     }
 
     fn span(&mut self, span: &Span, _: &System<'_>) {

@@ -72,6 +72,11 @@ pub struct Threads {
 }
 
 impl Threads {
+    /// With room for as many threads as insert events.
+    pub fn new(rows: Vec<Row>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
     /// The row of a thread.
     pub fn row(&mut self, no: ThreadNo) -> &mut Row {
         place(&mut self.rows, no.index()).unwrap_or(&mut self.spare)

@@ -197,9 +197,9 @@ impl<'a> System<'a> {
             catalogue,
             roles,
             threads: Vec::with_capacity(trace.contexts.len()),
-            known_threads: Vec::new(),
-            calls: Vec::new(),
-            thread_numbers: Interner::default(),
+            known_threads: Vec::with_capacity(trace.contexts.len()),
+            calls: Vec::with_capacity(trace.contexts.len()),
+            thread_numbers: Interner::with_room(trace.contexts.len()),
             by_context: vec![None; trace.contexts.len()],
             cores: Vec::new(),
             quiet: None,
@@ -251,6 +251,16 @@ impl<'a> System<'a> {
     #[must_use]
     pub fn find_thread(&self, address: Addr) -> Option<ThreadNo> {
         self.thread_numbers.find(address).map(ThreadNo)
+    }
+
+    /// The thread of a context that inserted an event.
+    #[must_use]
+    #[inline]
+    pub fn thread_of(&self, id: ContextId) -> Option<ThreadNo> {
+        match self.by_context.get(usize::try_from(id.0).ok()?)? {
+            Some(Who::Thread(no)) => Some(*no),
+            _ => None,
+        }
     }
 
     /// All threads that events have named so far.

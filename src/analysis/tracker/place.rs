@@ -6,9 +6,14 @@ use super::Who;
 #[inline]
 pub fn place<T: Clone + Default>(list: &mut Vec<T>, at: usize) -> Option<&mut T> {
     if at >= list.len() {
-        list.resize(at.saturating_add(1), T::default());
+        grow(list, at);
     }
     list.get_mut(at)
+}
+
+#[cold]
+fn grow<T: Clone + Default>(list: &mut Vec<T>, at: usize) {
+    list.resize(at.saturating_add(1), T::default());
 }
 
 impl Who {

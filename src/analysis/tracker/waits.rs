@@ -9,10 +9,14 @@ use crate::trace::Event;
 impl System<'_> {
     /// Remembers the call that an event is. A mark of the application, or an unknown event, is none: whoever
     /// inserts it is back from the call before.
+    #[inline]
     pub(super) fn calls(&mut self, event: &Event, role: Option<&Role>, words: &[u64], by: Who) {
-        if role.is_some_and(|r| r.is_scheduling) {
-            return;
+        if role.is_none_or(|r| !r.is_scheduling) {
+            self.called(event, role, words, by);
         }
+    }
+
+    fn called(&mut self, event: &Event, role: Option<&Role>, words: &[u64], by: Who) {
         let call = role.filter(|r| !r.is_mark).zip(event.def).map(|(role, def)| Call {
             seq: event.seq,
             def,

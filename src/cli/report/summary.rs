@@ -22,6 +22,20 @@ const MOST: usize = 20;
 /// Rows of a table of counters.
 const TOP: usize = 5;
 
+/// Tables that the sentences are not made of.
+const OTHERS: [(Name, usize); 6] = [
+    // Its lists grow most: they are made while the heap is small.
+    (Name::Services, TOP),
+    (Name::Blocked, MOST),
+    (Name::Latency, MOST),
+    (Name::Profile, TOP),
+    (Name::Stats, TOP),
+    (Name::Use, TOP),
+];
+/// With more contexts each of these has a pass over the events of its own: what they count for each does not fit into memory
+/// at a time.
+const MOST_CONTEXTS: usize = 1 << 15;
+
 /// What the events say, as a document shows it.
 pub struct Summary {
     /// The last of them, with the outcomes of their calls.
@@ -45,40 +59,45 @@ pub(super) fn read(
     let query = Query::compile_with(asked.filters, trace, catalogue, &address_of)?;
     let is_for_programs = asked.reader == Reader::Program;
     let last = if is_for_programs { 0 } else { EVENTS };
-    let request = ReportRequest { last, ..asked.request.clone() };
+    let one_by_one = !is_for_programs && trace.contexts.len() > MOST_CONTEXTS;
+    let mut request = ReportRequest { last, ..asked.request.clone() };
+    if one_by_one {
+        request.names = vec![Name::Inversions, Name::Stack];
+    }
     // What explains the end is looked for in the whole trace.
     let mut events = Events::new(trace, catalogue);
     let (mut made, (inversions, _)) = Made::beside(trace, catalogue, &query, &request, &mut events)?;
     events.end(made.system(), inversions);
     let explanation = explain::with_events(target, Some(loaded), kernel, Some(&events))?;
     drop(events);
-    Ok(if is_for_programs {
-        (explanation, None, reports::all(&mut made, &request).collect())
+    if is_for_programs {
+        return Ok((explanation, None, reports::all(&mut made, &request).collect()));
+    }
+    let mut summary = Summary::of(&mut made, kernel, &Names::of(target, trace));
+    if one_by_one {
+        drop(made);
+        for (name, most) in OTHERS {
+            let request = ReportRequest { names: vec![name], last: 0, ..request.clone() };
+            summary.reports.push((name, Made::of(trace, catalogue, &query, &request)?.report(name, most)));
+        }
     } else {
-        (explanation, Some(Summary::of(made, kernel, &Names::of(target, trace))), Vec::new())
-    })
+        summary.reports.extend(OTHERS.map(|(name, most)| (name, made.report(name, most))));
+    }
+    Ok((explanation, Some(summary), Vec::new()))
 }
 
 impl Summary {
-    fn of(mut made: Made<'_>, kernel: Option<&Kernel>, names: &Names<'_>) -> Self {
+    /// Without the tables that it is not made of.
+    fn of(made: &mut Made<'_>, kernel: Option<&Kernel>, names: &Names<'_>) -> Self {
         let inversions = made.report(Name::Inversions, MOST);
         let mut stack = made.report(Name::Stack, MOST);
         let (inverted, fullest) = (inversions.first(), stack.first());
-        let verdict = Verdict { kernel, names, made: &made, inversions: inverted, stack: fullest };
+        let verdict = Verdict { kernel, names, made, inversions: inverted, stack: fullest };
         let sentences = verdict.sentences();
         stack.iter_mut().for_each(|report| shorten(report, TOP));
         let events = made.last_events().map(|(event, outcome)| (*event, outcome)).collect();
-        let threads = by_events(&made, names);
-        let mut reports = vec![(Name::Inversions, inversions), (Name::Stack, stack)];
-        let others = [
-            (Name::Blocked, MOST),
-            (Name::Latency, MOST),
-            (Name::Profile, TOP),
-            (Name::Stats, TOP),
-            (Name::Services, TOP),
-            (Name::Use, TOP),
-        ];
-        reports.extend(others.map(|(name, most)| (name, made.report(name, most))));
+        let threads = by_events(made, names);
+        let reports = vec![(Name::Inversions, inversions), (Name::Stack, stack)];
         Self { events, sentences, threads, reports }
     }
 

@@ -1,6 +1,7 @@
 //! What a thread did, and calls that an interrupt may not make.
 
 use super::Events;
+use super::pointers::Pointer;
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
 use crate::catalogue::Role;
@@ -31,6 +32,8 @@ pub struct Activity {
     pub slept: u64,
     /// The last event that ended a wait of it.
     pub woken: Option<u64>,
+    /// Its stack pointers.
+    pub pointer: Option<Pointer>,
 }
 
 impl Events {

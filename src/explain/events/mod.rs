@@ -29,14 +29,13 @@ use std::collections::BTreeMap;
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
-use self::pointers::Pointers;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::{Fields, Places};
 use super::state::{Does, Task, Wait, kind_of};
 use crate::abi::Addr;
 use crate::analysis::tracker::{
-    Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
+    self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
 };
 use crate::analysis::{Inverted, Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
@@ -80,8 +79,6 @@ pub struct Events {
     created: BTreeMap<Addr, u64>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
-    /// How low the stack pointers of threads were.
-    pub pointers: Pointers,
     /// Interrupts.
     pub interrupts: Interrupts,
     /// The last event of a thread.
@@ -355,54 +352,28 @@ impl Events {
 
     fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
         let address = |no| system.thread(no).map(|thread| thread.address);
-        if let Change::Readied { thread, interrupt: Some(number), .. } = *change
-            && system.name(thread) == Some(TIMER_THREAD)
-        {
-            self.interrupts.wakes_timers(number);
-        }
-        if let Change::Readied { thread, .. } = *change
-            && let Some(activity) = self.does(thread)
-        {
-            activity.woken = Some(event.seq);
-        }
-        self.goes_on(event, change, system);
-        self.wakes(event, change, system);
-        self.timers.change(event, change, system);
         match *change {
-            Change::Blocked { thread, call, .. } => self.blocked(event, thread, call, system),
+            Change::Blocked { thread, by, call, .. } => {
+                if by == Who::Thread(thread) {
+                    self.blocks_itself(event, thread, system);
+                }
+                if system.name(thread) == Some(TIMER_THREAD) {
+                    self.timers.blocked();
+                }
+                self.blocked(event, thread, call, system);
+            }
+            Change::Readied { thread, by, interrupt, waited, call } => {
+                if let Some(activity) = self.does(thread) {
+                    activity.woken = Some(event.seq);
+                }
+                self.readied(event, thread, (by, interrupt), system);
+                self.wakes(event, thread, by, system);
+                self.wait_is_over(event, thread, (waited, call), system);
+            }
             Change::Dispatched { thread, .. } => {
                 if let Some(activity) = self.does(thread) {
                     activity.first = activity.first.or(Some(event.seq));
                     activity.dispatched = activity.dispatched.saturating_add(1);
-                }
-            }
-            // It waited before the first event: whoever put something woke it, so it takes there.
-            Change::Readied { thread, waited: None, call: Some(call), .. } => {
-                let puts = system.role_of(call.def).is_some_and(|role| role.put.is_some());
-                let object = call.object.filter(|_| puts).map(|object| system.address(object));
-                if let (Some(one), Some(address)) = (object.and_then(|o| self.one(o)), address(thread)) {
-                    one.short = None;
-                    one.taker(address);
-                }
-            }
-            Change::Readied { thread, waited: Some(wait), .. } => {
-                let Some((call, thread_at)) = wait.call.zip(address(thread)) else { return };
-                let Some(object) = call.object else { return };
-                let gets = system.role_of(call.def).is_some_and(|role| role.get.is_some());
-                let blocks = self.does(thread).map_or(0, |activity| activity.blocks);
-                let taken = Taken { thread: thread_at, seq: call.seq, at: event.ticks, blocks };
-                let is_lock = system.lock_of(Some(call)).is_some();
-                if is_lock && wait.ending == Ending::TimedOut {
-                    let owner = system.lock(object).and_then(|lock| lock.owner).and_then(address);
-                    self.tries.fails(thread_at, system.address(object), owner, event.seq);
-                }
-                if let Some(one) = self.one(system.address(object)) {
-                    one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
-                    if gets && wait.ending == Ending::Given {
-                        one.short = None;
-                        one.away.given(thread_at, call.seq);
-                        one.take(taken);
-                    }
                 }
             }
             Change::Acquired { lock, thread } => {
@@ -416,6 +387,40 @@ impl Events {
         }
     }
 
+    /// A thread is ready again. Where it waited before the first event, whoever put something woke it, so it takes there.
+    fn wait_is_over(
+        &mut self,
+        event: &Event,
+        no: ThreadNo,
+        (waited, by): (Option<tracker::Wait>, Option<Call>),
+        system: &System<'_>,
+    ) {
+        let Some(thread) = system.thread(no).map(|thread| thread.address) else { return };
+        let Some(wait) = waited else {
+            let puts = by.filter(|call| system.role_of(call.def).is_some_and(|role| role.put.is_some()));
+            if let Some(one) = puts.and_then(|call| self.one(system.address(call.object?))) {
+                one.short = None;
+                one.taker(thread);
+            }
+            return;
+        };
+        let Some((call, object)) = wait.call.and_then(|call| Some((call, call.object?))) else { return };
+        let gets = system.role_of(call.def).is_some_and(|role| role.get.is_some());
+        let blocks = self.does(no).map_or(0, |activity| activity.blocks);
+        if wait.ending == Ending::TimedOut && system.lock_of(Some(call)).is_some() {
+            let owner = system.lock(object).and_then(|lock| system.thread(lock.owner?)).map(|owner| owner.address);
+            self.tries.fails(thread, system.address(object), owner, event.seq);
+        }
+        if let Some(one) = self.one(system.address(object)) {
+            one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
+            if gets && wait.ending == Ending::Given {
+                one.short = None;
+                one.away.given(thread, call.seq);
+                one.take(Taken { thread, seq: call.seq, at: event.ticks, blocks });
+            }
+        }
+    }
+
     /// What the call that an event is does to its object.
     fn call(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
         let Now { event, words, places, context } = *now;
@@ -424,12 +429,6 @@ impl Events {
         if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
             self.created.insert(object, event.seq);
         }
-        // A call that acts on nothing.
-        if !in_interrupt && !role.object.is_some() {
-            return;
-        }
-        let by = now.thread();
-        let waits = role.wait.of(words);
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
                 self.interrupts.acts();
@@ -438,6 +437,11 @@ impl Events {
                 self.wrong.extend(WrongCall::of(event, role, words, system));
             }
         }
+        if !role.gives_or_takes {
+            return;
+        }
+        let by = now.thread();
+        let waits = role.wait.of(words);
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);
             if let (Some(owner), Some(0)) = (owner, waits) {
@@ -450,16 +454,17 @@ impl Events {
         {
             one.unlock(thread, had, event.seq);
         }
-        if let (Some(object), Some(thread)) = (role.get.of(words), by) {
-            self.get(now, (object, thread), waits, system);
-        }
-        if let (Some(object), None) = (role.get.of(words), by) {
-            let (memory, len) = (places.memory(event, words), places.size(words));
-            let number = event.isr.map(u64::from);
-            if let Some(one) = self.one(object) {
-                (one.is_taken_elsewhere, one.untaken) = (true, None);
-                memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
+        match (role.get.of(words), by) {
+            (Some(object), Some(thread)) => self.get(now, (object, thread), waits, system),
+            (Some(object), None) => {
+                let (memory, len) = (places.memory(event, words), places.size(words));
+                let number = event.isr.map(u64::from);
+                if let Some(one) = self.one(object) {
+                    (one.is_taken_elsewhere, one.untaken) = (true, None);
+                    memory.into_iter().for_each(|at| one.pool.interrupt_asks(number, at, event.seq, event.ticks, len));
+                }
             }
+            (None, _) => {}
         }
         if let Some(object) = role.put.of(words) {
             let giver = match by {
@@ -478,7 +483,7 @@ impl Events {
         let Now { event, words, places: fields, .. } = *now;
         let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
         let cleared = fields.cleared(words);
-        let no = system.find_thread(thread);
+        let no = system.thread_of(event.context);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
         let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
@@ -552,7 +557,7 @@ impl Consumer for Events {
         self.by_thread(&now, system);
         self.sleeps(&now);
         if let Some(role) = system.role(event) {
-            self.pointers.event(&now, role);
+            self.pointer(&now, role, system);
             self.call(&now, role, system);
         }
         self.interrupts.after(event.ticks);

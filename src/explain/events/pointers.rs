@@ -1,9 +1,8 @@
 //! How low the stack pointers of threads were: some calls record theirs.
 
-use std::collections::BTreeMap;
-
-use super::{MAX_THREADS, Now};
+use super::{Events, Now};
 use crate::abi::Addr;
+use crate::analysis::tracker::System;
 use crate::catalogue::Role;
 
 /// The stack pointers of one thread.
@@ -16,38 +15,27 @@ pub struct Pointer {
     highest: Addr,
 }
 
-/// Those of all threads, by their addresses as the trace stores them.
-#[derive(Debug, Default)]
-pub struct Pointers(BTreeMap<Addr, Pointer>);
-
-impl Pointers {
-    /// Of the thread that an event is by.
-    pub(super) fn event(&mut self, now: &Now<'_>, role: &Role) {
-        if let (Some(sp), Some(thread)) = (role.stack.of(now.words), now.thread())
+impl Events {
+    /// The stack pointer of the thread that an event is by.
+    pub(super) fn pointer(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
+        if let Some(sp) = role.stack.of(now.words)
             && now.event.doubtful == 0
+            && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))
         {
-            self.add(thread, sp, now.event.seq);
+            Pointer::add(&mut activity.pointer, sp, now.event.seq);
         }
-    }
-
-    fn add(&mut self, thread: Addr, sp: Addr, seq: u64) {
-        if let Some(seen) = self.0.get_mut(&thread) {
-            if sp < seen.lowest.0 {
-                (seen.lowest, seen.before) = ((sp, seq), Some(seen.highest));
-            }
-            seen.highest = seen.highest.max(sp);
-        } else if self.0.len() < MAX_THREADS {
-            self.0.insert(thread, Pointer { lowest: (sp, seq), before: None, highest: sp });
-        }
-    }
-
-    /// Of the thread at an address as the trace stores it.
-    pub fn of(&self, stored: Addr) -> Option<Pointer> {
-        self.0.get(&stored).copied()
     }
 }
 
 impl Pointer {
+    fn add(seen: &mut Option<Self>, sp: Addr, seq: u64) {
+        let seen = seen.get_or_insert(Self { lowest: (sp, seq), before: None, highest: sp });
+        if sp < seen.lowest.0 {
+            (seen.lowest, seen.before) = ((sp, seq), Some(seen.highest));
+        }
+        seen.highest = seen.highest.max(sp);
+    }
+
     /// How far below a stack the lowest was, of a thread that was on that stack before: one that was created again may have had
     /// another.
     pub fn below(&self, start: Addr, end: Addr) -> Option<u64> {
@@ -62,9 +50,9 @@ mod tests {
 
     /// How far below 0x1000 a thread came that recorded these.
     fn below(all: &[Addr]) -> Option<u64> {
-        let mut pointers = Pointers::default();
-        all.iter().zip(1..).for_each(|(sp, seq)| pointers.add(1, *sp, seq));
-        pointers.of(1)?.below(0x1000, 0x1200)
+        let mut pointer = None;
+        all.iter().zip(1..).for_each(|(sp, seq)| Pointer::add(&mut pointer, *sp, seq));
+        pointer?.below(0x1000, 0x1200)
     }
 
     /// A stack pointer in the trace that was in the neighbour's stack was not looked at.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Events, Now, TIMER_THREAD};
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, System, Who};
+use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::trace::{ContextKind, Event};
 
 /// The most sleeps that are remembered, the newest.
@@ -128,20 +128,22 @@ impl Events {
         if self.count == 1 {
             self.sleeps.from_start = now.context.is_some_and(|context| context.kind == ContextKind::Init);
         }
-        self.sleeps.is_time_set |= now.places.sets_time(now.words);
         let (thread, event) = (now.thread(), now.event);
+        self.sleeps.next(thread.map(|thread| (thread, event.ticks)));
+        if !now.places.is_timed {
+            return;
+        }
+        self.sleeps.is_time_set |= now.places.sets_time(now.words);
         if let Some(value) = now.places.clock(now.words) {
             self.sleeps.clock = Some(Clock::next(self.sleeps.clock, value, (event.seq, event.ticks)));
         }
-        self.sleeps.next(thread.map(|thread| (thread, event.ticks)));
         if let (Some(ticks), Some(thread)) = (now.places.sleep(now.words), thread) {
             self.sleeps.ask(thread, Asked { seq: event.seq, at: event.ticks, ticks });
         }
     }
 
     /// A thread becomes ready: its sleep is over.
-    pub(super) fn wakes(&mut self, event: &Event, change: &Change, system: &System<'_>) {
-        let Change::Readied { thread, by, .. } = *change else { return };
+    pub(super) fn wakes(&mut self, event: &Event, thread: ThreadNo, by: Who, system: &System<'_>) {
         let by_time = match by {
             Who::Thread(by) => system.name(by) == Some(TIMER_THREAD),
             Who::Isr => true,

@@ -1,7 +1,7 @@
 //! What the events show of threads that block and go on, and of timers that nothing wakes.
 
 use super::{Events, Now, TIMER_THREAD};
-use crate::analysis::tracker::{Change, System, Who};
+use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::trace::Event;
 
 /// A part of the trace in which nothing wakes the thread that runs the kernel's timers.
@@ -18,35 +18,46 @@ impl Events {
     pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
         let Some(thread) = now.thread() else { return };
         self.last_of_threads = Some(now.event.seq);
-        if let Some(asked) = now.places.sleep(now.words)
-            && let Some(activity) = system.find_thread(thread).and_then(|no| self.does(no))
+        if now.places.is_timed
+            && let Some(asked) = now.places.sleep(now.words)
+            && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))
         {
             activity.sleeps = Some((asked, now.event.seq));
             activity.slept = activity.slept.saturating_add(1);
         }
         self.timers.goes_on();
-        self.blocks_on = self.blocks_on.filter(|(of, ..)| *of == thread);
+        if self.blocks_on.is_some_and(|(of, ..)| of != thread) {
+            self.blocks_on = None;
+        }
     }
 
-    /// Threads that block and go on, and how long nothing wakes the kernel's timers.
-    pub(super) fn goes_on(&mut self, event: &Event, change: &Change, system: &System<'_>) {
-        let is_timers = |no| system.name(no) == Some(TIMER_THREAD);
-        match *change {
-            Change::Readied { thread, .. } if is_timers(thread) => {
-                (self.blocks_on, self.without_timers) =
-                    (None, WithoutTimers { from: Some((event.seq, event.ticks)), readied: 0 });
-            }
-            Change::Readied { .. } => {
-                self.blocks_on = None;
-                self.without_timers.readied = self.without_timers.readied.saturating_add(1);
-            }
-            Change::Blocked { thread, by: Who::Thread(by), .. } if thread == by => {
-                let Some(address) = system.thread(thread).map(|thread| thread.address) else { return };
-                let before = self.blocks_on.filter(|(of, ..)| *of == address);
-                let (times, from) = before.map_or((0, event.seq), |(_, times, from)| (times, from));
-                self.blocks_on = Some((address, times.saturating_add(1), from));
-            }
-            _ => {}
+    /// A thread is ready: it goes on, or it is the one that runs the kernel's timers.
+    pub(super) fn readied(
+        &mut self,
+        event: &Event,
+        no: ThreadNo,
+        (by, interrupt): (Who, Option<u64>),
+        system: &System<'_>,
+    ) {
+        self.blocks_on = None;
+        if system.name(no) != Some(TIMER_THREAD) {
+            self.without_timers.readied = self.without_timers.readied.saturating_add(1);
+            return;
         }
+        self.without_timers = WithoutTimers { from: Some((event.seq, event.ticks)), readied: 0 };
+        if let Some(number) = interrupt {
+            self.interrupts.wakes_timers(number);
+        }
+        if by == Who::Isr {
+            self.timers.wakes(event, system.thread(no).map(|thread| thread.address));
+        }
+    }
+
+    /// A thread blocks by a call of its own.
+    pub(super) fn blocks_itself(&mut self, event: &Event, no: ThreadNo, system: &System<'_>) {
+        let Some(address) = system.thread(no).map(|thread| thread.address) else { return };
+        let before = self.blocks_on.filter(|(of, ..)| *of == address);
+        let (times, from) = before.map_or((0, event.seq), |(_, times, from)| (times, from));
+        self.blocks_on = Some((address, times.saturating_add(1), from));
     }
 }

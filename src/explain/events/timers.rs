@@ -1,8 +1,6 @@
 //! What the events show of the thread that runs the kernel's timers: how often the tick wakes it, and whether it was still at work.
 
-use super::TIMER_THREAD;
 use crate::abi::Addr;
-use crate::analysis::tracker::{Change, System, Who};
 use crate::trace::Event;
 
 /// Its work.
@@ -22,21 +20,20 @@ pub struct TimerWork {
 }
 
 impl TimerWork {
-    pub(super) fn change(&mut self, event: &Event, change: &Change, system: &System<'_>) {
-        let is_it = |no| system.name(no) == Some(TIMER_THREAD);
-        match *change {
-            Change::Readied { thread, by: Who::Isr, .. } if is_it(thread) => {
-                self.thread = system.thread(thread).map(|thread| thread.address);
-                self.wakes = self.wakes.saturating_add(1);
-                if std::mem::replace(&mut self.is_at_work, true) {
-                    self.late = self.late.saturating_add(1);
-                    self.row = self.row.saturating_add(1);
-                    self.row_from = self.row_from.or(Some((event.seq, event.ticks)));
-                }
-            }
-            Change::Blocked { thread, .. } if is_it(thread) => self.is_at_work = false,
-            _ => {}
+    /// An interrupt wakes it.
+    pub(super) fn wakes(&mut self, event: &Event, thread: Option<Addr>) {
+        self.thread = thread;
+        self.wakes = self.wakes.saturating_add(1);
+        if std::mem::replace(&mut self.is_at_work, true) {
+            self.late = self.late.saturating_add(1);
+            self.row = self.row.saturating_add(1);
+            self.row_from = self.row_from.or(Some((event.seq, event.ticks)));
         }
+    }
+
+    /// It blocks.
+    pub(super) const fn blocked(&mut self) {
+        self.is_at_work = false;
     }
 
     /// An event of a thread.

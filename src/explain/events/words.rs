@@ -19,6 +19,8 @@ pub struct Places {
     free: Word,
     sleep: Word,
     clock: Word,
+    /// True where one of these is of time.
+    pub is_timed: bool,
 }
 
 impl Places {
@@ -34,6 +36,7 @@ impl Places {
         free: Word::NONE,
         sleep: Word::NONE,
         clock: Word::NONE,
+        is_timed: false,
     };
 }
 
@@ -48,18 +51,22 @@ impl Fields {
             let find = |is: &dyn Fn(&crate::catalogue::FieldDef) -> bool| {
                 Word::at(def.fields.iter().position(|field| field.as_ref().is_some_and(is)))
             };
+            let time = find(&|field| field.name == "new_time");
+            let sleep = find(&|field| field.name == "sleep_value");
+            let clock = find(&|field| field.name == "current_time");
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
-                time: find(&|field| field.name == "new_time"),
                 size: find(&|field| field.name == "size_requested"),
                 suspended: find(&|field| field.name == "suspended" || field.name == "suspended_count"),
                 held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
                 free: find(&|field| field.name == "available_bytes"),
-                sleep: find(&|field| field.name == "sleep_value"),
-                clock: find(&|field| field.name == "current_time"),
                 flags: find(&|field| field.kind == ArgKind::Flags),
                 current: find(&|field| field.name == "current_flags"),
                 option: find(&|field| field.name == "get_option" || field.name == "set_option"),
+                is_timed: [time, sleep, clock].iter().any(|word| word.is_some()),
+                time,
+                sleep,
+                clock,
             }
         };
         Self(catalogue.iter().map(places).collect())

@@ -109,7 +109,7 @@ fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
 /// A call recorded a stack pointer that was in the stack of the neighbour below.
 fn was_below(thread: &Thread, below: &Thread, case: &Case<'_>) -> Option<Found> {
     let (start, end) = (thread.stack.start?, thread.stack.end()?);
-    let pointer = case.events?.pointers.of(case.stored(thread.address))?;
+    let pointer = case.events?.activity(thread.address)?.pointer?;
     let bytes = pointer.below(start, end)?;
     let (sp, seq) = pointer.lowest;
     below.stack.holds(sp).then(|| Found {

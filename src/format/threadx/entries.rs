@@ -51,22 +51,26 @@ pub(super) struct Inferred {
     pub unknown: ContextId,
 }
 
-/// The words of the last event and their contexts: the next one often has the same.
+/// The words of the last events and their contexts: the next one often has the same.
 #[derive(Default)]
 struct Recent {
-    own: Option<(u64, ContextKind, ContextId)>,
+    /// By kind.
+    own: [Option<(u64, ContextId)>; ContextKind::COUNT],
     interrupted: Option<(u64, ContextId)>,
 }
 
 impl Entries {
     #[inline]
     fn context(&self, word: u64, recent: &mut Recent) -> (ContextKind, ContextId) {
-        match recent.own {
-            Some((own, kind, id)) if own == word => (kind, id),
+        let kind = kind_of(word);
+        let own = recent.own.get_mut(kind as usize);
+        match own {
+            Some(Some((own, id))) if *own == word => (kind, *id),
             _ => {
-                let kind = kind_of(word);
                 let id = self.contexts.find(kind, word).unwrap_or_default();
-                recent.own = Some((word, kind, id));
+                if let Some(own) = own {
+                    *own = Some((word, id));
+                }
                 (kind, id)
             }
         }
