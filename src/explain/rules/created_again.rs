@@ -25,8 +25,12 @@ pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
     };
     let is_so = |object: &&Object| {
         let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
-        let waits = !waiters(object.address, case).is_empty();
-        object.kind != Kind::Timer && !is_twice && object.get("suspended_count") == Some(0) && waits
+        // A thread is out of the list for a moment before it is ready: a wait that is long is no such moment.
+        let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
+        let waits = waiters(object.address, case).iter().any(is_long);
+        // A call that sets event flags takes the threads out of the list while it looks at them.
+        let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
+        is_listed && !is_twice && object.get("suspended_count") == Some(0) && waits
     };
     kernel.objects.iter().filter(is_so).map(|object| (object.kind, object.address)).collect()
 }
