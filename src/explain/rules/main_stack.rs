@@ -81,7 +81,9 @@ fn damages(kernel: &Kernel, case: &Case<'_>) -> Vec<Damage> {
 
 /// The words of the kernel at the end of a pool's memory, where they do not hold what they should.
 fn end_of_pool(pool: &Object, case: &Case<'_>) -> Option<Damage> {
-    let damage = corrupt_pool::blocks(pool, case)?.damage?;
+    // A block in use may have been written past its end.
+    let damage =
+        corrupt_pool::blocks(pool, case)?.damage.filter(|damage| damage.front.is_some_and(|front| front.is_free))?;
     let end = pool.get("start")?.checked_add(pool.get("size")?)?;
     let len = end.checked_sub(damage.at).filter(|len| *len <= WAY)?;
     let label = format!("the memory of {}", case.object(pool.address));
