@@ -395,7 +395,7 @@ impl Numbers {
         self.number(a).zip(self.number(b)).map_or(Value::Unknown, |(a, b)| self.value(of(a, b)))
     }
 
-    /// AND and OR: an address that is aligned, or has a bit set, is still one; what is below a power of 2 is a small number.
+    /// AND and OR: an address that is aligned, or has a bit set, is still one.
     fn with_address(self, a: Value, b: Value, of: impl Fn(u64, u64) -> u64) -> Value {
         match (a, b) {
             (Value::Mark(mark), Value::Is(_) | Value::Wide(_)) | (Value::Is(_) | Value::Wide(_), Value::Mark(mark)) => {

@@ -11,10 +11,12 @@ use super::control_blocks::{self, first_words};
 use super::corrupt_pool::followers;
 use super::released_memory::Released;
 use crate::abi::{Addr, Region};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Kind, Object};
 
 /// Bytes of a control block that are looked at: the shortest has more.
 const LEN: u64 = 16;
+/// The most control blocks in pools that are looked at: the blocks of its pool are read for each.
+const MOST: usize = 128;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build) else { return Vec::new() };
@@ -22,7 +24,12 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let lost = lost.map(|block| (block.address, control_blocks::label(block, case), true));
     let threads = kernel.threads.iter().map(|thread| (thread.address, format!("thread {}", thread.label()), false));
     let objects = kernel.objects.iter().map(|object| (object.address, case.object(object.address), false));
-    let all = lost.chain(threads).chain(objects);
+    let pools = || kernel.objects.iter().filter(|object| matches!(object.kind, Kind::BlockPool | Kind::BytePool));
+    let is_in_pool = |(at, ..): &(Addr, String, bool)| {
+        let memory = |pool: &Object| Some(Region { start: pool.get("start")?, len: pool.get("size")? });
+        pools().filter_map(memory).any(|memory| memory.contains(*at))
+    };
+    let all = lost.chain(threads).chain(objects).filter(is_in_pool).take(MOST);
     all.filter_map(|(at, name, is_lost)| {
         let released = of_block(at, is_lost, kernel, case)?;
         let mut found = finding(at, &name, &released, case, graph);

@@ -235,7 +235,7 @@ impl ByCode<'_, '_> {
             _ => format!("{} it", gives(need.kind)),
         };
         let text = match names.as_slice() {
-            [] => format!("by the code, none are there that {does}"),
+            [] => format!("no code was found that can {does}"),
             names => format!("by the code, all that {does} are: {}", names.join(", ")),
         };
         Evidence::memory(need.object, text)

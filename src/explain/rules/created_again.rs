@@ -8,6 +8,7 @@
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::control_blocks::is_within_call;
+use super::corrupt_pool::in_fault;
 use super::words::waiting;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -20,17 +21,19 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 /// Objects for which threads wait that they know nothing of, and that are in order otherwise.
 pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
-    let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build && !is_within_call(case)) else {
-        return Vec::new();
-    };
+    // A fault in the middle of a call leaves what that moment had.
+    let is_fault = case.cpus.is_some_and(|cpus| cpus.all.iter().any(in_fault));
+    let holds = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);
+    let is_moment = is_fault || holds || is_within_call(case);
+    let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build && !is_moment) else { return Vec::new() };
     let is_so = |object: &&Object| {
         let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
         // A thread is out of the list for a moment before it is ready: a wait that is long is no such moment.
         let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
-        let waits = waiters(object.address, case).iter().any(is_long);
+        let waits = || waiters(object.address, case).iter().any(is_long);
         // A call that sets event flags takes the threads out of the list while it looks at them.
         let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
-        is_listed && !is_twice && object.get("suspended_count") == Some(0) && waits
+        is_listed && !is_twice && object.get("suspended_count") == Some(0) && waits()
     };
     kernel.objects.iter().filter(is_so).map(|object| (object.kind, object.address)).collect()
 }

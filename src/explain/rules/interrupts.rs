@@ -174,7 +174,11 @@ pub(super) struct Still {
 impl Still {
     /// True where at least so many ticks of the kernel should have come.
     pub fn is_over(&self, periods: i64) -> bool {
-        self.period.is_some_and(|(_, longest)| self.lasts >= longest.saturating_mul(periods))
+        // A period that is inferred, and not a range, may be too short.
+        let twice = |shortest, longest| if shortest == longest { 2 } else { 1 };
+        let least =
+            |(shortest, longest): (i64, i64)| longest.saturating_mul(periods).saturating_mul(twice(shortest, longest));
+        self.period.is_some_and(|period| self.lasts >= least(period))
     }
 
     /// True where one may have come.

@@ -64,8 +64,11 @@ fn caller_by_code(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let number = Usage::of(case)?.calling_handlers().map(u64::from).find(is_above)?;
     let mut found = above_kernel(number, interrupts::priority(cpu, number)?, &level, case);
-    found.detractors =
-        vec!["that it calls the kernel is inferred from its code: it may never take that path".to_owned()];
+    // The kernel's count of its critical sections is left above 0 where one of them was interrupted.
+    let is_left = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);
+    let claimed = if is_left { Confidence::Likely } else { Confidence::Hint };
+    (found.confidence, found.detractors) = case.cap(claimed);
+    found.detractors.push("that it calls the kernel is inferred from its code: it may never take that path".to_owned());
     Some(found)
 }
 

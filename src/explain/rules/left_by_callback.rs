@@ -21,6 +21,8 @@ use crate::kernel::{Kind, Object};
 
 /// The functions of the kernel that take a mutex.
 const GETS: [&str; 2] = ["_tx_mutex_get", "_txe_mutex_get"];
+/// The one that does not check whether it may wait.
+const UNCHECKED: &str = "_tx_mutex_get";
 /// The callback of a timer.
 const FUNCTION: &str = "tx_timer_internal_timeout_function";
 /// So many timers are named.
@@ -74,7 +76,7 @@ fn waited(timers: &[&Object], mutex: Addr, case: &Case<'_>) -> Option<bool> {
         return Some(false);
     }
     let does = |act| usage.does(user, act, Kind::Mutex, mutex);
-    let may_wait = usage.waits_for(user, mutex);
+    let may_wait = case.look.symbol(UNCHECKED).is_some_and(|get| usage.waits_for(user, mutex, get.address & !1));
     (does(Act::Takes) && does(Act::Gives) && may_wait).then_some(true)
 }
 

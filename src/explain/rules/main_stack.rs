@@ -20,6 +20,11 @@ const LARGEST: u64 = 1 << 14;
 /// Bytes above the block that the overflow wrote on its way.
 const WAY: u64 = 32;
 
+/// Bytes from the end of the main stack on that it used last.
+const DEEP: u64 = 256;
+/// The longest run of the same bytes in them.
+const RUN: usize = 48;
+
 /// A damaged control block.
 struct Damage {
     address: Addr,
@@ -41,6 +46,9 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         return Vec::new();
     };
     let Some(claimed) = claimed(end, top, case) else { return Vec::new() };
+    // A pool is damaged by whoever uses its memory after a release, too.
+    let is_pool = all.iter().any(|damage| !damage.affected.is_empty());
+    let claimed = if is_pool && !is_used(end, top, case) { Confidence::Hint } else { claimed };
     vec![finding(&all, top, end, claimed, case)]
 }
 
@@ -132,6 +140,12 @@ fn claimed(end: Addr, top: Addr, case: &Case<'_>) -> Option<Confidence> {
     is_mixed(&last).then_some(Confidence::Hint)
 }
 
+/// True where the memory of the main stack above its end was used: no run of the same bytes is longer than a small variable.
+fn is_used(end: Addr, top: Addr, case: &Case<'_>) -> bool {
+    let above = case.look.bytes(end, DEEP.min(top.saturating_sub(end))).unwrap_or_default();
+    !above.is_empty() && !above.windows(RUN).any(|run| run.windows(2).all(|pair| pair.first() == pair.last()))
+}
+
 /// True for bytes that are not all the same.
 fn is_mixed(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair.first() != pair.last())
@@ -152,7 +166,9 @@ fn finding(all: &[Damage], top: Addr, end: Addr, claimed: Confidence, case: &Cas
             names.join(", ")
         ),
     )
-    .against((claimed == Confidence::Hint).then_some("this dump lacks the memory of the main stack"))
+    .against(
+        (claimed == Confidence::Hint).then_some("this dump lacks the memory of the main stack, or it was hardly used"),
+    )
     .against(["a write past the end of what is in front of it may have done the same"])
     .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
     .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])

@@ -22,7 +22,8 @@ pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
     let thread = kernel.threads.iter().find(|thread| thread.holds(sp))?;
     let usage = Usage::of(case)?;
     let width = kernel.layout.shape.word.bytes() as u64;
-    let received = usage.received(User::Thread(thread.address)).into_iter();
+    let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    let received = usage.received(User::Thread(thread.address), &receive);
     received.into_iter().find_map(|(at, queue, below)| {
         let words = kernel.object(queue)?.get("message_size")?;
         let (size, room) = over(words, below, width)?;
@@ -39,6 +40,8 @@ fn over(words: u64, below: i32, width: u64) -> Option<(u64, u64)> {
     (size > room).then_some((size, room))
 }
 
+/// The functions that receive a message.
+const RECEIVE: [&str; 2] = ["_tx_queue_receive", "_txe_queue_receive"];
 /// The most words of a message (ThreadX User Guide, `tx_queue_create`).
 const LONGEST: u64 = 16;
 

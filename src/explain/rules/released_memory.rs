@@ -40,6 +40,11 @@ impl<'k> Released<'k> {
             region.is_some_and(|region| memory.is_within(region))
         };
         let pool = pools.into_iter().find(holds)?;
+        // A pool that was created too large reaches over variables: they are none of its memory.
+        let start = pool.get("start")?;
+        if case.look.variable(memory.start).is_some_and(|variable| variable.address > start) {
+            return None;
+        }
         let found = blocks(pool, case).filter(|found| found.damage.is_none())?;
         let before = found.all.partition_point(|block| block.start <= memory.start);
         let start = found.all.get(before.checked_sub(1)?)?.start;
@@ -64,11 +69,16 @@ impl<'k> Released<'k> {
             .and_then(|memory| [self.memory.start, self.start].iter().find_map(|at| memory.released(case.stored(*at))));
         let release = release.map(|(by, seq)| (giver(by, case, graph), seq));
         let released = release.as_ref().map_or_else(|| "released".to_owned(), |(by, _)| format!("released by {by}"));
+        let is_shown = release.is_some();
         let claim = format!("{what} is memory of {label} that was {released}");
         let (claim, claimed, state) = match &self.fate {
             Fate::Free(block) => (
-                format!("{claim}, and is free"),
-                Confidence::Proven,
+                if is_shown {
+                    format!("{claim}, and is free")
+                } else {
+                    format!("{what} is memory of {label} that is free")
+                },
+                if is_shown { Confidence::Proven } else { Confidence::Likely },
                 Evidence::memory(block.at, format!("{label}: the block of {} bytes here is free", block.len)),
             ),
             Fate::Cut(next) => (

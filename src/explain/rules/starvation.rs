@@ -236,14 +236,21 @@ fn claim(
     let claim = format!(
         "{name}{} runs{at} and does not block{}: {} {} ready and cannot run",
         rank(hog, starved),
-        if sleeps.is_some() { ", though it calls tx_thread_sleep (of 0 ticks, that returns at once)" } else { "" },
+        // It may not have come to that call yet.
+        if sleeps.is_some() && cap.0 == Confidence::Hint {
+            ", though its code calls tx_thread_sleep (of 0 ticks, that returns at once)"
+        } else {
+            ""
+        },
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" }
     );
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))
         .next(match &sleeps {
-            Some(_) => format!("look at how {name} computes the ticks that it sleeps for"),
+            Some(_) => {
+                format!("look at the loop in which {name} runs, and at how it computes the ticks that it sleeps for")
+            }
             None => format!("look at the loop in which {name} runs, and for what it should wait"),
         })
         .evidence(sleeps)
@@ -257,7 +264,10 @@ fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
     let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
     let function = case.look.symbol(SLEEP).filter(|_| blocks == 0)?.address & !1;
     let at = Usage::of(case)?.calls_again(User::Thread(hog.address), function)?;
-    let text = format!("{} calls tx_thread_sleep here, and the trace has no sleep of it", case.label(hog.address));
+    let text = format!(
+        "{} calls tx_thread_sleep here, and the trace has no sleep of it: one of 0 ticks leaves no event",
+        case.label(hog.address)
+    );
     Some(Evidence::symbol(at, &place_at(at, case), text))
 }
 

@@ -16,7 +16,8 @@ pub struct Waiting {
     pub function: String,
     /// The object.
     pub object: Addr,
-    /// Its handler or callback makes it, and no function that is called.
+    /// Its handler or callback makes it, and no function that is called; and it calls nothing but the kernel, so that nothing tells
+    /// it whether it may wait.
     pub is_own: bool,
 }
 
@@ -37,12 +38,13 @@ impl Usage<'_> {
         let mut all = Vec::new();
         for (user, summary) in self.users.iter().filter(|(user, _)| is_short(user)) {
             for (key, paths) in self.paths_with(*user, |one| one.object.is_some()) {
+                let is_own = summary.key == Some(key) && paths.calls().all(|call| self.walker.action(call).is_some());
                 let waiting = |call: &Call| {
                     let Callee::At(to) = call.to else { return None };
                     let function = name(to)?;
                     let wait = call.arguments.get(api::wait_argument(&function)?)?.known()?;
                     let object = self.walker.action(call)?.object.filter(|_| wait != 0)?;
-                    Some(Waiting { at: call.at, function, object, is_own: summary.key == Some(key) })
+                    Some(Waiting { at: call.at, function, object, is_own })
                 };
                 all.extend(paths.calls().filter_map(waiting).map(|call| (*user, call)));
             }
@@ -51,24 +53,27 @@ impl Usage<'_> {
         all
     }
 
-    /// True where a user takes a mutex by a call that may wait.
-    pub fn waits_for(&self, user: User, mutex: Addr) -> bool {
+    /// True where a user takes a mutex by a call of this function that may wait.
+    pub fn waits_for(&self, user: User, mutex: Addr, get: Addr) -> bool {
         let is_it = move |one: &Use| {
             one.action.act == Act::Takes && one.action.kind == Some(Kind::Mutex) && one.object == Some(mutex)
         };
         let waits = |call: &Call| {
             let [_, wait, ..] = call.arguments;
-            wait.known().is_some_and(|ticks| ticks != 0) && self.walker.action(call).is_some_and(|one| is_it(&one))
+            let may_wait = call.to == Callee::At(get) && wait.known().is_some_and(|ticks| ticks != 0);
+            may_wait && self.walker.action(call).is_some_and(|one| is_it(&one))
         };
         self.paths_with(user, is_it).any(|(_, paths)| paths.calls().any(waits))
     }
 
     /// Where a user receives a message into its function's stack frame: the call, the queue, and how far from the stack pointer at
     /// the function's start.
-    pub fn received(&self, user: User) -> Vec<(Addr, Addr, i32)> {
+    /// `receive`: the functions that receive one.
+    pub fn received(&self, user: User, receive: &[Addr]) -> Vec<(Addr, Addr, i32)> {
         let is_it = |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(Kind::Queue);
         let into_frame = |call: &Call| {
-            let queue = self.walker.action(call).filter(is_it)?.object?;
+            let is_receive = matches!(call.to, Callee::At(to) if receive.contains(&to));
+            let queue = self.walker.action(call).filter(|one| is_receive && is_it(one))?.object?;
             match call.arguments {
                 [_, Value::Frame(at), ..] => Some((call.at, queue, at)),
                 _ => None,
@@ -83,7 +88,7 @@ impl Usage<'_> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is = |call: &Call| {
             let [first, ..] = call.arguments;
-            call.to == Callee::At(function) && first.known().is_none_or(|ticks| ticks == 0)
+            call.to == Callee::At(function) && matches!(first, Value::Unknown | Value::Is(0))
         };
         let call = |key: Key| {
             let paths = self.walker.paths(&follow, key)?;

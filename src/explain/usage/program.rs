@@ -1,5 +1,6 @@
 //! The code of a program, as its memory has it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
@@ -52,6 +53,8 @@ pub(super) struct Code<'c> {
     edges: Vec<(Addr, Addr)>,
     /// Addresses of functions that are words in memory, or constants of the code.
     pointed: BTreeSet<Addr>,
+    /// The start of the function that `is_instruction` walked last, and how far.
+    walked: Cell<(Addr, Addr)>,
 }
 
 /// A function.
@@ -84,6 +87,7 @@ impl<'c> Code<'c> {
             sites: Vec::new(),
             edges: Vec::new(),
             pointed: BTreeSet::new(),
+            walked: Cell::default(),
         };
         let inside: Vec<Addr> = INSIDE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
         code.sites = code.calls(&inside)?;
@@ -135,14 +139,17 @@ impl<'c> Code<'c> {
     }
 
     /// False for an address in the middle of an instruction of a RISC-V. Of a Cortex-M it is not known: constants are among its
-    /// code.
+    /// code. Addresses that rise are looked up in one walk of a function.
     fn is_instruction(&self, at: Addr) -> bool {
         let symbol = (self.symbol)(at).filter(|symbol| symbol.size != 0 && self.set != InstructionSet::Thumb);
-        let Some(mut place) = symbol.map(|symbol| symbol.address) else { return true };
+        let Some(first) = symbol.map(|symbol| symbol.address) else { return true };
+        let (walked, reached) = self.walked.get();
+        let mut place = if walked == first && reached <= at { reached } else { first };
         while place < at {
-            let Some(first) = self.half(place) else { return true };
-            place = place.saturating_add(if self.set.is_wide(first) { 4 } else { 2 });
+            let Some(half) = self.half(place) else { return true };
+            place = place.saturating_add(if self.set.is_wide(half) { 4 } else { 2 });
         }
+        self.walked.set((first, place));
         place == at
     }
 
