@@ -263,7 +263,11 @@ fn objects_and_threads_that_contradict_each_other_are_told() {
     let current = builder.at["_tx_thread_current_ptr"];
     builder.put(current, 0x2000_0008, 4);
     let kernel = read(&builder).unwrap();
-    for sentence in ["it counts 7, and 1 thread says that it waits", "there is none there", "none of the threads in the created list"] {
+    for sentence in [
+        "it counts 7, and 1 thread says that it waits",
+        "there is none there",
+        "none of the threads in the created list",
+    ] {
         let told = kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains(sentence));
         assert!(told, "{sentence}: {:?}", kernel.issues);
     }
