@@ -55,9 +55,9 @@ impl Windows {
         // One server for all runs. By itself it ends when nothing runs for a while, and a program that starts just then
         // fails to reach it.
         std::fs::create_dir(windows.scratch.0.join("disk")).unwrap();
-        finish(&mut windows.server("-p"));
-        // The first run makes a disk of Windows, which takes a while.
-        finish(windows.command().arg("--version"));
+        start(&mut windows.server("-p"));
+        // The first run makes a disk of Windows, which takes a while, and starts its services.
+        start(windows.command().arg("--version"));
         Some(windows)
     }
 
@@ -128,6 +128,12 @@ fn has_standard_library() -> bool {
 fn finish(command: &mut Command) {
     let done = command.stdin(Stdio::null()).output().unwrap();
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Runs a program that leaves others behind it. They would keep pipes open, so it has none.
+fn start(command: &mut Command) {
+    let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(done.success(), "{command:?}: {done}");
 }
 
 fn native(words: &[&str]) -> Done {
