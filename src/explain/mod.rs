@@ -17,11 +17,11 @@ pub use cpus::Cpus;
 pub use events::Events;
 pub use finding::{Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
-pub use rules::CHECKS;
 
 use crate::cpu::Level;
 use crate::kernel::{Kernel, Kind, Thread, exception};
 use graph::Graph;
+use rules::CHECKS;
 
 /// The number of the first exception that is an interrupt of the chip (Armv7-M Architecture Reference Manual, B1.5.2), and of the
 /// first that a program may announce as an interrupt.
@@ -62,8 +62,19 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// What the CPUs and the threads do, in sentences. Hostile text: escape before printing.
     pub state: Vec<String>,
+    /// What was checked, in order.
+    pub checked: Vec<Checked>,
     /// What could not be checked, and what that would need.
     pub not_checked: Vec<String>,
+}
+
+/// One check and what it found.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What was looked at, in a few words.
+    pub what: &'static str,
+    /// The kinds of failures that were found there, with those that are only symptoms of another; each once.
+    pub found: Vec<Code>,
 }
 
 impl Explanation {
@@ -71,7 +82,14 @@ impl Explanation {
     #[must_use]
     pub fn of(case: &Case<'_>) -> Self {
         let graph = Graph::of(case);
-        let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| (check.find)(case, &graph)).collect();
+        let (mut findings, mut checked) = (Vec::new(), Vec::new());
+        for check in CHECKS {
+            let new = (check.find)(case, &graph);
+            let mut found: Vec<Code> = new.iter().map(|finding| finding.code).collect();
+            found.dedup();
+            checked.push(Checked { what: check.what, found });
+            findings.extend(new);
+        }
         // A sort that keeps the order of the rules, which have causes before symptoms.
         findings.sort_by_key(|finding| {
             let Finding { code, confidence, is_usual, .. } = finding;
@@ -87,7 +105,7 @@ impl Explanation {
         });
         let findings = without_symptoms(findings);
         let not_checked = not_checked(case, &findings);
-        Self { findings, state: summary::of(case, &graph), not_checked }
+        Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
 }
 

@@ -19,7 +19,9 @@ enum failure {
     CREDIT_LOST,       /* a path does not give back a credit                      */
     GATE_INVERSION,    /* over a semaphore that is used as a lock                 */
     FLAGS_DEADLOCK,    /* each waits for the flag that the other sets afterwards  */
-    TIMER_WAITS        /* a callback of a timer waits                             */
+    TIMER_WAITS,       /* a callback of a timer waits                             */
+    HOLD_AND_WAIT,     /* two threads have all blocks, and each needs another one */
+    RELEASED_OBJECT    /* a call through a pointer in a block that was released   */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -158,6 +160,37 @@ static NOINLINE VOID note(ULONG *cell, UINT over)
         cell[i] = 0x7E7E7E7Eu;
 }
 
+struct scale {
+    ULONG (*convert)(ULONG raw);
+    ULONG offset;
+};
+static struct scale *scale;
+static volatile ULONG measured;
+
+static NOINLINE ULONG convert(ULONG raw)
+{
+    return raw * 3;
+}
+
+static NOINLINE VOID measure(ULONG raw)
+{
+    measured = scale->offset;
+    measured += scale->convert(raw);
+}
+
+/* Takes so many cells, one in each tick, and releases them. */
+static NOINLINE VOID gather(ULONG count)
+{
+    ULONG *all[CELLS], n;
+    for (n = 0; n < count; n++) {
+        mk_block_allocate(&cells, (VOID **)&all[n], TX_WAIT_FOREVER);
+        note(all[n], 0);
+        mk_thread_sleep(1);
+    }
+    for (n = 0; n < count; n++)
+        mk_block_release(all[n]);
+}
+
 static VOID meter_entry(ULONG unused)
 {
     ULONG *kept[2] = { NULL, NULL };
@@ -166,6 +199,12 @@ static VOID meter_entry(ULONG unused)
     for (n = 0;; n++) {
         ULONG *cell;
         mk_thread_sleep(1);
+        if (FAILURE == HOLD_AND_WAIT) {
+            gather(4);
+            continue;
+        }
+        if (FAILURE == RELEASED_OBJECT && scale != NULL)
+            measure(n);
         if (kept[n % 2] != NULL)
             mk_block_release(kept[n % 2]);
         kept[n % 2] = NULL;
@@ -189,9 +228,20 @@ static VOID store_entry(ULONG unused)
     (void)unused;
     /* Kept on purpose. */
     mk_byte_allocate(&heap, (VOID **)&config, 64, TX_WAIT_FOREVER);
+    if (FAILURE == RELEASED_OBJECT) {
+        mk_byte_allocate(&heap, (VOID **)&scale, sizeof *scale, TX_WAIT_FOREVER);
+        scale->convert = convert;
+        scale->offset = 5;
+    }
     for (;;) {
         UINT hold = FAILURE == TIGHT || FAILURE == POOL_EMPTY || FAILURE == NO_WAIT_FAILS;
         mk_thread_sleep(3);
+        if (failing(HOLD_AND_WAIT))
+            gather(4);
+        if (failing(RELEASED_OBJECT) && _tx_timer_system_clock < END - 8) {
+            mk_byte_release(scale);
+            mk_thread_sleep(1000);
+        }
         for (n = 0; hold && n < CELLS; n++)
             if (all[n] == NULL)
                 mk_block_allocate(&cells, (VOID **)&all[n], TX_NO_WAIT);

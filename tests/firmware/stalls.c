@@ -51,7 +51,8 @@ enum stall {
     MASKED_CLOCK,       /* PRIMASK, and a wait for the kernel's time             */
     NO_ACK,             /* an interrupt that is never acknowledged, and the tick */
     SHORT_CLOCK,        /* healthy: a short wait for the kernel's time           */
-    IRQ_OFF             /* an interrupt that is disabled, and pending            */
+    IRQ_OFF,            /* an interrupt that is disabled, and pending            */
+    MASKED_AWAITED      /* PRIMASK, and a wait for what a pending interrupt sets */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -96,7 +97,7 @@ static TX_THREAD sampler, motor, pump, logger;
 static TX_EVENT_FLAGS_GROUP frames;
 static TX_SEMAPHORE samples;
 static TX_TIMER heartbeat, housekeeping;
-static volatile uint32_t sum, transfer_done;
+static volatile uint32_t sum, transfer_done, received;
 static ULONG lost;
 
 /* As the kernel has it: it looks at each of its timers within one turn of this wheel. */
@@ -237,6 +238,12 @@ static NOINLINE VOID wait_transfer(VOID)
         ;
 }
 
+static NOINLINE VOID wait_received(VOID)
+{
+    while (received == 0)
+        ;
+}
+
 static NOINLINE VOID wait_ticks(ULONG ticks)
 {
     ULONG begin = _tx_timer_system_clock;
@@ -263,6 +270,7 @@ UINT app_line_has_frame(VOID)
 VOID app_uart_isr(VOID)
 {
     fw_clock += 150;
+    received = 1;
     if (stalling(SHORT_ISR))
         ICSR = PENDST_SET;
     if (stalling(ISR_WAITS)) {
@@ -442,6 +450,13 @@ static NOINLINE VOID regulate(VOID)
         ICSR = PENDST_SET;
         stall_here();
         wait_transfer();
+        break;
+    case MASKED_AWAITED:
+        __asm__ volatile("cpsid i" ::: "memory");
+        received = 0;
+        port_uart_pend();
+        stall_here();
+        wait_received();
         break;
     case IRQ_OFF:
         NVIC_ICER0 = UART;

@@ -22,7 +22,8 @@ enum failure {
     PEER_RELEASED, /* with its timer, which is on; a text is in its memory now */
     FRAMES_DROPPED, /* one after the other, of those that go around             */
     CREATED_LATE, /* a queue, after a thread began to wait for it              */
-    NO_SLEEP      /* its ticks are computed, and are 0                          */
+    NO_SLEEP,     /* its ticks are computed, and are 0                          */
+    CALLBACK_SENDS /* with a time to wait, which the kernel refuses             */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -41,13 +42,13 @@ static TX_MUTEX car;
 static TX_EVENT_FLAGS_GROUP gates;
 static TX_BYTE_POOL arena;
 static UCHAR arena_memory[1024] __attribute__((aligned(8)));
-static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late;
+static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys;
 static TX_BLOCK_POOL cells;
 
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4];
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4], key_storage[4];
 
 /* ---- where the run ends ---- */
 
@@ -410,6 +411,36 @@ static VOID poller_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a callback that sends with a time to wait ---- */
+
+static TX_TIMER scan;
+
+/* Refuses the call as the kernel's function does that checks its parameters. */
+UINT _txe_queue_send(TX_QUEUE *queue, VOID *source, ULONG wait);
+
+NOINLINE UINT _txe_queue_send(TX_QUEUE *queue, VOID *source, ULONG wait)
+{
+    if (wait != TX_NO_WAIT && _tx_thread_current_ptr == &_tx_timer_thread)
+        return 4;
+    return mk_queue_send(queue, source, wait);
+}
+
+static VOID scan_expired(ULONG key)
+{
+    key += sum;
+    _txe_queue_send(&keys, &key, 10);
+}
+
+static VOID menu_entry(ULONG unused_parameter)
+{
+    ULONG key;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&keys, &key, TX_WAIT_FOREVER);
+        sum += key;
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -511,6 +542,11 @@ VOID app_define(VOID)
     if (FAILURE == CREATED_LATE) {
         thread(PICK("radio", "modem"), radio_entry, 0, PICK(8, 7));
         thread(PICK("init", "setup"), init_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == CALLBACK_SENDS) {
+        mk_queue_create(&keys, PICK("keys", "codes"), 1, key_storage, sizeof key_storage);
+        mk_timer_create(&scan, PICK("scan", "matrix"), scan_expired, 1, 4, 4, 1);
+        thread(PICK("menu", "dialog"), menu_entry, 0, PICK(8, 7));
     }
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));

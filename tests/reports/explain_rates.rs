@@ -127,6 +127,8 @@ fn planted(name: &str) -> Vec<String> {
         // The next search of a pool that was written over faults.
         let faults = matches!(way, "byte_fault" | "use_after_release");
         codes.extend(["bus-fault", "fault"].into_iter().filter(|_| faults).map(str::to_owned));
+        codes.extend((way == "hold_and_wait").then(|| "pool-empty".to_owned()));
+        codes.extend((way == "released_object").then(|| "fault".to_owned()));
         // Without its program's ELF it is not known which memory the program writes.
         codes.extend((way == "blocks_lost").then(|| "pool-empty".to_owned()));
         return codes;

@@ -2,7 +2,7 @@
 
 use crate::abi::Width;
 use crate::error::Error;
-use crate::explain::{CHECKS, Confidence, Evidence, Explanation, Finding, Source};
+use crate::explain::{Checked, Confidence, Evidence, Explanation, Finding, Source};
 use crate::output::{Part, ReportWriter, write_line};
 use crate::report::{Cell, Column, Kind, Report};
 
@@ -75,9 +75,9 @@ pub(super) fn document(
         out.part(&Part::Sentences(&shown))?;
     }
     if all {
-        let checks: Vec<&str> = CHECKS.iter().map(|check| check.what).collect();
-        out.part(&Part::Section("Checked, in this order"))?;
-        out.part(&Part::Paragraph(&format!("{}.", checks.join("; "))))?;
+        let checks: Vec<String> = explanation.checked.iter().map(checked).collect();
+        out.part(&Part::Section("Checked, in this order, with what was found"))?;
+        out.part(&Part::Sentences(&checks))?;
     }
     let more = rest.len().saturating_sub(shown.len());
     let mut last = Vec::new();
@@ -92,6 +92,13 @@ pub(super) fn document(
     }
     out.part(&Part::End)?;
     Ok(())
+}
+
+/// `faults: bus-fault`.
+fn checked(check: &Checked) -> String {
+    let found: Vec<&str> = check.found.iter().map(|code| code.name()).collect();
+    let found = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
+    format!("{}{found}", check.what)
 }
 
 /// What only `--all` shows. A fault that may have come is named: it would be the cause of all else.

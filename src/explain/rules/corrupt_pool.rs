@@ -10,6 +10,7 @@ use super::super::cpus::{first_place, thread_of};
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::main_stack;
 use super::words::text;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
@@ -90,6 +91,8 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
+    let main = stack.is_none() && main_stack::is_above(pool, case);
+    let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
     let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
     behind.extend(followers(&damage.words, case));
@@ -97,12 +100,16 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
-        format!("the memory of {name} was overwritten: {what}{front}"),
+        format!("the memory of {name} was overwritten: {what}{front}{above}"),
     )
     .evidence([words(pool, damage, &name)])
     .evidence(around.evidence())
     .evidence(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))))
-    .next(stack.map_or_else(|| around.next(), |thread| format!("make the stack of {} larger", thread.label())))
+    .next(match stack {
+        Some(thread) => format!("make the stack of {} larger", thread.label()),
+        None if main => format!("{}; or make the main stack larger, on which interrupts run", around.next()),
+        None => around.next(),
+    })
     .threads([stack.map_or(pool.address, |thread| thread.address)])
     .affected(behind)
 }

@@ -89,9 +89,17 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
     )
     .evidence([Evidence::memory(address, text)])
     .evidence(events.map(|seq| Evidence::event(seq, format!("{label} is created"))))
-    .next(format!("look for a second call of {call} for it: a restart has to terminate and delete it first"))
+    .next(format!("look for a second call of {call} for it; what starts it anew has to {} it first", remove(kind)))
     .threads([address])
     .affected(waits)
+}
+
+/// What has to come before it is created again.
+const fn remove(kind: Option<Kind>) -> &'static str {
+    match kind {
+        None => "terminate and delete",
+        Some(_) => "delete",
+    }
 }
 
 /// The call that creates it.

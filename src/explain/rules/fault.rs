@@ -9,6 +9,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
 use super::jump::{NULL, Way};
+use super::pointer::Pointer;
 use super::{callback, place, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
@@ -30,11 +31,11 @@ const PENDSV: u32 = 14;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let find = |cpu| match Look::of(cpu, cpus, case) {
-        Some(look) => look.finding(),
-        None => possible::find(cpu, cpus, case),
+        Some(look) => look.finding(graph),
+        None => possible::find(cpu, cpus, case, graph),
     };
     cpus.all.iter().filter_map(find).collect()
 }
@@ -126,6 +127,12 @@ fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<
 /// True where a jump went to an even address.
 fn lost_thumb(place: &Place) -> bool {
     place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0)
+}
+
+/// The kind of fault that code gives which is not there: where no memory is, its fetch is refused by the bus.
+fn outside(place: &Place, cpus: &Cpus) -> Code {
+    let is_nowhere = place.registers.pc().is_some_and(|pc| cpus.has(pc) == Some(false));
+    if is_nowhere && !lost_thumb(place) { Code::BusFault } else { Code::UsageFault }
 }
 
 /// True for a place near address 0 where no function is.
@@ -289,7 +296,7 @@ impl<'a, 'c> Look<'a, 'c> {
         if place.is_outside_code {
             let jump = || format!("a jump to {}, which is not code of the program", self.named(pc));
             let words = self.way.as_ref().map_or_else(jump, |_| "the program has no code there".to_owned());
-            return kind(Code::UsageFault, words);
+            return kind(outside(place, self.cpus), words);
         }
         match place.effect? {
             Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),
@@ -375,7 +382,7 @@ impl<'a, 'c> Look<'a, 'c> {
         })
     }
 
-    fn finding(&self) -> Option<Finding> {
+    fn finding(&self, graph: &Graph) -> Option<Finding> {
         let mut claimed = if self.sure == Sure::Runs { Confidence::Proven } else { Confidence::Likely };
         let mut detractors = Vec::new();
         if self.sure == Sure::Recorded {
@@ -419,6 +426,10 @@ impl<'a, 'c> Look<'a, 'c> {
             .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
+        let pointer = self.place.and_then(|place| Pointer::of_place(place, self.way.as_ref(), self.case, graph));
+        if let Some(pointer) = pointer {
+            finding = pointer.added_to(finding);
+        }
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }

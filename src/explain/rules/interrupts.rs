@@ -116,12 +116,17 @@ pub(super) fn is_enabled(cpu: &CpuState, number: u64) -> Option<bool> {
 
 /// What is pending and enabled, and kept back by a mask; `None` where that is not known.
 pub(super) fn kept_back(cpu: &CpuState, mask: Mask) -> Option<Vec<u64>> {
+    let all = waiting(cpu)?.into_iter();
+    Some(all.filter(|number| mask.blocks(priority(cpu, *number))).collect())
+}
+
+/// What is pending and enabled; `None` where that is not known of the tick.
+fn waiting(cpu: &CpuState) -> Option<Vec<u64>> {
     let tick = is_pending(cpu, SYSTICK)?;
     let irqs = cpu.interrupts.as_ref().map_or(0, |all| all.priorities.len());
     let last = FIRST.saturating_add(u64::try_from(irqs).unwrap_or(0));
     let waits = |number: &u64| is_pending(cpu, *number) == Some(true) && is_enabled(cpu, *number) == Some(true);
-    let all = tick.then_some(SYSTICK).into_iter().chain((FIRST..last).filter(waits));
-    Some(all.filter(|number| mask.blocks(priority(cpu, *number))).collect())
+    Some(tick.then_some(SYSTICK).into_iter().chain((FIRST..last).filter(waits)).collect())
 }
 
 /// True where all registers are known that keep interrupts from coming.
@@ -129,10 +134,10 @@ pub(super) fn knows_masks(cpu: &CpuState) -> bool {
     ["primask", "basepri", "faultmask"].iter().all(|name| cpu.registers.get(name).is_some())
 }
 
-/// What is pending in a thread, and would come at once, where it is not known whether something keeps it back.
+/// What is pending in a thread, and would come at once, where it is not known whether something keeps it back. A device goes on
+/// while a debugger has stopped the CPU; SysTick does not.
 pub(super) fn not_taken(cpu: &CpuState) -> Vec<u64> {
-    let waits = !knows_masks(cpu) && is_pending(cpu, SYSTICK) == Some(true);
-    waits.then_some(SYSTICK).into_iter().collect()
+    if knows_masks(cpu) { Vec::new() } else { waiting(cpu).unwrap_or_default() }
 }
 
 /// That the tick is pending, as evidence.

@@ -23,6 +23,8 @@ use crate::unwind::is_exc_return;
 const NEAR: Addr = 256;
 /// So near to 0 a call went through a null pointer.
 pub(super) const NULL: Addr = 0x100;
+/// So near to 0 an address outside of the code is a number that was taken for an address.
+const SMALL: Addr = 0x1000;
 /// `xpsr`: Thumb state, which the lowest bit of an address sets.
 const THUMB: u64 = 1 << 24;
 /// Where a Cortex-M never runs code: devices (Armv7-M Architecture Reference Manual, B3.1).
@@ -43,11 +45,13 @@ pub(super) struct Way {
     pub is_call: bool,
     /// Who called, where lr does not lead there: `sync, which close (pump.c:12) called`.
     pub by: Option<String>,
+    /// Where the call or jump through a register is.
+    pub site: Option<Addr>,
     pub next: String,
 }
 
 /// What to look at behind a return address that was damaged, and behind a wrong pointer.
-pub(super) const NEXT_OF_RETURN: &str = "look for what writes past a local variable in the functions that are named, and at the bytes around this stack pointer";
+pub(super) const NEXT_OF_RETURN: &str = "look for a write past the end of a local variable, in the function that returned there or in one that it called, and at the bytes around this stack pointer";
 pub(super) const NEXT_OF_CALL: &str = "find out who sets the pointer that is called there";
 pub(super) const NEXT_OF_JUMP: &str = "find out who sets the pointer, or the table, that is jumped through there";
 
@@ -64,6 +68,7 @@ impl Way {
                 evidence: came.evidence.into_iter().collect(),
                 is_call: !came.is_entry,
                 by: None,
+                site: None,
                 next: came.next.to_owned(),
             });
         }
@@ -84,6 +89,10 @@ impl Way {
             _ => (String::new(), false),
         };
         let mut evidence: Vec<Evidence> = popped.into_iter().collect();
+        let site = match &before {
+            Some(Before::Register { at }) if !is_return => Some(*at),
+            _ => None,
+        };
         evidence.extend(before.map(|before| before.evidence(case)));
         let next = if is_return { NEXT_OF_RETURN } else { NEXT_OF_CALL };
         let message = registers.sp().filter(|_| is_return).and_then(|sp| message::over_return(sp, case));
@@ -95,7 +104,7 @@ impl Way {
             None => (how, next.to_owned()),
         };
         evidence.extend(message.map(|message| message.evidence));
-        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, next })
+        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, site, next })
     }
 
     /// The same with the address in front.
@@ -132,6 +141,7 @@ fn jumped_on(before: &Before, registers: &Registers, case: &Case<'_>) -> Option<
             evidence: evidence(site, "it jumps on to another function"),
             is_call: true,
             by: Some(by),
+            site: Some(site.at),
             next: NEXT_OF_CALL.to_owned(),
         });
     }
@@ -141,6 +151,7 @@ fn jumped_on(before: &Before, registers: &Registers, case: &Case<'_>) -> Option<
         evidence: evidence(site, "it jumps"),
         is_call: false,
         by: None,
+        site: Some(site.at),
         next: NEXT_OF_JUMP.to_owned(),
     })
 }
@@ -167,6 +178,10 @@ fn is_no_code(at: Addr, case: &Case<'_>) -> bool {
 
 /// What is at an address that is no code. The lowest bit of a function's address is not part of it.
 pub(super) fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
+    // A member of what a null pointer points to is data that is read or written.
+    if (NULL..SMALL).contains(&pc) {
+        return Some(format!("the number {pc}"));
+    }
     let known = case.cpus.and_then(|cpus| cpus.at(pc).or_else(|| cpus.at(pc & !1))).map(str::to_owned);
     let text = text(pc & !1 | u64::from(is_thumb));
     text.map(|text| format!("the bytes of the text \"{text}\"")).or(known)

@@ -32,8 +32,8 @@ pub(super) struct Lost {
 }
 
 /// Memory whose words are over.
-struct Old {
-    region: Region,
+pub(super) struct Old {
+    pub region: Region,
     /// Whose it was, in words.
     of: Option<(Addr, String)>,
 }
@@ -54,20 +54,15 @@ pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
     for word in case.cpus?.all.iter().flat_map(in_registers) {
         is_known.iter_mut().skip(holding(word, &used).unwrap_or(usize::MAX)).take(1).for_each(|known| *known = true);
     }
-    for region in case.cpus?.written()? {
-        words(region, case, &mut |at, word| {
-            let Some(block) = holding(word, &used) else { return };
-            match old.iter().find(|old| old.region.contains(at)) {
-                // What a lost block holds may be as old as the block: it counts where a pointer leads to that one.
-                None if pool.contains(at) => within.extend(holding(at, &used).map(|from| (from, block))),
-                None => is_known.iter_mut().skip(block).take(1).for_each(|known| *known = true),
-                Some(Old { of: Some((whose, text)), .. }) => {
-                    seen.entry(*whose).or_insert_with(|| (text.clone(), Vec::new())).1.push(block);
-                }
-                Some(_) => {}
-            }
-        })?;
-    }
+    each_pointer(&used, case, &mut |at, block| match old.iter().find(|old| old.region.contains(at)) {
+        // What a lost block holds may be as old as the block: it counts where a pointer leads to that one.
+        None if pool.contains(at) => within.extend(holding(at, &used).map(|from| (from, block))),
+        None => is_known.iter_mut().skip(block).take(1).for_each(|known| *known = true),
+        Some(Old { of: Some((whose, text)), .. }) => {
+            seen.entry(*whose).or_insert_with(|| (text.clone(), Vec::new())).1.push(block);
+        }
+        Some(_) => {}
+    })?;
     reach(&mut is_known, &within);
     let is_lost = |block: usize| is_known.get(block) == Some(&false);
     let lost = is_known.iter().filter(|known| !**known).count();
@@ -86,6 +81,14 @@ pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
         format!("{lost} of its {} in use have no pointer to them left in memory", many_blocks(used.len()))
     };
     Some(Lost { words, evidence: evidence.collect() })
+}
+
+/// Each word of the memory that the program writes that leads to a block, and which one it is. `None` where a part of that memory
+/// cannot be read.
+pub(super) fn each_pointer(used: &[PoolBlock], case: &Case<'_>, each: &mut dyn FnMut(Addr, usize)) -> Option<()> {
+    case.cpus?.written()?.into_iter().try_for_each(|region| {
+        words(region, case, &mut |at, word| holding(word, used).into_iter().for_each(|block| each(at, block)))
+    })
 }
 
 /// Marks the blocks to which those that are known lead.
@@ -141,7 +144,7 @@ fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Op
 }
 
 /// Memory whose words are over: `None` where the trace is not where it should be.
-fn old(case: &Case<'_>) -> Option<Vec<Old>> {
+pub(super) fn old(case: &Case<'_>) -> Option<Vec<Old>> {
     let kernel = case.kernel?;
     let below = kernel.threads.iter().filter_map(|thread| {
         let (start, end) = (thread.stack.start?, thread.stack.end()?);

@@ -5,14 +5,14 @@
 //! between the two, so the code that the CPU came through has to disable interrupts, or the tick has to be overdue.
 //!
 //! Against it: a critical section of a few instructions looks the same. Above a hint only where the tick is among what waits, and
-//! the trace's clock shows that it should have come twice. The kernel's own critical sections count only then. A loop without
-//! an exit is a rule of its own.
+//! the trace's clock shows that it should have come twice, or where the thread waits in a loop for a word that the handler of what
+//! waits may change. The kernel's own critical sections count only then. A loop without an exit is a rule of its own.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, Mask, SYSTICK, Still};
-use super::{masking_code, place, runs_on};
+use super::{masking_code, place, runs_on, vector, words, writers};
 use crate::cpu::Level;
 use crate::session::{CpuState, is_of_kernel};
 
@@ -44,6 +44,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let still = interrupts::still(case)
         .filter(|still| still.is_over(PERIODS) && kept_back.as_ref().is_some_and(|all| all.contains(&SYSTICK)));
     let is_overdue = tick.is_some() || still.is_some();
+    let awaited = awaited(cpu, kept_back.as_deref().unwrap_or_default(), case);
     let code = masking_code::of(case, cpu).filter(|_| mask.is_none());
     if mask.is_none() && !is_overdue && code.is_none() {
         return None;
@@ -63,10 +64,15 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     );
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     evidence.extend(interrupts::polls(case, cpu));
-    let waits = waits(kept_back.as_deref().unwrap_or_default(), is_overdue, case);
+    let waits = match &awaited {
+        Some(awaited) => format!("; {}, whose handler may change it, is pending", awaited.name),
+        None => waits(kept_back.as_deref().unwrap_or_default(), is_overdue, case),
+    };
+    let is_sure = is_overdue || awaited.is_some();
+    evidence.extend(awaited.map(|awaited| awaited.evidence));
     evidence.extend(still.as_ref().map(Still::shows));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
-    let (confidence, detractors) = confidence(is_overdue, kept_back.is_some(), mask.is_some(), case);
+    let (confidence, detractors) = confidence(is_sure, kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
     Some(
@@ -84,9 +90,28 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How sure it is, and what speaks against it. `waits_known`, `mask_known`: what waits, and the registers.
-fn confidence(is_overdue: bool, waits_known: bool, mask_known: bool, case: &Case<'_>) -> (Confidence, Vec<String>) {
-    let (most, mut detractors) = match is_overdue {
+/// An interrupt that is kept back, while a loop waits for what its handler changes: it waits for ever.
+struct Awaited {
+    name: String,
+    evidence: Evidence,
+}
+
+fn awaited(cpu: &CpuState, kept_back: &[u64], case: &Case<'_>) -> Option<Awaited> {
+    interrupts::polled(case, cpu)?;
+    let words = cpu.polling.as_ref()?.reads.iter().copied().filter(|word| writers::is_in_ram(*word));
+    let mut pairs = words.flat_map(|word| kept_back.iter().map(move |number| (*number, word)));
+    let (number, word) = pairs.find(|(number, word)| writers::handler_has(*number, *word, case))?;
+    let name = interrupts::name(case, number);
+    let (_, handler) = vector::vector(number, case)?;
+    let text = format!("the handler of {name} has the address of {}", words::place_or_address(word, case));
+    let evidence = Evidence::symbol(handler & !1, &words::function_at(handler, case), text);
+    Some(Awaited { name, evidence })
+}
+
+/// How sure it is, and what speaks against it. `is_sure`: it lasts too long, or for ever. `waits_known`, `mask_known`: what waits,
+/// and the registers.
+fn confidence(is_sure: bool, waits_known: bool, mask_known: bool, case: &Case<'_>) -> (Confidence, Vec<String>) {
+    let (most, mut detractors) = match is_sure {
         true => case.by_events(),
         false => (Confidence::Hint, vec!["a short critical section looks the same".to_owned()]),
     };

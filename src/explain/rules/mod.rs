@@ -15,6 +15,7 @@ mod flags_taken;
 mod frames;
 mod giver_gone;
 mod handler_waits;
+mod hold_and_wait;
 mod interrupts;
 mod inversion;
 mod irq_priority;
@@ -43,6 +44,7 @@ mod not_started;
 mod overflow_into_block;
 mod owner_gone;
 pub(super) mod place;
+mod pointer;
 mod pools;
 mod queue_full;
 mod released_memory;
@@ -78,14 +80,14 @@ use super::graph::Graph;
 use super::{Case, Finding};
 
 /// One rule.
-pub struct Check {
+pub(super) struct Check {
     /// What it looks at, in a few words.
     pub what: &'static str,
-    pub(super) find: fn(&Case<'_>, &Graph) -> Vec<Finding>,
+    pub find: fn(&Case<'_>, &Graph) -> Vec<Finding>,
 }
 
 /// All of them.
-pub static CHECKS: &[Check] = &[
+pub(super) static CHECKS: &[Check] = &[
     Check { what: "start-up code over the RAM of an older run", find: reset::find },
     Check { what: "handlers of stacks that were used up", find: stack_handler::find },
     Check { what: "faults", find: fault::find },
@@ -132,6 +134,7 @@ pub static CHECKS: &[Check] = &[
     Check { what: "what is put in and not taken out in a trace that nothing else shows", find: never_taken::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "the kernel's initialisation", find: not_started::find },
+    Check { what: "threads that have blocks of a pool and wait for more", find: hold_and_wait::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "full queues", find: queue_full::find },

@@ -11,10 +11,12 @@
 
 use super::super::super::address;
 use super::super::super::cpus::thread_of;
+use super::super::super::graph::Graph;
 use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::super::jump::{NULL, Way};
+use super::super::pointer::Pointer;
 use super::super::{callback, place, words};
-use super::{CALLERS, leaves_popped};
+use super::{CALLERS, leaves_popped, outside};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Effect, Level, Origin};
 use crate::kernel::Thread;
@@ -34,10 +36,10 @@ const MOST: u64 = 8 << 20;
 const STEP: u64 = 1024;
 
 /// The place that looks most like that of a fault.
-pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     if let Some(place) = given(cpu) {
         let why = Why::of(&place, cpus, case).filter(|why| why.is_fault && why.way.is_none())?;
-        return Some(why.finding(None, cpu, cpus, case));
+        return Some(why.with_pointer(why.finding(None, cpu, cpus, case), case, graph));
     }
     let found = cpu.interrupted.as_ref().filter(|_| cpu.registers.level() == Level::Unknown)?;
     if let Some(finding) = found.all.iter().find_map(|place| overflow(place, cpu, case)) {
@@ -47,7 +49,7 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Findi
     let saved: Vec<Option<Addr>> = copies(&may_fail, cpus, case);
     let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
-    Some(why.finding(copy, cpu, cpus, case))
+    Some(why.with_pointer(why.finding(copy, cpu, cpus, case), case, graph))
 }
 
 /// Where a thread is by registers that were given: those of a crash log are those that the fault found.
@@ -138,15 +140,12 @@ impl<'a> Why<'a> {
 
     fn jumped(place: &'a Place, cpus: &Cpus, case: &Case<'_>) -> Option<Self> {
         let pc = place.registers.pc()?;
-        let is_nowhere =
-            cpus.has(pc) == Some(false) && place.registers.get("xpsr").is_some_and(|xpsr| xpsr & super::THUMB != 0);
         let way = Way::of(&place.registers, None, leaves_popped(place), case)?;
         let (code, words) = if way.is_call && pc < NULL {
             let by = way.by.as_deref().map_or_else(String::new, |by| format!(", by {by}"));
             (Code::NullCall, format!("a call through a null pointer{by}"))
         } else {
-            let code = if is_nowhere { Code::BusFault } else { Code::UsageFault };
-            (code, format!("the program has no code at {}", way.words))
+            (outside(place, cpus), format!("the program has no code at {}", way.words))
         };
         Some(Self { place, code, words, way: Some(way), is_fault: true })
     }
@@ -186,6 +185,14 @@ impl<'a> Why<'a> {
             _ => "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
         })
         .threads(thread.map(|thread| thread.address))
+    }
+
+    /// With where the pointer was read from.
+    fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
+        match Pointer::of_place(self.place, self.way.as_ref(), case, graph) {
+            Some(pointer) => pointer.added_to(finding),
+            None => finding,
+        }
     }
 
     /// ` in put_px (map.c:5), thread Map`. A jump that was no call does not say where it was.

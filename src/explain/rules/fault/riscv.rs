@@ -152,7 +152,7 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
     let shown = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
     let evidence = shown.or_else(|| returned(frame.as_ref()?, came, case));
     let words = format!("{}{how}", named(pc, registers, case));
-    Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, next: next.to_owned() })
+    Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, site: None, next: next.to_owned() })
 }
 
 /// The return address that the trap stored, where the function returned by it.

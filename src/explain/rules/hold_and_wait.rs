@@ -1,0 +1,127 @@
+//! Threads that have memory of a pool and wait for more of it, while nobody else has any: each waits for what the others have. The
+//! kernel does not keep who has a block. It is known here by the addresses in the stacks of the threads that wait: the words
+//! above a stack pointer, with the registers that were saved there.
+//!
+//! Against it: a word may be left over from a call that has ended. So no other word in memory may lead to these blocks: no
+//! message, no variable, no other stack. All blocks of a block pool have to be so. A byte pool has memory that is kept on
+//! purpose: what the threads have of it has to be enough for one of their waits, and it is a hint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::corrupt_pool::blocks;
+use super::lost_blocks::{each_pointer, old};
+use super::words::waiting;
+use crate::abi::{Addr, Region};
+use crate::kernel::{Kind, Object, PoolBlock};
+use crate::trace::many;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    if !case.look.is_stored() || case.trust.other_build {
+        return Vec::new();
+    }
+    let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+    let pools = objects.filter(|object| matches!(object.kind, Kind::BlockPool | Kind::BytePool));
+    pools.filter_map(|pool| finding(pool, case, graph)).collect()
+}
+
+/// Where the address of a block is.
+struct Held {
+    /// A word of the stack of its thread.
+    at: Addr,
+    block: PoolBlock,
+}
+
+/// The threads that wait for a pool for ever, and where their stacks are in use.
+fn waiters(pool: Addr, case: &Case<'_>, graph: &Graph) -> Option<Vec<(Addr, Region)>> {
+    let all = graph.tasks.waiting(pool);
+    let stack = |task: &super::super::state::Task| {
+        let stack = case.thread(task.address).filter(|_| task.wait.is_some_and(|wait| wait.forever))?.stack;
+        let (sp, end) = (stack.pointer?, stack.end()?);
+        Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
+    };
+    // One that a time-out wakes may release what it has.
+    all.map(stack).collect()
+}
+
+/// What each of the threads that wait has; `None` where that is not known.
+fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Option<BTreeMap<Addr, Vec<Held>>> {
+    let waiters = waiters(pool.address, case, graph).filter(|all| !all.is_empty())?;
+    let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
+    let old = old(case)?;
+    let mut by: BTreeMap<usize, (BTreeSet<Option<Addr>>, Addr)> = BTreeMap::new();
+    each_pointer(used, case, &mut |at, block| {
+        if memory.contains(at) || old.iter().any(|old| old.region.contains(at)) {
+            return;
+        }
+        let whose = waiters.iter().find(|(_, stack)| stack.contains(at)).map(|(thread, _)| *thread);
+        by.entry(block).or_insert_with(|| (BTreeSet::new(), at)).0.insert(whose);
+    })?;
+    let mut all: BTreeMap<Addr, Vec<Held>> = BTreeMap::new();
+    for (block, (whose, at)) in by {
+        if let ([Some(thread)], Some(block)) = (Vec::from_iter(whose).as_slice(), used.get(block)) {
+            all.entry(*thread).or_default().push(Held { at, block: *block });
+        }
+    }
+    Some(all)
+}
+
+fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    graph.tasks.waiting(pool.address).next()?;
+    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
+    used.retain(|block| !block.is_free);
+    used.sort_unstable_by_key(|block| block.start);
+    let held = held(pool, &used, case, graph)?;
+    let count: usize = held.values().map(Vec::len).sum();
+    let claimed = match pool.kind {
+        Kind::BlockPool => (count == used.len() && pool.get("available") == Some(0)).then_some(Confidence::Likely)?,
+        _ => (held.len() > 1 && would_do(&held, case)).then_some(Confidence::Hint)?,
+    };
+    let label = case.object(pool.address);
+    let threads: Vec<Addr> = held.keys().copied().collect();
+    let has = |(thread, all): (&Addr, &Vec<Held>)| format!("{} ({})", case.label(*thread), size(pool.kind, all));
+    let each: Vec<String> = held.iter().map(has).collect();
+    let (code, all, wait) = match (threads.len(), pool.kind) {
+        (1, _) => (Code::PoolEmpty, "has all memory", "it waits for more"),
+        (_, Kind::BlockPool) => (Code::Deadlock, "have all memory", "each of them waits for more"),
+        _ => (Code::Deadlock, "have memory", "each of them waits for more"),
+    };
+    let claim = format!("{} {all} of {label}, and {wait}", each.join(", "));
+    let waiters: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
+    let others: Vec<Addr> = waiters.iter().copied().filter(|waiter| !threads.contains(waiter)).collect();
+    let behind = graph.waiters(&waiters);
+    let word = |(thread, all): (&Addr, &Vec<Held>)| {
+        let text =
+            |held: &Held| format!("in the stack of {}: its block at {:#x}", case.label(*thread), held.block.start);
+        all.first().map(|held| Evidence::stack(held.at, text(held)).holds(held.block.start))
+    };
+    Some(
+        Finding::new(code, case.cap(claimed), claim)
+            .against(["who has a block is inferred from the addresses in the stacks"])
+            .evidence(threads.iter().map(|thread| waiting(*thread, pool.address, case, graph)))
+            .evidence(held.iter().filter_map(word))
+            .evidence([Evidence::memory(pool.address, format!("{label}: {}", pool.state(&|_| String::new())))])
+            .next("let each thread allocate all that it needs at once, or release what it has where it gets no more (TX_NO_WAIT)")
+            .explains(others.iter().chain(&behind).filter_map(|thread| super::words::waits(*thread, case, graph)))
+            .affected([pool.address])
+            .affected(others)
+            .affected(behind)
+            .threads(threads),
+    )
+}
+
+/// True where what the threads have would be enough for the smallest of their waits.
+fn would_do(held: &BTreeMap<Addr, Vec<Held>>, case: &Case<'_>) -> bool {
+    let asked = held.keys().filter_map(|thread| case.thread(*thread)?.asks_bytes()).min();
+    let bytes = held.values().flatten().map(|held| held.block.len).fold(0, u64::saturating_add);
+    asked.is_some_and(|asked| bytes >= asked)
+}
+
+/// `2 blocks`, or `480 bytes`.
+fn size(kind: Kind, all: &[Held]) -> String {
+    match kind {
+        Kind::BlockPool => many(u64::try_from(all.len()).unwrap_or(u64::MAX), "block", "blocks"),
+        _ => many(all.iter().map(|held| held.block.len).fold(0, u64::saturating_add), "byte", "bytes"),
+    }
+}
