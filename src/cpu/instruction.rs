@@ -212,6 +212,20 @@ fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
     Some(access(is_read, at, size))
 }
 
+/// Where BL or B.W goes to, with its signed offset of 25 bits from after it (Armv7-M Architecture Reference Manual, A7.7.12 and
+/// A7.7.18).
+#[must_use]
+pub fn long_branch(first: u16, second: u16, behind: Addr) -> Option<Addr> {
+    if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {
+        return None;
+    }
+    let sign = i64::from(first >> 10 & 1);
+    let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
+    let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
+    let offset = (one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24);
+    Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
+}
+
 /// The most bytes of a loop that are looked at.
 pub const LOOP: u64 = 64;
 

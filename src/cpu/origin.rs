@@ -1,17 +1,18 @@
 //! Where in memory a register got its value from, by the code in front of an instruction. Thumb encodings are those of the Armv7-M
 //! Architecture Reference Manual (A5, A7).
 //!
-//! The code of one function is looked at in the order of its addresses, without its branches. So an answer counts only where
-//! the word in memory is still what the register holds.
+//! Only those instructions in front count that were carried out for certain: up to a place to which a branch leads, or behind one
+//! that is always taken. An answer counts only where the word in memory still is what the register holds.
 
+use super::instruction::long_branch;
 use super::polling::{self, Step, Walk};
 use super::{Architecture, Registers};
 use crate::abi::Addr;
 
 /// The most instructions that are followed from one register to another.
 const DEEP: u8 = 6;
-/// What a call may change: r0 to r3 and r12 (Procedure Call Standard for the Arm Architecture, 6.1.1).
-const BY_CALLS: u16 = 0x100F;
+/// What a call may change: r0 to r3, r12 and lr (Procedure Call Standard for the Arm Architecture, 6.1.1).
+const BY_CALLS: u16 = 0x500F;
 
 /// What one instruction does to registers.
 enum Does {
@@ -51,8 +52,6 @@ pub struct Read {
     pub value: u64,
     /// The word that the address of the structure was read from, of which the pointer is a part.
     pub base: Option<Addr>,
-    /// True where no branch is between the load and the instruction.
-    pub is_near: bool,
 }
 
 /// The code of the function around an instruction, and the registers there.
@@ -63,7 +62,7 @@ pub struct Code<'a> {
     pub registers: &'a Registers,
     /// Where the function begins.
     pub from: Addr,
-    /// Its code, at least up to the instruction.
+    /// All of its code.
     pub code: &'a [u8],
     /// A word of memory.
     pub word: &'a dyn Fn(Addr) -> Option<u32>,
@@ -77,54 +76,136 @@ impl Code<'_> {
         if self.registers.architecture() != Architecture::CortexM {
             return None;
         }
-        let offset = usize::try_from(self.at.checked_sub(self.from)?).ok()?;
-        let half = |at: usize| crate::abi::Endian::Little.u16(self.code, at);
-        let first = half(offset)?;
-        let second = if is_wide(first) { half(offset.checked_add(2)?)? } else { 0 };
-        let register = pointer(first, second)?;
-        let value = self.value(register, self.at, DEEP)?;
-        let (from, place) = self.origin(register, self.at, value, DEEP)?;
-        Some(Read { place, value, is_near: self.is_straight(from), base: self.base(from, register) })
+        let end = self.from.checked_add(u64::try_from(self.code.len()).ok()?)?;
+        let all = lines(Walk { at: self.from, end, from: self.from, code: self.code });
+        let (before, rest) = all.split_at_checked(all.iter().position(|line| line.at == self.at)?)?;
+        let register = rest.first().and_then(|line| pointer(line.first, line.second))?;
+        let way = Way { before: straight(before, self.at, &all)?, code: self };
+        let value = way.now(register)?;
+        let found = way.origin(register, END, value, DEEP)?;
+        let base = way.value(found.base, found.load, DEEP).and_then(|of| way.origin(found.base, found.load, of, DEEP));
+        Some(Read { place: found.place, value, base: base.map(|base| base.place) })
+    }
+}
+
+/// One instruction of the function.
+struct Line {
+    at: Addr,
+    first: u16,
+    second: u16,
+    /// It is in an IT block.
+    is_conditional: bool,
+}
+
+impl Line {
+    /// What it does to this register, where it writes several.
+    fn does(&self, register: u16) -> Does {
+        let does = does(self.first, self.second, self.at, register);
+        if self.is_conditional { Does::Writes(does.written()) } else { does }
     }
 
-    /// The word that the address was read from which a load reads at a constant distance.
-    fn base(&self, load: Addr, register: u16) -> Option<Addr> {
-        let (_, does) = self.writer(register, load.checked_add(2)?)?;
-        let Does::Loads { base, .. } = does else { return None };
-        self.origin(base, load, self.value(base, load, DEEP)?, DEEP).map(|(_, place)| place)
+    /// Where it may branch to.
+    fn target(&self) -> Option<Addr> {
+        let long =
+            || long_branch(self.first, self.second, self.at.checked_add(4)?).filter(|_| self.second & 0x4000 == 0);
+        polling::target(self.first, self.second, self.at).or_else(long)
     }
 
-    /// True where the code from an address to the instruction has no branch, and none leads into it.
-    fn is_straight(&self, from: Addr) -> bool {
-        let all = Walk { at: self.from, end: self.at, from: self.from, code: self.code };
-        let mut targets = all.filter_map(|(at, first, second)| Some((at, polling::target(first, second, at)?)));
-        targets.all(|(at, to)| !(from..self.at).contains(&at) && !(from.saturating_add(1)..=self.at).contains(&to))
+    /// True for what does not go on at the next instruction.
+    const fn leaves(&self) -> bool {
+        match self.first {
+            0xE000..=0xE7FF | 0xBD00..=0xBDFF | 0xDE00..=0xDEFF => true,
+            first if first & 0xFF80 == 0x4700 || first & 0xFF87 == 0x4687 => true,
+            first if first & 0xF800 == 0xF000 => self.second & 0xD000 == 0x9000,
+            first if first & 0xFE50 == 0xE810 => self.second & 0x8000 != 0,
+            _ => false,
+        }
+    }
+
+    /// A jump through a table: TBB, TBH. Where it leads to is among the code.
+    const fn is_table(&self) -> bool {
+        self.first & 0xFFF0 == 0xE8D0 && self.second & 0xFFE0 == 0xF000
+    }
+}
+
+fn lines(walk: Walk<'_>) -> Vec<Line> {
+    let mut block = 0_u32;
+    let line = |(at, first, second): (Addr, u16, u16)| {
+        let is_conditional = block > 0;
+        block = block.saturating_sub(1);
+        if first & 0xFF00 == 0xBF00 && first & 0xF != 0 {
+            block = 4_u32.saturating_sub((first & 0xF).trailing_zeros());
+        }
+        Line { at, first, second, is_conditional }
+    };
+    walk.map(line).collect()
+}
+
+/// The last of these instructions that were carried out for certain, one after the other, before the one at an address.
+fn straight<'l>(before: &'l [Line], at: Addr, all: &[Line]) -> Option<&'l [Line]> {
+    if all.iter().any(Line::is_table) {
+        return None;
+    }
+    let targets: Vec<Addr> = all.iter().filter_map(Line::target).collect();
+    let mut first = before.len();
+    let mut next = at;
+    while let Some(index) = first.checked_sub(1).filter(|_| !targets.contains(&next)) {
+        let line = before.get(index)?;
+        if line.leaves() && !line.is_conditional {
+            break;
+        }
+        (first, next) = (index, line.at);
+    }
+    before.get(first..)
+}
+
+/// Behind all instructions.
+const END: Addr = Addr::MAX;
+
+/// The load of a word.
+struct Found {
+    /// The word.
+    place: Addr,
+    /// The instruction.
+    load: Addr,
+    /// The register with the address.
+    base: u16,
+}
+
+/// Instructions that were carried out one after the other.
+struct Way<'l, 'a> {
+    before: &'l [Line],
+    code: &'l Code<'a>,
+}
+
+impl Way<'_, '_> {
+    /// What a register holds at the end.
+    fn now(&self, register: u16) -> Option<u64> {
+        match register {
+            13 => self.code.registers.sp(),
+            14 => self.code.registers.lr(),
+            15 => None,
+            _ => self.code.registers.get(&format!("r{register}")),
+        }
     }
 
     /// The last instruction in front of an address that writes a register.
     fn writer(&self, register: u16, before: Addr) -> Option<(Addr, Does)> {
-        let end = before.checked_sub(2)?;
-        let all = Walk { at: self.from, end, from: self.from, code: self.code };
-        let all = all.map(|(at, first, second)| (at, does(first, second, at, register)));
-        all.filter(|(_, does)| does.written() & bit(register) != 0).last()
+        let all = self.before.iter().rev().filter(|line| line.at < before).map(|line| (line.at, line.does(register)));
+        all.into_iter().find(|(_, does)| does.written() & bit(register) != 0)
     }
 
     /// What a register held in front of the instruction at an address.
     fn value(&self, register: u16, at: Addr, deep: u8) -> Option<u64> {
         let deep = deep.checked_sub(1)?;
-        let last = self.writer(register, self.at).map(|(writer, _)| writer);
+        let last = self.writer(register, END).map(|(writer, _)| writer);
         if last.is_none_or(|last| last < at) {
-            return match register {
-                13 => self.registers.sp(),
-                14 => self.registers.lr(),
-                15 => None,
-                _ => self.registers.get(&format!("r{register}")),
-            };
+            return self.now(register);
         }
         let (writer, does) = self.writer(register, at)?;
         match does {
-            Does::Loads { .. } => (self.word)(self.place(&does, writer, deep)?).map(u64::from),
-            Does::Literal { place, .. } => (self.word)(place).map(u64::from),
+            Does::Loads { .. } => (self.code.word)(self.place(&does, writer, deep)?).map(u64::from),
+            Does::Literal { place, .. } => (self.code.word)(place).map(u64::from),
             Does::Sets { value, is_top: false, .. } => Some(value),
             Does::Sets { value, .. } => Some(value << 16 | self.value(register, writer, deep)? & 0xFFFF),
             Does::Moves { from, plus, .. } => Some(cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
@@ -143,14 +224,15 @@ impl Code<'_> {
         Some(cut(base.wrapping_add(index)))
     }
 
-    /// The load that read a register, and the word that it read, which holds its value.
-    fn origin(&self, register: u16, at: Addr, value: u64, deep: u8) -> Option<(Addr, Addr)> {
+    /// The word that a register was read from, which holds its value, and the load that read it.
+    fn origin(&self, register: u16, at: Addr, value: u64, deep: u8) -> Option<Found> {
         let deep = deep.checked_sub(1)?;
         let (writer, does) = self.writer(register, at)?;
         match does {
-            Does::Loads { .. } => {
+            Does::Loads { base, .. } => {
                 let place = self.place(&does, writer, deep)?;
-                ((self.word)(place).map(u64::from) == Some(value)).then_some((writer, place))
+                let is_so = (self.code.word)(place).map(u64::from) == Some(value);
+                is_so.then_some(Found { place, load: writer, base })
             }
             Does::Moves { from, plus, .. } => {
                 self.origin(from, writer, cut(value.wrapping_sub(plus.cast_unsigned())), deep)
@@ -235,11 +317,20 @@ fn narrow(word: u16, at: Addr) -> Does {
         }
         // BLX, and what several instructions write.
         0x4780..=0x47FF => Does::Writes(BY_CALLS),
-        0xBC00..=0xBDFF => Does::Writes(word & 0xFF),
+        0xBC00..=0xBDFF => Does::Writes(word & 0xFF | bit(13)),
+        0xB000..=0xB0FF | 0xB400..=0xB5FF => Does::Writes(bit(13)),
+        0x4400..=0x44FF => Does::Writes(bit(low | word >> 4 & 8)),
+        0xBA00..=0xBAFF => Does::Writes(bit(low)),
+        0xDF00..=0xDFFF => Does::Writes(BY_CALLS),
+        // What writes no register: CPS, BKPT, hints, IT and CBZ.
+        0xB600..=0xB6FF | 0xBE00..=0xBFFF | 0xB100..=0xB1FF | 0xB300..=0xB3FF | 0xB900..=0xB9FF | 0xBB00..=0xBBFF => {
+            Does::Writes(0)
+        }
+        0xD000..=0xDEFF | 0xE000..=0xE7FF | 0x4700..=0x477F => Does::Writes(0),
         0xC000..=0xC7FF => Does::Writes(bit(word >> 8 & 7)),
         0xC800..=0xCFFF => Does::Writes(word & 0xFF | bit(word >> 8 & 7)),
         0xA000..=0xAFFF => Does::Writes(bit(word >> 8 & 7)),
-        _ => by_step(word, 0, at, 0),
+        _ => by_step(word, 0, at),
     }
 }
 
@@ -263,12 +354,15 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         // A load that changes its base.
         _ if first & 0xFE10 == 0xF810 && base != 15 && second & 0x900 == 0x900 => Does::Writes(bit(to) | bit(base)),
         // MOV.W of a register.
-        _ if first & 0xFFEF == 0xEA4F && second & 0x70F0 == 0 => {
+        _ if first & 0xFFEF == 0xEA4F && second & 0xF0F0 == 0 => {
             Does::Moves { to: second >> 8 & 0xF, from: second & 0xF, plus: 0 }
         }
         // LDRD and STRD; LDM and STM.
         _ if first & 0xFE40 == 0xE840 => {
-            let read = if first & 1 << 4 == 0 { 0 } else { bit(to) | bit(second >> 8 & 0xF) };
+            // STREX, and what else has these encodings, writes a register that is not the one that it stores.
+            let is_plain = first & 1 << 8 != 0 || first & 1 << 5 != 0;
+            let result = if is_plain { 0 } else { bit(second & 0xF) | bit(second >> 8 & 0xF) | bit(to) };
+            let read = if first & 1 << 4 == 0 { result } else { bit(to) | bit(second >> 8 & 0xF) };
             Does::Writes(read | moved)
         }
         _ if first & 0xFE50 == 0xE810 => Does::Writes(second | moved),
@@ -277,21 +371,22 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         _ if first & 0xFF00 == 0xFB00 => Does::Writes(bit(to) | bit(second >> 8 & 0xF)),
         _ if first & 0xFF00 == 0xFA00 => Does::Writes(bit(second >> 8 & 0xF)),
         // Registers of the FPU, and VMOV to others.
+        _ if first & 0xFFF0 == 0xEC50 => Does::Writes(bit(to) | bit(base)),
         _ if first & 0xEE00 == 0xEC00 => Does::Writes(moved),
         _ if first & 0xEE00 == 0xEE00 => Does::Writes(bit(to)),
-        _ => by_step(first, second, at, u16::MAX),
+        _ => by_step(first, second, at),
     }
 }
 
-/// The same by what a loop is looked at for. `unknown`: what others may write.
-fn by_step(first: u16, second: u16, at: Addr, unknown: u16) -> Does {
+/// The same by what a loop is looked at for. What others write is not known.
+fn by_step(first: u16, second: u16, at: Addr) -> Does {
     match polling::step(first, second, at) {
         Some(Step::Literal(to, place)) => Does::Literal { to, place },
         Some(Step::Sets(to, value)) => Does::Sets { to, value, is_top: false },
         Some(Step::SetsTop(to, value)) => Does::Sets { to, value, is_top: true },
         Some(Step::Writes(Some(to)) | Step::Loads(to)) => Does::Writes(bit(to)),
         Some(Step::Writes(None) | Step::Branches(_) | Step::Stores) => Does::Writes(0),
-        None => Does::Writes(unknown),
+        None => Does::Writes(u16::MAX),
     }
 }
 
@@ -307,7 +402,6 @@ mod tests {
         let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
         Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, word: &word }
             .pointer()
-            .inspect(|read| assert!(read.base.is_none() || read.base == Some(0x2000_0040)))
             .map(|read| (read.place, read.value))
     }
 
@@ -355,19 +449,54 @@ mod tests {
         assert_eq!(found.map(|p| p.0), Some(0x2000_0204));
     }
 
+    /// A branch from behind, a return between the two, and IT blocks.
     #[test]
-    fn a_load_in_front_of_a_branch_is_not_near() {
-        // ldr r3, [r0]; cbz r1, over the next; ldr r3, [r0, #4]; str r1, [r3]
-        let near = |code: &[u16], at: Addr| {
+    fn the_load_of_another_path_was_taken() {
+        let words = [(0x2000_0000, 0), (0x2000_0004, 0), (0x2000_0100, 0), (0x2000_0104, 0)];
+        let of = |code: &[u16], at: Addr| {
+            let values = [("pc", at), ("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r2", 1), ("r3", 0)];
+            pointer_of(code, &values, &words).map(|p| p.0)
+        };
+        // ldr r3, [r0]; cbz r1, to the last; ldr r3, [r0, #4]; str r1, [r3]
+        assert_eq!(of(&[0x6803, 0xB101, 0x6843, 0x6019], 0x106), None);
+        assert_eq!(of(&[0x6803, 0xBF00, 0x6843, 0x6019], 0x106), Some(0x2000_0004));
+        // cbz r2, L; ldr r3, [r0, #4]; X: str r2, [r3]; bx lr; L: ldr r3, [r1, #4]; b X
+        assert_eq!(of(&[0xB112, 0x6843, 0x601A, 0x4770, 0x684B, 0xE7FB], 0x104), None);
+        // ldr r3, [r0]; bx lr; X: str r2, [r3]; b X
+        assert_eq!(of(&[0x6803, 0x4770, 0x601A, 0xE7FD], 0x104), None);
+        // ldr r3, [r0]; bx lr; str r2, [r3]
+        assert_eq!(of(&[0x6803, 0x4770, 0x601A], 0x104), None);
+        // ite ne; ldrne r3, [r0]; ldreq r3, [r1]; str r2, [r3]
+        assert_eq!(of(&[0xBF14, 0x6803, 0x680B, 0x601A], 0x106), None);
+        // cbz r2, behind; ldr r3, [r0]; str r2, [r3]; nop
+        assert_eq!(of(&[0xB10A, 0x6803, 0x601A, 0xBF00], 0x104), Some(0x2000_0000), "it was not taken");
+    }
+
+    #[test]
+    fn the_structure_of_another_register_was_named() {
+        let base = |code: &[u16], at: Addr, words: &[(Addr, u32)]| {
             let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
             let mut registers = Registers::new(Architecture::CortexM);
-            [("r0", 0x2000_0000), ("r3", 0)].iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
-            Code { at, registers: &registers, from: 0x100, code: &bytes, word: &|_| Some(0) }
-                .pointer()
-                .map(|p| p.is_near)
+            let values = [("r0", 0x2000_0100), ("r3", 0xDEAD_0000), ("r4", 0xDEAD_0000)];
+            values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+            let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+            let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
+            Some((read.place, read.base))
         };
-        assert_eq!(near(&[0x6803, 0xB101, 0x6843, 0x6019], 0x106), Some(false));
-        assert_eq!(near(&[0x6803, 0xBF00, 0x6843, 0x6019], 0x106), Some(true));
+        // ldr r4, [r5]; ldr r3, [r0, #8]; mov r4, r3; str r1, [r4]
+        let words = [(0x2000_0108, 0xDEAD_0000)];
+        assert_eq!(base(&[0x682C, 0x6883, 0x461C, 0x6021], 0x106, &words), Some((0x2000_0108, None)));
+        // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; str r0, [r3]; bx lr; then the constant
+        let code = [0x4B02, 0x681B, 0x685B, 0x6018, 0x4770, 0xBF00, 0x0040, 0x2000];
+        let words = [(0x10C, 0x2000_0040), (0x2000_0040, 0x2000_0500), (0x2000_0504, 0xDEAD_0000)];
+        assert_eq!(base(&code, 0x106, &words), Some((0x2000_0504, Some(0x2000_0040))));
+    }
+
+    #[test]
+    fn a_stack_pointer_that_was_moved_was_taken_for_the_one_of_the_load() {
+        // ldr r3, [sp, #4]; pop {r4}; bx r3
+        let values = [("pc", 0x104), ("sp", 0x2000_1004), ("r3", 0)];
+        assert_eq!(pointer_of(&[0x9B01, 0xBC10, 0x4718], &values, &[(0x2000_1008, 0), (0x2000_1004, 0)]), None);
     }
 
     #[test]

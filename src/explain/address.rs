@@ -84,7 +84,34 @@ fn outside(at: Addr, regions: Option<&[Region]>, architecture: Architecture) -> 
         return Some("an address at which a chip has no memory".to_owned());
     }
     let regions = regions?;
+    if let Some(text) = text(at) {
+        return Some(format!("the bytes of the text \"{text}\""));
+    }
     let last = regions.iter().filter_map(|region| region.last()).filter(|last| *last < at).max();
     let behind = last.and_then(|last| at.checked_sub(last)).filter(|behind| *behind < BEHIND);
     behind.map(|behind| format!("{behind} bytes after the end of the memory that this source has"))
+}
+
+/// The four characters that an address is; `None` where it is none. Code and data of a chip are elsewhere.
+pub(super) fn text(address: Addr) -> Option<String> {
+    let bytes = u32::try_from(address).ok()?.to_le_bytes();
+    let is_text =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'-' | b'_' | b'/' | b':');
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    (bytes.iter().all(is_text) && letters >= 2).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_text() {
+        assert_eq!(text(0x4141_4141).as_deref(), Some("AAAA"));
+        assert_eq!(text(0x7365_7270).as_deref(), Some("pres"));
+        assert_eq!(
+            [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
+            [None, None, None, None]
+        );
+    }
 }

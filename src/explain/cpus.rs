@@ -138,6 +138,11 @@ impl Cpus {
         self.read_only.iter().any(|region| region.contains(address))
     }
 
+    /// True for memory of a section that the program writes.
+    pub(super) fn writes(&self, memory: Region) -> bool {
+        self.writable.iter().any(|section| memory.is_within(*section))
+    }
+
     /// What the program does not write, and is not beside its code.
     pub(super) fn constants(&self) -> Vec<Region> {
         let is_code = |region: &&Region| self.code.iter().any(|code| code.overlaps(**region));

@@ -141,6 +141,8 @@ impl Code {
             Self::CorruptPool => {
                 other.comes_first() == 3 && !matches!(other, Self::Assert) && !other.is_of_interrupts()
             }
+            // It disables interrupts for its loop.
+            Self::Assert => matches!(other, Self::InterruptsMasked),
             Self::CorruptControlBlock => matches!(other, Self::CorruptControlBlock | Self::Fault) || other.is_fault(),
             _ => false,
         }

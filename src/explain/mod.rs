@@ -18,6 +18,8 @@ pub use events::Events;
 pub use finding::{Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
 
+use std::collections::BTreeSet;
+
 use crate::cpu::Level;
 use crate::kernel::{Kernel, Kind, Thread, exception};
 use graph::Graph;
@@ -73,8 +75,10 @@ pub struct Explanation {
 pub struct Checked {
     /// What was looked at, in a few words.
     pub what: &'static str,
-    /// The kinds of failures that were found there, with those that are only symptoms of another; each once.
+    /// The kinds of failures that were found there.
     pub found: Vec<Code>,
+    /// Those that another finding explains.
+    pub symptoms: Vec<Code>,
 }
 
 impl Explanation {
@@ -85,9 +89,9 @@ impl Explanation {
         let (mut findings, mut checked) = (Vec::new(), Vec::new());
         for check in CHECKS {
             let new = (check.find)(case, &graph);
-            let mut found: Vec<Code> = new.iter().map(|finding| finding.code).collect();
-            found.dedup();
-            checked.push(Checked { what: check.what, found });
+            let codes: BTreeSet<Code> = new.iter().map(|finding| finding.code).collect();
+            let found = codes.into_iter().collect();
+            checked.push(Checked { what: check.what, found, symptoms: Vec::new() });
             findings.extend(new);
         }
         // A sort that keeps the order of the rules, which have causes before symptoms.
@@ -103,7 +107,11 @@ impl Explanation {
             said.push(key);
             is_new
         });
-        let findings = without_symptoms(findings);
+        let findings = with_circles(without_symptoms(findings));
+        let is_shown = |code: &Code| findings.iter().any(|finding| finding.code == *code);
+        for check in &mut checked {
+            (check.found, check.symptoms) = check.found.iter().partition(|code| is_shown(code));
+        }
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
@@ -132,6 +140,27 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
         }
     }
     causes
+}
+
+/// The owner of a lock that waits may be in a circle, which is a hint: the two are one.
+fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let is_owner = |finding: &Finding| finding.code == Code::LockOwnerGone && finding.confidence > Confidence::Hint;
+    let Some(owner) = findings.iter().position(is_owner) else { return findings };
+    let threads = findings.get(owner).map(|finding| finding.threads.clone()).unwrap_or_default();
+    let is_circle = |finding: &Finding| {
+        let is_possible = finding.code == Code::Deadlock && finding.confidence == Confidence::Hint;
+        is_possible && threads.iter().all(|thread| finding.threads.contains(thread))
+    };
+    let Some(circle) = findings.iter().position(is_circle).filter(|at| *at > owner) else { return findings };
+    let circle = findings.remove(circle);
+    if let Some(owner) = findings.get_mut(owner) {
+        owner.claim = format!("{}; perhaps a circle: {}", owner.claim, circle.claim);
+        let new: Vec<Evidence> = circle.evidence.into_iter().filter(|one| !owner.evidence.contains(one)).collect();
+        owner.evidence.extend(new);
+        owner.detractors.extend(circle.detractors);
+        owner.next = format!("{}; {}", owner.next, circle.next);
+    }
+    findings
 }
 
 /// True where older events could show more: nothing else says who did it.
@@ -309,6 +338,19 @@ mod tests {
         let other = Finding::new(Code::QueueFull, sure(), "a wait behind it".to_owned()).threads([3]);
         let found = without_symptoms(vec![circle(), one, other]);
         assert_eq!(found, [circle().explains(["a wait behind it".to_owned()])]);
+    }
+
+    /// The owner of a lock that waits was the answer, and the circle that it is in a hint behind it.
+    #[test]
+    fn a_circle_was_behind_the_owner_of_its_lock() {
+        let of = |code, confidence, claim: &str| Finding::new(code, (confidence, Vec::new()), claim.to_owned());
+        let owner = || of(Code::LockOwnerGone, Confidence::Likely, "an owner waits").threads([1, 2]);
+        let circle = |threads: &[u64]| of(Code::Deadlock, Confidence::Hint, "a circle").threads(threads.to_vec());
+        let found = with_circles(vec![owner(), circle(&[2, 1, 3])]);
+        let claims: Vec<&str> = found.iter().map(|finding| finding.claim.as_str()).collect();
+        assert_eq!(claims, ["an owner waits; perhaps a circle: a circle"]);
+        assert_eq!(found.first().map(|first| first.confidence), Some(Confidence::Likely), "what is sure stays so");
+        assert_eq!(with_circles(vec![owner(), circle(&[2, 3])]).len(), 2, "another circle");
     }
 
     /// A fault in PendSV was a second finding beside the stack that overflowed.

@@ -2,8 +2,9 @@
 
 use super::cpus::thread_of;
 use super::graph::Graph;
-use super::rules::place;
+use super::rules::{interrupts, place};
 use super::{Case, Cpus};
+use crate::cpu::Level;
 use crate::kernel::Under;
 use crate::session::CpuState;
 
@@ -14,7 +15,17 @@ const NAMED: usize = 8;
 pub(super) fn of(case: &Case<'_>, graph: &Graph) -> Vec<String> {
     let cpus: Option<&Cpus> = case.cpus;
     let cpus = cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| of_cpu(cpu, case));
-    cpus.chain(waits(case, graph)).collect()
+    cpus.chain(pending(case)).chain(waits(case, graph)).collect()
+}
+
+/// The interrupts that a thread keeps back, as far as that is known.
+fn pending(case: &Case<'_>) -> Option<String> {
+    let mut cpus = case.cpus?.all.iter();
+    let (cpu, None) = (cpus.next()?, cpus.next()) else { return None };
+    thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
+    let all = interrupts::not_taken(cpu).into_iter().take(NAMED);
+    let names: Vec<String> = all.map(|number| interrupts::name(case, number)).collect();
+    (!names.is_empty()).then(|| format!("Enabled interrupts are pending, and are not taken: {}.", names.join(", ")))
 }
 
 fn of_cpu(cpu: &CpuState, case: &Case<'_>) -> Option<String> {

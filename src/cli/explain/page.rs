@@ -96,7 +96,9 @@ pub(super) fn document(
 
 /// `faults: bus-fault`.
 fn checked(check: &Checked) -> String {
-    let found: Vec<&str> = check.found.iter().map(|code| code.name()).collect();
+    let found = check.found.iter().map(|code| code.name().to_owned());
+    let symptoms = check.symptoms.iter().map(|code| format!("{} (a symptom of another finding)", code.name()));
+    let found: Vec<String> = found.chain(symptoms).collect();
     let found = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
     format!("{}{found}", check.what)
 }

@@ -52,6 +52,12 @@ pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<(Vec
     Some((users.iter().map(|user| code.name(*user)).collect(), code.users(&users, &need)))
 }
 
+/// True where the code of a thread, a callback or a handler gets some of these event flags.
+pub(super) fn gets(flags: u64, group: Addr, case: &Case<'_>) -> bool {
+    let users = || Usage::of(case)?.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags));
+    users().is_some_and(|users| !users.is_empty())
+}
+
 /// What is looked at.
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
@@ -334,8 +340,14 @@ impl ByCode<'_, '_> {
         }
         let steps = needs.iter().filter_map(|(at, need)| {
             let (name, object) = (self.case.label(*at), self.case.object(need.object));
-            Some(format!("{name} waits for {}", self.given(need, &object, &self.name(self.only(*at)?))))
+            let half = self
+                .half(*at, need)
+                .map_or_else(String::new, |(all, set)| format!(" (it waits for all of {all:#x}, and {set:#x} is set)"));
+            Some(format!("{name} waits for {}{half}", self.given(need, &object, &self.name(self.only(*at)?))))
         });
+        // With a lock it is a circle, whichever flags are enough.
+        let has_lock = needs.iter().any(|(_, need)| need.kind == Kind::Mutex);
+        let is_half = !has_lock && needs.iter().any(|(at, need)| self.half(*at, need).is_some());
         let evidence = needs.iter().flat_map(|(at, need)| {
             let helpers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
             let users = helpers.filter(|_| need.kind != Kind::Mutex && need.act == Act::Gives);
@@ -350,20 +362,30 @@ impl ByCode<'_, '_> {
                 && need.kind != Kind::Mutex
                 && takers.is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at)))
         };
-        let claimed = if needs.iter().any(is_taken) { Confidence::Hint } else { Confidence::Likely };
+        let claimed = if is_half || needs.iter().any(is_taken) { Confidence::Hint } else { Confidence::Likely };
+        let order = "let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs";
         Some(
-            Finding::new(
-                Code::Deadlock,
-                self.case.cap(claimed),
-                steps.collect::<Vec<_>>().join("; "),
-            )
-            .against([BY_CODE])
-            .evidence(evidence)
-            .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
-            .next("let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs")
-            .affected(behind)
-            .threads(circle.iter().copied()),
+            Finding::new(Code::Deadlock, self.case.cap(claimed), steps.collect::<Vec<_>>().join("; "))
+                .against([BY_CODE])
+                .evidence(evidence)
+                .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+                .against(is_half.then_some("one of these flags may have been meant to be enough (TX_OR)"))
+                .next(if is_half {
+                    format!("where one of these flags is enough, wait for any of them (TX_OR); else {order}")
+                } else {
+                    order.to_owned()
+                })
+                .affected(behind)
+                .threads(circle.iter().copied()),
         )
+    }
+
+    /// The event flags that a thread needs together, and those of them that are set.
+    fn half(&self, thread: Addr, need: &Need) -> Option<(u64, u64)> {
+        let wait = self.graph.tasks.at(thread)?.wait.filter(|_| need.kind == Kind::EventFlags)?;
+        let wanted = wait.wanted.filter(|wanted| wanted.all)?.flags;
+        let set = self.case.kernel?.object(need.object)?.get("current")? & wanted;
+        (set != 0).then_some((wanted, set))
     }
 
     /// `semaphore done, which only Motor puts`.

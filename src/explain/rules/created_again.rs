@@ -79,6 +79,7 @@ fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) ->
     let waits: Vec<Addr> = graph.tasks.waiting(address).map(|task| task.address).collect();
     let is_lost = match kind {
         None => "what it did before, and what it held, is lost".to_owned(),
+        Some(Kind::Timer) => "what it was set to is lost".to_owned(),
         Some(_) => "what it held, and who waited for it, is lost".to_owned(),
     };
     let call = kind.map_or_else(|| "tx_thread_create".to_owned(), |kind| create(kind).to_owned());

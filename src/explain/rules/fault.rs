@@ -7,13 +7,13 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding, Source};
-use super::jump::{NULL, Way};
+use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
-use super::{callback, place, words};
+use super::{callback, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
-use crate::kernel::{High, Stack, Thread};
+use crate::kernel::{Stack, Thread};
 use crate::session::{CpuState, Place};
 use crate::sym::Exceptions;
 use crate::unwind::leads_to_handler;
@@ -24,6 +24,8 @@ const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
 const THUMB: u64 = 1 << 24;
 /// So far below its stack, or above its lowest end, a thread's stack pointer runs into a guard.
 const GUARD: u64 = 512;
+/// An access of several bytes may fail at any of them.
+const PART: u64 = 8;
 /// A push writes at most 16 registers, or 32 of the FPU, directly below the stack pointer.
 const PUSHED: u64 = 128;
 /// The number of PendSV, in which the kernel switches threads.
@@ -129,10 +131,15 @@ fn lost_thumb(place: &Place) -> bool {
     place.registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB == 0)
 }
 
-/// The kind of fault that code gives which is not there: where no memory is, its fetch is refused by the bus.
+/// The kind of fault that a jump to what is no code gives: the bus refuses the fetch where no memory is, and the CPU itself where
+/// devices are.
 fn outside(place: &Place, cpus: &Cpus) -> Code {
-    let is_nowhere = place.registers.pc().is_some_and(|pc| cpus.has(pc) == Some(false));
-    if is_nowhere && !lost_thumb(place) { Code::BusFault } else { Code::UsageFault }
+    let pc = place.registers.pc().filter(|_| !lost_thumb(place));
+    match pc {
+        Some(pc) if NEVER_CODE.iter().any(|range| range.contains(&pc)) => Code::MemFault,
+        Some(pc) if cpus.has(pc) == Some(false) => Code::BusFault,
+        _ => Code::UsageFault,
+    }
 }
 
 /// True for a place near address 0 where no function is.
@@ -326,60 +333,18 @@ impl<'a, 'c> Look<'a, 'c> {
         self.cpus.at(at).map_or_else(|| format!("{at:#x}"), |said| format!("{at:#x} ({said})"))
     }
 
-    /// Why the fault is that of a stack that was used up, in words.
-    fn stack(&self) -> Option<(Confidence, String)> {
-        let thread = self.thread.filter(|_| self.within.is_none())?;
-        let (start, name) = (thread.stack.start?, thread.label());
-        let psp = self.cpu.registers.get("psp");
-        let sp = self.place.filter(|_| self.is_placed()).and_then(|place| place.registers.sp()).or(psp);
-        let near = |at: Addr| at < start.saturating_add(GUARD) && at >= start.saturating_sub(GUARD);
-        if let Some(text) = self.lowers() {
-            let is_proven = self.is_placed() && STACK.into_iter().any(|bit| self.has(bit));
-            return Some((if is_proven { Confidence::Proven } else { Confidence::Likely }, text));
-        }
-        if let Some(bit) = STACK.into_iter().find(|bit| self.has(bit)) {
-            return match psp {
-                Some(psp) if near(psp) => Some((
-                    Confidence::Proven,
-                    format!("{bit}, with psp {psp:#x} at the lowest end {start:#x} of the stack of {name}"),
-                )),
-                None => Some((Confidence::Likely, format!("{bit}: the stack of {name} could not be written"))),
-                Some(_) => None,
-            };
-        }
-        let at = self.address().map(|(at, _)| at).or_else(|| self.place?.effect?.address());
-        let guarded = at.filter(|at| near(*at) && self.has("DACCVIOL"));
-        if let Some(at) = guarded {
-            let text = format!("the access to {at:#x} was refused at the lowest end {start:#x} of the stack of {name}");
-            return Some((Confidence::Proven, text));
-        }
-        if let Some(sp) = sp.filter(|sp| *sp < start && start.saturating_sub(*sp) < start.min(1 << 16)) {
-            let below = start.saturating_sub(sp);
-            return Some((Confidence::Proven, format!("sp {sp:#x} is {below} bytes below the stack of {name}")));
-        }
-        let filled = |kernel: &crate::kernel::Kernel| {
-            kernel.threads.iter().any(|other| matches!(other.stack.high, High::Bytes(_)))
+    /// Where the pointer was read from, where it is the pointer that failed.
+    fn pointer(&self, graph: &Graph) -> Option<Pointer> {
+        let place = self.place?;
+        let at = place.effect.and_then(Effect::address);
+        let is_it = |(failed, _): (Addr, _)| at.is_none_or(|at| failed.abs_diff(at) < PART);
+        let is_so = match self.bits().find(|bit| bit.kind.is_some()).map(|bit| bit.name.as_str()) {
+            Some("PRECISERR" | "DACCVIOL" | "UNALIGNED") => self.way.is_none() && self.address().is_none_or(is_it),
+            Some("IBUSERR" | "IACCVIOL" | "INVSTATE" | "UNDEFINSTR") => self.way.is_some(),
+            Some(_) => false,
+            None => !self.knows_bits() && can_fail(place, self.cpus),
         };
-        (thread.stack.high == High::Full && self.case.kernel.is_some_and(filled)).then(|| {
-            (Confidence::Likely, format!("the lowest bytes of the stack of {name} hold no fill (0xEF) any more"))
-        })
-    }
-
-    /// That the instruction makes room on the stack, or pushes, below the end of the stack, where nothing says that another fault
-    /// came. An Armv8-M checks this (Architecture Reference Manual, B3.21); others go on until something is hit.
-    fn lowers(&self) -> Option<String> {
-        let (place, thread) = self.place.zip(self.thread).filter(|_| self.within.is_none())?;
-        let (start, sp) = (thread.stack.start?, place.registers.sp()?);
-        let to = lowered(place.effect?, sp, &thread.stack, self.knows_bits())?;
-        let is_other = self.bits().any(|bit| bit.kind.is_some() && !STACK.contains(&bit.name.as_str()));
-        (!is_other).then(|| {
-            let below = start.saturating_sub(to);
-            let pc = place.registers.pc().unwrap_or_default();
-            format!(
-                "the instruction at {pc:#x} lowers sp from {sp:#x} to {to:#x}, {below} bytes below the stack of {}",
-                thread.label()
-            )
-        })
+        is_so.then(|| Pointer::of_place(place, self.way.as_ref(), self.case, graph)).flatten()
     }
 
     fn finding(&self, graph: &Graph) -> Option<Finding> {
@@ -426,8 +391,7 @@ impl<'a, 'c> Look<'a, 'c> {
             .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
-        let pointer = self.place.and_then(|place| Pointer::of_place(place, self.way.as_ref(), self.case, graph));
-        if let Some(pointer) = pointer {
+        if let Some(pointer) = self.pointer(graph) {
             finding = pointer.added_to(finding);
         }
         if let Some((confidence, why)) = self.stack() {
@@ -437,37 +401,6 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.confidence = confidence;
         finding.detractors.extend(against);
         Some(finding)
-    }
-
-    /// The same fault as the end of a stack that was used up.
-    fn overflow(&self, fault: Finding, confidence: Confidence, why: String) -> Finding {
-        let Some(thread) = self.thread else { return fault };
-        let (start, name) = (thread.stack.start.unwrap_or_default(), thread.label());
-        let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
-        // What looks like the frame is an older one: on a stack that was used up nothing could be pushed.
-        let is_placed = self.is_placed() || self.lowers().is_some();
-        let keeps = |one: &Evidence| is_placed || matches!(one.kind, Source::Register);
-        let symptom = if is_placed {
-            fault.claim
-        } else {
-            format!("{} in thread {name}, at a place that is not known", self.name())
-        };
-        let other = "a stack pointer that was damaged gives the same";
-        let against = if confidence == Confidence::Proven { Vec::new() } else { vec![other.to_owned()] };
-        Finding::new(
-            Code::StackOverflow,
-            (if self.sure == Sure::Runs { confidence } else { confidence.min(Confidence::Likely) }, against),
-            format!("the stack of {name}{size} overflowed"),
-        )
-        .evidence([Evidence::stack(start, why)])
-        .evidence(fault.evidence.into_iter().filter(keeps))
-        .explains([symptom])
-        .next(format!(
-            "{}, or find the function with the large frame: `threads --bt={:#x}`",
-            words::larger_stack(thread, self.case),
-            thread.address
-        ))
-        .threads(fault.threads)
     }
 
     /// `HardFault`, `abort`.
@@ -594,6 +527,7 @@ impl<'a, 'c> Look<'a, 'c> {
 
 mod possible;
 mod riscv;
+mod stack;
 
 #[cfg(test)]
 mod tests;

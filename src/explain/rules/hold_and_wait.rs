@@ -11,11 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
-use super::lost_blocks::{each_pointer, old};
+use super::lost_blocks::{each_pointer, holding, in_registers, is_old, old};
 use super::words::waiting;
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object, PoolBlock};
 use crate::trace::many;
+
+/// The most threads that wait for one pool, and the most pools.
+const MOST: usize = 32;
+const POOLS: usize = 8;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if !case.look.is_stored() || case.trust.other_build {
@@ -23,7 +27,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     }
     let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
     let pools = objects.filter(|object| matches!(object.kind, Kind::BlockPool | Kind::BytePool));
-    pools.filter_map(|pool| finding(pool, case, graph)).collect()
+    pools.filter_map(|pool| finding(pool, case, graph)).take(POOLS).collect()
 }
 
 /// Where the address of a block is.
@@ -38,21 +42,34 @@ fn waiters(pool: Addr, case: &Case<'_>, graph: &Graph) -> Option<Vec<(Addr, Regi
     let all = graph.tasks.waiting(pool);
     let stack = |task: &super::super::state::Task| {
         let stack = case.thread(task.address).filter(|_| task.wait.is_some_and(|wait| wait.forever))?.stack;
-        let (sp, end) = (stack.pointer?, stack.end()?);
+        let (sp, end) = (stack.pointer.filter(|sp| stack.holds(*sp))?, stack.end()?);
         Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
     };
     // One that a time-out wakes may release what it has.
     all.map(stack).collect()
 }
 
+/// What the CPUs have in their registers, also where an exception came.
+fn registers<'c>(case: &'c Case<'_>) -> impl Iterator<Item = u64> + 'c {
+    let cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    cpus.flat_map(|cpu| {
+        let places = cpu.interrupted.iter().flat_map(|found| &found.all).map(|place| &place.registers);
+        std::iter::once(&cpu.registers).chain(places).flat_map(in_registers)
+    })
+}
+
 /// What each of the threads that wait has; `None` where that is not known.
 fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Option<BTreeMap<Addr, Vec<Held>>> {
-    let waiters = waiters(pool.address, case, graph).filter(|all| !all.is_empty())?;
+    let waiters = waiters(pool.address, case, graph).filter(|all| (1..=MOST).contains(&all.len()))?;
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let old = old(case)?;
     let mut by: BTreeMap<usize, (BTreeSet<Option<Addr>>, Addr)> = BTreeMap::new();
+    // What a CPU has in its registers, it can release.
+    for block in registers(case).filter_map(|word| holding(word, used)) {
+        by.entry(block).or_insert_with(|| (BTreeSet::new(), 0)).0.insert(None);
+    }
     each_pointer(used, case, &mut |at, block| {
-        if memory.contains(at) || old.iter().any(|old| old.region.contains(at)) {
+        if memory.contains(at) || is_old(at, &old) {
             return;
         }
         let whose = waiters.iter().find(|(_, stack)| stack.contains(at)).map(|(thread, _)| *thread);
@@ -68,14 +85,25 @@ fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Op
 }
 
 fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    graph.tasks.waiting(pool.address).next()?;
+    let fewest = if pool.kind == Kind::BlockPool { 1 } else { 2 };
+    let is_short = pool.kind != Kind::BlockPool || pool.get("available") == Some(0);
+    if !is_short || graph.tasks.waiting(pool.address).count() < fewest {
+        return None;
+    }
     let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
     used.retain(|block| !block.is_free);
     used.sort_unstable_by_key(|block| block.start);
     let held = held(pool, &used, case, graph)?;
     let count: usize = held.values().map(Vec::len).sum();
     let claimed = match pool.kind {
-        Kind::BlockPool => (count == used.len() && pool.get("available") == Some(0)).then_some(Confidence::Likely)?,
+        Kind::BlockPool if count != used.len() => return None,
+        Kind::BlockPool => {
+            if count > 1 {
+                Confidence::Likely
+            } else {
+                Confidence::Hint
+            }
+        }
         _ => (held.len() > 1 && would_do(&held, case)).then_some(Confidence::Hint)?,
     };
     let label = case.object(pool.address);
@@ -98,7 +126,7 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     };
     Some(
         Finding::new(code, case.cap(claimed), claim)
-            .against(["who has a block is inferred from the addresses in the stacks"])
+            .against(["who has a block is inferred from the addresses in the stacks; a device may have one (DMA), or the program keeps an index"])
             .evidence(threads.iter().map(|thread| waiting(*thread, pool.address, case, graph)))
             .evidence(held.iter().filter_map(word))
             .evidence([Evidence::memory(pool.address, format!("{label}: {}", pool.state(&|_| String::new())))])

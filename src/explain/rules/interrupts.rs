@@ -136,7 +136,7 @@ pub(super) fn knows_masks(cpu: &CpuState) -> bool {
 
 /// What is pending in a thread, and would come at once, where it is not known whether something keeps it back. A device goes on
 /// while a debugger has stopped the CPU; SysTick does not.
-pub(super) fn not_taken(cpu: &CpuState) -> Vec<u64> {
+pub(in super::super) fn not_taken(cpu: &CpuState) -> Vec<u64> {
     if knows_masks(cpu) { Vec::new() } else { waiting(cpu).unwrap_or_default() }
 }
 
@@ -238,7 +238,7 @@ pub(super) fn still(case: &Case<'_>) -> Option<Still> {
 }
 
 /// What an exception is called, in a sentence.
-pub(super) fn name(case: &Case<'_>, number: u64) -> String {
+pub(in super::super) fn name(case: &Case<'_>, number: u64) -> String {
     if number == SYSTICK { "SysTick".to_owned() } else { case.exception(number) }
 }
 

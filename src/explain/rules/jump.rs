@@ -9,12 +9,14 @@
 //! Against it: code that is not in the ELF, of a boot loader, a chip's ROM or a module. So it is claimed above a hint only where the
 //! address is data, a stack, a pattern, or where no memory is.
 
+use super::super::address;
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::message::{self, Message};
 use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
+pub(in super::super) use crate::cpu::long_branch as target;
 use crate::cpu::{Architecture, Level, Registers, is_fault};
 use crate::session::CpuState;
 use crate::unwind::is_exc_return;
@@ -28,7 +30,7 @@ const SMALL: Addr = 0x1000;
 /// `xpsr`: Thumb state, which the lowest bit of an address sets.
 const THUMB: u64 = 1 << 24;
 /// Where a Cortex-M never runs code: devices (Armv7-M Architecture Reference Manual, B3.1).
-const NEVER_CODE: [std::ops::Range<Addr>; 2] = [0x4000_0000..0x6000_0000, 0xA000_0000..0x1_0000_0000];
+pub(super) const NEVER_CODE: [std::ops::Range<Addr>; 2] = [0x4000_0000..0x6000_0000, 0xA000_0000..0x1_0000_0000];
 /// Names the list of modules that ThreadX has loaded: their code is none of the program's.
 const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
 
@@ -179,21 +181,12 @@ fn is_no_code(at: Addr, case: &Case<'_>) -> bool {
 /// What is at an address that is no code. The lowest bit of a function's address is not part of it.
 pub(super) fn what(pc: Addr, is_thumb: bool, case: &Case<'_>) -> Option<String> {
     // A member of what a null pointer points to is data that is read or written.
-    if (NULL..SMALL).contains(&pc) {
-        return Some(format!("the number {pc}"));
+    if (NULL..SMALL).contains(&pc) && case.look.place(pc).is_none() {
+        return Some(format!("the small number {} as an address", pc & !1 | u64::from(is_thumb)));
     }
     let known = case.cpus.and_then(|cpus| cpus.at(pc).or_else(|| cpus.at(pc & !1))).map(str::to_owned);
-    let text = text(pc & !1 | u64::from(is_thumb));
+    let text = address::text(pc & !1 | u64::from(is_thumb));
     text.map(|text| format!("the bytes of the text \"{text}\"")).or(known)
-}
-
-/// The four characters that an address is; `None` where it is none. Code and data of a chip are elsewhere.
-fn text(address: Addr) -> Option<String> {
-    let bytes = u32::try_from(address).ok()?.to_le_bytes();
-    let is_text =
-        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'-' | b'_' | b'/' | b':');
-    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    (bytes.iter().all(is_text) && letters >= 2).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
 /// The word below the stack pointer from which pc was popped.
@@ -236,19 +229,6 @@ fn before(lr: Addr, case: &Case<'_>) -> Option<Before> {
     }
     let to = target(first, second, behind).filter(|_| second & 0xD000 == 0xD000)?;
     Some(Before::Function { at: behind.checked_sub(4)?, to })
-}
-
-/// Where BL or B.W goes to, with its signed offset of 25 bits from after it (Armv7-M Architecture Reference Manual, A7.7.12 and
-/// A7.7.18).
-pub(in super::super) fn target(first: u16, second: u16, behind: Addr) -> Option<Addr> {
-    if first & 0xF800 != 0xF000 || second & 0x9000 != 0x9000 {
-        return None;
-    }
-    let sign = i64::from(first >> 10 & 1);
-    let one = |shift: u16| i64::from(second >> shift & 1) ^ sign ^ 1;
-    let low = i64::from(first & 0x3FF) << 12 | i64::from(second & 0x7FF) << 1;
-    let offset = (one(13) << 23 | one(11) << 22 | low).wrapping_sub(sign << 24);
-    Some(behind.wrapping_add_signed(offset) & 0xFFFF_FFFF)
 }
 
 /// The call through a register in front of a return address.
@@ -313,19 +293,4 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .next(way.next)
         .threads(thread.map(|thread| thread.address)),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_that_is_text() {
-        assert_eq!(text(0x4141_4141).as_deref(), Some("AAAA"));
-        assert_eq!(text(0x7365_7270).as_deref(), Some("pres"));
-        assert_eq!(
-            [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
-            [None, None, None, None]
-        );
-    }
 }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use super::super::{Case, Evidence};
 use super::corrupt_pool::blocks;
 use crate::abi::{Addr, Region};
+use crate::cpu::Registers;
 use crate::kernel::{Kind, Object, PoolBlock};
-use crate::session::CpuState;
 use crate::trace::many;
 
 /// The fewest blocks of a leak.
@@ -33,7 +33,7 @@ pub(super) struct Lost {
 
 /// Memory whose words are over.
 pub(super) struct Old {
-    pub region: Region,
+    region: Region,
     /// Whose it was, in words.
     of: Option<(Addr, String)>,
 }
@@ -51,10 +51,10 @@ pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
     let mut is_known = vec![false; used.len()];
     let mut within: Vec<(usize, usize)> = Vec::new();
     let mut seen: BTreeMap<Addr, (String, Vec<usize>)> = BTreeMap::new();
-    for word in case.cpus?.all.iter().flat_map(in_registers) {
+    for word in case.cpus?.all.iter().flat_map(|cpu| in_registers(&cpu.registers)) {
         is_known.iter_mut().skip(holding(word, &used).unwrap_or(usize::MAX)).take(1).for_each(|known| *known = true);
     }
-    each_pointer(&used, case, &mut |at, block| match old.iter().find(|old| old.region.contains(at)) {
+    each_pointer(&used, case, &mut |at, block| match find_old(at, &old) {
         // What a lost block holds may be as old as the block: it counts where a pointer leads to that one.
         None if pool.contains(at) => within.extend(holding(at, &used).map(|from| (from, block))),
         None => is_known.iter_mut().skip(block).take(1).for_each(|known| *known = true),
@@ -114,13 +114,13 @@ fn many_blocks(count: usize) -> String {
     many(u64::try_from(count).unwrap_or(u64::MAX), "block", "blocks")
 }
 
-/// What the registers of a CPU hold.
-fn in_registers(cpu: &CpuState) -> impl Iterator<Item = u64> + '_ {
-    cpu.registers.architecture().registers().iter().filter_map(|register| cpu.registers.get(register.name))
+/// What registers hold.
+pub(super) fn in_registers(registers: &Registers) -> impl Iterator<Item = u64> + '_ {
+    registers.architecture().registers().iter().filter_map(|register| registers.get(register.name))
 }
 
 /// The block that holds an address.
-fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
+pub(super) fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
     let index = used.partition_point(|block| block.start <= at).checked_sub(1)?;
     let block = used.get(index)?;
     (at.checked_sub(block.start)? < block.len).then_some(index)
@@ -143,7 +143,19 @@ fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Op
     Some(())
 }
 
-/// Memory whose words are over: `None` where the trace is not where it should be.
+/// True for a word that is over. `old`: by their addresses.
+pub(super) fn is_old(at: Addr, old: &[Old]) -> bool {
+    find_old(at, old).is_some()
+}
+
+/// That which begins last in front of an address: where several overlap, as in a damaged dump, a word may be taken for one that
+/// is not over.
+fn find_old(at: Addr, old: &[Old]) -> Option<&Old> {
+    let index = old.partition_point(|old| old.region.start <= at).checked_sub(1)?;
+    old.get(index).filter(|old| old.region.contains(at))
+}
+
+/// Memory whose words are over, by their addresses: `None` where the trace is not where it should be.
 pub(super) fn old(case: &Case<'_>) -> Option<Vec<Old>> {
     let kernel = case.kernel?;
     let below = kernel.threads.iter().filter_map(|thread| {
@@ -172,7 +184,9 @@ pub(super) fn old(case: &Case<'_>) -> Option<Vec<Old>> {
         [None, None] => None,
         _ => return None,
     };
-    Some(below.chain(taken).chain(ring).collect())
+    let mut all: Vec<Old> = below.chain(taken).chain(ring).filter(|old| old.region.len > 0).collect();
+    all.sort_unstable_by_key(|old| old.region.start);
+    Some(all)
 }
 
 #[cfg(test)]

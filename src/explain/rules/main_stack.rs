@@ -52,14 +52,15 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     vec![finding(&all, top, end, claimed, case)]
 }
 
-/// True where the words of the kernel at the end of a pool's memory are damaged, and the main stack is directly above them.
+/// True where the words of the kernel at the end of a pool's memory are damaged, and the main stack directly above them was used to its
+/// end.
 pub(super) fn is_above(pool: &Object, case: &Case<'_>) -> bool {
     let is_so = || {
         let kernel = case.kernel?;
         let (top, damage) = (top(kernel, case)?, end_of_pool(pool, case)?);
         let near = top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
         let end = end(&damage, top, case).filter(|_| near)?;
-        Some(is_last(end, top, &[damage], kernel, case))
+        Some(is_used(end, top, case) && is_last(end, top, &[damage], kernel, case))
     };
     is_so() == Some(true)
 }

@@ -13,6 +13,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, Mask, SYSTICK, Still};
 use super::{masking_code, place, runs_on, vector, words, writers};
+use crate::abi::Addr;
 use crate::cpu::Level;
 use crate::session::{CpuState, is_of_kernel};
 
@@ -54,21 +55,13 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let register = mask.map(Mask::register);
-    let mut evidence: Vec<Evidence> = register
-        .map(|(name, value)| Evidence::register(name, value, "interrupts are disabled".to_owned()))
-        .or_else(|| interrupts::tick_pending(cpu))
-        .into_iter()
-        .collect();
-    evidence.extend(
-        code.map(|code| Evidence::symbol(code.at, &code.words, "the code here disables interrupts".to_owned())),
-    );
-    evidence.extend(place::callers(&cpu.functions, CALLERS));
-    evidence.extend(interrupts::polls(case, cpu));
+    let mut evidence = shown(cpu, register, code.as_ref(), case);
     let waits = match &awaited {
         Some(awaited) => format!("; {}, whose handler may change it, is pending", awaited.name),
         None => waits(kept_back.as_deref().unwrap_or_default(), is_overdue, case),
     };
-    let is_sure = is_overdue || awaited.is_some();
+    let is_sure = is_overdue || awaited.is_some() && mask.is_some();
+    let by_device = awaited.as_ref().map(|_| "a device may change it too (DMA)");
     evidence.extend(awaited.map(|awaited| awaited.evidence));
     evidence.extend(still.as_ref().map(Still::shows));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
@@ -81,6 +74,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             (confidence, detractors),
             format!("thread {} keeps interrupts disabled{by}{at}{waits}", thread.label()),
         )
+        .against(by_device)
         .evidence(evidence)
         .next(format!(
             "find the path that sets {} and does not restore it",
@@ -90,6 +84,23 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
+/// What shows that interrupts are disabled, and where.
+fn shown(
+    cpu: &CpuState,
+    register: Option<(&str, u64)>,
+    code: Option<&masking_code::Disabled>,
+    case: &Case<'_>,
+) -> Vec<Evidence> {
+    let register = register
+        .map(|(name, value)| Evidence::register(name, value, "interrupts are disabled".to_owned()))
+        .or_else(|| interrupts::tick_pending(cpu));
+    let code = code.map(|code| Evidence::symbol(code.at, &code.words, "the code here disables interrupts".to_owned()));
+    let mut all: Vec<Evidence> = register.into_iter().chain(code).collect();
+    all.extend(place::callers(&cpu.functions, CALLERS));
+    all.extend(interrupts::polls(case, cpu));
+    all
+}
+
 /// An interrupt that is kept back, while a loop waits for what its handler changes: it waits for ever.
 struct Awaited {
     name: String,
@@ -97,10 +108,12 @@ struct Awaited {
 }
 
 fn awaited(cpu: &CpuState, kept_back: &[u64], case: &Case<'_>) -> Option<Awaited> {
-    interrupts::polled(case, cpu)?;
-    let words = cpu.polling.as_ref()?.reads.iter().copied().filter(|word| writers::is_in_ram(*word));
-    let mut pairs = words.flat_map(|word| kept_back.iter().map(move |number| (*number, word)));
-    let (number, word) = pairs.find(|(number, word)| writers::handler_has(*number, *word, case))?;
+    interrupts::polled(case, cpu).filter(|_| case.cpus.is_some_and(|cpus| cpus.all.len() == 1))?;
+    let words = &cpu.polling.as_ref()?.reads;
+    let by = |word: &Addr| kept_back.iter().copied().find(|number| writers::handler_has(*number, *word, case));
+    // A device may end the loop as well.
+    let all = words.iter().map(|word| by(word).filter(|_| writers::is_in_ram(*word))).collect::<Option<Vec<u64>>>()?;
+    let (number, word) = all.first().copied().zip(words.first().copied())?;
     let name = interrupts::name(case, number);
     let (_, handler) = vector::vector(number, case)?;
     let text = format!("the handler of {name} has the address of {}", words::place_or_address(word, case));

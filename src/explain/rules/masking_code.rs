@@ -1,8 +1,8 @@
 //! Whether the code that the CPU has come through disables interrupts: of each function that it is in, the last instruction in
-//! front of the place that disables or enables them.
+//! front of the place that disables or enables them, also by a call.
 
 use super::super::Case;
-use super::{interrupts, place};
+use super::{interrupts, jump, place};
 use crate::abi::{Addr, Endian};
 use crate::session::{CpuState, is_of_kernel};
 
@@ -31,7 +31,7 @@ pub(super) fn of(case: &Case<'_>, cpu: &CpuState) -> Option<Disabled> {
         let pc = function.pc & !1;
         let start = case.look.function(pc)?.address & !1;
         let len = pc.checked_sub(start).filter(|len| *len <= MOST)?;
-        match last_change(&case.look.bytes(start, len)?) {
+        match last_change(start, &case.look.bytes(start, len)?, &|to, argument| leaves(to, argument, case)) {
             Some((into, true)) => {
                 let words = place::of(std::slice::from_ref(function))?;
                 return Some(Disabled { at: start.checked_add(into)?, words });
@@ -43,27 +43,69 @@ pub(super) fn of(case: &Case<'_>, cpu: &CpuState) -> Option<Disabled> {
     None
 }
 
+/// Functions of the kernel that set the interrupt posture to their argument, and those that disable and restore it.
+const SET: [&str; 2] = ["_tx_trace_interrupt_control", "_tx_thread_interrupt_control"];
+const DISABLE: &str = "_tx_thread_interrupt_disable";
+const RESTORE: &str = "_tx_thread_interrupt_restore";
+/// The argument that disables interrupts on a Cortex-M: `TX_INT_DISABLE` in `tx_port.h`.
+const OFF: u16 = 1;
+/// The most bytes of a function that does little else than disable interrupts.
+const SMALL: u64 = 64;
+
+/// Whether a function that is called leaves interrupts disabled; `None` where it leaves them as they were. `argument`: where that
+/// is a constant.
+fn leaves(to: Addr, argument: Option<u16>, case: &Case<'_>) -> Option<bool> {
+    let function = case.look.function(to)?;
+    match function.name.as_str() {
+        name if SET.contains(&name) => return Some(argument == Some(OFF)),
+        DISABLE => return Some(true),
+        RESTORE => return Some(false),
+        name if is_of_kernel(name) => return None,
+        _ => {}
+    }
+    let len = Some(function.size).filter(|size| *size <= SMALL)?;
+    let code = case.look.bytes(function.address & !1, len)?;
+    let all: Vec<bool> = changes(function.address & !1, &code, &|_, _| None).map(|(_, disables)| disables).collect();
+    match all.split_last()? {
+        (true, _) => Some(true),
+        (false, before) if before.contains(&true) => None,
+        (false, _) => Some(false),
+    }
+}
+
 /// The last instruction that changes PRIMASK, FAULTMASK or BASEPRI, and whether it disables. One that writes a register may
 /// restore what was before (Armv7-M Architecture Reference Manual, B5.2.1 and B5.2.3).
-fn last_change(code: &[u8]) -> Option<(u64, bool)> {
-    let (mut at, mut last) = (0_usize, None);
-    while let Some(first) = Endian::Little.u16(code, at) {
+///
+/// `leaves`: whether a call of a function with this argument leaves them disabled.
+fn last_change(start: Addr, code: &[u8], leaves: Leaves<'_>) -> Option<(u64, bool)> {
+    changes(start, code, leaves).last()
+}
+
+type Leaves<'a> = &'a dyn Fn(Addr, Option<u16>) -> Option<bool>;
+
+fn changes<'a>(start: Addr, code: &'a [u8], leaves: Leaves<'a>) -> impl Iterator<Item = (u64, bool)> + 'a {
+    let (mut at, mut argument) = (0_usize, None);
+    let next = move || {
+        let first = Endian::Little.u16(code, at)?;
         let is_wide = first >> 11 >= 0b11101;
         let second = if is_wide { Endian::Little.u16(code, at.checked_add(2)?).unwrap_or(0) } else { 0 };
+        let place = u64::try_from(at).ok()?;
+        at = at.checked_add(if is_wide { 4 } else { 2 })?;
+        let behind = start.checked_add(u64::try_from(at).ok()?)?;
         let change = match first {
             // CPSID and CPSIE with i, f or both.
             0xB671..=0xB673 => Some(true),
             0xB661..=0xB663 => Some(false),
             // MSR of the special registers 16 to 19.
             0xF380..=0xF38F if matches!(second & 0xFF, 16..=19) => Some(false),
+            _ if is_wide => jump::target(first, second, behind).and_then(|to| leaves(to, argument)),
             _ => None,
         };
-        if let Some(disables) = change {
-            last = Some((u64::try_from(at).ok()?, disables));
-        }
-        at = at.checked_add(if is_wide { 4 } else { 2 })?;
-    }
-    last
+        // MOVS of a constant to r0, in front of a call.
+        argument = (first & 0xFF00 == 0x2000).then_some(first & 0xFF);
+        Some(change.map(|disables| (place, disables)))
+    };
+    std::iter::from_fn(next).flatten()
 }
 
 #[cfg(test)]
@@ -72,12 +114,18 @@ mod tests {
 
     #[test]
     fn the_last_instruction_that_disables_or_enables_counts() {
-        let of = |code: &[u16]| last_change(&code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>());
+        // A call of the next function.
+        let calls = |to: Addr, argument: Option<u16>| (to == 0x106).then_some(argument == Some(1));
+        let of = |code: &[u16]| {
+            last_change(0x100, &code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>(), &calls)
+        };
         assert_eq!(of(&[0xB580, 0xB672, 0x4603]), Some((2, true)), "push, cpsid i, mov");
         assert_eq!(of(&[0xB672, 0x4603, 0xB662]), Some((4, false)), "cpsid i, mov, cpsie i");
         assert_eq!(of(&[0xB672, 0xF383, 0x8810]), Some((2, false)), "cpsid i, msr primask, r3");
         assert_eq!(of(&[0xF000, 0xB672, 0x4603]), None, "the second half of another instruction");
         assert_eq!(of(&[0xF383, 0x8808]), None, "msr msp, r3");
         assert_eq!(of(&[]), None);
+        assert_eq!(of(&[0x2001, 0xF000, 0xF800]), Some((2, true)), "movs r0, #1; bl of the kernel's function");
+        assert_eq!(of(&[0x4620, 0xF000, 0xF800]), Some((2, false)), "mov r0, r4: it restores what was before");
     }
 }

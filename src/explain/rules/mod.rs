@@ -16,7 +16,7 @@ mod frames;
 mod giver_gone;
 mod handler_waits;
 mod hold_and_wait;
-mod interrupts;
+pub(super) mod interrupts;
 mod inversion;
 mod irq_priority;
 mod isr_storm;

@@ -84,6 +84,9 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
+    if by_code::gets(set, wait.object, case) {
+        return None;
+    }
     Some(
         Finding::new(
             Code::WrongEventMask,

@@ -1,25 +1,22 @@
 //! Where a pointer was read from that led to a fault: a variable, or a block of a pool, which may have been released. The code in
 //! front of the instruction shows which word it was; it counts where that word still is the pointer.
 //!
-//! Against it: the same value may be there by chance. Small numbers are at many places: a null pointer counts only where no branch
-//! is between the load and the instruction.
+//! Against it: the word may have been written again since, with the same value.
 
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
-use super::super::{Case, Evidence, Finding};
+use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
-use super::writers;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Read, Registers};
 use crate::kernel::{Kind, Object, PoolBlock};
 use crate::session::Place;
 
-/// The most bytes of a function in front of the instruction.
-const LONGEST: u64 = 1024;
-/// A smaller value is no address that somebody stored.
-const SMALL: u64 = 0x100;
+/// The most bytes of a function, and those that are read at once.
+const LONGEST: u64 = 4096;
+const PIECE: u64 = 1024;
 
 /// Bytes in front of a word, as far as there is memory, and from it on, that are looked at for text.
 const BEFORE: [u64; 4] = [48, 32, 16, 8];
@@ -48,22 +45,26 @@ impl Pointer {
     /// Of the instruction at an address, with the registers in front of it.
     fn of(at: Addr, registers: &Registers, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let at = at & !1;
-        let from = case.look.function(at)?.address & !1;
-        let len = at.checked_sub(from).filter(|len| *len <= LONGEST)?.checked_add(4)?;
+        let symbol = case.look.function(at)?;
+        let from = symbol.address & !1;
+        let len = symbol.size.clamp(4, LONGEST);
         let code = pieces(from, len, case)?;
-        let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST.saturating_mul(8);
+        let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST;
         let word = |word: Addr| {
-            let is_safe = case.look.is_stored() || writers::is_in_ram(word) || is_code(word);
+            let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);
             Endian::Little.u32(&case.look.bytes(word, 4).filter(|_| is_safe)?, 0)
         };
-        let read = Code { at, registers, from, code: &code, word: &word }.pointer()?;
-        (read.is_near || read.value >= SMALL).then(|| Self::read_from(read, case, graph)).flatten()
+        Self::read_from(Code { at, registers, from, code: &code, word: &word }.pointer()?, case, graph)
     }
 
     /// Adds it to a fault.
     pub fn added_to(self, fault: Finding) -> Finding {
         let claim = format!("{}; the pointer was read from {}", fault.claim, self.words);
-        Finding { claim, ..fault }.evidence(self.evidence).next(self.next)
+        let confidence = fault.confidence.min(Confidence::Likely);
+        Finding { claim, confidence, ..fault }
+            .against(["where the pointer was read from is inferred from the code in front of the instruction"])
+            .evidence(self.evidence)
+            .next(self.next)
     }
 
     fn read_from(read: Read, case: &Case<'_>, graph: &Graph) -> Option<Self> {
@@ -74,7 +75,7 @@ impl Pointer {
             None => format!("{place:#x}"),
         };
         let stack = case.kernel?.threads.iter().find(|thread| thread.holds(place));
-        let (words, next) = match (in_pool(place, case, graph), stack) {
+        let (words, next) = match (in_pool(place, case, graph).filter(|_| stack.is_none()), stack) {
             (Some(Held { words, is_free: true }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
@@ -98,6 +99,9 @@ impl Pointer {
 
 /// The text of which a word is a part: a string that was longer than its place.
 fn text_around(place: Addr, case: &Case<'_>) -> Option<Evidence> {
+    if !case.look.is_stored() {
+        return None;
+    }
     let read =
         |len: u64| Some((place.checked_sub(len)?, case.look.bytes(place.checked_sub(len)?, len.checked_add(AFTER)?)?));
     let (from, bytes) = BEFORE.into_iter().find_map(read)?;
@@ -113,12 +117,23 @@ fn text_around(place: Addr, case: &Case<'_>) -> Option<Evidence> {
 }
 
 fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
-    let first = len.min(LONGEST);
-    let mut code = case.look.bytes(from, first)?;
-    if let Some(rest) = len.checked_sub(first).filter(|rest| *rest > 0) {
-        code.extend(case.look.bytes(from.checked_add(first)?, rest)?);
+    let mut code = Vec::new();
+    for piece in 0..len.div_ceil(PIECE) {
+        let into = piece.checked_mul(PIECE)?;
+        code.extend(case.look.bytes(from.checked_add(into)?, PIECE.min(len.checked_sub(into)?))?);
     }
     Some(code)
+}
+
+/// True for a word of memory that the program is known to have. Other addresses may be those of a device, which a read changes.
+fn is_memory(at: Addr, case: &Case<'_>) -> bool {
+    let word = Region { start: at, len: 4 };
+    let stacks = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let mut stacks = stacks.filter_map(|thread| {
+        let (start, end) = (thread.stack.start?, thread.stack.end()?);
+        Some(Region { start, len: end.checked_sub(start)? })
+    });
+    case.cpus.is_some_and(|cpus| cpus.writes(word)) || stacks.any(|stack| word.is_within(stack))
 }
 
 /// A word in the memory of a pool.

@@ -7,6 +7,7 @@ use super::super::events::{Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::words::waiting;
 use crate::kernel::{Kind, Wanted};
 use crate::trace::many;
@@ -50,7 +51,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     let sets = givers().filter(|(_, given)| given.flags & stray != 0).max_by_key(|(_, given)| given.times);
     // Some of those that it waits for together are set: that the rest is missing is no matter of time alone.
     let is_half = wanted.all && current & wanted.flags != 0;
-    if case.events.is_some() && sets.is_none() && !is_half {
+    if case.events.is_some() && sets.is_none() && !is_half || by_code::gets(stray, wait.object, case) {
         return None;
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));
