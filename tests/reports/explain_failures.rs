@@ -421,3 +421,41 @@ fn a_function_that_is_called_through_a_pointer_gave_nothing() {
         assert!(findings.is_empty(), "{findings:?}");
     }
 }
+
+/// Two threads had all blocks of a pool and waited for more, though a register of the CPU had the address of one: who runs may
+/// release it.
+#[test]
+fn a_block_that_a_register_has_was_taken_for_one_of_those_who_wait() {
+    let scratch = Scratch::new("register-has");
+    let elf = fixture("resource.elf").display().to_string();
+    let (ram, mut registers) = parts(&fixture("resource-hold_and_wait.core.gz"));
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let image = format!("{}@{:#x}", image.display(), RAM.0);
+    let explained = |registers: &[String]| {
+        let options: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair.as_str()]).collect();
+        explain(&[&[elf.as_str(), image.as_str()], options.as_slice()].concat())
+    };
+    let findings = explained(&registers);
+    assert_eq!(findings[0]["code"], "deadlock", "{findings:?}");
+    let evidence = findings[0]["evidence"].as_array().unwrap();
+    let block = evidence.iter().find(|one| one["kind"] == "stack").unwrap()["value"].as_str().unwrap().to_owned();
+    let r8 = registers.iter_mut().find(|pair| pair.starts_with("r8=")).unwrap();
+    *r8 = format!("r8={block}");
+    let findings = explained(&registers);
+    assert!(findings.iter().all(|finding| finding["code"] != "deadlock"), "{findings:?}");
+}
+
+/// A fault that no pointer caused was said to come from the pointer of the instruction at which it was seen.
+#[test]
+fn the_pointer_of_another_fault_was_blamed() {
+    let [elf, core] =
+        ["resource.elf", "resource-released_object.core.gz"].map(|name| fixture(name).display().to_string());
+    let is_named = |cfsr: &str| {
+        let findings = explain(&[&elf, &core, "--reg", &format!("cfsr={cfsr}")]);
+        findings[0]["claim"].as_str().unwrap().contains("the pointer was read from")
+    };
+    assert!(is_named("0x100"), "IBUSERR");
+    assert!(!is_named("0x400"), "IMPRECISERR: some instructions before");
+    assert!(!is_named("0x80000"), "NOCP: the FPU is off");
+}
