@@ -117,14 +117,37 @@ impl Line {
             0xE000..=0xE7FF | 0xBD00..=0xBDFF | 0xDE00..=0xDEFF => true,
             first if first & 0xFF80 == 0x4700 || first & 0xFF87 == 0x4687 => true,
             first if first & 0xF800 == 0xF000 => self.second & 0xD000 == 0x9000,
+            _ if self.is_popped() => true,
             first if first & 0xFE50 == 0xE810 => self.second & 0x8000 != 0,
             _ => false,
         }
     }
 
-    /// A jump through a table: TBB, TBH. Where it leads to is among the code.
+    /// A jump whose targets are not known: through a table, as TBB, TBH and loads of pc, and the end of a loop of Armv8.1-M (LE).
     const fn is_table(&self) -> bool {
-        self.first & 0xFFF0 == 0xE8D0 && self.second & 0xFFE0 == 0xF000
+        let (first, second) = (self.first, self.second);
+        match first {
+            0x46F7 => false,
+            _ if first & 0xFF87 == 0x4687 || first & 0xFF87 == 0x4487 => true,
+            0xF00F | 0xF01F | 0xF02F => second & 0xF000 == 0xC000,
+            _ if first & 0xFFF0 == 0xE8D0 => second & 0xFFE0 == 0xF000,
+            _ => first & 0xFF70 == 0xF850 && second >> 12 == 15 && !self.is_popped(),
+        }
+    }
+
+    /// LDR of pc from the top of the stack: a return.
+    const fn is_popped(&self) -> bool {
+        self.first == 0xF85D && self.second == 0xFB04
+    }
+
+    /// True where it may write memory, itself or by a call.
+    const fn stores(&self) -> bool {
+        match self.first {
+            0x5000..=0x55FF | 0x6000..=0x67FF | 0x7000..=0x77FF | 0x8000..=0x87FF | 0x9000..=0x97FF => true,
+            0xB400..=0xB5FF | 0xC000..=0xC7FF | 0x4780..=0x47FF | 0xDF00..=0xDFFF => true,
+            first if first & 0xF800 == 0xF000 => self.second & 0xD000 == 0xD000,
+            first => first & 0xFE10 == 0xF800 || first & 0xFE10 == 0xE800 || first & 0xEE10 == 0xEC00,
+        }
     }
 }
 
@@ -159,6 +182,8 @@ fn straight<'l>(before: &'l [Line], at: Addr, all: &[Line]) -> Option<&'l [Line]
     before.get(first..)
 }
 
+/// So near to a word a store may write it.
+const NEAR: u64 = 4;
 /// Behind all instructions.
 const END: Addr = Addr::MAX;
 
@@ -189,6 +214,12 @@ impl Way<'_, '_> {
         }
     }
 
+    /// What a register holds at the end, where that is known, and no instruction from an address on writes it.
+    fn unchanged(&self, register: u16, from: Addr) -> Option<u64> {
+        let is_written = self.writer(register, END).is_some_and(|(last, _)| last >= from);
+        if is_written { None } else { self.now(register) }
+    }
+
     /// The last instruction in front of an address that writes a register.
     fn writer(&self, register: u16, before: Addr) -> Option<(Addr, Does)> {
         let all = self.before.iter().rev().filter(|line| line.at < before).map(|line| (line.at, line.does(register)));
@@ -198,18 +229,55 @@ impl Way<'_, '_> {
     /// What a register held in front of the instruction at an address.
     fn value(&self, register: u16, at: Addr, deep: u8) -> Option<u64> {
         let deep = deep.checked_sub(1)?;
-        let last = self.writer(register, END).map(|(writer, _)| writer);
-        if last.is_none_or(|last| last < at) {
-            return self.now(register);
+        if let Some(now) = self.unchanged(register, at) {
+            return Some(now);
         }
         let (writer, does) = self.writer(register, at)?;
         match does {
-            Does::Loads { .. } => (self.code.word)(self.place(&does, writer, deep)?).map(u64::from),
+            Does::Loads { .. } => {
+                let place = self.place(&does, writer, deep)?;
+                // What was written since is not what it read.
+                if self.may_change(place, writer) { None } else { (self.code.word)(place).map(u64::from) }
+            }
+            Does::Moves { from, plus, .. } => Some(cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
+            Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
+            Does::Writes(_) => None,
+        }
+    }
+
+    /// True where an instruction behind an address may have written a word.
+    fn may_change(&self, place: Addr, behind: Addr) -> bool {
+        let mut stores = self.before.iter().filter(|line| line.at > behind && line.stores());
+        stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < NEAR))
+    }
+
+    /// Where an instruction stores; `None` where that is not known without what memory held.
+    fn stored(&self, line: &Line) -> Option<Addr> {
+        let (word, five) = (line.first, u64::from(line.first >> 6 & 0x1F));
+        let (base, plus) = match word {
+            0x6000..=0x67FF => (word >> 3 & 7, five << 2),
+            0x7000..=0x77FF => (word >> 3 & 7, five),
+            0x8000..=0x87FF => (word >> 3 & 7, five << 1),
+            0x9000..=0x97FF => (13, u64::from(word & 0xFF) << 2),
+            _ if word & 0xFFF0 == 0xF8C0 => (word & 0xF, u64::from(line.second & 0xFFF)),
+            _ => return None,
+        };
+        Some(cut(self.plain(base, line.at, DEEP)?.wrapping_add(plus)))
+    }
+
+    /// What a register held in front of the instruction at an address, where no word that the program writes was read for it.
+    fn plain(&self, register: u16, at: Addr, deep: u8) -> Option<u64> {
+        let deep = deep.checked_sub(1)?;
+        if let Some(now) = self.unchanged(register, at) {
+            return Some(now);
+        }
+        let (writer, does) = self.writer(register, at)?;
+        match does {
             Does::Literal { place, .. } => (self.code.word)(place).map(u64::from),
             Does::Sets { value, is_top: false, .. } => Some(value),
-            Does::Sets { value, .. } => Some(value << 16 | self.value(register, writer, deep)? & 0xFFFF),
-            Does::Moves { from, plus, .. } => Some(cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Writes(_) => None,
+            Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
+            Does::Moves { from, plus, .. } => Some(cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
+            Does::Loads { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -255,8 +323,10 @@ const fn is_wide(first: u16) -> bool {
 fn pointer(first: u16, second: u16) -> Option<u16> {
     Some(match first {
         0x4700..=0x47FF => first >> 3 & 0xF,
-        0x5000..=0x8FFF => first >> 3 & 7,
+        0x6000..=0x8FFF => first >> 3 & 7,
         0xC000..=0xCFFF => first >> 8 & 7,
+        // Which of two registers is the wrong one is not known.
+        _ if first & 0xFE80 == 0xF800 && second & 0x800 == 0 => return None,
         _ if first & 0xFE00 == 0xF800 || first & 0xFE00 == 0xE800 => first & 0xF,
         _ if first & 0xFF20 == 0xED00 && second & 0xE00 == 0xA00 => first & 0xF,
         _ => return None,
@@ -391,133 +461,4 @@ fn by_step(first: u16, second: u16, at: Addr) -> Does {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The pointer of the last instruction.
-    fn pointer_of(code: &[u16], values: &[(&str, u64)], words: &[(Addr, u32)]) -> Option<(Addr, u64)> {
-        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
-        let mut registers = Registers::new(Architecture::CortexM);
-        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
-        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
-        Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, word: &word }
-            .pointer()
-            .map(|read| (read.place, read.value))
-    }
-
-    #[test]
-    fn a_pointer_that_was_read_from_a_member() {
-        // ldr r3, [r0, #8]; movs r2, #1; str r2, [r3]
-        let code = [0x6883, 0x2201, 0x601A];
-        let values = [("pc", 0x104), ("r0", 0x2000_0100), ("r3", 0xDEAD_0000)];
-        let of = |word| pointer_of(&code, &values, &[(0x2000_0108, word)]);
-        assert_eq!(of(0xDEAD_0000), Some((0x2000_0108, 0xDEAD_0000)));
-        assert_eq!(of(0xDEAD_0004), None, "it was changed since");
-    }
-
-    #[test]
-    fn a_pointer_that_was_read_through_a_global_one() {
-        // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; ldr r0, [r3, #12]; bx lr; then the constant
-        let code = [0x4B02, 0x681B, 0x685B, 0x68D8, 0x4770, 0xBF00, 0x0040, 0x2000];
-        let words = [(0x10C, 0x2000_0040), (0x2000_0040, 0x2000_0500), (0x2000_0504, 0xFFFF_0000)];
-        let found = pointer_of(&code, &[("pc", 0x106), ("r3", 0xFFFF_0000)], &words);
-        assert_eq!(found, Some((0x2000_0504, 0xFFFF_0000)));
-    }
-
-    #[test]
-    fn a_function_that_was_called_through_a_member() {
-        // mov r4, r0; ldr r3, [r4, #16]; mov r0, r4; blx r3
-        let code = [0x4604, 0x6923, 0x4620, 0x4798];
-        let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r3", 0x1235)];
-        assert_eq!(pointer_of(&code, &values, &[(0x2000_0210, 0x1235)]), Some((0x2000_0210, 0x1235)));
-    }
-
-    #[test]
-    fn pointers_that_were_read_with_others() {
-        // ldrd r1, r0, [r4, #12]; adds r0, #1; blx r1
-        let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r1", 0x1235)];
-        assert_eq!(
-            pointer_of(&[0xE9D4, 0x1003, 0x3001, 0x4788], &values, &[(0x2000_020C, 0x1235)]).map(|p| p.0),
-            Some(0x2000_020C)
-        );
-        // ldmia r4, {r1, r3}; blx r3
-        let values = [("pc", 0x102), ("r4", 0x2000_0200), ("r3", 0x1235)];
-        assert_eq!(pointer_of(&[0xCC0A, 0x4798], &values, &[(0x2000_0204, 0x1235)]), None, "it changes its base");
-        // ldmia.w r4, {r1, r3}; blx r3
-        let values = [("pc", 0x104), ("r4", 0x2000_0200), ("r3", 0x1235)];
-        let found = pointer_of(&[0xE894, 0x000A, 0x4798], &values, &[(0x2000_0204, 0x1235)]);
-        assert_eq!(found.map(|p| p.0), Some(0x2000_0204));
-    }
-
-    /// A branch from behind, a return between the two, and IT blocks.
-    #[test]
-    fn the_load_of_another_path_was_taken() {
-        let words = [(0x2000_0000, 0), (0x2000_0004, 0), (0x2000_0100, 0), (0x2000_0104, 0)];
-        let of = |code: &[u16], at: Addr| {
-            let values = [("pc", at), ("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r2", 1), ("r3", 0)];
-            pointer_of(code, &values, &words).map(|p| p.0)
-        };
-        // ldr r3, [r0]; cbz r1, to the last; ldr r3, [r0, #4]; str r1, [r3]
-        assert_eq!(of(&[0x6803, 0xB101, 0x6843, 0x6019], 0x106), None);
-        assert_eq!(of(&[0x6803, 0xBF00, 0x6843, 0x6019], 0x106), Some(0x2000_0004));
-        // cbz r2, L; ldr r3, [r0, #4]; X: str r2, [r3]; bx lr; L: ldr r3, [r1, #4]; b X
-        assert_eq!(of(&[0xB112, 0x6843, 0x601A, 0x4770, 0x684B, 0xE7FB], 0x104), None);
-        // ldr r3, [r0]; bx lr; X: str r2, [r3]; b X
-        assert_eq!(of(&[0x6803, 0x4770, 0x601A, 0xE7FD], 0x104), None);
-        // ldr r3, [r0]; bx lr; str r2, [r3]
-        assert_eq!(of(&[0x6803, 0x4770, 0x601A], 0x104), None);
-        // ite ne; ldrne r3, [r0]; ldreq r3, [r1]; str r2, [r3]
-        assert_eq!(of(&[0xBF14, 0x6803, 0x680B, 0x601A], 0x106), None);
-        // cbz r2, behind; ldr r3, [r0]; str r2, [r3]; nop
-        assert_eq!(of(&[0xB10A, 0x6803, 0x601A, 0xBF00], 0x104), Some(0x2000_0000), "it was not taken");
-    }
-
-    #[test]
-    fn the_structure_of_another_register_was_named() {
-        let base = |code: &[u16], at: Addr, words: &[(Addr, u32)]| {
-            let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
-            let mut registers = Registers::new(Architecture::CortexM);
-            let values = [("r0", 0x2000_0100), ("r3", 0xDEAD_0000), ("r4", 0xDEAD_0000)];
-            values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
-            let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
-            let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
-            Some((read.place, read.base))
-        };
-        // ldr r4, [r5]; ldr r3, [r0, #8]; mov r4, r3; str r1, [r4]
-        let words = [(0x2000_0108, 0xDEAD_0000)];
-        assert_eq!(base(&[0x682C, 0x6883, 0x461C, 0x6021], 0x106, &words), Some((0x2000_0108, None)));
-        // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; str r0, [r3]; bx lr; then the constant
-        let code = [0x4B02, 0x681B, 0x685B, 0x6018, 0x4770, 0xBF00, 0x0040, 0x2000];
-        let words = [(0x10C, 0x2000_0040), (0x2000_0040, 0x2000_0500), (0x2000_0504, 0xDEAD_0000)];
-        assert_eq!(base(&code, 0x106, &words), Some((0x2000_0504, Some(0x2000_0040))));
-    }
-
-    #[test]
-    fn a_stack_pointer_that_was_moved_was_taken_for_the_one_of_the_load() {
-        // ldr r3, [sp, #4]; pop {r4}; bx r3
-        let values = [("pc", 0x104), ("sp", 0x2000_1004), ("r3", 0)];
-        assert_eq!(pointer_of(&[0x9B01, 0xBC10, 0x4718], &values, &[(0x2000_1008, 0), (0x2000_1004, 0)]), None);
-    }
-
-    #[test]
-    fn what_a_call_returned_was_read_from_nowhere_that_is_known() {
-        // ldr r0, [r4]; bl; str r1, [r0]
-        let code = [0x6820, 0xF000, 0xF800, 0x6001];
-        let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r0", 7)];
-        assert_eq!(pointer_of(&code, &values, &[(0x2000_0200, 7)]), None);
-    }
-
-    #[test]
-    fn any_code_is_survived() {
-        let mut state = 11_u32;
-        for _ in 0..2000 {
-            let mut next = || {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 16) as u16
-            };
-            let code: Vec<u16> = (0..32).map(|_| next()).collect();
-            let pc = 0x100 + u64::from(next() >> 10) * 2;
-            let _ = pointer_of(&code, &[("pc", pc), ("r0", 0), ("r1", 0xFFFF_FFFF), ("r3", 4)], &[(4, 4), (0, 0)]);
-        }
-    }
-}
+mod tests;

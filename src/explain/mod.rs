@@ -107,11 +107,12 @@ impl Explanation {
             said.push(key);
             is_new
         });
-        let findings = with_circles(without_symptoms(findings));
+        let findings = without_symptoms(findings);
         let is_shown = |code: &Code| findings.iter().any(|finding| finding.code == *code);
         for check in &mut checked {
             (check.found, check.symptoms) = check.found.iter().partition(|code| is_shown(code));
         }
+        let findings = with_circles(findings);
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
@@ -147,6 +148,9 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
     let is_owner = |finding: &Finding| finding.code == Code::LockOwnerGone && finding.confidence > Confidence::Hint;
     let Some(owner) = findings.iter().position(is_owner) else { return findings };
     let threads = findings.get(owner).map(|finding| finding.threads.clone()).unwrap_or_default();
+    if threads.is_empty() {
+        return findings;
+    }
     let is_circle = |finding: &Finding| {
         let is_possible = finding.code == Code::Deadlock && finding.confidence == Confidence::Hint;
         is_possible && threads.iter().all(|thread| finding.threads.contains(thread))
@@ -158,6 +162,8 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
         let new: Vec<Evidence> = circle.evidence.into_iter().filter(|one| !owner.evidence.contains(one)).collect();
         owner.evidence.extend(new);
         owner.detractors.extend(circle.detractors);
+        owner.explains.extend(circle.explains);
+        owner.affected.extend(circle.affected);
         owner.next = format!("{}; {}", owner.next, circle.next);
     }
     findings

@@ -52,10 +52,23 @@ pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<(Vec
     Some((users.iter().map(|user| code.name(*user)).collect(), code.users(&users, &need)))
 }
 
-/// True where the code of a thread, a callback or a handler gets some of these event flags.
-pub(super) fn gets(flags: u64, group: Addr, case: &Case<'_>) -> bool {
-    let users = || Usage::of(case)?.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags));
-    users().is_some_and(|users| !users.is_empty())
+/// Which event flags the code of threads, callbacks and handlers gets. The program is looked at when it is first asked.
+pub(super) struct Getters<'r, 'a> {
+    case: &'r Case<'a>,
+    usage: std::cell::OnceCell<Option<Usage<'r>>>,
+}
+
+impl<'r, 'a> Getters<'r, 'a> {
+    pub const fn new(case: &'r Case<'a>) -> Self {
+        Self { case, usage: std::cell::OnceCell::new() }
+    }
+
+    /// True for some of these flags of a group.
+    pub fn get(&self, flags: u64, group: Addr) -> bool {
+        let usage = self.usage.get_or_init(|| Usage::of(self.case)).as_ref();
+        let users = usage.and_then(|usage| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags)));
+        users.is_some_and(|users| !users.is_empty())
+    }
 }
 
 /// What is looked at.

@@ -27,7 +27,17 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     }
     let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
     let pools = objects.filter(|object| matches!(object.kind, Kind::BlockPool | Kind::BytePool));
-    pools.filter_map(|pool| finding(pool, case, graph)).take(POOLS).collect()
+    let pools = pools.filter(|pool| is_short(pool, graph)).take(POOLS);
+    pools.filter_map(|pool| finding(pool, case, graph)).collect()
+}
+
+/// True where threads wait for a pool that may have nothing left.
+fn is_short(pool: &Object, graph: &Graph) -> bool {
+    let waiters = graph.tasks.waiting(pool.address).count();
+    match pool.kind {
+        Kind::BlockPool => waiters > 0 && pool.get("available") == Some(0),
+        _ => waiters > 1,
+    }
 }
 
 /// Where the address of a block is.
@@ -85,11 +95,6 @@ fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Op
 }
 
 fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let fewest = if pool.kind == Kind::BlockPool { 1 } else { 2 };
-    let is_short = pool.kind != Kind::BlockPool || pool.get("available") == Some(0);
-    if !is_short || graph.tasks.waiting(pool.address).count() < fewest {
-        return None;
-    }
     let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
     used.retain(|block| !block.is_free);
     used.sort_unstable_by_key(|block| block.start);

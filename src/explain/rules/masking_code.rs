@@ -8,6 +8,8 @@ use crate::session::{CpuState, is_of_kernel};
 
 /// The functions that are looked at, the innermost first.
 const FUNCTIONS: usize = 6;
+/// Bytes of a call.
+const CALL: u64 = 4;
 /// The most bytes of one in front of the place.
 const MOST: u64 = 1024;
 
@@ -24,6 +26,7 @@ pub(super) fn of(case: &Case<'_>, cpu: &CpuState) -> Option<Disabled> {
     if interrupts::knows_masks(cpu) {
         return None;
     }
+    let own = cpu.functions.first().map(|function| function.pc & !1);
     for function in cpu.functions.iter().filter(|function| !function.is_inferred()).take(FUNCTIONS) {
         if function.name.as_deref().is_some_and(is_of_kernel) {
             return None;
@@ -31,7 +34,11 @@ pub(super) fn of(case: &Case<'_>, cpu: &CpuState) -> Option<Disabled> {
         let pc = function.pc & !1;
         let start = case.look.function(pc)?.address & !1;
         let len = pc.checked_sub(start).filter(|len| *len <= MOST)?;
-        match last_change(start, &case.look.bytes(start, len)?, &|to, argument| leaves(to, argument, case)) {
+        let code = case.look.bytes(start, len)?;
+        // The call in which the CPU still is ends at its return address.
+        let is_over = |into: u64| own == Some(pc) || into.checked_add(CALL) != Some(len);
+        let call = |to, argument| leaves(to, argument, case);
+        match changes(start, &code, &call).filter(|(into, _)| is_over(*into)).last() {
             Some((into, true)) => {
                 let words = place::of(std::slice::from_ref(function))?;
                 return Some(Disabled { at: start.checked_add(into)?, words });
@@ -65,6 +72,15 @@ fn leaves(to: Addr, argument: Option<u16>, case: &Case<'_>) -> Option<bool> {
     }
     let len = Some(function.size).filter(|size| *size <= SMALL)?;
     let code = case.look.bytes(function.address & !1, len)?;
+    let calls = |n: usize| {
+        let half = |at: usize| Endian::Little.u16(&code, at);
+        half(n).is_some_and(|first| first & 0xF800 == 0xF000)
+            && n.checked_add(2).and_then(half).is_some_and(|second| second & 0x9000 == 0x9000)
+    };
+    // What it calls, or jumps on to, may enable them again.
+    if (0..code.len()).step_by(2).any(calls) {
+        return None;
+    }
     let all: Vec<bool> = changes(function.address & !1, &code, &|_, _| None).map(|(_, disables)| disables).collect();
     match all.split_last()? {
         (true, _) => Some(true),
@@ -73,18 +89,13 @@ fn leaves(to: Addr, argument: Option<u16>, case: &Case<'_>) -> Option<bool> {
     }
 }
 
-/// The last instruction that changes PRIMASK, FAULTMASK or BASEPRI, and whether it disables. One that writes a register may
-/// restore what was before (Armv7-M Architecture Reference Manual, B5.2.1 and B5.2.3).
-///
-/// `leaves`: whether a call of a function with this argument leaves them disabled.
-fn last_change(start: Addr, code: &[u8], leaves: Leaves<'_>) -> Option<(u64, bool)> {
-    changes(start, code, leaves).last()
-}
-
 type Leaves<'a> = &'a dyn Fn(Addr, Option<u16>) -> Option<bool>;
 
+/// The instructions that change PRIMASK, FAULTMASK or BASEPRI, and whether each disables. One that writes a register may restore what
+/// was before (Armv7-M Architecture Reference Manual, B5.2.1 and B5.2.3). `leaves`: whether a call of a function with this
+/// argument leaves them disabled.
 fn changes<'a>(start: Addr, code: &'a [u8], leaves: Leaves<'a>) -> impl Iterator<Item = (u64, bool)> + 'a {
-    let (mut at, mut argument) = (0_usize, None);
+    let (mut at, mut argument, mut block) = (0_usize, None, 0_u32);
     let next = move || {
         let first = Endian::Little.u16(code, at)?;
         let is_wide = first >> 11 >= 0b11101;
@@ -98,11 +109,16 @@ fn changes<'a>(start: Addr, code: &'a [u8], leaves: Leaves<'a>) -> impl Iterator
             0xB661..=0xB663 => Some(false),
             // MSR of the special registers 16 to 19.
             0xF380..=0xF38F if matches!(second & 0xFF, 16..=19) => Some(false),
-            _ if is_wide => jump::target(first, second, behind).and_then(|to| leaves(to, argument)),
+            // BL: behind a jump nothing of this function follows.
+            _ if second & 0xD000 == 0xD000 => jump::target(first, second, behind).and_then(|to| leaves(to, argument)),
             _ => None,
         };
-        // MOVS of a constant to r0, in front of a call.
-        argument = (first & 0xFF00 == 0x2000).then_some(first & 0xFF);
+        // MOVS of a constant to r0, in front of a call, and not in an IT block.
+        argument = (first & 0xFF00 == 0x2000 && block == 0).then_some(first & 0xFF);
+        block = block.saturating_sub(1);
+        if first & 0xFF00 == 0xBF00 && first & 0xF != 0 {
+            block = 4_u32.saturating_sub((first & 0xF).trailing_zeros());
+        }
         Some(change.map(|disables| (place, disables)))
     };
     std::iter::from_fn(next).flatten()
@@ -117,7 +133,8 @@ mod tests {
         // A call of the next function.
         let calls = |to: Addr, argument: Option<u16>| (to == 0x106).then_some(argument == Some(1));
         let of = |code: &[u16]| {
-            last_change(0x100, &code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>(), &calls)
+            let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+            changes(0x100, &bytes, &calls).last()
         };
         assert_eq!(of(&[0xB580, 0xB672, 0x4603]), Some((2, true)), "push, cpsid i, mov");
         assert_eq!(of(&[0xB672, 0x4603, 0xB662]), Some((4, false)), "cpsid i, mov, cpsie i");
@@ -126,6 +143,7 @@ mod tests {
         assert_eq!(of(&[0xF383, 0x8808]), None, "msr msp, r3");
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[0x2001, 0xF000, 0xF800]), Some((2, true)), "movs r0, #1; bl of the kernel's function");
+        assert_eq!(of(&[0xBF08, 0x2001, 0xF000, 0xF800]), None, "another function");
         assert_eq!(of(&[0x4620, 0xF000, 0xF800]), Some((2, false)), "mov r0, r4: it restores what was before");
     }
 }

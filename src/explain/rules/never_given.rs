@@ -9,6 +9,7 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
+use super::by_code::Getters;
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
@@ -21,6 +22,7 @@ use crate::trace::many;
 pub(super) const FEWEST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let getters = Getters::new(case);
     let Some(events) = case.events else { return Vec::new() };
     let mut found = Vec::new();
     for task in &graph.tasks.list {
@@ -29,7 +31,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         };
         let Some((expected, ran)) = runs(task, case) else { continue };
         if expected >= FEWEST && ran <= expected / 3 && events.is_long(task.address, wait.object) {
-            found.extend(finding(task, &wait, events, case, graph));
+            found.extend(finding(task, &wait, events, &getters, case, graph));
         }
     }
     found
@@ -59,7 +61,14 @@ fn uptime(kernel: &Kernel, events: &Events) -> Option<u64> {
     all.get(all.len() / 2).copied()
 }
 
-fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+fn finding(
+    task: &Task,
+    wait: &Wait,
+    events: &Events,
+    getters: &Getters<'_, '_>,
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Option<Finding> {
     let nothing = One::default();
     let one = events.object(wait.object).unwrap_or(&nothing);
     let wanted = wait.wanted.map_or(0, |wanted| wanted.flags);
@@ -69,12 +78,19 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     if comes {
         return None;
     }
-    let mask = if is_flags { wrong_mask(task, wait, one, case, graph) } else { None };
+    let mask = if is_flags { wrong_mask(task, wait, one, getters, case, graph) } else { None };
     Some(mask.unwrap_or_else(|| never(task, wait, events, case, graph)))
 }
 
 /// Interrupts set other flags of the group, which nobody waits for.
-fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+fn wrong_mask(
+    task: &Task,
+    wait: &Wait,
+    one: &One,
+    getters: &Getters<'_, '_>,
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Option<Finding> {
     let wanted = wait.wanted?;
     let waiting_for =
         graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted).fold(0, |all, w| all | w.flags);
@@ -84,7 +100,7 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
-    if by_code::gets(set, wait.object, case) {
+    if getters.get(set, wait.object) {
         return None;
     }
     Some(

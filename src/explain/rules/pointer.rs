@@ -47,7 +47,11 @@ impl Pointer {
         let at = at & !1;
         let symbol = case.look.function(at)?;
         let from = symbol.address & !1;
-        let len = symbol.size.clamp(4, LONGEST);
+        // A branch to the instruction may be anywhere in the function, also in a part that the compiler keeps elsewhere.
+        let len = Some(symbol.size).filter(|size| (2..=LONGEST).contains(size))?;
+        if case.look.symbol(&format!("{}.cold", symbol.name)).is_some() {
+            return None;
+        }
         let code = pieces(from, len, case)?;
         let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST;
         let word = |word: Addr| {

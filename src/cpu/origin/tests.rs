@@ -1,0 +1,172 @@
+//! Code of which the pointer is known.
+
+use super::*;
+
+/// The pointer of the last instruction.
+fn pointer_of(code: &[u16], values: &[(&str, u64)], words: &[(Addr, u32)]) -> Option<(Addr, u64)> {
+    let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+    let mut registers = Registers::new(Architecture::CortexM);
+    values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+    let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+    Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, word: &word }
+        .pointer()
+        .map(|read| (read.place, read.value))
+}
+
+#[test]
+fn a_pointer_that_was_read_from_a_member() {
+    // ldr r3, [r0, #8]; movs r2, #1; str r2, [r3]
+    let code = [0x6883, 0x2201, 0x601A];
+    let values = [("pc", 0x104), ("r0", 0x2000_0100), ("r3", 0xDEAD_0000)];
+    let of = |word| pointer_of(&code, &values, &[(0x2000_0108, word)]);
+    assert_eq!(of(0xDEAD_0000), Some((0x2000_0108, 0xDEAD_0000)));
+    assert_eq!(of(0xDEAD_0004), None, "it was changed since");
+}
+
+#[test]
+fn a_pointer_that_was_read_through_a_global_one() {
+    // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; ldr r0, [r3, #12]; bx lr; then the constant
+    let code = [0x4B02, 0x681B, 0x685B, 0x68D8, 0x4770, 0xBF00, 0x0040, 0x2000];
+    let words = [(0x10C, 0x2000_0040), (0x2000_0040, 0x2000_0500), (0x2000_0504, 0xFFFF_0000)];
+    let found = pointer_of(&code, &[("pc", 0x106), ("r3", 0xFFFF_0000)], &words);
+    assert_eq!(found, Some((0x2000_0504, 0xFFFF_0000)));
+}
+
+#[test]
+fn a_function_that_was_called_through_a_member() {
+    // mov r4, r0; ldr r3, [r4, #16]; mov r0, r4; blx r3
+    let code = [0x4604, 0x6923, 0x4620, 0x4798];
+    let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r3", 0x1235)];
+    assert_eq!(pointer_of(&code, &values, &[(0x2000_0210, 0x1235)]), Some((0x2000_0210, 0x1235)));
+}
+
+#[test]
+fn pointers_that_were_read_with_others() {
+    // ldrd r1, r0, [r4, #12]; adds r0, #1; blx r1
+    let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r1", 0x1235)];
+    assert_eq!(
+        pointer_of(&[0xE9D4, 0x1003, 0x3001, 0x4788], &values, &[(0x2000_020C, 0x1235)]).map(|p| p.0),
+        Some(0x2000_020C)
+    );
+    // ldmia r4, {r1, r3}; blx r3
+    let values = [("pc", 0x102), ("r4", 0x2000_0200), ("r3", 0x1235)];
+    assert_eq!(pointer_of(&[0xCC0A, 0x4798], &values, &[(0x2000_0204, 0x1235)]), None, "it changes its base");
+    // ldmia.w r4, {r1, r3}; blx r3
+    let values = [("pc", 0x104), ("r4", 0x2000_0200), ("r3", 0x1235)];
+    let found = pointer_of(&[0xE894, 0x000A, 0x4798], &values, &[(0x2000_0204, 0x1235)]);
+    assert_eq!(found.map(|p| p.0), Some(0x2000_0204));
+}
+
+/// A branch from behind, a return between the two, and IT blocks.
+#[test]
+fn the_load_of_another_path_was_taken() {
+    let words = [(0x2000_0000, 0), (0x2000_0004, 0), (0x2000_0100, 0), (0x2000_0104, 0)];
+    let of = |code: &[u16], at: Addr| {
+        let values = [("pc", at), ("r0", 0x2000_0000), ("r1", 0x2000_0100), ("r2", 1), ("r3", 0)];
+        pointer_of(code, &values, &words).map(|p| p.0)
+    };
+    // ldr r3, [r0]; cbz r1, to the last; ldr r3, [r0, #4]; str r1, [r3]
+    assert_eq!(of(&[0x6803, 0xB101, 0x6843, 0x6019], 0x106), None);
+    assert_eq!(of(&[0x6803, 0xBF00, 0x6843, 0x6019], 0x106), Some(0x2000_0004));
+    // cbz r2, L; ldr r3, [r0, #4]; X: str r2, [r3]; bx lr; L: ldr r3, [r1, #4]; b X
+    assert_eq!(of(&[0xB112, 0x6843, 0x601A, 0x4770, 0x684B, 0xE7FB], 0x104), None);
+    // ldr r3, [r0]; bx lr; X: str r2, [r3]; b X
+    assert_eq!(of(&[0x6803, 0x4770, 0x601A, 0xE7FD], 0x104), None);
+    // ldr r3, [r0]; bx lr; str r2, [r3]
+    assert_eq!(of(&[0x6803, 0x4770, 0x601A], 0x104), None);
+    // ite ne; ldrne r3, [r0]; ldreq r3, [r1]; str r2, [r3]
+    assert_eq!(of(&[0xBF14, 0x6803, 0x680B, 0x601A], 0x106), None);
+    // cbz r2, behind; ldr r3, [r0]; str r2, [r3]; nop
+    assert_eq!(of(&[0xB10A, 0x6803, 0x601A, 0xBF00], 0x104), Some(0x2000_0000), "it was not taken");
+}
+
+#[test]
+fn jumps_through_tables_lead_anywhere() {
+    let words = [(0x2000_0000, 0)];
+    let of = |code: &[u16], at: Addr| {
+        let values = [("pc", at), ("r0", 0x2000_0000), ("r2", 1), ("r3", 0)];
+        pointer_of(code, &values, &words).map(|p| p.0)
+    };
+    // mov pc, r3, or ldr.w pc, [r2, r1, lsl #2]; ldr r3, [r0]; str r2, [r3]
+    assert_eq!(of(&[0x469F, 0x6803, 0x601A], 0x104), None);
+    assert_eq!(of(&[0xF852, 0xF021, 0x6803, 0x601A], 0x106), None);
+    // ldr.w pc, [sp], #4 is a return.
+    assert_eq!(of(&[0xF85D, 0xFB04, 0x6803, 0x601A], 0x106), Some(0x2000_0000));
+    assert_eq!(of(&[0x6803, 0xF85D, 0xFB04, 0x601A], 0x106), None);
+}
+
+#[test]
+fn an_index_that_was_too_large_was_the_fault_of_its_base() {
+    // ldr r3, [r0]; str.w r1, [r3, r2, lsl #2]; the same with 16 bits
+    let values = [("pc", 0x102), ("r0", 0x2000_0000), ("r2", 0x40000), ("r3", 0x2000_0100)];
+    let words = [(0x2000_0000, 0x2000_0100)];
+    assert_eq!(pointer_of(&[0x6803, 0xF843, 0x1022], &values, &words), None);
+    assert_eq!(pointer_of(&[0x6803, 0x5099], &values, &words), None);
+}
+
+/// The first node was taken off a list: what leads to the pointer is another one now.
+#[test]
+fn a_word_that_was_written_since_was_taken_for_what_was_read() {
+    // ldr r3, [r4]; ldr r2, [r3]; str r2, [r4]; ldr r3, [r3, #4]; str r0, [r3]
+    let code = [0x6823, 0x681A, 0x6022, 0x685B, 0x6018];
+    let values = [("pc", 0x108), ("r4", 0x2000_0000), ("r2", 0x2000_0200), ("r3", 0)];
+    let words = [(0x2000_0000, 0x2000_0200), (0x2000_0204, 0), (0x2000_0104, 0)];
+    assert_eq!(pointer_of(&code, &values, &words), None);
+    // ldr r3, [r4]; str r2, [r5]; ldr r3, [r3, #4]; str r0, [r3]
+    let code = [0x6823, 0x602A, 0x685B, 0x6018];
+    let of = |r5| {
+        let values = [("pc", 0x106), ("r4", 0x2000_0000), ("r5", r5), ("r3", 0)];
+        pointer_of(&code, &values, &words).map(|p| p.0)
+    };
+    assert_eq!(of(0x2000_0800), Some(0x2000_0204), "a store elsewhere");
+    assert_eq!(of(0x2000_0000), None);
+}
+
+#[test]
+fn the_structure_of_another_register_was_named() {
+    let base = |code: &[u16], at: Addr, words: &[(Addr, u32)]| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        let values = [("r0", 0x2000_0100), ("r3", 0xDEAD_0000), ("r4", 0xDEAD_0000)];
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+        let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
+        Some((read.place, read.base))
+    };
+    // ldr r4, [r5]; ldr r3, [r0, #8]; mov r4, r3; str r1, [r4]
+    let words = [(0x2000_0108, 0xDEAD_0000)];
+    assert_eq!(base(&[0x682C, 0x6883, 0x461C, 0x6021], 0x106, &words), Some((0x2000_0108, None)));
+    // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; str r0, [r3]; bx lr; then the constant
+    let code = [0x4B02, 0x681B, 0x685B, 0x6018, 0x4770, 0xBF00, 0x0040, 0x2000];
+    let words = [(0x10C, 0x2000_0040), (0x2000_0040, 0x2000_0500), (0x2000_0504, 0xDEAD_0000)];
+    assert_eq!(base(&code, 0x106, &words), Some((0x2000_0504, Some(0x2000_0040))));
+}
+
+#[test]
+fn a_stack_pointer_that_was_moved_was_taken_for_the_one_of_the_load() {
+    // ldr r3, [sp, #4]; pop {r4}; bx r3
+    let values = [("pc", 0x104), ("sp", 0x2000_1004), ("r3", 0)];
+    assert_eq!(pointer_of(&[0x9B01, 0xBC10, 0x4718], &values, &[(0x2000_1008, 0), (0x2000_1004, 0)]), None);
+}
+
+#[test]
+fn what_a_call_returned_was_read_from_nowhere_that_is_known() {
+    // ldr r0, [r4]; bl; str r1, [r0]
+    let code = [0x6820, 0xF000, 0xF800, 0x6001];
+    let values = [("pc", 0x106), ("r4", 0x2000_0200), ("r0", 7)];
+    assert_eq!(pointer_of(&code, &values, &[(0x2000_0200, 7)]), None);
+}
+
+#[test]
+fn any_code_is_survived() {
+    let mut state = 11_u32;
+    for _ in 0..2000 {
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as u16
+        };
+        let code: Vec<u16> = (0..32).map(|_| next()).collect();
+        let pc = 0x100 + u64::from(next() >> 10) * 2;
+        let _ = pointer_of(&code, &[("pc", pc), ("r0", 0), ("r1", 0xFFFF_FFFF), ("r3", 4)], &[(4, 4), (0, 0)]);
+    }
+}
