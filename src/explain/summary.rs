@@ -18,14 +18,14 @@ pub(super) fn of(case: &Case<'_>, graph: &Graph) -> Vec<String> {
     cpus.chain(pending(case)).chain(waits(case, graph)).collect()
 }
 
-/// The interrupts that a thread keeps back, as far as that is known.
+/// The interrupts that are pending and enabled while a thread runs. A device may have asked for one after the CPU was stopped.
 fn pending(case: &Case<'_>) -> Option<String> {
     let mut cpus = case.cpus?.all.iter();
     let (cpu, None) = (cpus.next()?, cpus.next()) else { return None };
     thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     let all = interrupts::not_taken(cpu).into_iter().take(NAMED);
     let names: Vec<String> = all.map(|number| interrupts::name(case, number)).collect();
-    (!names.is_empty()).then(|| format!("Enabled interrupts are pending, and are not taken: {}.", names.join(", ")))
+    (!names.is_empty()).then(|| format!("Pending and enabled: {}.", names.join(", ")))
 }
 
 fn of_cpu(cpu: &CpuState, case: &Case<'_>) -> Option<String> {

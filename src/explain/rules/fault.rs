@@ -134,7 +134,8 @@ fn lost_thumb(place: &Place) -> bool {
 /// The kind of fault that a jump to what is no code gives: the bus refuses the fetch where no memory is, and the CPU itself where
 /// devices are.
 fn outside(place: &Place, cpus: &Cpus) -> Code {
-    let pc = place.registers.pc().filter(|_| !lost_thumb(place));
+    let is_cortex_m = place.registers.architecture() == Architecture::CortexM;
+    let pc = place.registers.pc().filter(|_| is_cortex_m && !lost_thumb(place));
     match pc {
         Some(pc) if NEVER_CODE.iter().any(|range| range.contains(&pc)) => Code::MemFault,
         Some(pc) if cpus.has(pc) == Some(false) => Code::BusFault,

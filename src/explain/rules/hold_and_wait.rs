@@ -102,13 +102,9 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let count: usize = held.values().map(Vec::len).sum();
     let claimed = match pool.kind {
         Kind::BlockPool if count != used.len() => return None,
-        Kind::BlockPool => {
-            if count > 1 {
-                Confidence::Likely
-            } else {
-                Confidence::Hint
-            }
-        }
+        Kind::BlockPool if count > 1 => Confidence::Likely,
+        // A device may have the only block.
+        Kind::BlockPool => Confidence::Hint,
         _ => (held.len() > 1 && would_do(&held, case)).then_some(Confidence::Hint)?,
     };
     let label = case.object(pool.address);

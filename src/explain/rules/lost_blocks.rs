@@ -143,19 +143,19 @@ fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Op
     Some(())
 }
 
-/// True for a word that is over. `old`: by their addresses.
+/// True for a word that is not used any more. `old`: sorted by address.
 pub(super) fn is_old(at: Addr, old: &[Old]) -> bool {
     find_old(at, old).is_some()
 }
 
-/// That which begins last in front of an address: where several overlap, as in a damaged dump, a word may be taken for one that
-/// is not over.
+/// The region that begins last in front of an address. Where several overlap, as in a damaged dump, a word may be taken for one
+/// that is still used.
 fn find_old(at: Addr, old: &[Old]) -> Option<&Old> {
     let index = old.partition_point(|old| old.region.start <= at).checked_sub(1)?;
     old.get(index).filter(|old| old.region.contains(at))
 }
 
-/// Memory whose words are over, by their addresses: `None` where the trace is not where it should be.
+/// Memory whose words are not used any more, sorted by address: `None` where the trace is not where it should be.
 pub(super) fn old(case: &Case<'_>) -> Option<Vec<Old>> {
     let kernel = case.kernel?;
     let below = kernel.threads.iter().filter_map(|thread| {

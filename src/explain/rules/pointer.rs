@@ -22,7 +22,7 @@ const PIECE: u64 = 1024;
 const BEFORE: [u64; 4] = [48, 32, 16, 8];
 const AFTER: u64 = 16;
 
-/// It.
+/// The place from which a pointer was read.
 pub(super) struct Pointer {
     /// In words: `sensors+0x8 (0x20000108)`.
     pub words: String,
