@@ -38,9 +38,40 @@ enum What {
 
 /// Who ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Waker {
-    who: Who,
-    interrupt: Option<u64>,
+enum Waker {
+    Interrupt(Option<u64>),
+    Other(Who),
+}
+
+impl Waker {
+    fn of(who: Who, interrupt: Option<u64>) -> Self {
+        if who == Who::Isr { Self::Interrupt(interrupt) } else { Self::Other(who) }
+    }
+}
+
+/// How often each ended a wait. Most waits have one that always does.
+#[derive(Debug, Default)]
+struct Wakers {
+    first: Option<(Waker, u64)>,
+    others: Vec<(Waker, u64)>,
+}
+
+impl Wakers {
+    fn add(&mut self, waker: Waker) {
+        if self.first.is_none() {
+            self.first = Some((waker, 0));
+        }
+        if let Some((_, times)) = self.first.iter_mut().chain(&mut self.others).find(|(known, _)| *known == waker) {
+            *times += 1;
+        } else if self.others.len() + 1 < MAX_WAKERS {
+            self.others.push((waker, 1));
+        }
+    }
+
+    /// The one that did it most often; of several, the first.
+    fn most(&self) -> Option<(Waker, u64)> {
+        self.others.iter().rev().chain(&self.first).copied().max_by_key(|(_, times)| *times)
+    }
 }
 
 /// Those that are over; of none the shortest and the longest mean nothing.
@@ -51,7 +82,7 @@ struct Row {
     min: i64,
     /// The longest, and the event that began it.
     max: (i64, u64),
-    wakers: Vec<(Waker, u64)>,
+    wakers: Wakers,
     timeouts: u64,
     /// The call, where it names no object: the first that is known.
     call: Option<DefId>,
@@ -119,7 +150,7 @@ impl Blocked {
     /// The number of what is waited for.
     fn number(&mut self, what: What) -> u32 {
         self.whats.intern(match what {
-            What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.0),
+            What::Object(object, def) => u64::from(object.0) << 32 | u64::from(def.number()),
             What::State(number) => 1 << 63 | u64::from(number),
         })
     }
@@ -129,7 +160,7 @@ impl Blocked {
         let word = self.whats.word(number)?;
         let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         Some(match word >> 63 {
-            0 => What::Object(ObjectNo(half(word >> 32)), DefId(half(word))),
+            0 => What::Object(ObjectNo(half(word >> 32)), DefId::new(half(word))),
             _ => What::State(half(word)),
         })
     }
@@ -163,15 +194,7 @@ impl Blocked {
         }
         let Some((waker, timed_out)) = waker else { return };
         row.timeouts += u64::from(timed_out);
-        if let Some((_, n)) = row.wakers.iter_mut().find(|(w, _)| *w == waker) {
-            *n += 1;
-        } else if row.wakers.len() < MAX_WAKERS {
-            if row.wakers.is_empty() {
-                // Most have one.
-                row.wakers.reserve_exact(1);
-            }
-            row.wakers.push((waker, 1));
-        }
+        row.wakers.add(waker);
     }
 
     /// The wait of a thread that is over now; one from before a gap may have been over long ago.
@@ -211,9 +234,9 @@ impl Blocked {
                     self.before += u64::from(!met && scope.inside && scope.keeps);
                     return;
                 };
-                let interrupt = event.isr.map(u64::from).or(interrupt).filter(|_| by == Who::Isr);
+                let interrupt = event.isr.map(u64::from).or(interrupt);
                 let timed_out = waited.is_some_and(|w| w.ending == Ending::TimedOut);
-                self.ends(event, thread, &open, Some((Waker { who: by, interrupt }, timed_out)), scope);
+                self.ends(event, thread, &open, Some((Waker::of(by, interrupt), timed_out)), scope);
             }
             Change::Ended { thread, waited } => {
                 if let Some(open) = self.take_open(thread).filter(|_| waited) {
@@ -308,7 +331,7 @@ impl Blocked {
             }
             None => Cell::Empty,
         };
-        let most = row.wakers.iter().rev().max_by_key(|(_, n)| *n);
+        let most = row.wakers.most();
         let finished = |cell: Cell| if row.count > 0 { cell } else { Cell::Empty };
         vec![
             thread_cell(key.thread, system),
@@ -318,22 +341,22 @@ impl Blocked {
             lasting.map_or(Cell::Empty, |(_, seq)| Cell::Count(seq)),
             Cell::Count(row.count),
             finished(Cell::Ticks(row.total)),
-            most.map_or(Cell::Empty, |(w, _)| waker_cell(*w, system)),
+            most.map_or(Cell::Empty, |(waker, _)| waker_cell(waker, system)),
             finished(Cell::Ticks(row.max.0)),
             finished(Cell::Count(row.max.1)),
             // No event of some systems says how long a caller will wait.
             if system.states_waits() { Cell::Count(row.timeouts) } else { Cell::Empty },
             finished(Cell::Ticks(row.min)),
-            most.map_or(Cell::Empty, |(_, n)| Cell::Count(*n)),
+            most.map_or(Cell::Empty, |(_, times)| Cell::Count(times)),
         ]
     }
 }
 
 fn waker_cell(waker: Waker, system: &System<'_>) -> Cell {
-    match (waker.who, waker.interrupt) {
-        (Who::Thread(no), _) => thread_cell(no, system),
-        (Who::Isr, number) => Cell::Isr(number),
-        (who, _) => Cell::Text(word(who).to_owned()),
+    match waker {
+        Waker::Other(Who::Thread(no)) => thread_cell(no, system),
+        Waker::Interrupt(number) => Cell::Isr(number),
+        Waker::Other(who) => Cell::Text(word(who).to_owned()),
     }
 }
 

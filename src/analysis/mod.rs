@@ -92,7 +92,7 @@ macro_rules! reports {
                     })*
                     bits
                 };
-                let defs = (0u32..).zip(of.catalogue.iter()).map(|(def, _)| Some(DefId(def)));
+                let defs = (0u32..).zip(of.catalogue.iter()).map(|(def, _)| Some(DefId::new(def)));
                 this.looks = defs.chain([None]).map(looks).collect();
                 Ok(this)
             }
@@ -475,7 +475,7 @@ impl Consumer for Reports<'_> {
             last.step(step, self.scope.keeps, system);
         }
         if self.scope.keeps {
-            let def = step.event.def.and_then(|def| usize::try_from(def.0).ok());
+            let def = step.event.def.map(DefId::index);
             let looks = def.map_or(self.looks.last(), |def| self.looks.get(def));
             match looks.copied().unwrap_or_default() {
                 0 => {}

@@ -44,7 +44,9 @@ enum Occupant {
 fn occupant(who: Who, system: &System<'_>) -> Occupant {
     let Who::Thread(no) = who else { return Occupant::Other(who) };
     let context = system.thread(no).and_then(|t| t.context).and_then(|c| system.trace.contexts.get(c));
-    context.and_then(|c| c.process).map_or(Occupant::Other(who), |process| Occupant::Process(process.into()))
+    context
+        .filter(|context| context.has_process)
+        .map_or(Occupant::Other(who), |context| Occupant::Process(context.address & Addr::from(u32::MAX)))
 }
 
 impl Making for Profile {
@@ -63,7 +65,7 @@ impl Making for Profile {
     }
 
     fn finish(self, scope: &Scope<'_>, system: &System<'_>) -> Vec<Report> {
-        let has_processes = system.trace.contexts.iter().any(|(_, c)| c.process.is_some());
+        let has_processes = system.trace.contexts.iter().any(|(_, context)| context.has_process);
         let processes = has_processes.then(|| self.processes(scope, system));
         [self.threads(scope, system)].into_iter().chain(processes).collect()
     }

@@ -159,13 +159,13 @@ impl Services {
         let index = usize::try_from(event.context.0).map_or(unknown, |i| i.min(unknown));
         match &mut self.known {
             Known::Table(counts) => {
-                let def = usize::try_from(def.0).unwrap_or(usize::MAX);
+                let def = def.index();
                 if let Some(n) = counts.get_mut(index.saturating_mul(self.defs).saturating_add(def)) {
                     *n += 1;
                 }
             }
             Known::Pairs(pairs) => {
-                pairs.bump(u32::try_from(index).unwrap_or(u32::MAX), def.0);
+                pairs.bump(u32::try_from(index).unwrap_or(u32::MAX), def.number());
             }
         }
     }
@@ -187,11 +187,11 @@ impl Services {
         match &self.known {
             Known::Table(counts) => {
                 for (id, own) in (0u32..).zip(counts.chunks_exact(self.defs.max(1))) {
-                    let used = (0u32..).map(DefId).zip(own).filter(|(_, n)| **n > 0);
+                    let used = (0u32..).map(DefId::new).zip(own).filter(|(_, n)| **n > 0);
                     used.for_each(|(def, n)| known(id, def, *n));
                 }
             }
-            Known::Pairs(pairs) => pairs.iter().for_each(|(context, def, n)| known(context, DefId(def), n)),
+            Known::Pairs(pairs) => pairs.iter().for_each(|(context, def, n)| known(context, DefId::new(def), n)),
         }
         let unknown =
             |(context, id, n): (u32, u32, u64)| each(ContextId(context), system.catalogue.made_up_name(id).into(), n);

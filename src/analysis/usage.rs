@@ -97,7 +97,7 @@ impl Use {
     }
 
     fn of(&self, def: DefId) -> Option<&ObjectUse> {
-        self.uses.get(usize::try_from(def.0).ok()?)?.as_ref()
+        self.uses.get(def.index())?.as_ref()
     }
 
     fn blocked(&mut self, thread: usize, object: usize, seq: u64) {
@@ -199,7 +199,7 @@ impl Making for Use {
     }
 
     fn event(&mut self, event: &Event, system: &System<'_>) {
-        let Some(def) = event.def.and_then(|d| usize::try_from(d.0).ok()) else { return };
+        let Some(def) = event.def.map(DefId::index) else { return };
         let Some(Some(act)) = self.uses.get(def) else { return };
         if !act.is_object {
             self.unnamed += 1;

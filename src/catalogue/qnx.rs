@@ -134,7 +134,7 @@ impl Reader {
 
     /// The number of the next definition.
     fn next(&self) -> DefId {
-        DefId(self.defs.len() as u32)
+        DefId::new(self.defs.len() as u32)
     }
 
     fn row(&mut self, row: &[&str]) {

@@ -213,7 +213,7 @@ impl Roles {
 
     /// The role of a definition.
     pub fn get(&self, def: DefId) -> Option<&Role> {
-        self.0.get(def.0 as usize)
+        self.0.get(def.index())
     }
 
     /// True where some call states how long its caller is ready to wait: one that does not then waits for nothing.

@@ -61,12 +61,12 @@ impl Catalogue {
     /// Adds a definition, or replaces the one of the same id.
     pub fn put(&mut self, def: EventDef) {
         self.roles = OnceLock::new();
-        if let Some(place) = self.by_id.get(&def.id).and_then(|old| self.defs.get_mut(old.0 as usize)) {
+        if let Some(place) = self.by_id.get(&def.id).and_then(|old| self.defs.get_mut(old.index())) {
             *place = def;
             return;
         }
         let Ok(number) = u32::try_from(self.defs.len()) else { return };
-        self.by_id.insert(def.id, DefId(number));
+        self.by_id.insert(def.id, DefId::new(number));
         self.defs.push(def);
     }
 
@@ -80,7 +80,7 @@ impl Catalogue {
 
     /// Gives the definition of this name another id, where there is one: a program has numbered it.
     pub fn renumber(&mut self, name: &str, id: u32) {
-        if let Some((number, def)) = (0..).map(DefId).zip(&mut self.defs).find(|(_, def)| def.name == name) {
+        if let Some((number, def)) = (0..).map(DefId::new).zip(&mut self.defs).find(|(_, def)| def.name == name) {
             self.by_id.remove(&def.id);
             def.id = id;
             self.by_id.insert(id, number);
@@ -191,7 +191,7 @@ impl Catalogue {
     /// A catalogue in which several definitions may share an id; [`Catalogue::find`] gives the first of them.
     pub fn listed(defs: Vec<EventDef>, enumerations: Vec<Arc<Enumeration>>) -> Self {
         let mut by_id = HashMap::new();
-        for (number, def) in (0..).map(DefId).zip(&defs) {
+        for (number, def) in (0..).map(DefId::new).zip(&defs) {
             by_id.entry(def.id).or_insert(number);
         }
         Self {
@@ -213,7 +213,7 @@ impl Catalogue {
 
     /// The definition of this number.
     pub fn def(&self, id: DefId) -> Option<&EventDef> {
-        self.defs.get(id.0 as usize)
+        self.defs.get(id.index())
     }
 
     /// The definition of this name.
@@ -228,7 +228,7 @@ impl Catalogue {
 
     /// All definitions with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (DefId, &EventDef)> {
-        (0..).map(DefId).zip(&self.defs)
+        (0..).map(DefId::new).zip(&self.defs)
     }
 
     /// The enumeration of this name.

@@ -132,7 +132,7 @@ impl KnownNames {
             rows.add_who(view, inserter, behind, &mut text);
             who.push(text);
         }
-        let named = window.defs().filter_map(|d| view.catalogue.def(DefId(d))).map(|d| escape(&d.name));
+        let named = window.defs().filter_map(|d| view.catalogue.def(DefId::new(d))).map(|d| escape(&d.name));
         let made_up = window.unknown.map(|id| view.catalogue.made_up_name(id));
         Self { who, events: named.chain(made_up).collect() }
     }

@@ -246,7 +246,7 @@ impl Rows {
     pub(super) fn leads_with_object(&mut self, view: &View<'_>, event: &Event) -> bool {
         let Some((id, def)) = event.def.and_then(|d| Some((d, view.catalogue.def(d)?))) else { return false };
         let orders = self.orders(view, id);
-        let order = orders.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
+        let order = orders.get(id.index()).map_or(&[][..], Vec::as_slice);
         let words = view.trace.words(event);
         let first = order.iter().find_map(|word| {
             let of = Word::at(view, def, *word, words, false)?;
@@ -316,7 +316,7 @@ impl Rows {
             return;
         }
         let orders = self.orders(view, id);
-        let order = orders.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
+        let order = orders.get(id.index()).map_or(&[][..], Vec::as_slice);
         let mut text = std::mem::take(&mut self.text);
         let shown = order.iter().try_for_each(|word| {
             let (Some(of), Some(field)) = (Word::at(view, def, *word, words, false), def.field(*word)) else {
@@ -376,7 +376,7 @@ impl Rows {
 
     /// The orders of all definitions, this one among them.
     fn orders(&mut self, view: &View<'_>, id: DefId) -> Rc<Vec<Vec<usize>>> {
-        if usize::try_from(id.0).is_ok_and(|i| i >= self.orders.len()) {
+        if id.index() >= self.orders.len() {
             self.orders = Rc::new(view.catalogue.iter().map(order_of).collect());
         }
         Rc::clone(&self.orders)

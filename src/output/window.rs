@@ -93,7 +93,7 @@ impl Window {
             set(&mut self.contexts, event.context.0);
         }
         match event.def {
-            Some(def) => set(&mut self.defs, def.0),
+            Some(def) => set(&mut self.defs, def.number()),
             None => self.unknown = self.unknown.max(Some(event.id)),
         }
     }

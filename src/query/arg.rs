@@ -100,8 +100,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn keeps(&self, def: Option<DefId>, words: &[u64]) -> bool {
-        let tests =
-            def.and_then(|d| self.defs.get(usize::try_from(d.0).ok()?)).map_or(self.unknown.as_slice(), Vec::as_slice);
+        let tests = def.and_then(|d| self.defs.get(d.index())).map_or(self.unknown.as_slice(), Vec::as_slice);
         passes(
             self.terms
                 .iter()

@@ -306,7 +306,7 @@ impl<'a> Query<'a> {
     pub fn keeps(&self, event: &Event) -> bool {
         self.is_in_range(event)
             && self.defs.as_ref().is_none_or(|set| {
-                event.def.and_then(|d| set.has(d.0)).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
+                event.def.and_then(|d| set.has(d.number())).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
             })
             && self.contexts.as_ref().is_none_or(|set| set.has(event.context.0).unwrap_or(false))
             && self.cores.as_ref().is_none_or(|r| r.keeps(u64::from(event.core)))

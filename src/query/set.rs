@@ -31,7 +31,7 @@ impl EventSet {
 
     /// True where the event is one of these.
     pub fn has(&self, event: &Event) -> bool {
-        event.def.and_then(|d| self.defs.has(d.0)).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
+        event.def.and_then(|d| self.defs.has(d.number())).unwrap_or_else(|| self.ids.keeps_unknown(event.id))
     }
 }
 
@@ -55,12 +55,12 @@ impl EventField {
         for (n, def) in catalogue.numbered() {
             let own = fields(def).find(|(word, f)| number.map_or_else(|| is_named(f, name), |w| w == *word));
             let place = own.map(|(word, f)| (word, f.takes)).or(number.map(|w| (w, Takes::One)));
-            defs.push(place.filter(|_| set.defs.has(n.0).unwrap_or(false)));
+            defs.push(place.filter(|_| set.defs.has(n.number()).unwrap_or(false)));
         }
         if number.is_none() && defs.iter().all(Option::is_none) {
             let mut names: Vec<&str> = catalogue
                 .numbered()
-                .filter(|(n, _)| set.defs.has(n.0).unwrap_or(false))
+                .filter(|(n, _)| set.defs.has(n.number()).unwrap_or(false))
                 .flat_map(|(_, def)| fields(def))
                 .map(|(_, f)| f.name.as_str())
                 .collect();
@@ -80,7 +80,7 @@ impl EventField {
     /// The value in an event; `None` where it has none that can be relied on.
     pub fn value(&self, event: &Event, words: &[u64], endian: Endian) -> Option<u64> {
         let (word, takes) = match event.def {
-            Some(def) => (*self.defs.get(usize::try_from(def.0).ok()?)?)?,
+            Some(def) => (*self.defs.get(def.index())?)?,
             None => (self.unknown?, Takes::One),
         };
         let bit = u32::try_from(word).ok().and_then(|w| 1u8.checked_shl(w)).unwrap_or(0);

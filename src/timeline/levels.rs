@@ -59,7 +59,7 @@ impl Levels {
     }
 
     fn of(&self, def: DefId) -> Option<&ObjectUse> {
-        self.uses.get(usize::try_from(def.0).ok()?)?.as_ref()
+        self.uses.get(def.index())?.as_ref()
     }
 
     /// What an event says of its object.

@@ -49,8 +49,8 @@ pub struct Context {
     pub address: Addr,
     /// Its name where one is known. Hostile text: escape before printing.
     pub name: Option<Box<str>>,
-    /// A thread's process, by its number, which is its address in the registry; `None` where the system has no processes.
-    pub process: Option<u32>,
+    /// True for a thread of a process: the lower half of its address is the process's number and address in the registry.
+    pub has_process: bool,
 }
 
 /// Every context of a trace, interned once: events carry dense numbers.
@@ -82,7 +82,7 @@ impl Contexts {
             return id;
         }
         let id = ContextId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        self.list.push(Context { kind, address, name: None, process: None });
+        self.list.push(Context { kind, address, name: None, has_process: false });
         if let Some((addresses, ids)) = Arc::make_mut(&mut self.index).kinds.get_mut(kind as usize) {
             addresses.intern(address);
             ids.push(id);

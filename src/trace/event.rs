@@ -1,10 +1,38 @@
 //! One event, small and `Copy`.
 
+use std::num::NonZero;
+
 use super::ContextId;
 
-/// Number of an event definition in the catalogue that goes with the trace.
+/// Number of an event definition in the catalogue that goes with the trace, from 0 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DefId(pub u32);
+pub struct DefId {
+    /// One more: one that is not known needs no room of its own then.
+    behind: NonZero<u32>,
+}
+
+impl DefId {
+    /// The definition of this number. The last two numbers are one: no catalogue has so many.
+    #[must_use]
+    #[inline]
+    pub const fn new(number: u32) -> Self {
+        Self { behind: NonZero::<u32>::MIN.saturating_add(number) }
+    }
+
+    /// Its number.
+    #[must_use]
+    #[inline]
+    pub const fn number(self) -> u32 {
+        self.behind.get().wrapping_sub(1)
+    }
+
+    /// Its place in a list by number.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.number() as usize
+    }
+}
 
 /// The value of a field that only one format's events have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

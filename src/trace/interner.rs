@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 #[derive(Debug, Clone)]
 pub struct Interner {
     words: Vec<u64>,
-    /// By hash: the number of the word plus one; 0 where the slot is free. At most half of the slots are taken.
+    /// By hash: the number of the word plus one; 0 where the slot is free. At most four of five slots are taken.
     slots: Vec<u32>,
     /// Drawn for each table: a trace that is made to collide does not know them.
     keys: (u64, u64),
@@ -24,7 +24,7 @@ impl Default for Interner {
 impl Interner {
     /// With room for so many words: a list that grows leaves blocks of memory behind.
     pub fn with_room(words: usize) -> Self {
-        let slots = vec![0; words.saturating_mul(2).next_power_of_two().max(64)];
+        let slots = vec![0; (words.saturating_mul(5) / 4).next_power_of_two().max(64)];
         Self { words: Vec::with_capacity(words), slots, ..Self::default() }
     }
 
@@ -68,7 +68,7 @@ impl Interner {
         if let Some(free) = self.slots.get_mut(slot) {
             *free = next;
         }
-        if self.words.len() > self.slots.len() / 2 {
+        if self.words.len() > self.slots.len() / 5 * 4 {
             self.grow();
         }
         next - 1

@@ -47,13 +47,13 @@ pub(super) struct Marks<'m> {
 
 impl<'m> Marks<'m> {
     pub fn of(all: &'m [Mark]) -> Self {
-        let ends = all.iter().fold((u32::MAX, 0), |(low, high), m| (low.min(m.def.0), high.max(m.def.0)));
+        let ends = all.iter().fold((u32::MAX, 0), |(low, high), m| (low.min(m.def.number()), high.max(m.def.number())));
         Self { all, ends }
     }
 
     #[inline]
     fn has(&self, def: DefId) -> bool {
-        (self.ends.0..=self.ends.1).contains(&def.0) && self.all.iter().any(|m| m.def == def)
+        (self.ends.0..=self.ends.1).contains(&def.number()) && self.all.iter().any(|m| m.def == def)
     }
 }
 
@@ -191,9 +191,9 @@ impl Nest {
 mod tests {
     use super::*;
 
-    const ENTER: DefId = DefId(3);
-    const EXIT: DefId = DefId(4);
-    const OTHER: DefId = DefId(9);
+    const ENTER: DefId = DefId::new(3);
+    const EXIT: DefId = DefId::new(4);
+    const OTHER: DefId = DefId::new(9);
 
     fn run(number: Number, events: &[(u16, Option<u32>, DefId, u64)]) -> Vec<Option<u32>> {
         let marks = [Mark { def: ENTER, enters: true, number }, Mark { def: EXIT, enters: false, number }];

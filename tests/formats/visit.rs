@@ -20,7 +20,7 @@ impl Events for Numbers {
         let left = usize::try_from(self.0 - index).unwrap();
         let many = out.len().min(left);
         for (seq, event) in (index..).zip(&mut out[..many]) {
-            let def = Some(tx_trace::trace::DefId(u32::try_from(seq % 3).unwrap()));
+            let def = Some(tx_trace::trace::DefId::new(u32::try_from(seq % 3).unwrap()));
             *event = Event { seq, def, words: Words::four([seq / 3 % 7 + 16, 0, 0, 0]), ..Event::default() };
         }
         many
@@ -54,7 +54,7 @@ fn trace(events: u64) -> Trace {
     };
     let mut trace =
         Trace::new(about, clock, Contexts::default(), ObjectTable::default(), Vec::new(), Box::new(Numbers(events)));
-    let mark = |def, enters| Mark { def: tx_trace::trace::DefId(def), enters, number: Number::Chosen(0) };
+    let mark = |def, enters| Mark { def: tx_trace::trace::DefId::new(def), enters, number: Number::Chosen(0) };
     trace.interrupts = Interrupts::from([mark(0, true), mark(2, false)]);
     trace
 }

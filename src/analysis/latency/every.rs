@@ -78,7 +78,7 @@ impl Every {
         if !wanted {
             return;
         }
-        if let Some(index) = event.def.and_then(|d| usize::try_from(d.0).ok()) {
+        if let Some(index) = event.def.map(|def| def.index()) {
             let place = self.first.get(index).and_then(|first| self.defs.get_mut(*first));
             place.into_iter().for_each(|one| one.event(event));
         } else if self.unknown.len() < MAX_IDS || self.unknown.contains_key(&event.id) {

@@ -40,12 +40,12 @@ impl Components {
 
     /// True where events of a definition feed counters.
     pub fn has(&self, def: DefId) -> bool {
-        usize::try_from(def.0).ok().and_then(|at| self.by_def.get(at)).is_some_and(|fed| !fed.is_empty())
+        self.by_def.get(def.index()).is_some_and(|fed| !fed.is_empty())
     }
 
     /// An event, which may feed counters.
     pub fn event(&mut self, event: &Event, system: &System<'_>) {
-        let fed = event.def.and_then(|d| self.by_def.get(usize::try_from(d.0).ok()?)).filter(|fed| !fed.is_empty());
+        let fed = event.def.and_then(|d| self.by_def.get(d.index())).filter(|fed| !fed.is_empty());
         let Some(fed) = fed else { return };
         let words = system.trace.words(event);
         for index in fed {

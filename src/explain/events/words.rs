@@ -3,7 +3,7 @@
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Word};
 use crate::kernel::Wanted;
-use crate::trace::Event;
+use crate::trace::{DefId, Event};
 
 /// Where one definition has them.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +74,7 @@ impl Fields {
 
     /// Where an event has them.
     pub fn of_event(&self, event: &Event) -> Places {
-        let number = event.def.and_then(|def| usize::try_from(def.0).ok());
+        let number = event.def.map(DefId::index);
         number.and_then(|number| self.0.get(number)).copied().unwrap_or(Places::NONE)
     }
 }

@@ -161,7 +161,7 @@ impl Threads {
                     && let Some(context) = self.contexts.get_mut(id)
                 {
                     context.name = Some(name.into());
-                    context.process = Some(*pid);
+                    context.has_process = true;
                 }
             }
         }

@@ -56,7 +56,7 @@ fn foreign_trace(catalogue: &Catalogue, list: &[(Option<u64>, i64, u32, &[u64])]
         }
     });
     let events: Vec<Event> = events.collect();
-    assert!(events.iter().all(|e| e.def.is_some_and(|d| d < DefId(7))));
+    assert!(events.iter().all(|e| e.def.is_some_and(|d| d < DefId::new(7))));
     Trace::new(
         About {
             format: "foreign",
