@@ -7,7 +7,7 @@ fn pointer_of(code: &[u16], values: &[(&str, u64)], words: &[(Addr, u32)]) -> Op
     let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
     let mut registers = Registers::new(Architecture::CortexM);
     values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
-    let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+    let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word));
     Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, word: &word }
         .pointer()
         .map(|read| (read.place, read.value))
@@ -129,7 +129,7 @@ fn the_structure_of_another_register_was_named() {
         let mut registers = Registers::new(Architecture::CortexM);
         let values = [("r0", 0x2000_0100), ("r3", 0xDEAD_0000), ("r4", 0xDEAD_0000)];
         values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
-        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word));
         let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
         Some((read.place, read.base))
     };
@@ -157,6 +157,58 @@ fn what_a_call_returned_was_read_from_nowhere_that_is_known() {
     assert_eq!(pointer_of(&code, &values, &[(0x2000_0200, 7)]), None);
 }
 
+/// The pointer of the last instruction of RISC-V code. Registers: by their numbers.
+fn pointer_of_riscv(code: &[u32], values: &[(u16, u64)], words: &[(Addr, u64)]) -> Option<(Addr, Option<Addr>)> {
+    let short = |word: &u32| if word & 3 == 3 { 4 } else { 2 };
+    let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes().into_iter().take(short(word))).collect();
+    let mut registers = Registers::new(Architecture::Riscv32);
+    values.iter().for_each(|(number, value)| assert!(registers.set(&format!("x{number}"), *value)));
+    let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
+    let at = 0x100 | code.iter().rev().skip(1).map(|word| short(word) as u64).sum::<u64>();
+    let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
+    Some((read.place, read.base))
+}
+
+#[test]
+fn pointers_of_riscv_code() {
+    // lw a5, 8(a0); sw a1, 0(a5)
+    let values = [(10, 0x8000_0100), (15, 0xDEAD_0000)];
+    let code = [0x0085_2783, 0x00B7_A023];
+    assert_eq!(pointer_of_riscv(&code, &values, &[(0x8000_0108, 0xDEAD_0000)]), Some((0x8000_0108, None)));
+    assert_eq!(pointer_of_riscv(&code, &values, &[(0x8000_0108, 0xDEAD_0004)]), None, "it was changed since");
+    // c.lw a5, 8(a0); c.mv a4, a5; c.jalr a4
+    let values = [(10, 0x8000_0100), (14, 0x55), (15, 0x55)];
+    let code = [0x451C, 0x873E, 0x9702];
+    assert_eq!(pointer_of_riscv(&code, &values, &[(0x8000_0108, 0x55)]), Some((0x8000_0108, None)));
+    // lui a5, 0x80000; lw a4, 64(a5); lw a4, 4(a4); lbu a3, 0(a4)
+    let code = [0x8000_07B7, 0x0407_A703, 0x0047_2703, 0x0007_4683];
+    let words = [(0x8000_0040, 0x8000_0500), (0x8000_0504, 0xFFFF_0000)];
+    let values = [(14, 0xFFFF_0000), (15, 0x8000_0000)];
+    assert_eq!(pointer_of_riscv(&code, &values, &words), Some((0x8000_0504, Some(0x8000_0040))));
+}
+
+/// A load, then what may have written the register or the word, then a store through the register.
+#[test]
+fn pointers_of_riscv_code_that_are_not_known() {
+    let load = 0x0005_2783; // lw a5, 0(a0)
+    let store = 0x00B7_A023; // sw a1, 0(a5)
+    let of = |between: u32| {
+        let values = [(8, 0x8000_0800), (10, 0x8000_0100), (15, 0)];
+        pointer_of_riscv(&[load, between, store], &values, &[(0x8000_0100, 0)]).map(|found| found.0)
+    };
+    assert_eq!(of(0x0000_0013), Some(0x8000_0100), "nop");
+    assert_eq!(of(0x00A0_8463), Some(0x8000_0100), "beq ra, a0, behind it");
+    assert_eq!(of(0x00C5_8263), None, "beq a1, a2, to the store");
+    assert_eq!(of(0x0100_00EF), None, "jal ra");
+    assert_eq!(of(0x0000_8067), None, "ret");
+    assert_eq!(of(0x0007_0067), None, "jr a4: through a table");
+    assert_eq!(of(0x0107_8793), None, "addi a5, a5, 16: the word is another");
+    assert_eq!(of(0x00B6_07B3), None, "add a5, a2, a1");
+    assert_eq!(of(0x3004_27F3), None, "csrrs a5, mstatus, s0");
+    assert_eq!(of(0x0004_2787), Some(0x8000_0100), "flw fa5, 0(s0)");
+    assert_eq!(of(0xFFFF_FFFF), None, "no instruction that is known");
+}
+
 #[test]
 fn any_code_is_survived() {
     let mut state = 11_u32;
@@ -168,5 +220,12 @@ fn any_code_is_survived() {
         let code: Vec<u16> = (0..32).map(|_| next()).collect();
         let pc = 0x100 + u64::from(next() >> 10) * 2;
         let _ = pointer_of(&code, &[("pc", pc), ("r0", 0), ("r1", 0xFFFF_FFFF), ("r3", 4)], &[(4, 4), (0, 0)]);
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        for architecture in [Architecture::Riscv32, Architecture::Riscv64] {
+            let mut registers = Registers::new(architecture);
+            (8..18).for_each(|number| assert!(registers.set(&format!("x{number}"), u64::from(next()))));
+            let word = |at: Addr| Some(at & 0xFF);
+            let _ = Code { at: pc, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer();
+        }
     }
 }

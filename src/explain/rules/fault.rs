@@ -348,6 +348,12 @@ impl<'a, 'c> Look<'a, 'c> {
         is_so.then(|| Pointer::of_place(place, self.way.as_ref(), self.case, graph)).flatten()
     }
 
+    /// The same of a RISC-V.
+    fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
+        let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
+        Pointer::of(at, &registers, self.case, graph)
+    }
+
     fn finding(&self, graph: &Graph) -> Option<Finding> {
         let mut claimed = if self.sure == Sure::Runs { Confidence::Proven } else { Confidence::Likely };
         let mut detractors = Vec::new();
@@ -392,7 +398,7 @@ impl<'a, 'c> Look<'a, 'c> {
             .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
-        if let Some(pointer) = self.pointer(graph) {
+        if let Some(pointer) = self.pointer(graph).or_else(|| self.pointer_of_trap(graph)) {
             finding = pointer.added_to(finding);
         }
         if let Some((confidence, why)) = self.stack() {

@@ -13,7 +13,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
 use super::no_tick::RELOAD;
-use super::{place, words, writers};
+use super::{below_handler, place, words, writers};
 use crate::abi::Endian;
 use crate::cpu::{Level, is_fault};
 use crate::session::CpuState;
@@ -25,9 +25,10 @@ const PERIODS: i64 = 2;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
-    all.filter_map(|cpu| waits_for_tick(cpu, case).or_else(|| stuck(cpu, case)).or_else(|| again(cpu, case))).collect()
+    let find = |cpu| waits_for_tick(cpu, case).or_else(|| stuck(cpu, case, graph)).or_else(|| again(cpu, case));
+    all.filter_map(find).collect()
 }
 
 /// The interrupt in whose own handler the CPU is.
@@ -82,7 +83,7 @@ fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     // A default handler of NMI is an endless loop, which is another rule; one that waits for a word is the application's.
     let is_own = |number: u64| has_own_handler(number, case) || number == NMI && cpu.in_loop.is_none();
     let number = interrupt(cpu).filter(|number| is_own(*number))?;
@@ -113,8 +114,14 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let held = is_tick_pending(cpu).filter(|_| behind(SYSTICK));
     evidence
         .extend(held.map(|icsr| Evidence::register("icsr", icsr, "SysTick is pending and waits for it".to_owned())));
-    let over =
-        thread_of(cpu, case.kernel).map_or_else(String::new, |thread| format!(", above thread {}", thread.label()));
+    // A watchdog's handler stops the system on purpose: the cause is in the thread below it.
+    let below = cpu.in_loop.and_then(|_| below_handler::of(cpu, case, graph)).filter(|below| !below.ready.is_empty());
+    let thread = thread_of(cpu, case.kernel).map(|thread| format!(", above thread {}", thread.label()));
+    let before = below.as_ref().map(|below| format!("; before it, {}", below.words));
+    let over = before.or(thread).unwrap_or_default();
+    let doubt = below.as_ref().and_then(|below| below.doubt);
+    let claimed = if doubt.is_some() { claimed.min(Confidence::Likely) } else { claimed };
+    evidence.extend(below.and_then(|below| below.evidence));
     Some(
         Finding::new(
             Code::IsrNeverEnds,
@@ -124,6 +131,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         .against(
             (claimed == Confidence::Hint).then_some("a handler that waits for its device for a moment looks the same"),
         )
+        .against(doubt)
         .evidence(evidence)
         .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
     )

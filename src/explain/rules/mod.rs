@@ -1,6 +1,7 @@
 //! The rules, causes before their symptoms.
 
 mod asleep;
+mod below_handler;
 mod block_released;
 mod by_code;
 pub(super) mod callback;

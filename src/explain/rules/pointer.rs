@@ -9,7 +9,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
 use super::wrong_mask::giver;
-use crate::abi::{Addr, Endian, Region};
+use crate::abi::{Addr, Region};
 use crate::cpu::{Code, Read, Registers};
 use crate::kernel::{Kind, Object, PoolBlock};
 use crate::session::Place;
@@ -43,7 +43,7 @@ impl Pointer {
     }
 
     /// Of the instruction at an address, with the registers in front of it.
-    fn of(at: Addr, registers: &Registers, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+    pub fn of(at: Addr, registers: &Registers, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let at = at & !1;
         let symbol = case.look.function(at)?;
         let from = symbol.address & !1;
@@ -56,7 +56,7 @@ impl Pointer {
         let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST;
         let word = |word: Addr| {
             let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);
-            Endian::Little.u32(&case.look.bytes(word, 4).filter(|_| is_safe)?, 0)
+            case.words(&case.look.bytes(word, case.width()).filter(|_| is_safe)?, true).first().copied()
         };
         Self::read_from(Code { at, registers, from, code: &code, word: &word }.pointer()?, case, graph)
     }
@@ -131,7 +131,7 @@ fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
 
 /// True for a word of memory that the program is known to have. Other addresses may be those of a device, which a read changes.
 fn is_memory(at: Addr, case: &Case<'_>) -> bool {
-    let word = Region { start: at, len: 4 };
+    let word = Region { start: at, len: case.width() };
     let stacks = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
     let mut stacks = stacks.filter_map(|thread| {
         let (start, end) = (thread.stack.start?, thread.stack.end()?);

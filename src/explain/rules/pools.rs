@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::events::{Block, Events, One, Refused};
+use super::super::events::{Block, Events, Giver, One, Refused};
 use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -93,8 +93,10 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     // Who opens several things and closes them later looks the same: a pool with room for more may not drain at all.
     let state = case.kernel.and_then(|kernel| kernel.object(object));
     let has_room = !is_used_up && state.is_some_and(is_half_free);
+    let queued = may_be_queued(thread, count, events, case);
+    let is_sure = is_sure && queued.is_none();
     let confidence = if is_sure && !has_room { confidence } else { confidence.min(Confidence::Hint) };
-    detractors.push(if is_sure { KEPT } else { IN_USE }.to_owned());
+    detractors.push(queued.unwrap_or_else(|| if is_sure { KEPT } else { IN_USE }.to_owned()));
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
@@ -112,6 +114,23 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
     )
+}
+
+/// The queues with messages of a thread that nobody has taken, where memory does not show what is in them: as many as blocks that
+/// are not released, but for one that the reader has and one that the thread is about to send.
+fn may_be_queued(thread: Addr, blocks: usize, events: &Events, case: &Case<'_>) -> Option<String> {
+    if case.kernel.is_some() {
+        return None;
+    }
+    let left = |(queue, one): (Addr, &One)| {
+        let untaken = one.untaken.filter(|_| one.givers.contains_key(&Giver::Thread(thread)))?;
+        (events.kind(queue) == Some(Kind::Queue)).then_some((queue, untaken.held.1))
+    };
+    let queues: Vec<(Addr, u64)> = events.objects().filter_map(left).collect();
+    let messages = queues.iter().map(|(_, messages)| *messages).fold(2, u64::saturating_add);
+    let names: Vec<String> = queues.iter().map(|(queue, _)| case.object(*queue)).collect();
+    let is_enough = !queues.is_empty() && u64::try_from(blocks).is_ok_and(|blocks| blocks <= messages);
+    is_enough.then(|| format!("they may be in messages that wait in {}: the RAM shows that", names.join(", ")))
 }
 
 fn is_half_free(pool: &Object) -> bool {

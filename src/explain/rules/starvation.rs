@@ -124,11 +124,15 @@ fn has_run(task: &Task, events: &Events) -> bool {
     }
 }
 
+/// True for a thread that is ready and does not preempt the one that runs.
+pub(super) fn is_kept_off(task: &Task, hog: &Task) -> bool {
+    task.does == Does::Ready && task.address != hog.address && Off::of(task, hog).is_some()
+}
+
 /// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
 pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
     let lasts = events.lasts(task.address);
-    let is_kept_off = task.does == Does::Ready && task.address != hog.address && Off::of(task, hog).is_some();
-    is_kept_off && has_run(task, events) && lasts >= events.length() / 2 && lasts <= since
+    is_kept_off(task, hog) && has_run(task, events) && lasts >= events.length() / 2 && lasts <= since
 }
 
 /// ` (priority 16, without a time slice)`: what keeps the others off.

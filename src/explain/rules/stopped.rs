@@ -10,7 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words};
+use super::{below_handler, callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
 use crate::kernel::{State, Thread, Under};
@@ -59,12 +59,12 @@ const VECTORS: u64 = 48;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
-    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case)).collect()
+    cpus.all.iter().filter_map(|cpu| finding(cpu, cpus, case, graph)).collect()
 }
 
-fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
+fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     if is_m_profile && cpu.registers.pc().is_some_and(|pc| LOCKUP.contains(&(pc & !1))) {
         return Some(lockup(cpu, case));
@@ -80,7 +80,8 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     if let Some(assert) = assert(cpu) {
         return Some(failed(cpu, assert, case));
     }
-    endless(cpu, cpu.in_loop?, case)
+    let of = cpu.in_loop?;
+    by_nmi(cpu, of, case, graph).or_else(|| endless(cpu, of, case))
 }
 
 /// Threads that wait in a loop for a word to change.
@@ -93,7 +94,7 @@ pub(super) fn polling(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 /// The same of a CPU that may be there, for a source without registers.
 pub(super) fn at(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let waits = || polls(cpu, case, graph).filter(|_| cpu.in_loop.is_none() && !is_in_kernel(cpu));
-    finding(cpu, cpus, case).or_else(waits)
+    finding(cpu, cpus, case, graph).or_else(waits)
 }
 
 fn is_in_kernel(cpu: &CpuState) -> bool {
@@ -192,6 +193,28 @@ fn over(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> String {
 fn loop_evidence(of: Loop) -> Evidence {
     let masked = if of.is_masked { ", and the code in front of it disables interrupts" } else { "" };
     Evidence::memory(of.start, format!("the code there is a loop without an exit{masked}"))
+}
+
+/// The handler of NMI in a loop that it never leaves, where the program has one of its own: it stops the system on purpose.
+fn by_nmi(cpu: &CpuState, of: Loop, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let below = below_handler::of(cpu, case, graph).filter(|_| below_handler::is_own_nmi(cpu, case))?;
+    let (exception, at) = (cpu.exception.as_ref()?, place::of(&cpu.functions)?);
+    let claimed = if below.doubt.is_some() { Confidence::Likely } else { Confidence::Proven };
+    Some(
+        Finding::new(
+            Code::Hang,
+            case.cap_of_registers(claimed),
+            format!("{}; then {exception} stopped the system: its handler {at} is an endless loop", below.words),
+        )
+        .against(below.doubt)
+        .against(["what raises NMI is not known: a watchdog as a rule"])
+        .evidence([loop_evidence(of)])
+        .evidence(below.evidence)
+        .evidence(place::callers(&cpu.functions, CALLERS))
+        .next("find out what raises NMI on this chip, and why the thread did not give the processor up before")
+        .threads([below.thread])
+        .affected(below.ready),
+    )
 }
 
 /// A loop that its own code never leaves.

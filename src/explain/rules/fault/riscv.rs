@@ -23,6 +23,8 @@ const NEXT_OF_EITHER: &str = "find out who sets the pointers to functions that a
 /// Traps at the fetch of an instruction: an access fault, an illegal instruction, a page fault.
 const FETCHES: [u64; 3] = [1, ILLEGAL, 12];
 const ILLEGAL: u64 = 2;
+/// Traps at an access of data: one that is not aligned, an access fault, a page fault.
+const ACCESSES: [u64; 6] = [4, 5, 6, 7, 13, 15];
 /// Words of the frame: ra and mepc.
 const RA: usize = 28;
 const MEPC: usize = 30;
@@ -69,6 +71,37 @@ fn value(words: &[u64], number: u16) -> Option<u64> {
         _ => return None,
     };
     words.get(index).copied()
+}
+
+impl Frame {
+    /// The registers of the thread there.
+    fn registers(&self, cpu: &Registers) -> Registers {
+        let mut registers = Registers::new(cpu.architecture());
+        let stored = (1..32_u16).filter_map(|number| Some((format!("x{number}"), value(&self.words, number)?)));
+        // The kernel's own code leaves gp as it is.
+        let kept = ["gp", "mepc"].into_iter().zip(["gp", "pc"]);
+        let kept = kept.filter_map(|(own, name)| Some((name.to_owned(), cpu.get(own)?)));
+        stored.chain(kept).for_each(|(name, value)| {
+            registers.set(&name, value);
+        });
+        registers
+    }
+}
+
+/// The instruction that needed a pointer which failed, with the registers in front of it: an access of data, or the call or
+/// jump that led to where the program has no code.
+pub(super) fn access(
+    cpu: &CpuState,
+    thread: Option<&Thread>,
+    way: Option<&Way>,
+    case: &Case<'_>,
+) -> Option<(Addr, Registers)> {
+    let is_of_data = cpu.registers.get("mcause").is_some_and(|cause| ACCESSES.contains(&cause));
+    let at = match way {
+        Some(way) => way.site?,
+        None => cpu.registers.get("mepc").filter(|_| is_of_data)?,
+    };
+    Some((at, frame(&cpu.registers, thread?, case)?.registers(&cpu.registers)))
 }
 
 /// How it came there.
@@ -143,6 +176,10 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
             (format!(": a call through a pointer or a damaged return address{other}"), false, None, NEXT_OF_EITHER)
         }
     };
+    let site = match came {
+        Came::Call { at } | Came::Tail { at, .. } | Came::Jump { at } => Some(at),
+        _ => None,
+    };
     let shown = match came {
         Came::Call { at } => Some((at, "ra leads behind this call through a register")),
         Came::Tail { at, .. } | Came::Jump { at } => Some((at, "this jump goes through a register that leads there")),
@@ -152,7 +189,7 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
     let shown = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
     let evidence = shown.or_else(|| returned(frame.as_ref()?, came, case));
     let words = format!("{}{how}", named(pc, registers, case));
-    Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, site: None, next: next.to_owned() })
+    Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, site, next: next.to_owned() })
 }
 
 /// The return address that the trap stored, where the function returned by it.

@@ -1,0 +1,147 @@
+//! RISC-V code (The RISC-V Instruction Set Manual, volume I).
+
+use super::super::Architecture;
+use super::super::riscv_compressed::expanded;
+use super::super::riscv_jumps::{branch, far, signed, word as joined};
+use super::{Code, Does, Instruction, Line, bit};
+use crate::abi::Addr;
+
+/// What a call may change: ra, t0 to t6 and a0 to a7 (RISC-V Calling Convention, 1.1).
+const BY_CALLS: u32 = 0xF003_FCE2;
+/// The registers ra, tp and t0.
+const RA: u16 = 1;
+const TP: u16 = 4;
+const T0: u16 = 5;
+/// Codes of instructions.
+const LOAD: u32 = 0x03;
+const LOAD_FLOAT: u32 = 0x07;
+const STORE: u32 = 0x23;
+const STORE_FLOAT: u32 = 0x27;
+const ATOMIC: u32 = 0x2F;
+const BRANCH: u32 = 0x63;
+const JUMP_TO_REGISTER: u32 = 0x67;
+const JUMP: u32 = 0x6F;
+const SYSTEM: u32 = 0x73;
+const ECALL: u32 = 0x0000_0073;
+
+pub(super) fn lines(code: &Code<'_>, architecture: Architecture) -> Vec<Line> {
+    let is_64 = architecture == Architecture::Riscv64;
+    let mut offset = 0_usize;
+    let next = || {
+        let at = code.from.checked_add(u64::try_from(offset).ok()?)?;
+        let first = code.half(offset)?;
+        let is_long = first & 3 == 3;
+        let second = if is_long { code.half(offset.checked_add(2)?)? } else { 0 };
+        offset = offset.checked_add(if is_long { 4 } else { 2 })?;
+        // What is none of these does not go on, and may write all registers.
+        let word = if is_long { joined(first, second) } else { expanded(first, is_64).unwrap_or_default() };
+        Some(Line { at, instruction: Instruction::Riscv { word, is_64 } })
+    };
+    std::iter::from_fn(next).collect()
+}
+
+const fn code(word: u32) -> u32 {
+    word & 0x7F
+}
+
+const fn register(word: u32, from: u32) -> u16 {
+    (word >> from & 0x1F) as u16
+}
+
+const fn to(word: u32) -> u16 {
+    register(word, 7)
+}
+
+const fn kind(word: u32) -> u32 {
+    word >> 12 & 7
+}
+
+/// The constant of 12 bits.
+const fn constant(word: u32) -> i64 {
+    (word.cast_signed() >> 20) as i64
+}
+
+/// Where it may branch to.
+pub(super) fn target(word: u32, at: Addr) -> Option<Addr> {
+    match (code(word), to(word)) {
+        (BRANCH, _) => Some(at.wrapping_add_signed(branch(word))),
+        (JUMP, 0) => Some(at.wrapping_add_signed(far(word))),
+        _ => None,
+    }
+}
+
+/// True for what does not go on at the next instruction.
+pub(super) const fn leaves(word: u32) -> bool {
+    match code(word) {
+        JUMP | JUMP_TO_REGISTER => to(word) == 0,
+        // URET, SRET and MRET.
+        SYSTEM => matches!(word, 0x0020_0073 | 0x1020_0073 | 0x3020_0073),
+        0 => true,
+        _ => false,
+    }
+}
+
+/// A jump through a register that is no return: to a function, or through a table.
+pub(super) const fn is_table(word: u32) -> bool {
+    code(word) == JUMP_TO_REGISTER && to(word) == 0 && register(word, 15) != RA
+}
+
+/// True where it may write memory, itself or by a call.
+pub(super) const fn stores(word: u32) -> bool {
+    match code(word) {
+        STORE | STORE_FLOAT | ATOMIC | 0 => true,
+        JUMP | JUMP_TO_REGISTER => to(word) != 0,
+        _ => word == ECALL,
+    }
+}
+
+/// The register and the constant whose sum is the address that a store writes.
+pub(super) fn stored(word: u32) -> Option<(u16, i64)> {
+    let offset = signed(word >> 25 << 5 | u32::from(to(word)), 12);
+    // Vectors have kinds of their own.
+    let is_plain = code(word) == STORE || code(word) == STORE_FLOAT && matches!(kind(word), 2 | 3);
+    is_plain.then_some((register(word, 15), offset))
+}
+
+/// The register that an instruction takes for an address: of a load or a store, or of a jump.
+pub(super) fn pointer(word: u32) -> Option<u16> {
+    let has_base = matches!(code(word), LOAD | LOAD_FLOAT | STORE | STORE_FLOAT | ATOMIC | JUMP_TO_REGISTER);
+    // What is relative to sp, gp or tp has no pointer of the program.
+    Some(register(word, 15)).filter(|base| has_base && *base > TP)
+}
+
+/// What an instruction does.
+pub(super) fn does(word: u32, at: Addr, is_64: bool) -> Does {
+    let (to, from) = (to(word), register(word, 15));
+    let upper = i64::from((word & 0xFFFF_F000).cast_signed()).cast_unsigned();
+    let cut = |value: u64| if is_64 { value } else { value & 0xFFFF_FFFF };
+    let sets = |value: u64| Does::Sets { to, value: cut(value), is_top: false };
+    let moves = |from: u16, plus: i64| match from {
+        0 => sets(plus.cast_unsigned()),
+        _ => Does::Moves { to, from, plus },
+    };
+    match (code(word), kind(word)) {
+        // A routine that saves registers on the stack.
+        (JUMP | JUMP_TO_REGISTER, _) if to == T0 => Does::Writes(u32::MAX),
+        (JUMP | JUMP_TO_REGISTER, _) if to != 0 => Does::Writes(BY_CALLS | bit(to)),
+        (SYSTEM, _) if word == ECALL => Does::Writes(BY_CALLS),
+        (STORE | STORE_FLOAT | LOAD_FLOAT | BRANCH | JUMP | JUMP_TO_REGISTER | 0x0F, _) => Does::Writes(0),
+        (0, _) => Does::Writes(u32::MAX),
+        // Register 0 is always 0.
+        _ if to == 0 => Does::Writes(0),
+        (LOAD, 2) if !is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
+        (LOAD, 3) if is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
+        // LUI and AUIPC.
+        (0x37, _) => sets(upper),
+        (0x17, _) => sets(at.wrapping_add(upper)),
+        // ADDI; ADD of a register and 0, which is MV.
+        (0x13, 0) => moves(from, constant(word)),
+        (0x33, 0) if word >> 25 == 0 && from == 0 => moves(register(word, 20), 0),
+        (0x33, 0) if word >> 25 == 0 && register(word, 20) == 0 => moves(from, 0),
+        // Constants and registers, CSRs, atomic accesses and conversions write the one register that they name.
+        (0x13 | 0x1B | 0x33 | 0x3B | LOAD | ATOMIC | SYSTEM | 0x53, _) => Does::Writes(bit(to)),
+        // Products of floating-point registers.
+        (0x43 | 0x47 | 0x4B | 0x4F, _) => Does::Writes(0),
+        _ => Does::Writes(u32::MAX),
+    }
+}

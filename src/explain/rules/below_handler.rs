@@ -1,0 +1,77 @@
+//! What ran when a handler came that does not return. A program stops itself in this way on purpose, as in a watchdog's early
+//! warning: then the cause is below it.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Evidence};
+use super::{interrupts, place, starvation, vector};
+use crate::abi::Addr;
+use crate::cpu::Level;
+use crate::session::{CpuState, Place};
+
+/// The threads that are named.
+const NAMED: usize = 4;
+/// The vectors that are looked at for another exception with the same handler.
+const VECTORS: u64 = 48;
+
+/// What ran.
+pub(super) struct Below {
+    /// `lens ran in lens_position (camera.c:116), and rtsp and motion were ready and could not run`. Hostile text.
+    pub words: String,
+    pub evidence: Option<Evidence>,
+    /// What speaks against it.
+    pub doubt: Option<&'static str>,
+    pub thread: Addr,
+    /// Those that could not run.
+    pub ready: Vec<Addr>,
+}
+
+/// The thread below the exception that a CPU is in.
+pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below> {
+    let thread = thread_of(cpu, case.kernel)?;
+    let found = cpu.interrupted.as_ref();
+    let place = found.and_then(|found| the_place(&found.all));
+    let is_certain = place.is_none() || found.is_some_and(|found| found.is_certain);
+    let at = place.and_then(|place| place::in_application(&place.functions));
+    let at = at.map_or_else(String::new, |at| format!(" in {at}"));
+    let ready: Vec<Addr> =
+        graph.tasks.list.iter().find(|task| task.address == thread.address).map_or_else(Vec::new, |hog| {
+            graph.tasks.list.iter().filter(|task| starvation::is_kept_off(task, hog)).map(|task| task.address).collect()
+        });
+    let behind = match ready.as_slice() {
+        [] => String::new(),
+        [one] => format!(", and {} was ready and could not run", case.label(*one)),
+        all => {
+            let names: Vec<String> = all.iter().take(NAMED).map(|thread| case.label(*thread)).collect();
+            let more = all.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            format!(", and {}{more} were ready and could not run", names.join(", "))
+        }
+    };
+    let evidence = place.map(|place| {
+        let pc = place.registers.pc().unwrap_or_default();
+        Evidence::stack(place.frame, format!("the exception pushed its registers here: pc {pc:#x}")).holds(pc)
+    });
+    Some(Below {
+        words: format!("{} ran{at}{behind}", thread.label()),
+        evidence,
+        doubt: (!is_certain)
+            .then_some("where the thread ran is found by what looks like pushed registers (--reg psp=N)"),
+        thread: thread.address,
+        ready,
+    })
+}
+
+/// The place in a thread where an exception came, where all that look like it agree.
+fn the_place(all: &[Place]) -> Option<&Place> {
+    let first = all.first().filter(|place| place.within.is_none())?;
+    all.iter().all(|place| place.registers.pc() == first.registers.pc()).then_some(first)
+}
+
+/// True for the handler of NMI that serves no other exception: the program has it on purpose.
+pub(super) fn is_own_nmi(cpu: &CpuState, case: &Case<'_>) -> bool {
+    let Some((_, own)) = vector::vector(interrupts::NMI, case) else { return false };
+    let mut others = (1..VECTORS).filter(|number| *number != interrupts::NMI);
+    matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) == interrupts::NMI)
+        && !others.any(|number| vector::vector(number, case).is_some_and(|(_, other)| other == own))
+}
