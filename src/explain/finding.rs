@@ -305,6 +305,8 @@ pub struct Finding {
     pub is_in_switch: bool,
     /// True where a healthy system looks the same again and again: it comes after other hints.
     pub is_usual: bool,
+    /// True where the kernel writes through a null pointer because of it: faults are its symptoms.
+    pub damages_memory: bool,
 }
 
 impl Finding {
@@ -323,6 +325,7 @@ impl Finding {
             affected: Vec::new(),
             is_in_switch: false,
             is_usual: false,
+            damages_memory: false,
         }
     }
 
@@ -336,6 +339,17 @@ impl Finding {
     pub(super) const fn usual(mut self, is_so: bool) -> Self {
         self.is_usual = is_so;
         self
+    }
+
+    /// The same as what makes the kernel write through a null pointer, or not.
+    pub(super) const fn damaging_memory(mut self, is_so: bool) -> Self {
+        self.damages_memory = is_so;
+        self
+    }
+
+    /// Its place among findings above a hint, as [`Code::comes_first`].
+    pub(super) const fn comes_first(&self) -> u8 {
+        if self.damages_memory { 1 } else { self.code.comes_first() }
     }
 
     /// Adds what speaks against it.

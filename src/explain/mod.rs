@@ -96,8 +96,8 @@ impl Explanation {
         }
         // A sort that keeps the order of the rules, which have causes before symptoms.
         findings.sort_by_key(|finding| {
-            let Finding { code, confidence, is_usual, .. } = finding;
-            (*confidence == Confidence::Hint, *is_usual, code.comes_first(), std::cmp::Reverse(*confidence))
+            let Finding { confidence, is_usual, .. } = finding;
+            (*confidence == Confidence::Hint, *is_usual, finding.comes_first(), std::cmp::Reverse(*confidence))
         });
         // The first of several that say the same of the same threads has more.
         let mut said: Vec<(Code, Vec<u64>)> = Vec::new();
@@ -124,6 +124,9 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
     for finding in all {
         let explains = |cause: &&mut Finding| {
             let known = |thread| cause.threads.contains(thread) || cause.affected.contains(thread);
+            if cause.damages_memory && matches!(finding.comes_first(), 2 | 3) && cause.confidence > Confidence::Hint {
+                return finding.code.is_fault() || finding.code == Code::IsrFault;
+            }
             let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
             // A switch of threads fails at what an overflow left of a saved stack, whichever thread is current then.
             if finding.is_in_switch && cause.code == Code::StackOverflow && cause.confidence > Confidence::Hint {

@@ -4,12 +4,14 @@
 //! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
+use super::super::usage::functions_with;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::block_released;
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
-use super::words::text;
-use crate::abi::Addr;
+use super::words::{function_at, text};
+use super::wrong_context;
+use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
 use crate::kernel::{HEAD, Kind, Overwritten, Thread};
@@ -19,6 +21,8 @@ use crate::trace::{Issue, Severity};
 const LOOKED: u64 = 64;
 /// The most of a block's contradictions that are shown.
 const SHOWN: usize = 3;
+/// The most functions that are named.
+const USERS: usize = 5;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
@@ -80,6 +84,11 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let late = forgotten(case);
     let is_of = |issue: &&Issue, object: Addr| issue.place.address.is_some_and(|at| near(object, at));
     let of_moment = of_moment.filter(|issue| !late.iter().any(|(_, object)| is_of(issue, *object)));
+    // And a mutex that an interrupt took.
+    let taken: Vec<Addr> = case.events.iter().flat_map(|e| &e.wrong).filter_map(|call| call.object).collect();
+    let of_moment = of_moment.filter(|issue| {
+        !taken.iter().any(|object| is_of(issue, *object) && wrong_context::is_without_owner(*object, case))
+    });
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 
@@ -259,16 +268,28 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     .affected(followers(&words, case))
 }
 
-/// Who wrote past its end where an address was overwritten.
+/// Who wrote past its end where an address was overwritten: what is in front of it, and the functions that use that.
 fn writer(at: Addr, case: &Case<'_>) -> String {
-    let before = || case.look.variable(at.checked_sub(1)?);
-    match case.look.variable(at) {
+    let (what, memory) = match case.look.variable(at) {
         Some(own) if own.address < at => {
-            format!("the {} bytes in front of it, in {} itself", at.saturating_sub(own.address), own.name)
+            let len = at.saturating_sub(own.address);
+            (format!("the {len} bytes in front of it, in {} itself", own.name), Region { start: own.address, len })
         }
-        _ => before()
-            .map_or_else(|| "what is in front of it".to_owned(), |s| format!("{}, which is in front of it", s.name)),
-    }
+        _ => match at.checked_sub(1).and_then(|before| case.look.variable(before)) {
+            Some(before) => (
+                format!("{}, which is in front of it", before.name),
+                Region { start: before.address, len: before.size },
+            ),
+            None => return "what is in front of it".to_owned(),
+        },
+    };
+    let names: Vec<String> = functions_with(memory, case).into_iter().map(|at| function_at(at, case)).collect();
+    let by = match names.as_slice() {
+        [] => String::new(),
+        all if all.len() > USERS => format!("; {} functions use it", all.len()),
+        all => format!("; {} {} it", all.join(", "), if all.len() == 1 { "uses" } else { "use" }),
+    };
+    format!("{what}{by}")
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {

@@ -23,7 +23,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
     let events = case.events?;
-    let first = events.wrong.first()?;
+    let owned = events.wrong.iter().find(|call| call.object.is_some_and(|object| is_without_owner(object, case)));
+    let first = owned.or_else(|| events.wrong.first())?;
     let who = case.interrupt(first.interrupt.map(u64::from));
     let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
     let calls =
@@ -36,8 +37,22 @@ fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
         )
         .against(["a damaged event looks the same"])
         .evidence(events.wrong.iter().take(3).map(calls))
+        .evidence(owned.and_then(|call| {
+            let object = call.object?;
+            let text =
+                format!("{}: it is owned, and by no thread: the kernel writes to its owner", case.object(object));
+            Some(Evidence::memory(object, text))
+        }))
+        .damaging_memory(owned.is_some())
         .next("give a semaphore or set event flags in the interrupt, and let a thread do the rest"),
     )
+}
+
+/// True for a mutex that was taken while no thread ran: its owner is 0, and where a thread waits for it the kernel raises the
+/// priority of that "thread".
+pub(super) fn is_without_owner(mutex: Addr, case: &Case<'_>) -> bool {
+    let object = case.kernel.and_then(|kernel| kernel.object(mutex)).filter(|object| object.kind == Kind::Mutex);
+    object.is_some_and(|object| object.get("owner") == Some(0) && object.get("ownership_count").is_some_and(|n| n > 0))
 }
 
 /// The thread that runs the callbacks of timers: the kernel creates it with the id of a timer as its parameter.

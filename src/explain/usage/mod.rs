@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Case;
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Call, Callee, InstructionSet, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
@@ -74,6 +74,25 @@ impl std::fmt::Debug for Usage<'_> {
     }
 }
 
+/// The functions of the program that have an address of this memory: those that may write past its end. None where its code is not
+/// that of the target, or not known.
+pub fn functions_with(memory: Region, case: &Case<'_>) -> BTreeSet<Addr> {
+    code(case).map(|code| code.functions_with(memory)).unwrap_or_default()
+}
+
+/// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not
+/// known.
+fn code<'c>(case: &'c Case<'_>) -> Option<Code<'c>> {
+    let kernel = case.kernel?;
+    let set = InstructionSet::of(kernel.processor?)?;
+    // Constants in code have the byte order of data.
+    let is_little = kernel.layout.shape.endian == Endian::Little;
+    if !is_little || case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
+        return None;
+    }
+    Code::read(case, set)
+}
+
 /// A path of a user that takes something and ends, or takes it again, without giving it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
@@ -88,13 +107,9 @@ impl<'c> Usage<'c> {
     /// known.
     pub fn of(case: &'c Case<'_>) -> Option<Self> {
         let kernel = case.kernel?;
-        let set = InstructionSet::of(kernel.processor?)?;
-        // Constants in code have the byte order of data.
-        let is_little = kernel.layout.shape.endian == Endian::Little;
-        if !is_little || case.trust.other_build || !case.look.is_stored() || case.look.symbol(MODULES).is_some() {
-            return None;
-        }
-        let walker = Walker::new(Code::read(case, set)?);
+        let code = code(case)?;
+        let set = code.set;
+        let walker = Walker::new(code);
         let is_pointer = kernel.layout.shape.word == kernel.layout.shape.pointer;
         let only = |value: Option<u64>| {
             // A negative number is another one in a register of 64 bits.

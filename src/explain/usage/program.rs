@@ -237,6 +237,45 @@ impl<'c> Code<'c> {
         Some(high << 16 | low)
     }
 
+    /// The functions outside of the kernel that have an address of this memory among their constants, or make one.
+    pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
+        let is_in = |word: u32| memory.contains(Addr::from(word));
+        let words = self.places(4).filter(|at| self.word(*at).is_some_and(is_in));
+        let made = self.places(2).filter(|at| match self.set {
+            InstructionSet::Thumb => self.built(*at).is_some_and(is_in),
+            _ => self.added(*at).into_iter().chain(self.accessed(*at)).any(is_in) && self.is_instruction(*at),
+        });
+        // Words in code of a RISC-V are instructions.
+        let words = words.filter(|_| self.set == InstructionSet::Thumb);
+        let functions = words.chain(made).filter_map(|at| self.function(at));
+        functions.filter(|function| !function.is_kernel).map(|function| function.first).collect()
+    }
+
+    /// The addresses that loads and stores of a RISC-V access whose upper part the instruction at an address sets, or that are near
+    /// the global pointer.
+    fn accessed(&self, at: Addr) -> Vec<u32> {
+        let of = |at: Addr| {
+            let word = self.word(at)?;
+            match word & 0x7F {
+                0x03 | 0x07 => constant(word),
+                0x23 | 0x27 => constant(word & 0xFE00_0000 | (word >> 7 & 0x1F) << 20 | word & 0xF_8000),
+                _ => None,
+            }
+        };
+        let upper = self.word(at).and_then(|word| match word & 0x7F {
+            0x37 => Some(word & 0xFFFF_F000),
+            0x17 => Some((word & 0xFFFF_F000).wrapping_add(u32::try_from(at).ok()?)),
+            _ => None,
+        });
+        let Some(upper) = upper else {
+            let by_pointer = of(at).filter(|(base, _)| *base == 3);
+            return by_pointer.zip(self.global_pointer).map(|((_, by), gp)| gp.wrapping_add(by)).into_iter().collect();
+        };
+        let register = self.half(at).map(|first| first >> 7 & 0x1F);
+        let behind = (2..APART_RISCV).filter_map(|n| of(at.checked_add(n << 1)?));
+        behind.filter(|(base, _)| Some(*base) == register).map(|(_, by)| upper.wrapping_add(by)).collect()
+    }
+
     /// Addresses of functions in the memory that the program writes; `None` where it cannot be read, or is too large.
     fn in_memory(&self, written: &[Region], case: &Case<'_>) -> Option<BTreeSet<Addr>> {
         if written.iter().fold(0u64, |sum, region| sum.saturating_add(region.len)) > MEMORY {
