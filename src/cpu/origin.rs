@@ -4,7 +4,7 @@
 //! that is always taken. An answer counts only where the word in memory still is what the register holds.
 
 use super::{Architecture, Registers};
-use crate::abi::{Addr, Endian};
+use crate::abi::{Addr, Endian, Region};
 
 mod riscv;
 mod thumb;
@@ -61,6 +61,8 @@ pub struct Code<'a> {
     pub from: Addr,
     /// All of its code.
     pub code: &'a [u8],
+    /// The stack in which the stack pointer is, where that is known.
+    pub stack: Option<Region>,
     /// A word of memory, as long as a register.
     pub word: &'a dyn Fn(Addr) -> Option<u64>,
 }
@@ -167,6 +169,14 @@ impl Line {
         }
     }
 
+    /// True where it writes beside the stack pointer, and nowhere else.
+    fn stores_in_stack(&self) -> bool {
+        match self.instruction {
+            Instruction::Thumb { first, second, .. } => thumb::stores_in_stack(first, second),
+            Instruction::Riscv { word, .. } => riscv::stores_in_stack(word),
+        }
+    }
+
     /// The register that it takes for an address: of a load or a store, or of a jump.
     fn pointer(&self) -> Option<u16> {
         match self.instruction {
@@ -267,7 +277,10 @@ impl Way<'_, '_> {
 
     /// True where an instruction behind an address may have written a word.
     fn may_change(&self, place: Addr, behind: Addr) -> bool {
-        let mut stores = self.before.iter().filter(|line| line.at > behind && line.stores());
+        // What is stored beside the stack pointer is in the stack.
+        let is_elsewhere =
+            |line: &Line| line.stores_in_stack() && self.code.stack.is_some_and(|stack| !stack.contains(place));
+        let mut stores = self.before.iter().filter(|line| line.at > behind && line.stores() && !is_elsewhere(line));
         stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < NEAR))
     }
 

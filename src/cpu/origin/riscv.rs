@@ -8,8 +8,9 @@ use crate::abi::Addr;
 
 /// What a call may change: ra, t0 to t6 and a0 to a7 (RISC-V Calling Convention, 1.1).
 const BY_CALLS: u32 = 0xF003_FCE2;
-/// The registers ra, tp and t0.
+/// The registers ra, sp, tp and t0.
 const RA: u16 = 1;
+const SP: u16 = 2;
 const TP: u16 = 4;
 const T0: u16 = 5;
 /// Codes of instructions.
@@ -101,6 +102,11 @@ pub(super) fn stored(word: u32) -> Option<(u16, i64)> {
     // Vectors have kinds of their own.
     let is_plain = code(word) == STORE || code(word) == STORE_FLOAT && matches!(kind(word), 2 | 3);
     is_plain.then_some((register(word, 15), offset))
+}
+
+/// True for a store beside the stack pointer.
+pub(super) fn stores_in_stack(word: u32) -> bool {
+    stored(word).is_some_and(|(base, _)| base == SP)
 }
 
 /// The register that an instruction takes for an address: of a load or a store, or of a jump.

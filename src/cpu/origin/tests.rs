@@ -8,7 +8,7 @@ fn pointer_of(code: &[u16], values: &[(&str, u64)], words: &[(Addr, u32)]) -> Op
     let mut registers = Registers::new(Architecture::CortexM);
     values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
     let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word));
-    Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, word: &word }
+    Code { at: registers.pc()?, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
         .pointer()
         .map(|read| (read.place, read.value))
 }
@@ -130,7 +130,7 @@ fn the_structure_of_another_register_was_named() {
         let values = [("r0", 0x2000_0100), ("r3", 0xDEAD_0000), ("r4", 0xDEAD_0000)];
         values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
         let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word));
-        let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
+        let read = Code { at, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }.pointer()?;
         Some((read.place, read.base))
     };
     // ldr r4, [r5]; ldr r3, [r0, #8]; mov r4, r3; str r1, [r4]
@@ -165,7 +165,7 @@ fn pointer_of_riscv(code: &[u32], values: &[(u16, u64)], words: &[(Addr, u64)]) 
     values.iter().for_each(|(number, value)| assert!(registers.set(&format!("x{number}"), *value)));
     let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word);
     let at = 0x100 | code.iter().rev().skip(1).map(|word| short(word) as u64).sum::<u64>();
-    let read = Code { at, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer()?;
+    let read = Code { at, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }.pointer()?;
     Some((read.place, read.base))
 }
 
@@ -185,6 +185,37 @@ fn pointers_of_riscv_code() {
     let words = [(0x8000_0040, 0x8000_0500), (0x8000_0504, 0xFFFF_0000)];
     let values = [(14, 0xFFFF_0000), (15, 0x8000_0000)];
     assert_eq!(pointer_of_riscv(&code, &values, &words), Some((0x8000_0504, Some(0x8000_0040))));
+}
+
+/// `sw ra, 12(sp)` behind the load: where the stack pointer is not known it may have been stored over the word.
+#[test]
+fn the_prologue_of_a_function_hid_where_its_pointer_was_read() {
+    // lw a5, 0(a0); lw a5, 4(a5); sw ra, 12(sp); jalr a5
+    let bytes: Vec<u8> =
+        [0x0005_2783_u32, 0x0047_A783, 0x0011_2623, 0x0007_80E7].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut registers = Registers::new(Architecture::Riscv32);
+    assert!(registers.set("a0", 0x8000_0100) && registers.set("a5", 0));
+    let word = |at: Addr| Some(if at == 0x8000_0100 { 0x8000_0200 } else { 0 });
+    let of = |stack: Option<Region>| {
+        let code = Code { at: 0x10C, registers: &registers, from: 0x100, code: &bytes, stack, word: &word };
+        code.pointer().map(|read| read.place)
+    };
+    assert_eq!(of(None), None);
+    assert_eq!(of(Some(Region { start: 0x8000_0800, len: 0x400 })), Some(0x8000_0204));
+    assert_eq!(of(Some(Region { start: 0x8000_0000, len: 0x400 })), None, "the word is in the same stack");
+}
+
+#[test]
+fn a_push_hid_where_a_pointer_of_a_cortex_m_was_read() {
+    // ldr r3, [r0]; ldr r3, [r3, #4]; push {r4, lr}; sub sp, #8; str r1, [sp, #4]; blx r3
+    let code: Vec<u8> =
+        [0x6803_u16, 0x685B, 0xB510, 0xB082, 0x9101, 0x4798].iter().flat_map(|half| half.to_le_bytes()).collect();
+    let mut registers = Registers::new(Architecture::CortexM);
+    assert!(registers.set("r0", 0x2000_0100) && registers.set("r3", 0));
+    let stack = Some(Region { start: 0x2000_0800, len: 0x400 });
+    let word = |at: Addr| Some(if at == 0x2000_0100 { 0x2000_0200 } else { 0 });
+    let code = Code { at: 0x10A, registers: &registers, from: 0x100, code: &code, stack, word: &word };
+    assert_eq!(code.pointer().map(|read| read.place), Some(0x2000_0204));
 }
 
 /// A load, then what may have written the register or the word, then a store through the register.
@@ -225,7 +256,8 @@ fn any_code_is_survived() {
             let mut registers = Registers::new(architecture);
             (8..18).for_each(|number| assert!(registers.set(&format!("x{number}"), u64::from(next()))));
             let word = |at: Addr| Some(at & 0xFF);
-            let _ = Code { at: pc, registers: &registers, from: 0x100, code: &bytes, word: &word }.pointer();
+            let _ =
+                Code { at: pc, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }.pointer();
         }
     }
 }

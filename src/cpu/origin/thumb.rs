@@ -67,6 +67,14 @@ pub(super) const fn stores(first: u16, second: u16) -> bool {
     }
 }
 
+/// True for PUSH, STMDB, STRD and STR beside the stack pointer.
+pub(super) fn stores_in_stack(first: u16, second: u16) -> bool {
+    matches!(first, 0xB400..=0xB5FF | 0xE92D | 0xE9CD | 0xE94D)
+        || first & 0xFF3F == 0xED2D
+        || first & 0xFF3F == 0xED0D
+        || stored(first, second).is_some_and(|(base, _)| base == 13)
+}
+
 /// The register and the constant whose sum is the address that a store writes.
 pub(super) fn stored(first: u16, second: u16) -> Option<(u16, i64)> {
     let (base, five) = (first >> 3 & 7, i64::from(first >> 6 & 0x1F));

@@ -9,7 +9,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
-use super::pointer::Pointer;
+use super::pointer::{Pointer, stack_of};
 use super::{callback, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
@@ -351,7 +351,7 @@ impl<'a, 'c> Look<'a, 'c> {
     /// The same of a RISC-V.
     fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
         let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
-        Pointer::of(at, &registers, self.case, graph)
+        Pointer::of(at, &registers, self.thread.and_then(stack_of), self.case, graph)
     }
 
     fn finding(&self, graph: &Graph) -> Option<Finding> {

@@ -11,7 +11,7 @@ use super::jump::Way;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
 use crate::cpu::{Code, Read, Registers};
-use crate::kernel::{Kind, Object, PoolBlock};
+use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
 
 /// The most bytes of a function, and those that are read at once.
@@ -39,11 +39,13 @@ impl Pointer {
             Some(way) => way.site?,
             None => place.registers.pc().filter(|_| accesses())?,
         };
-        Self::of(at, &place.registers, case, graph)
+        let sp = place.registers.sp();
+        let thread = case.kernel.and_then(|kernel| kernel.threads.iter().find(|t| sp.is_some_and(|sp| t.holds(sp))));
+        Self::of(at, &place.registers, thread.and_then(stack_of), case, graph)
     }
 
-    /// Of the instruction at an address, with the registers in front of it.
-    pub fn of(at: Addr, registers: &Registers, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+    /// Of the instruction at an address, with the registers in front of it, and the stack in which its stack pointer is.
+    pub fn of(at: Addr, registers: &Registers, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let at = at & !1;
         let symbol = case.look.function(at)?;
         let from = symbol.address & !1;
@@ -58,7 +60,7 @@ impl Pointer {
             let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);
             case.words(&case.look.bytes(word, case.width()).filter(|_| is_safe)?, true).first().copied()
         };
-        Self::read_from(Code { at, registers, from, code: &code, word: &word }.pointer()?, case, graph)
+        Self::read_from(Code { at, registers, from, code: &code, stack, word: &word }.pointer()?, case, graph)
     }
 
     /// Adds it to a fault.
@@ -129,14 +131,16 @@ fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
     Some(code)
 }
 
+/// The stack of a thread.
+pub(super) fn stack_of(thread: &Thread) -> Option<Region> {
+    let (start, end) = (thread.stack.start?, thread.stack.end()?);
+    Some(Region { start, len: end.checked_sub(start)? })
+}
+
 /// True for a word of memory that the program is known to have. Other addresses may be those of a device, which a read changes.
 fn is_memory(at: Addr, case: &Case<'_>) -> bool {
     let word = Region { start: at, len: case.width() };
-    let stacks = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let mut stacks = stacks.filter_map(|thread| {
-        let (start, end) = (thread.stack.start?, thread.stack.end()?);
-        Some(Region { start, len: end.checked_sub(start)? })
-    });
+    let mut stacks = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter_map(stack_of);
     case.cpus.is_some_and(|cpus| cpus.writes(word)) || stacks.any(|stack| word.is_within(stack))
 }
 
