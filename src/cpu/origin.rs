@@ -204,8 +204,6 @@ fn straight<'l>(before: &'l [Line], at: Addr, all: &[Line]) -> Option<&'l [Line]
     before.get(first..)
 }
 
-/// So near to a word a store may write it: one of two registers.
-const NEAR: u64 = 8;
 /// Behind all instructions.
 const END: Addr = Addr::MAX;
 
@@ -281,7 +279,7 @@ impl Way<'_, '_> {
         let is_elsewhere =
             |line: &Line| line.stores_in_stack() && self.code.stack.is_some_and(|stack| !stack.contains(place));
         let mut stores = self.before.iter().filter(|line| line.at > behind && line.stores() && !is_elsewhere(line));
-        stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < NEAR))
+        stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
     }
 
     /// Where an instruction stores; `None` where that is not known without what memory held.

@@ -24,6 +24,8 @@ pub struct Action {
     pub kind: Option<Kind>,
     /// Its first argument is memory of the pool instead of the object.
     pub by_memory: bool,
+    /// It creates the object.
+    pub creates: bool,
 }
 
 /// The names without what they begin with: `_tx_`, or `_txe_` where arguments are checked.
@@ -64,7 +66,8 @@ const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
 pub fn action(name: &str) -> Option<Action> {
     let stem = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     let (name, act, kind) = NAMES.into_iter().find(|(known, ..)| *known == stem)?;
-    Some(Action { act, kind, by_memory: matches!(name, "block_release" | "byte_release") })
+    let by_memory = matches!(name, "block_release" | "byte_release");
+    Some(Action { act, kind, by_memory, creates: matches!(name, "timer_create" | "thread_create") })
 }
 
 /// The names of all functions that do something.

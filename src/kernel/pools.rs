@@ -172,7 +172,8 @@ impl Bytes {
             let [link, mark] = *read(from, 2)?.as_slice() else { return None };
             (self.is_mark(mark) && link != at && self.leads_forward(from, link)).then_some(link)
         };
-        let left_out = all.last().filter(|last| {
+        // What the kernel has merged keeps the words of the blocks that it was.
+        let left_out = all.last().filter(|last| !last.is_free).filter(|last| {
             let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
             let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
             // A block that is left out points to another one.

@@ -375,7 +375,8 @@ impl ByCode<'_, '_> {
                 && need.kind != Kind::Mutex
                 && takers.is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at)))
         };
-        let claimed = if is_half || needs.iter().any(is_taken) { Confidence::Hint } else { Confidence::Likely };
+        let is_taken = needs.iter().any(is_taken);
+        let claimed = if is_half || is_taken { Confidence::Hint } else { Confidence::Likely };
         let order = "let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs";
         Some(
             Finding::new(Code::Deadlock, self.case.cap(claimed), steps.collect::<Vec<_>>().join("; "))
@@ -389,7 +390,9 @@ impl ByCode<'_, '_> {
                     order.to_owned()
                 })
                 .affected(behind)
-                .threads(circle.iter().copied()),
+                .threads(circle.iter().copied())
+                // That the flags were taken by another thread explains more.
+                .usual(is_half && is_taken),
         )
     }
 

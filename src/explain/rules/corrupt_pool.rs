@@ -11,6 +11,7 @@ use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::main_stack;
+use super::static_pointers::{self, StaticPointer};
 use super::words::text;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
@@ -91,6 +92,8 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
+    let kept = around.kept_pointers(damage.at, case);
+    let still = static_pointers::said("", &kept, "still points into it", "still point into it");
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
     let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
@@ -100,9 +103,10 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
-        format!("the memory of {name} was overwritten: {what}{front}{above}"),
+        format!("the memory of {name} was overwritten: {what}{front}{above}{still}"),
     )
     .evidence([words(pool, damage, &name)])
+    .evidence(kept.into_iter().map(|kept| kept.evidence))
     .evidence(around.evidence())
     .evidence(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))))
     .next(match stack {
@@ -174,6 +178,20 @@ impl Around {
             before: before.and_then(|at| case.look.variable(at)).map(|symbol| symbol.name),
             kind: pool.kind,
         }
+    }
+
+    /// Variables that still point to memory there which was released.
+    fn kept_pointers(&self, damaged: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
+        let front = self.front.filter(|front| front.is_free);
+        let front = front.zip(damaged).and_then(|(front, at)| {
+            let end = at.checked_add(case.width().checked_mul(2)?)?;
+            Some(Region { start: front.start, len: end.checked_sub(front.start)? })
+        });
+        let freed = || {
+            let (start, .., old) = self.freed.as_ref()?;
+            Some(Region { start: *start, len: old.block.len.unwrap_or(1) })
+        };
+        front.or_else(freed).map(|memory| static_pointers::into(memory, case)).unwrap_or_default()
     }
 
     fn in_front(&self) -> Option<String> {

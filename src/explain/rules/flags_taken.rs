@@ -3,6 +3,9 @@
 //! when the flag is set, the other one takes it, and the first waits for the next. It is a race, and it rests on what may still
 //! come: a hint.
 //!
+//! A thread that needs several flags together, of which some are set, has lost the others: they do not come by themselves where it
+//! asked for them once.
+//!
 //! Against it: both may be woken together each time, and wait for a rare event. So the flag may not have been set since the wait
 //! began, by a trace in which the wait is long, and the one must have been woken more than twice as often as the other.
 
@@ -21,29 +24,57 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|_| case.kernel.is_some()) else { return Vec::new() };
     let found = graph.tasks.list.iter().filter_map(|task| {
         let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever)?;
-        let wanted = wait.wanted?;
-        let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, wanted, task, events);
-        let taker = taker(task, wait.object, wanted, events, graph).filter(|_| is_quiet)?;
-        Some(finding(task, wait.object, wanted, taker, case, graph))
+        let lacks = Lacks::of(task, case)?;
+        let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, lacks.flags, task, events);
+        let taker = taker(task, lacks, events, case, graph).filter(|_| is_quiet)?;
+        Some(finding(task, lacks, taker, case, graph))
     });
     found.collect()
 }
 
-/// True where somebody set one of these flags since the wait began.
-fn is_given(group: Addr, wanted: Wanted, task: &Task, events: &Events) -> bool {
-    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
-    let Some(one) = events.object(group) else { return false };
-    one.givers.values().any(|given| given.seq > since && given.flags & wanted.flags != 0)
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lacks {
+    group: Addr,
+    wanted: Wanted,
+    /// The flags that it needs and that are not set.
+    flags: u64,
+    /// Those that are set and are not enough.
+    set: u64,
 }
 
-/// The thread that takes the same flags more often, and clears them.
-fn taker<'g>(task: &Task, group: Addr, wanted: Wanted, events: &Events, graph: &'g Graph) -> Option<(&'g Task, u64)> {
+impl Lacks {
+    fn of(task: &Task, case: &Case<'_>) -> Option<Self> {
+        let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags)?;
+        let current = case.kernel?.object(wait.object)?.get("current")?;
+        Some(Self::from(wait.object, wait.wanted?, current))
+    }
+
+    const fn from(group: Addr, wanted: Wanted, current: u64) -> Self {
+        let set = if wanted.all { wanted.flags & current } else { 0 };
+        Self { group, wanted, flags: wanted.flags & !set, set }
+    }
+}
+
+/// True where somebody set one of these flags since the wait began.
+fn is_given(group: Addr, flags: u64, task: &Task, events: &Events) -> bool {
+    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
+    let Some(one) = events.object(group) else { return false };
+    one.givers.values().any(|given| given.seq > since && given.flags & flags != 0)
+}
+
+/// The thread that takes the same flags and clears them: more often, where none of them is set. One that lacks a part of what it
+/// needs itself is no such thread.
+fn taker<'g>(task: &Task, lacks: Lacks, events: &Events, case: &Case<'_>, graph: &'g Graph) -> Option<(&'g Task, u64)> {
+    let group = lacks.group;
     let asks = |other: &'g Task| {
         let waits = other.wait.filter(|wait| wait.object == group).and_then(|wait| wait.wanted);
         let asked = || events.object(group)?.wanted.get(&events.stored(other.address)).copied();
-        let both = waits.or_else(asked).filter(|asked| asked.clears)?.flags & wanted.flags;
+        let both = waits.or_else(asked).filter(|asked| asked.clears)?.flags & lacks.flags;
         let is_ahead = other.runs.zip(task.runs).is_some_and(|(other, own)| is_ahead(other, own));
-        (both != 0 && is_ahead && other.address != task.address).then_some((other, both))
+        let has_part = Lacks::of(other, case).is_some_and(|own| own.group == group && own.set != 0);
+        let is_taker = both != 0 && (is_ahead || lacks.set != 0) && !has_part;
+        (is_taker && other.address != task.address).then_some((other, both))
     };
     graph.tasks.list.iter().filter_map(asks).max_by_key(|(other, _)| other.runs)
 }
@@ -53,21 +84,23 @@ const fn is_ahead(other: u64, own: u64) -> bool {
     other > own.saturating_mul(MORE) && other > MORE
 }
 
-fn finding(
-    task: &Task,
-    group: Addr,
-    wanted: Wanted,
-    (taker, both): (&Task, u64),
-    case: &Case<'_>,
-    graph: &Graph,
-) -> Finding {
+fn finding(task: &Task, lacks: Lacks, (taker, both): (&Task, u64), case: &Case<'_>, graph: &Graph) -> Finding {
+    let Lacks { group, wanted, set, .. } = lacks;
     let (name, other, object) = (case.label(task.address), case.label(taker.address), case.object(group));
     let runs = |task: &Task| task.runs.unwrap_or(0);
-    let claim = format!(
-        "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
-         that is set while {name} is elsewhere is lost for {name}",
-        wanted.flags
-    );
+    let claim = if set == 0 {
+        format!(
+            "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
+             that is set while {name} is elsewhere is lost for {name}",
+            wanted.flags
+        )
+    } else {
+        format!(
+            "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {other} takes {both:#x} too, and clears it \
+             when it gets it, so that it is lost for {name}",
+            wanted.flags
+        )
+    };
     Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
         .against(["the flag may be that of a rare event, which comes later"])
         .evidence([
@@ -96,5 +129,14 @@ mod tests {
         assert!(!is_ahead(7, 7));
         assert!(!is_ahead(7, 4), "the one began later");
         assert!(!is_ahead(2, 0));
+    }
+
+    /// `car panel`, which asks for one flag, took the one that `door` waits for together with another: `door` was blamed.
+    #[test]
+    fn the_thread_with_a_part_of_its_flags_was_taken_for_the_one_that_takes_them() {
+        let of = |flags, all, current| Lacks::from(0x100, Wanted { flags, all, clears: true }, current);
+        assert_eq!((of(3, true, 1).flags, of(3, true, 1).set), (2, 1));
+        assert_eq!((of(2, false, 1).flags, of(2, false, 1).set), (2, 0));
+        assert_eq!((of(3, true, 4).flags, of(3, true, 4).set), (3, 0));
     }
 }

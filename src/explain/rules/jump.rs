@@ -14,6 +14,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::message::{self, Message};
+use super::static_pointers::{self, StaticPointer};
 use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
 pub(in super::super) use crate::cpu::long_branch as target;
@@ -106,13 +107,24 @@ impl Way {
             None => (how, next.to_owned()),
         };
         evidence.extend(message.map(|message| message.evidence));
-        Some(Self { words: format!("{what}{how}"), evidence, is_call: !is_return, by: None, site, next })
+        let written = if is_return { written(registers, case) } else { Vec::new() };
+        let words = format!("{what}{how}");
+        let words = static_pointers::said(&words, &written, "points into its stack", "point into its stack");
+        evidence.extend(written.into_iter().map(|pointer| pointer.evidence));
+        Some(Self { words, evidence, is_call: !is_return, by: None, site, next })
     }
 
     /// The same with the address in front.
     fn named(self, what: &str) -> Self {
         Self { words: format!("{what}{}", self.words), ..self }
     }
+}
+
+/// Variables that point into the stack of the thread, near its stack pointer or above it.
+fn written(registers: &Registers, case: &Case<'_>) -> Vec<StaticPointer> {
+    let sp = registers.sp();
+    let thread = case.kernel.and_then(|kernel| kernel.threads.iter().find(|t| sp.is_some_and(|sp| t.holds(sp))));
+    thread.map(|thread| static_pointers::into_stack(thread, sp, case)).unwrap_or_default()
 }
 
 /// `0x0 (a null pointer)`: the address that the CPU came to.

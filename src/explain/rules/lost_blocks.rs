@@ -128,7 +128,7 @@ pub(super) fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
 
 /// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot
 /// be read.
-fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
+pub(super) fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
     let shape = case.kernel?.layout.shape;
     // The words at the last bytes that are read at once go on behind them.
     let step = PIECE.checked_sub(case.width().checked_sub(1)?)?;

@@ -8,6 +8,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
+use super::static_pointers;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
 use crate::cpu::{Code, Read, Registers};
@@ -75,7 +76,10 @@ impl Pointer {
 
     fn read_from(read: Read, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let Read { place, value, .. } = read;
-        let through = read.base.and_then(|base| case.look.place(base));
+        let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+        // A local variable has no name.
+        let through = read.base.filter(|base| !threads().any(|thread| thread.holds(*base)));
+        let through = through.and_then(|base| case.look.place(base));
         let at = match through {
             Some(name) => format!("{place:#x} (in what {name} points to)"),
             None => format!("{place:#x}"),
@@ -98,7 +102,13 @@ impl Pointer {
             }
         };
         let read = Evidence::memory(place, format!("the pointer {value:#x} was read from here")).holds(value);
-        let evidence = std::iter::once(read).chain(text_around(place, case)).collect();
+        // The block's owner may keep such a pointer; one that was kept after a release looks the same.
+        let block = block_at(place, case).filter(|_| stack.is_none());
+        let kept = block.map(|block| static_pointers::into(Region { start: block.start, len: block.len }, case));
+        let kept = kept.unwrap_or_default();
+        let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
+        let kept = kept.into_iter().map(|kept| kept.evidence);
+        let evidence = std::iter::once(read).chain(text_around(place, case)).chain(kept).collect();
         Some(Self { words, evidence, next })
     }
 }
@@ -151,6 +161,16 @@ struct Held {
 }
 
 fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
+    let (pool, block) = pool_block(place, case)?;
+    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free })
+}
+
+/// The block of a pool in which a word is.
+fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
+    pool_block(place, case).map(|(_, block)| block)
+}
+
+fn pool_block<'k>(place: Addr, case: &Case<'k>) -> Option<(&'k Object, PoolBlock)> {
     let is_there = |pool: &&Object| {
         let memory = pool.get("start").zip(pool.get("size")).map(|(start, len)| Region { start, len });
         matches!(pool.kind, Kind::BlockPool | Kind::BytePool) && memory.is_some_and(|memory| memory.contains(place))
@@ -159,7 +179,7 @@ fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
     let all = blocks(pool, case)?.all;
     let index = all.partition_point(|block| block.start <= place).checked_sub(1)?;
     let block = all.get(index).filter(|block| place.saturating_sub(block.start) < block.len)?;
-    Some(Held { words: words(place, block, pool, case, graph), is_free: block.is_free })
+    Some((pool, *block))
 }
 
 /// Whose memory it is. `place`: a word in the block.

@@ -147,7 +147,8 @@ impl<'c> Usage<'c> {
             users.extend(more.into_iter().map(|at| (User::Other(at), walker.of_function((at, only(None))))));
         }
         let mut unknown = walker.unseen();
-        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory;
+        // What creates an object starts none that is there.
+        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory && !one.action.creates;
         for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {
             let all = summary.uses.iter().filter(is_unknown);
             unknown.extend(all.map(|one| (one.action.act, one.action.kind)));
@@ -277,7 +278,8 @@ fn used(action: Action, call: &Call) -> Option<Use> {
         _ if action.by_memory => None,
         first => first.known(),
     };
-    let flags = if is_set { second.known() } else { None };
+    let is_of_flags = action.kind == Some(Kind::EventFlags);
+    let flags = if is_of_flags { second.known() } else { None };
     let is_sent = action.kind == Some(Kind::Queue) && action.act == Act::Gives;
     let carries = call.passes.first().copied().filter(|_| is_sent);
     Some(Use { action, object: object.map(Addr::from), flags, carries: carries.map(Addr::from) })

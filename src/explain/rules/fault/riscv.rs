@@ -7,7 +7,7 @@
 
 use super::super::super::{Case, Evidence};
 use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
-use super::super::{through, words};
+use super::super::{static_pointers, through, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Registers};
 use crate::kernel::Thread;
@@ -188,8 +188,13 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
     };
     let shown = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
     let evidence = shown.or_else(|| returned(frame.as_ref()?, came, case));
+    let is_damaged = matches!(came, Came::Return { .. } | Came::After { .. });
+    let written = thread.filter(|_| is_damaged).map(|thread| static_pointers::into_stack(thread, None, case));
+    let written = written.unwrap_or_default();
     let words = format!("{}{how}", named(pc, registers, case));
-    Some(Way { words, evidence: evidence.into_iter().collect(), is_call, by, site, next: next.to_owned() })
+    let words = static_pointers::said(&words, &written, "points into its stack", "point into its stack");
+    let evidence = evidence.into_iter().chain(written.into_iter().map(|pointer| pointer.evidence)).collect();
+    Some(Way { words, evidence, is_call, by, site, next: next.to_owned() })
 }
 
 /// The return address that the trap stored, where the function returned by it.

@@ -1,0 +1,120 @@
+//! Variables of the program that point into memory which was damaged: a pointer that was kept after the release of its block, or
+//! the place to which an interrupt or a device writes next.
+//!
+//! Against it: a number may look like such an address by chance, and whoever has the memory now may keep a pointer to it.
+
+use super::super::usage::functions_with;
+use super::super::{Case, Evidence};
+use super::lost_blocks::{is_old, old, words};
+use super::pointer::stack_of;
+use super::words::function_at;
+use crate::abi::{Addr, Region};
+use crate::kernel::{Kind, Object, Thread};
+
+/// The most variables, and the most functions of each, that are named.
+const MOST: usize = 3;
+/// The most bytes of a control block that is a part of a structure.
+const BLOCK: u64 = 0xB0;
+
+/// Where a trace begins and ends.
+const TRACE: [&str; 2] = ["_tx_trace_header_ptr", "_tx_trace_buffer_end_ptr"];
+/// So far below the stack pointer the frame of a function that has returned is looked at.
+const BELOW: u64 = 256;
+
+/// One of them.
+pub(super) struct StaticPointer {
+    /// `marquee, which scroll uses,`.
+    pub words: String,
+    pub evidence: Evidence,
+}
+
+/// Those into this memory.
+pub(super) fn into(memory: Region, case: &Case<'_>) -> Vec<StaticPointer> {
+    find(memory, case).unwrap_or_default()
+}
+
+/// What is said of memory, with those that point there: `...; marquee, which scroll uses, points into it, too`.
+pub(super) fn said(words: &str, all: &[StaticPointer], one: &str, several: &str) -> String {
+    let names: Vec<&str> = all.iter().map(|pointer| pointer.words.as_str()).collect();
+    match names.as_slice() {
+        [] => words.to_owned(),
+        [only] => format!("{words}; {only} {one}"),
+        names => format!("{words}; {} {several}", names.join(" and ")),
+    }
+}
+
+/// Those into the stack of a thread whose return address was damaged, from a stack pointer on where that is known.
+pub(super) fn into_stack(thread: &Thread, sp: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
+    let Some(stack) = stack_of(thread) else { return Vec::new() };
+    let start = sp.and_then(|sp| sp.checked_sub(BELOW)).filter(|start| stack.contains(*start)).unwrap_or(stack.start);
+    let len = stack.len.saturating_sub(start.saturating_sub(stack.start));
+    into(Region { start, len }, case)
+}
+
+fn find(memory: Region, case: &Case<'_>) -> Option<Vec<StaticPointer>> {
+    if !case.look.is_stored() || case.trust.other_build || memory.len == 0 {
+        return None;
+    }
+    let (old, kernel) = (old(case)?, kernel_memory(case));
+    let mut found: Vec<(Addr, Addr)> = Vec::new();
+    for region in case.cpus?.written()? {
+        words(region, case, &mut |at, word| {
+            let is_it = memory.contains(word) && at.is_multiple_of(case.width());
+            let is_of_program = || !is_old(at, &old) && !kernel.iter().any(|region| region.contains(at));
+            if is_it && found.len() < MOST && !found.contains(&(at, word)) && is_of_program() {
+                found.push((at, word));
+            }
+        })?;
+    }
+    Some(found.into_iter().filter_map(|(at, value)| pointer(at, value, case)).collect())
+}
+
+fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
+    let variable = case.look.variable(at).filter(|variable| !variable.name.starts_with("_tx"))?;
+    let place = case.look.place(at)?;
+    let users = functions_with(Region { start: variable.address, len: variable.size.max(1) }, case);
+    let names: Vec<String> = users.into_iter().take(MOST).map(|function| function_at(function, case)).collect();
+    let by = match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(", which {one} uses,"),
+        [first @ .., last] => format!(", which {} and {last} use,", first.join(", ")),
+    };
+    let evidence = Evidence::memory(at, format!("{place}{by} points there")).holds(value);
+    Some(StaticPointer { words: format!("{place}{by}"), evidence })
+}
+
+/// The trace, whose registry has the addresses of objects.
+fn trace(case: &Case<'_>) -> Option<Region> {
+    let pointer = |name| {
+        let symbol = case.look.symbol(name)?;
+        case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied().filter(|at| *at != 0)
+    };
+    let [start, end] = TRACE.map(pointer);
+    let (start, end) = (start?, end?);
+    Some(Region { start, len: end.checked_sub(start)? })
+}
+
+/// Control blocks, stacks, messages and the memory of pools: what they hold is the kernel's, or not static.
+fn kernel_memory(case: &Case<'_>) -> Vec<Region> {
+    let Some(kernel) = case.kernel else { return Vec::new() };
+    let block = |at: Addr| {
+        let whole = case.look.variable(at).filter(|variable| variable.address == at && variable.size > 0);
+        Region { start: at, len: whole.map_or(BLOCK, |variable| variable.size) }
+    };
+    let storage = |object: &Object| {
+        let start = object.get("start")?;
+        let len = match object.kind {
+            Kind::BlockPool | Kind::BytePool => object.get("size")?,
+            Kind::Queue => {
+                let words = object.get("capacity")?.checked_mul(object.get("message_size")?)?;
+                words.checked_mul(kernel.layout.shape.word.bytes() as u64)?
+            }
+            _ => return None,
+        };
+        Some(Region { start, len })
+    };
+    let blocks = kernel.threads.iter().map(|thread| thread.address).chain(kernel.objects.iter().map(|o| o.address));
+    let stacks = kernel.threads.iter().filter_map(stack_of);
+    let storage = kernel.objects.iter().filter_map(storage);
+    blocks.map(block).chain(stacks).chain(storage).chain(trace(case)).collect()
+}
