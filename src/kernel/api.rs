@@ -13,6 +13,8 @@ pub enum Act {
     Starts,
     /// The wait of a thread is ended.
     Aborts,
+    /// Event flags are cleared: those that are not kept.
+    Clears,
 }
 
 /// What a call does.

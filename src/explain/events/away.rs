@@ -21,6 +21,19 @@ pub struct TakenFlags {
     pub seq: u64,
 }
 
+/// Flags that a call cleared which keeps others (`tx_event_flags_set` with `TX_AND`), and nobody has set since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClearedFlags {
+    /// Who called.
+    pub by: Giver,
+    /// The flags that it keeps.
+    pub kept: u64,
+    /// Those that it cleared, without those that were set since.
+    pub flags: u64,
+    /// The event.
+    pub seq: u64,
+}
+
 /// The flags of one group.
 #[derive(Debug, Clone, Default)]
 pub struct Away {
@@ -32,6 +45,8 @@ pub struct Away {
     returned: BTreeMap<Addr, u64>,
     /// Every thread that takes some away.
     takers: BTreeSet<Addr>,
+    /// What calls cleared, the newest last.
+    cleared: Vec<ClearedFlags>,
 }
 
 impl Away {
@@ -68,12 +83,28 @@ impl Away {
             taken.flags &= !flags;
         }
         self.taken.retain(|taken| taken.flags != 0);
+        self.cleared.iter_mut().for_each(|cleared| cleared.flags &= !flags);
+        self.cleared.retain(|cleared| cleared.flags != 0);
+    }
+
+    /// A call clears all flags but those that it keeps.
+    pub fn clear(&mut self, by: Giver, kept: u64, seq: u64) {
+        self.cleared.retain(|cleared| (cleared.by, cleared.kept) != (by, kept));
+        if self.cleared.len() < MAX_THREADS {
+            self.cleared.push(ClearedFlags { by, kept, flags: !kept, seq });
+        }
+    }
+
+    /// The newest call that cleared some of these flags, which nobody has set since.
+    pub fn cleared(&self, wanted: u64) -> Option<ClearedFlags> {
+        self.cleared.iter().rev().find(|cleared| cleared.flags & wanted != 0).copied()
     }
 
     /// Events are missing: who has what is not known any more.
     pub fn forget(&mut self) {
         self.taken.clear();
         self.asked.clear();
+        self.cleared.clear();
     }
 
     /// The only thread that has some of these flags, of a group in which it set them before after it had taken them.
@@ -110,6 +141,17 @@ mod tests {
         assert_eq!(away.holder(2), None);
         away.set(Giver::Interrupt(None), 1);
         assert_eq!(away.holder(1), None, "another set it");
+    }
+
+    #[test]
+    fn flags_are_cleared_until_somebody_sets_them() {
+        let mut away = Away::default();
+        away.clear(Giver::Thread(COPY), 2, 5);
+        assert_eq!(away.cleared(3).map(|cleared| (cleared.kept, cleared.seq)), Some((2, 5)));
+        assert_eq!(away.cleared(2), None, "it keeps this one");
+        away.set(Giver::Thread(INDEX), 1);
+        assert_eq!(away.cleared(3), None);
+        assert_eq!(away.cleared(4).map(|cleared| cleared.seq), Some(5));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod untaken;
 mod words;
 
 pub use activity::{Activity, WrongCall};
+pub use away::ClearedFlags;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One};
 pub use pools::{Block, Freed, Refused, Twice};

@@ -203,6 +203,9 @@ impl super::Events {
         let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
+        if let Some(kept) = fields.kept(words) {
+            one.away.clear(by, kept, event.seq);
+        }
         if let Some(held) = fields.held(words) {
             one.untaken = Some(Untaken::put(one.untaken, held, event.seq, event.ticks));
         }

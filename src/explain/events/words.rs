@@ -134,6 +134,12 @@ impl Places {
         Some(Cleared::of(wanted, self.current.of(words)?, option))
     }
 
+    /// The event flags that a call keeps which clears all others.
+    pub fn kept(&self, words: &[u64]) -> Option<u64> {
+        let option = self.option.of(words)?;
+        self.flags.of(words).filter(|_| option & 2 != 0)
+    }
+
     /// The event flags that are set; `None` for a call that clears some.
     pub fn flags(&self, words: &[u64]) -> Option<u64> {
         let option = self.option.of(words)?;

@@ -71,6 +71,17 @@ impl<'r, 'a> Getters<'r, 'a> {
     }
 }
 
+/// What is called that runs code by itself.
+pub(super) fn user_name(user: User, case: &Case<'_>) -> String {
+    match user {
+        User::Thread(at) => case.label(at),
+        User::Callback(at) => case.object(at),
+        User::Handler(number) => case.exception(number.into()),
+        User::Start => "the start-up code".to_owned(),
+        User::Other(at) => function_at(at, case),
+    }
+}
+
 /// What is looked at.
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
@@ -118,13 +129,7 @@ impl ByCode<'_, '_> {
     }
 
     fn name(&self, user: User) -> String {
-        match user {
-            User::Thread(at) => self.case.label(at),
-            User::Callback(at) => self.case.object(at),
-            User::Handler(number) => self.case.exception(number.into()),
-            User::Start => "the start-up code".to_owned(),
-            User::Other(at) => function_at(at, self.case),
-        }
+        user_name(user, self.case)
     }
 
     /// Semaphores that all of their users take and put.

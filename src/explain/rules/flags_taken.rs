@@ -34,17 +34,17 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lacks {
-    group: Addr,
-    wanted: Wanted,
+pub(super) struct Lacks {
+    pub group: Addr,
+    pub wanted: Wanted,
     /// The flags that it needs and that are not set.
-    flags: u64,
+    pub flags: u64,
     /// Those that are set and are not enough.
-    set: u64,
+    pub set: u64,
 }
 
 impl Lacks {
-    fn of(task: &Task, case: &Case<'_>) -> Option<Self> {
+    pub fn of(task: &Task, case: &Case<'_>) -> Option<Self> {
         let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags)?;
         let current = case.kernel?.object(wait.object)?.get("current")?;
         Some(Self::from(wait.object, wait.wanted?, current))

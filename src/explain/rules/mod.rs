@@ -12,6 +12,7 @@ mod deadlock;
 pub(super) mod disabled_interrupt;
 mod fault;
 mod flag_lock;
+mod flags_cleared;
 mod flags_taken;
 mod frames;
 mod giver_gone;
@@ -142,6 +143,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "full queues", find: queue_full::find },
     Check { what: "times that are negative", find: long_sleep::find },
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
+    Check { what: "event flags that a call clears", find: flags_cleared::find },
     Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "suspended threads that nothing resumes", find: never_resumed::find },

@@ -178,6 +178,16 @@ impl<'c> Usage<'c> {
         Some(all)
     }
 
+    /// Who clears flags of a group, and which it keeps, where that is known.
+    pub fn flags_kept(&self, group: Addr) -> Vec<(User, u64)> {
+        let is = |one: &&Use| one.action.act == Act::Clears && one.object == Some(group);
+        let of = |(user, summary): &'_ (User, Rc<Summary>)| {
+            let kept = summary.uses.iter().filter(is).filter_map(|one| one.flags);
+            kept.map(|kept| (*user, u64::from(kept))).collect::<Vec<_>>()
+        };
+        self.users.iter().filter(|(user, _)| *user != User::Start).flat_map(of).collect()
+    }
+
     /// The exceptions whose handlers call the kernel.
     pub fn calling_handlers(&self) -> impl Iterator<Item = u32> + '_ {
         let calls = self.users.iter().filter(|(_, summary)| !summary.uses.is_empty());
@@ -270,9 +280,8 @@ impl<'c> Usage<'c> {
 fn used(action: Action, call: &Call) -> Option<Use> {
     let [first, second, third, _] = call.arguments;
     let is_set = action.kind == Some(Kind::EventFlags) && action.act == Act::Gives;
-    if is_set && third.known().is_some_and(|option| option & AND != 0) {
-        return None;
-    }
+    let clears = is_set && third.known().is_some_and(|option| option & AND != 0);
+    let action = if clears { Action { act: Act::Clears, ..action } } else { action };
     let object = match first {
         Value::Mark(mark) if action.by_memory => Some(mark),
         _ if action.by_memory => None,

@@ -1,0 +1,101 @@
+//! A thread waits for ever for event flags that a call clears: `tx_event_flags_set` with `TX_AND` keeps those flags that it is given,
+//! and clears all others of the group. Where `TX_OR` was meant, it clears what others have set.
+//!
+//! By the trace it counts where nobody has set the flags since; by the code only where the call keeps a few flags, as most calls
+//! with `TX_AND` clear a few.
+//!
+//! Against it: a flag may say that something is so, and be cleared on purpose while it is not. So it is a hint.
+
+use super::super::events::ClearedFlags;
+use super::super::graph::Graph;
+use super::super::state::Task;
+use super::super::usage::{Usage, User};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::user_name;
+use super::flags_taken::Lacks;
+use super::words::waiting;
+use super::wrong_mask::giver;
+
+/// So many flags that are kept are few.
+const FEW: u32 = 8;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let waits = |task: &&Task| task.wait.is_some_and(|wait| wait.forever);
+    let all: Vec<(&Task, Lacks)> =
+        graph.tasks.list.iter().filter(waits).filter_map(|task| Some((task, Lacks::of(task, case)?))).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let usage = Usage::of(case);
+    let found = all.into_iter().filter_map(|(task, lacks)| {
+        let clear = by_events(lacks, case, graph).or_else(|| by_code(lacks, usage.as_ref()?, case))?;
+        Some(finding(task, lacks, &clear, case, graph))
+    });
+    found.collect()
+}
+
+/// What clears flags.
+struct Clear {
+    who: String,
+    /// The flags that it keeps.
+    kept: u64,
+    seq: Option<u64>,
+}
+
+fn by_events(lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Option<Clear> {
+    let ClearedFlags { by, kept, seq, .. } = case.events?.object(lacks.group)?.away.cleared(lacks.flags)?;
+    Some(Clear { who: giver(by, case, graph), kept, seq: Some(seq) })
+}
+
+fn by_code(lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Option<Clear> {
+    let clears = |(_, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept);
+    let (user, kept) = usage.flags_kept(lacks.group).into_iter().find(clears)?;
+    Some(Clear { who: user_name(user, case), kept, seq: None })
+}
+
+const fn is_few(kept: u64) -> bool {
+    kept.count_ones() <= FEW
+}
+
+fn finding(task: &Task, lacks: Lacks, clear: &Clear, case: &Case<'_>, graph: &Graph) -> Finding {
+    let (name, object, who) = (case.label(task.address), case.object(lacks.group), &clear.who);
+    let cleared = lacks.flags & !clear.kept;
+    let how = if is_few(clear.kept) {
+        format!("{who} calls tx_event_flags_set of {:#x} with TX_AND, which clears all others of {object}", clear.kept)
+    } else {
+        format!("{who} clears {cleared:#x} of {object} (tx_event_flags_set with TX_AND)")
+    };
+    let set = if lacks.set == 0 { String::new() } else { format!(", of which only {:#x} is set", lacks.set) };
+    let all = if lacks.wanted.all { "all of " } else { "" };
+    let evidence = match clear.seq {
+        Some(seq) => Evidence::event(seq, format!("{who} clears {cleared:#x}, and nobody has set it since")),
+        None => {
+            Evidence::memory(lacks.group, format!("by the code, {who} keeps {:#x} and clears the others", clear.kept))
+        }
+    };
+    Finding::new(
+        Code::EventNeverSet,
+        case.cap(Confidence::Hint),
+        format!("{name} waits for {all}{:#x} of {object}{set}: {how}", lacks.wanted.flags),
+    )
+    .against(["a flag that says that something is so is cleared on purpose while it is not"])
+    .evidence([waiting(task.address, lacks.group, case, graph), evidence])
+    .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+    .next(if is_few(clear.kept) {
+        format!("look at the call of {who}: TX_OR sets flags")
+    } else {
+        format!("find out who is to set {cleared:#x} again after {who} has cleared it")
+    })
+    .threads([task.address])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_clears_one_flag_was_taken_for_one_that_keeps_one() {
+        assert!(is_few(0x2));
+        assert!(!is_few(0xFFFF_FFFE));
+    }
+}
