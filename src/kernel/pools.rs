@@ -104,6 +104,8 @@ struct Bytes {
     start: Addr,
     end: Addr,
     word: u64,
+    /// How many blocks the kernel counts.
+    fragments: Option<u64>,
 }
 
 impl Bytes {
@@ -112,7 +114,7 @@ impl Bytes {
         let word = shape.pointer.size();
         let is_sound = start != 0 && start.is_multiple_of(4) && size >= word.checked_mul(4)?;
         let end = start.checked_add(size)?;
-        is_sound.then_some(Self { pool: pool.address, start, end, word })
+        is_sound.then_some(Self { pool: pool.address, start, end, word, fragments: pool.get("fragments") })
     }
 
     /// Bytes in front of those of a block.
@@ -135,6 +137,26 @@ impl Bytes {
     /// True for the last block: its link points back to the first, and it ends where the pool does.
     fn is_last(&self, at: Addr, link: Addr) -> bool {
         link == self.start && self.end.saturating_sub(at) <= self.head().saturating_mul(2)
+    }
+
+    /// How many blocks there are from an address on; `None` where they do not lead to the last.
+    fn behind(&self, from: Addr, begins: &mut dyn FnMut(Addr) -> Option<Addr>) -> Option<usize> {
+        let mut at = from;
+        for count in 1..MAX_BLOCKS {
+            match begins(at) {
+                Some(link) => at = link,
+                // The last block points back.
+                None => return (self.end.saturating_sub(at) <= self.head().saturating_mul(2)).then_some(count),
+            }
+        }
+        None
+    }
+
+    /// True where these are all blocks that the kernel counts, as far as it does.
+    fn is_all(&self, before: usize, behind: Option<usize>) -> bool {
+        let Some(fragments) = self.fragments else { return true };
+        let count = behind.and_then(|behind| u64::try_from(before.checked_add(behind)?).ok());
+        count == Some(fragments)
     }
 
     fn walk(&self, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<PoolBlocks> {
@@ -172,12 +194,15 @@ impl Bytes {
             let [link, mark] = *read(from, 2)?.as_slice() else { return None };
             (self.is_mark(mark) && link != at && self.leads_forward(from, link)).then_some(link)
         };
-        // What the kernel has merged keeps the words of the blocks that it was.
-        let left_out = all.last().filter(|last| !last.is_free).filter(|last| {
+        let left_out = all.last().filter(|last| {
             let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
             let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
             // A block that is left out points to another one.
-            places.into_iter().any(|place| begins(place).and_then(&mut begins).is_some())
+            places.into_iter().any(|place| {
+                let is_there = begins(place).and_then(&mut begins).is_some();
+                // What the kernel has merged in free memory keeps the words of the blocks that it was.
+                is_there && (!last.is_free || self.is_all(all.len(), self.behind(place, &mut begins)))
+            })
         });
         match left_out {
             Some(last) => {

@@ -52,7 +52,8 @@ enum stall {
     NO_ACK,             /* an interrupt that is never acknowledged, and the tick */
     SHORT_CLOCK,        /* healthy: a short wait for the kernel's time           */
     IRQ_OFF,            /* an interrupt that is disabled, and pending            */
-    MASKED_AWAITED      /* PRIMASK, and a wait for what a pending interrupt sets */
+    MASKED_AWAITED,     /* PRIMASK, and a wait for what a pending interrupt sets */
+    NMI_STOPS           /* a wait for a variable, until a watchdog raises NMI    */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -72,6 +73,7 @@ enum stall {
 #define SYSTICK_VECTOR 15u
 #define NVIC_IPR1 REGISTER(0xE000E404u)
 #define PENDST_SET (1u << 26)
+#define NMIPENDSET (1u << 31)
 #define PENDSV_SET (1u << 28)
 #define UART (1u << 5)
 #define TIMER (1u << 6)
@@ -242,6 +244,22 @@ static NOINLINE VOID wait_received(VOID)
 {
     while (received == 0)
         ;
+}
+
+/* The watchdog's early warning: it comes while a thread waits in this way. */
+static VOID watchdog_warning(VOID)
+{
+    stall_here();
+    for (;;)
+        ;
+}
+
+static NOINLINE VOID wait_ready(VOID)
+{
+    UINT polls = 0;
+    while (transfer_done == 0)
+        if (++polls == 1000)
+            ICSR = NMIPENDSET;
 }
 
 static NOINLINE VOID wait_ticks(ULONG ticks)
@@ -529,6 +547,12 @@ static NOINLINE VOID regulate(VOID)
         VECTORS[SYSTICK_VECTOR] = (uint32_t)calibration | 1u;
         ICSR = PENDST_SET;
         fw_work(SHORT);
+        break;
+    case NMI_STOPS:
+        move_vectors();
+        VECTORS[2] = (uint32_t)watchdog_warning;
+        fw_work(12 * FW_TICK_CYCLES);
+        wait_ready();
         break;
     case VECTORS_IN_RAM:
         move_vectors();

@@ -198,8 +198,8 @@ fn a_thread_that_keeps_others_off_was_named_without_its_place_in_a_dump_of_ram()
 #[test]
 fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
     // `str r4, [r3]` and `ldr r3, [r2]` of the callback, and the stack pointer in front of its fault.
-    const WRITE: u32 = 0x175C;
-    const READ: u32 = 0x174C;
+    const WRITE: u32 = 0x1794;
+    const READ: u32 = 0x1784;
     const SP: u32 = 0x2000_06F8;
     let at = |pc: u32, r2: u32, r3: u32| {
         in_ram_with("callback", true, &[("pc", pc), ("r2", r2), ("r3", r3), ("sp", SP)]).into_iter().next()
@@ -218,7 +218,7 @@ fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
 
 /// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.
 /// The other ways are known by registers that these do not have.
-const ELSEWHERE: [(&str, &str, &str); 21] = [
+const ELSEWHERE: [(&str, &str, &str); 22] = [
     ("isr_waits", "registers", "isr-never-ends"),
     ("isr_loops", "registers", "isr-never-ends"),
     ("isr_counts", "registers", "isr-never-ends"),
@@ -240,6 +240,7 @@ const ELSEWHERE: [(&str, &str, &str); 21] = [
     ("no_ack", "registers", "isr-storm"),
     ("init_waits", "ram", "hang"),
     ("init_waits", "registers", "hang"),
+    ("nmi_stops", "registers", "hang"),
 ];
 
 /// What is wrong with what other sources than the evidence core say of one way.

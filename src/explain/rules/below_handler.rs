@@ -68,10 +68,15 @@ fn the_place(all: &[Place]) -> Option<&Place> {
     all.iter().all(|place| place.registers.pc() == first.registers.pc()).then_some(first)
 }
 
-/// True for the handler of NMI that serves no other exception: the program has it on purpose.
+/// True for a handler of NMI that serves no other exception: the program has it on purpose. The table that is known may be that of
+/// the program's file, and another one in use.
 pub(super) fn is_own_nmi(cpu: &CpuState, case: &Case<'_>) -> bool {
-    let Some((_, own)) = vector::vector(interrupts::NMI, case) else { return false };
+    let vector = |number| vector::vector(number, case).map(|(_, vector)| vector & !1);
+    let start = |at: Addr| case.look.function(at & !1).map(|function| function.address & !1);
+    let is_nmi = matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) == interrupts::NMI);
+    let own = vector(interrupts::NMI);
+    let is_in_use = own.is_some() && cpu.functions.iter().any(|function| start(function.pc) == own);
+    let handler = if is_in_use { own } else { cpu.registers.pc().and_then(start) };
     let mut others = (1..VECTORS).filter(|number| *number != interrupts::NMI);
-    matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) == interrupts::NMI)
-        && !others.any(|number| vector::vector(number, case).is_some_and(|(_, other)| other == own))
+    is_nmi && handler.is_some() && !others.any(|number| vector(number) == handler)
 }

@@ -17,6 +17,7 @@ use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
 use super::{left_running, place, silence};
 use crate::abi::Addr;
+use crate::cpu::Value;
 use crate::session::CpuState;
 
 /// The fewest events of the trace from which it is claimed.
@@ -32,8 +33,9 @@ const AT_START: u64 = 1000;
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
 
-/// The function of the kernel that lets a thread sleep.
+/// The functions of the kernel that let a thread sleep, and give way to others of its priority.
 const SLEEP: &str = "_tx_thread_sleep";
+const RELINQUISH: [&str; 2] = ["_tx_thread_relinquish", "_txe_thread_relinquish"];
 
 /// True for events that can show it.
 pub(super) const fn is_enough(events: &Events) -> bool {
@@ -237,15 +239,18 @@ fn claim(
     let (at, shown) = within(hog, case, graph).unwrap_or_default();
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let sleeps = sleep(hog, case);
-    let claim = format!(
-        "{name}{} runs{at} and does not block{}: {} {} ready and cannot run",
-        rank(hog, starved),
+    let relinquishes = relinquish(hog, case);
+    let how = match (&sleeps, &relinquishes) {
         // It may not have come to that call yet.
-        if sleeps.is_some() && cap.0 == Confidence::Hint {
+        (Some(_), _) if cap.0 == Confidence::Hint => {
             ", though its code calls tx_thread_sleep (of 0 ticks, that returns at once)"
-        } else {
-            ""
-        },
+        }
+        (None, Some(_)) => ", though it calls tx_thread_relinquish (that gives way to no thread of a lower priority)",
+        _ => "",
+    };
+    let claim = format!(
+        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run",
+        rank(hog, starved),
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" }
     );
@@ -258,6 +263,7 @@ fn claim(
             None => format!("look at the loop in which {name} runs, and for what it should wait"),
         })
         .evidence(sleeps)
+        .evidence(relinquishes)
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
 }
@@ -267,11 +273,26 @@ fn claim(
 fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
     let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
     let function = case.look.symbol(SLEEP).filter(|_| blocks == 0)?.address & !1;
-    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), function)?;
+    let may_be_0 = |ticks| matches!(ticks, Value::Unknown | Value::Is(0));
+    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &[function], may_be_0)?;
     let text = format!(
         "{} calls tx_thread_sleep here, and the trace has no sleep of it: one of 0 ticks leaves no event",
         case.label(hog.address)
     );
+    Some(Evidence::symbol(at, &place_at(at, case), text))
+}
+
+/// Where a thread that does not block calls `tx_thread_relinquish` again and again, by its code.
+fn relinquish(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
+    let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
+    let functions: Vec<Addr> = RELINQUISH
+        .iter()
+        .filter_map(|name| Some(case.look.symbol(name)?.address & !1))
+        .filter(|_| blocks == 0)
+        .collect();
+    functions.first()?;
+    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &functions, |_| true)?;
+    let text = format!("{} calls tx_thread_relinquish here, again and again", case.label(hog.address));
     Some(Evidence::symbol(at, &place_at(at, case), text))
 }
 

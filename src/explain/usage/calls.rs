@@ -83,12 +83,12 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
-    /// Where a user calls a function again and again, with a first argument that may be 0.
-    pub fn calls_again(&self, user: User, function: Addr) -> Option<Addr> {
+    /// Where a user calls one of these functions again and again. `fits`: whether its first argument may be the one that is meant.
+    pub fn calls_again(&self, user: User, functions: &[Addr], fits: fn(Value) -> bool) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is = |call: &Call| {
             let [first, ..] = call.arguments;
-            call.to == Callee::At(function) && matches!(first, Value::Unknown | Value::Is(0))
+            matches!(call.to, Callee::At(to) if functions.contains(&to)) && fits(first)
         };
         let call = |key: Key| {
             let paths = self.walker.paths(&follow, key)?;

@@ -69,6 +69,26 @@ fn a_link_that_leads_past_a_block_is_what_was_damaged() {
     assert_eq!((damage.at, damage.front.map(|front| front.at)), (START + 32, Some(START)));
 }
 
+/// Two blocks were merged with a third one, and what was in front of the second is still there: the sound block in front of the
+/// damage was blamed.
+#[test]
+fn words_of_blocks_that_were_merged_were_taken_for_a_block_that_was_left_out() {
+    let (_, mut words) = heap();
+    // Free from 32 to 120; the block behind it is damaged.
+    words.insert(START + 32, START + 120);
+    words.insert(START + 120, 0x4141_4141);
+    // The old words at 80 led to what is now in the middle of the block behind.
+    words.insert(START + 80, START + 160);
+    words.insert(START + 160, START + 248);
+    words.insert(START + 164, POOL);
+    let of = |fragments| {
+        let object = pool(Kind::BytePool, &[("start", START), ("size", 256), ("fragments", fragments)]);
+        read(&object, &words).unwrap().damage.unwrap().at
+    };
+    assert_eq!(of(4), START + 120, "0, 32, 120 and the last");
+    assert_eq!(of(5), START + 32, "0, 32, 80, 160 and the last: the link at 32 leaves two of them out");
+}
+
 #[test]
 fn what_cannot_be_read_or_cannot_be_is_no_damage() {
     let (object, mut words) = heap();
