@@ -362,6 +362,18 @@ mod tests {
         assert_eq!(with_circles(vec![owner(), circle(&[2, 3])]).len(), 2, "another circle");
     }
 
+    /// A fault was proven, and what led to it, an interrupt that took a mutex, came second.
+    #[test]
+    fn a_fault_hid_the_interrupt_that_took_a_mutex() {
+        let of = |code, confidence| Finding::new(code, (confidence, Vec::new()), code.name().to_owned());
+        let took = |damages| of(Code::WrongContext, Confidence::Likely).damaging_memory(damages);
+        let fault = of(Code::IsrFault, Confidence::Proven);
+        assert!(took(true).comes_first() < fault.comes_first() && took(false).comes_first() > fault.comes_first());
+        let found = without_symptoms(vec![took(true), fault.clone()]);
+        assert_eq!(found, [took(true).explains(["isr-fault".to_owned()])]);
+        assert_eq!(without_symptoms(vec![fault, took(false)]).len(), 2);
+    }
+
     /// A fault in PendSV was a second finding beside the stack that overflowed.
     #[test]
     fn a_fault_in_the_switch_of_threads_was_not_explained_by_an_overflow() {

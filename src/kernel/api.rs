@@ -114,5 +114,7 @@ mod tests {
         assert_eq!([of("tx_semaphore_put"), of("_tx_semaphore_put.part.0"), of("_tx_queue_cleanup")], [None; 3]);
         assert!(action("_tx_byte_release").unwrap().by_memory);
         assert!(names().any(|name| name == "_txe_mutex_get"));
+        let creates = |name| action(name).is_some_and(|action| action.creates);
+        assert!(creates("_txe_timer_create") && creates("_tx_thread_create") && !creates("_tx_timer_activate"));
     }
 }

@@ -298,3 +298,31 @@ fn used(action: Action, call: &Call) -> Option<Use> {
 fn is_through_pointer(call: &Call) -> bool {
     call.to == Callee::Unknown
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn use_of(name: &str, arguments: [Value; 4]) -> Use {
+        let call = Call { at: 0x100, to: Callee::At(0x200), arguments, passes: Vec::new() };
+        used(crate::kernel::api::action(name).unwrap(), &call).unwrap()
+    }
+
+    /// A thread that gets four flags was taken for one that gets any flag: none could be a flag that nobody wants.
+    #[test]
+    fn a_get_of_known_flags_was_one_of_all_flags() {
+        let group = Value::Is(0x2000_0000);
+        let get = use_of("_tx_event_flags_get", [group, Value::Is(0xF), Value::Is(3), Value::Unknown]);
+        assert_eq!((get.action.act, get.flags), (Act::Takes, Some(0xF)));
+        let get = use_of("_tx_event_flags_get", [group, Value::Unknown, Value::Is(3), Value::Unknown]);
+        assert_eq!(get.flags, None);
+    }
+
+    #[test]
+    fn a_set_with_tx_and_clears_flags() {
+        let of = |option| use_of("_tx_event_flags_set", [Value::Is(0x2000_0000), Value::Is(2), option, Value::Unknown]);
+        assert_eq!((of(Value::Is(2)).action.act, of(Value::Is(2)).flags), (Act::Clears, Some(2)));
+        assert_eq!((of(Value::Is(0)).action.act, of(Value::Is(0)).flags), (Act::Gives, Some(2)));
+        assert_eq!(of(Value::Unknown).action.act, Act::Gives, "it may set them");
+    }
+}
