@@ -330,7 +330,7 @@ fn wide(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Prog
     Flow::Next
 }
 
-/// Of the floating-point unit, and other coprocessors: a move may write one or two registers, or the flags.
+/// Of the floating-point unit, and other coprocessors (Armv7-M Architecture Reference Manual, A6.4 to A6.7).
 fn float(first: u16, second: u16, state: &mut State) {
     let bytes = number((second & 0xFF) << 2);
     match first & 0xFFBF {
@@ -343,10 +343,31 @@ fn float(first: u16, second: u16, state: &mut State) {
     if first & 0xFE10 == 0xEC00 && matches!(state.get(first & 0xF), Value::Frame(_)) {
         state.forget_slots();
     }
-    if first & 0xFF00 == 0xEE00 {
-        state.flags = Flags::Unknown;
-    }
-    [second >> 12, first & 0xF].into_iter().filter(|n| *n != SP).for_each(|n| state.set(n, Value::Unknown));
+    let (to, other) = (second >> 12, first & 0xF);
+    // The coprocessors 10 and 11 are the floating-point unit. Of another it is not known which registers are written.
+    let written = match (second & 0xE00 == 0xA00, first & 0xFF00, second >> 4 & 1) {
+        (false, ..) => {
+            state.flags = if first & 0xFF00 == 0xEE00 { Flags::Unknown } else { state.flags };
+            [Some(to), Some(other)]
+        }
+        // Arithmetic, whose registers are those of the unit.
+        (_, 0xEE00 | 0xFE00, 0) => [None, None],
+        // VMOV and VMRS, which write one register, or the flags, where they read the unit.
+        (_, 0xEE00, _) => {
+            let reads = first >> 4 & 1 == 1;
+            state.flags = if reads && to == 15 { Flags::Unknown } else { state.flags };
+            [reads.then_some(to).filter(|to| *to != 15), None]
+        }
+        // VMOV of two registers.
+        (_, 0xEC00, _) if first & 0xFFE0 == 0xEC40 => {
+            let reads = first >> 4 & 1 == 1;
+            [reads.then_some(to), reads.then_some(other)]
+        }
+        // VLDR, VSTR, VLDM and VSTM: the last two may change the register with the address.
+        (_, 0xEC00 | 0xED00, _) => [None, (first >> 5 & 1 == 1).then_some(other)],
+        _ => [Some(to), Some(other)],
+    };
+    written.into_iter().flatten().filter(|n| *n != SP).for_each(|n| state.set(n, Value::Unknown));
 }
 
 /// Branches, calls, and instructions of the system.
@@ -536,5 +557,35 @@ fn single(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Pr
             transfer(register, place, is_read, is_word, state, program);
             Flow::Next
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instruction_set::InstructionSet;
+    use super::*;
+
+    /// Which of the registers are not known any more after an instruction of the floating-point unit.
+    fn lost(first: u16, second: u16) -> Vec<u16> {
+        let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
+        (0..13).for_each(|n| state.set(n, number(n)));
+        float(first, second, &mut state);
+        (0..13).filter(|n| state.get(*n) != number(*n)).collect()
+    }
+
+    /// An object in r7 was not known any more after a calculation in s14 or s15.
+    #[test]
+    fn arithmetic_of_the_floating_point_unit_wrote_registers_of_the_same_number() {
+        let none: [u16; 0] = [];
+        assert_eq!(lost(0xEE77, 0x7AC7), none, "vsub.f32 s15, s15, s14");
+        assert_eq!(lost(0xEEF8, 0x7AE7), none, "vcvt.f32.s32 s15, s15");
+        assert_eq!(lost(0xED95, 0x7A00), none, "vldr s14, [r5]");
+        assert_eq!(lost(0xEDC6, 0x7A00), none, "vstr s15, [r6]");
+        assert_eq!(lost(0xEE07, 0x0A90), none, "vmov s15, r0");
+        assert_eq!(lost(0xEC40, 0x1B17), none, "vmov d7, r0, r1");
+        assert_eq!(lost(0xEE17, 0x3A90), [3], "vmov r3, s15");
+        assert_eq!(lost(0xEC51, 0x0B17), [0, 1], "vmov r0, r1, d7");
+        assert_eq!(lost(0xECF4, 0x7A01), [4], "vldmia r4!, {{s15}}");
+        assert_eq!(lost(0xEE11, 0x3F10), [1, 3], "mrc p15, 0, r3, c1, c0, 0");
     }
 }
