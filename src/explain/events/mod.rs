@@ -18,7 +18,7 @@ mod words;
 pub use activity::{Activity, WrongCall};
 pub use away::ClearedFlags;
 pub use interrupts::{Interrupt, Open, Tick};
-pub use objects::{Giver, Kept, One};
+pub use objects::{Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, Twice};
 pub use sleeps::{Clock, Slept};
 pub use standstill::WithoutTimers;
@@ -414,6 +414,9 @@ impl Events {
         }
         if let Some(one) = self.one(system.address(object)) {
             one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
+            if gets && wait.ending == Ending::TimedOut {
+                one.times_out(event.seq);
+            }
             if gets && wait.ending == Ending::Given {
                 one.short = None;
                 one.away.given(thread, call.seq);

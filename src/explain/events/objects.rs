@@ -62,6 +62,15 @@ pub struct Kept {
     pub seq: u64,
 }
 
+/// Waits for an object that ended by a time-out one after the other, without a put between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOuts {
+    /// How many.
+    pub times: u64,
+    /// The event that ended the first.
+    pub seq: u64,
+}
+
 /// One object.
 #[derive(Debug, Clone, Default)]
 pub struct One {
@@ -83,6 +92,8 @@ pub struct One {
     pub is_taken_elsewhere: bool,
     /// The longest wait that is over, in ticks.
     pub longest_wait: i64,
+    /// Waits that ended by a time-out since the last put.
+    pub time_outs: Option<TimeOuts>,
     /// Event flags that some thread asked for.
     pub asked: u64,
     /// Event flags that threads took away.
@@ -125,8 +136,15 @@ impl One {
         }
     }
 
+    /// A wait for it ends by a time-out.
+    pub fn times_out(&mut self, seq: u64) {
+        let all = self.time_outs.get_or_insert(TimeOuts { times: 0, seq });
+        all.times = all.times.saturating_add(1);
+    }
+
     /// Somebody gives.
     pub fn give(&mut self, by: Giver, seq: u64, at: i64, flags: u64) {
+        self.time_outs = None;
         self.away.set(by, flags);
         if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
             let given = self.givers.entry(by).or_default();
@@ -149,7 +167,7 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
-        (self.kept, self.untaken, self.short) = (None, None, None);
+        (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -246,6 +264,20 @@ mod tests {
         assert_eq!(one.kept, Some(Kept { thread: CARD, level: 3, puts: 6, raises: 2, seq: 10 }));
         one.unlock(CARD, 3, 20);
         assert_eq!(one.kept, Some(Kept { thread: CARD, level: 2, puts: 1, raises: 0, seq: 20 }), "it was given back");
+    }
+
+    /// Waits that were tried again and again were as short as the last one.
+    #[test]
+    fn waits_that_time_out_one_after_the_other_were_counted_as_one() {
+        let mut one = One::default();
+        [5, 9].into_iter().for_each(|seq| one.times_out(seq));
+        assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 5 }));
+        one.give(Giver::Interrupt(None), 10, 20, 0);
+        assert_eq!(one.time_outs, None, "it was put");
+        one.times_out(12);
+        assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12 }));
+        one.forget();
+        assert_eq!(one.time_outs, None, "a put may be among the events that are missing");
     }
 
     #[test]

@@ -6,10 +6,11 @@
 //! without a put; a pool is used up, and one thread has a path that does not release its memory; threads wait for each other in a
 //! circle; who alone gave has ended. A thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
+mod kept;
 mod ring;
 
 use super::super::graph::Graph;
-use super::super::state::{Does, Task, Wait};
+use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{function_at, gives, place_at, waiting, waits};
@@ -22,7 +23,7 @@ use crate::kernel::api::Act;
 const BY_CODE: &str = "who can give it is inferred from the program's code";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let is_wait = |wait: Wait| wait.forever && wait.kind != Kind::Mutex;
+    let is_wait = |wait: Wait| wait.forever || wait.kind == Kind::Semaphore;
     if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(is_wait)) {
         return Vec::new();
     }
@@ -30,7 +31,16 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let stuck = Stuck::of(case, graph, &usage);
     let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
     let mut found: Vec<Finding> = Vec::new();
-    for of in [ByCode::locks, ByCode::kept_locks, ByCode::pools, ByCode::rings, ByCode::circles, ByCode::gone] {
+    let all = [
+        ByCode::locks,
+        ByCode::kept_locks,
+        ByCode::kept_mutexes,
+        ByCode::pools,
+        ByCode::rings,
+        ByCode::circles,
+        ByCode::gone,
+    ];
+    for of in all {
         for finding in of(&code) {
             let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
             if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {
@@ -200,47 +210,6 @@ impl ByCode<'_, '_> {
                 .affected(waiters.iter().chain(&behind).copied())
                 .next(next)
                 .threads(threads),
-        )
-    }
-
-    /// Semaphores that all of their users take and put, where others than those that wait for ever still go on: they may not
-    /// need it now, or wait for a time only. Nobody has put it for long, and one user has a path without a put.
-    fn kept_locks(&self) -> Vec<Finding> {
-        let of = |task: &Task| {
-            let wait = task.wait.filter(|wait| wait.forever && wait.kind == Kind::Semaphore)?;
-            let is_stuck = self.stuck.waits.contains_key(&task.address);
-            let is_other = is_stuck || self.graph.wait(task.address).is_some() || !self.is_lock(wait.object);
-            let count = self.case.kernel?.object(wait.object)?.get("count");
-            let is_long = self.case.events.is_some_and(|events| events.is_long(task.address, wait.object));
-            (!is_other && count == Some(0) && is_long).then_some((task.address, wait.object))
-        };
-        let mut all: Vec<(Addr, Addr)> = self.graph.tasks.list.iter().filter_map(of).collect();
-        all.dedup_by_key(|(_, semaphore)| *semaphore);
-        all.into_iter().filter_map(|(waiter, semaphore)| self.kept_lock(waiter, semaphore)).collect()
-    }
-
-    fn kept_lock(&self, waiter: Addr, semaphore: Addr) -> Option<Finding> {
-        let users = self.usage.who(Act::Gives, Some(Kind::Semaphore), semaphore, None)?;
-        let leaks = self.leaks(&users, semaphore);
-        let ((user, leak), rest) = leaks.split_first()?;
-        let also = rest.iter().map(|(user, leak)| self.path(*user, leak, "puts it"));
-        let need = Need { act: Act::Gives, kind: Kind::Semaphore, object: semaphore, wanted: None };
-        let claim = format!(
-            "{} waits for {}; {} has a path on which it takes it and does not put it",
-            self.case.label(waiter),
-            self.case.object(semaphore),
-            self.name(*user)
-        );
-        let waiters: Vec<Addr> = self.graph.tasks.waiting(semaphore).map(|task| task.address).collect();
-        Some(
-            Finding::new(Code::SemaphoreLeak, self.case.cap(Confidence::Hint), claim)
-                .against([BY_CODE, "another user may have it at the moment"])
-                .evidence([self.path(*user, leak, "puts it"), waiting(waiter, semaphore, self.case, self.graph)])
-                .evidence([self.users(&users, &need)])
-                .evidence(also)
-                .waiters(waiters, waiter, self.case, self.graph)
-                .next(format!("look for a path of {} that returns without tx_semaphore_put", self.name(*user)))
-                .threads([waiter]),
         )
     }
 

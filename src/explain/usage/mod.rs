@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use super::Case;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Call, Callee, InstructionSet, Value};
+use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::Waiting;
@@ -254,14 +254,24 @@ impl<'c> Usage<'c> {
                     one.action.act == Act::Gives && one.action.kind == Some(kind) && one.object == Some(object)
                 }),
             };
-            let at = paths.calls().find(|call| takes(call))?.at;
-            let both = paths.leads_to(takes, gives);
             // What is called through a pointer may give it back.
             let may_give = |call: &Call| is_through_pointer(call) || gives(call);
-            (both && paths.leads_out(takes, may_give)).then_some(Leak { function: key.0, at })
+            let at = without_give(&paths, kind, takes, may_give).filter(|_| paths.leads_to(takes, gives))?;
+            Some(Leak { function: key.0, at })
         };
         let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
         self.reached(user).into_iter().filter(takes).find_map(leak)
+    }
+
+    /// Of each function of a user that takes an object or gives it: whether it does the one and the other.
+    pub fn takes_and_gives(&self, user: User, kind: Kind, object: Addr) -> Vec<(bool, bool)> {
+        let is = |one: &Use, act| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
+        let of = |key: Key| {
+            let all = self.walker.of_function(key);
+            let does = |act| all.own.iter().any(|one| is(one, act));
+            (does(Act::Takes), does(Act::Gives))
+        };
+        self.reached(user).into_iter().map(of).filter(|(takes, gives)| *takes || *gives).collect()
     }
 
     /// True where a user may do this with an object again and again.
@@ -294,6 +304,21 @@ fn used(action: Action, call: &Call) -> Option<Use> {
     Some(Use { action, object: object.map(Addr::from), flags, carries: carries.map(Addr::from) })
 }
 
+/// A call that takes something, from where a path leads out of the function, or takes it again, and does not give it back. Who
+/// has a mutex may take it once more: of a mutex, only the same call again shows that the put is missing.
+fn without_give(
+    paths: &Paths,
+    kind: Kind,
+    takes: impl Fn(&Call) -> bool,
+    may_give: impl Fn(&Call) -> bool,
+) -> Option<Addr> {
+    let mut all = paths.calls().filter(|call| takes(call)).map(|call| call.at);
+    match kind {
+        Kind::Mutex => all.find(|at| paths.leads_out(|call| takes(call) && call.at == *at, &may_give)),
+        _ => all.next().filter(|_| paths.leads_out(&takes, &may_give)),
+    }
+}
+
 /// True for a call through a pointer.
 fn is_through_pointer(call: &Call) -> bool {
     call.to == Callee::Unknown
@@ -302,6 +327,38 @@ fn is_through_pointer(call: &Call) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Piece;
+
+    const PUT: Callee = Callee::At(0x300);
+
+    fn call(at: Addr, to: Callee) -> Call {
+        Call { at, to, arguments: [Value::Unknown; 4], passes: Vec::new() }
+    }
+
+    /// Gets at these addresses, each in a piece of its own, of which the last is followed by a put where `puts`, and by itself
+    /// again.
+    fn rounds(gets: &[Addr], puts: bool) -> Paths {
+        let get = |at: &Addr| call(*at, Callee::At(0x200));
+        let mut paths = Paths::default();
+        paths.pieces = gets.iter().map(|at| Piece { calls: vec![get(at)], ..Piece::default() }).collect();
+        let last = gets.len().saturating_sub(1);
+        for (n, piece) in paths.pieces.iter_mut().enumerate() {
+            piece.next = vec![last.min(n.saturating_add(1))];
+            piece.calls.extend((n == last && puts).then(|| call(0x180, PUT)));
+        }
+        paths
+    }
+
+    /// A thread that keeps a mutex, and takes and puts it once more in each round, was said to lack a put.
+    #[test]
+    fn a_second_get_of_an_owner_was_one_without_a_put() {
+        let of = |paths: &Paths, kind| without_give(paths, kind, |call| call.to != PUT, |call| call.to == PUT);
+        let nested = rounds(&[0x100, 0x110], true);
+        assert_eq!(of(&nested, Kind::Mutex), None);
+        assert_eq!(of(&nested, Kind::Semaphore), Some(0x100));
+        assert_eq!(of(&rounds(&[0x100], false), Kind::Mutex), Some(0x100));
+        assert_eq!(of(&rounds(&[0x100], true), Kind::Mutex), None);
+    }
 
     fn use_of(name: &str, arguments: [Value; 4]) -> Use {
         let call = Call { at: 0x100, to: Callee::At(0x200), arguments, passes: Vec::new() };
