@@ -98,14 +98,17 @@ impl PoolBlocks {
     }
 }
 
+/// The block at an address: the next one, and whether it is free.
+type BlockAt<'r> = &'r mut dyn FnMut(Addr) -> Option<(Addr, bool)>;
+
 /// The chain of a byte pool.
 struct Bytes {
     pool: Addr,
     start: Addr,
     end: Addr,
     word: u64,
-    /// How many blocks the kernel counts.
-    fragments: Option<u64>,
+    /// The bytes of free blocks, with the words in front of them, as the kernel counts them.
+    available: Option<u64>,
 }
 
 impl Bytes {
@@ -114,7 +117,7 @@ impl Bytes {
         let word = shape.pointer.size();
         let is_sound = start != 0 && start.is_multiple_of(4) && size >= word.checked_mul(4)?;
         let end = start.checked_add(size)?;
-        is_sound.then_some(Self { pool: pool.address, start, end, word, fragments: pool.get("fragments") })
+        is_sound.then_some(Self { pool: pool.address, start, end, word, available: pool.get("available") })
     }
 
     /// Bytes in front of those of a block.
@@ -139,24 +142,27 @@ impl Bytes {
         link == self.start && self.end.saturating_sub(at) <= self.head().saturating_mul(2)
     }
 
-    /// How many blocks there are from an address on; `None` where they do not lead to the last.
-    fn behind(&self, from: Addr, begins: &mut dyn FnMut(Addr) -> Option<Addr>) -> Option<usize> {
-        let mut at = from;
-        for count in 1..MAX_BLOCKS {
-            match begins(at) {
-                Some(link) => at = link,
-                // The last block points back.
-                None => return (self.end.saturating_sub(at) <= self.head().saturating_mul(2)).then_some(count),
-            }
-        }
-        None
+    /// True where the free blocks up to an address, and those from there on, are all that the kernel counts, as far as it does.
+    fn is_free_memory(&self, all: &[PoolBlock], from: Addr, block: BlockAt<'_>) -> bool {
+        let Some(available) = self.available else { return true };
+        let span = |first: &PoolBlock, next: Addr| if first.is_free { next.saturating_sub(first.at) } else { 0 };
+        let next = all.iter().skip(1).map(|block| block.at).chain([from]);
+        let before = all.iter().zip(next).fold(0, |sum: u64, (block, next)| sum.saturating_add(span(block, next)));
+        self.free_behind(from, block).and_then(|behind| before.checked_add(behind)) == Some(available)
     }
 
-    /// True where these are all blocks that the kernel counts, as far as it does.
-    fn is_all(&self, before: usize, behind: Option<usize>) -> bool {
-        let Some(fragments) = self.fragments else { return true };
-        let count = behind.and_then(|behind| u64::try_from(before.checked_add(behind)?).ok());
-        count == Some(fragments)
+    /// The bytes of the free blocks from an address on; `None` where they do not lead to the last.
+    fn free_behind(&self, from: Addr, block: BlockAt<'_>) -> Option<u64> {
+        let (mut at, mut free) = (from, 0_u64);
+        for _ in 0..MAX_BLOCKS {
+            // The last block points back.
+            let Some((link, is_free)) = block(at) else {
+                return (self.end.saturating_sub(at) <= self.head().saturating_mul(2)).then_some(free);
+            };
+            free = free.saturating_add(if is_free { link.saturating_sub(at) } else { 0 });
+            at = link;
+        }
+        None
     }
 
     fn walk(&self, read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>) -> Option<PoolBlocks> {
@@ -190,18 +196,19 @@ impl Bytes {
         all: &[PoolBlock],
         read: &mut dyn FnMut(Addr, usize) -> Option<Vec<u64>>,
     ) -> PoolDamage {
-        let mut begins = |from: Addr| {
+        let mut block = |from: Addr| {
             let [link, mark] = *read(from, 2)?.as_slice() else { return None };
-            (self.is_mark(mark) && link != at && self.leads_forward(from, link)).then_some(link)
+            let is_block = self.is_mark(mark) && link != at && self.leads_forward(from, link);
+            is_block.then_some((link, mark & 0xFFFF_FFFF == FREE))
         };
         let left_out = all.last().filter(|last| {
             let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
             let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
             // A block that is left out points to another one.
             places.into_iter().any(|place| {
-                let is_there = begins(place).and_then(&mut begins).is_some();
+                let is_there = block(place).and_then(|(link, _)| block(link)).is_some();
                 // What the kernel has merged in free memory keeps the words of the blocks that it was.
-                is_there && (!last.is_free || self.is_all(all.len(), self.behind(place, &mut begins)))
+                is_there && (!last.is_free || self.is_free_memory(all, place, &mut block))
             })
         });
         match left_out {

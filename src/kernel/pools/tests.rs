@@ -81,12 +81,12 @@ fn words_of_blocks_that_were_merged_were_taken_for_a_block_that_was_left_out() {
     words.insert(START + 80, START + 160);
     words.insert(START + 160, START + 248);
     words.insert(START + 164, POOL);
-    let of = |fragments| {
-        let object = pool(Kind::BytePool, &[("start", START), ("size", 256), ("fragments", fragments)]);
+    let of = |available| {
+        let object = pool(Kind::BytePool, &[("start", START), ("size", 256), ("available", available)]);
         read(&object, &words).unwrap().damage.unwrap().at
     };
-    assert_eq!(of(4), START + 120, "0, 32, 120 and the last");
-    assert_eq!(of(5), START + 32, "0, 32, 80, 160 and the last: the link at 32 leaves two of them out");
+    assert_eq!(of(88), START + 120, "from 32 to 120");
+    assert_eq!(of(48 + 80), START + 32, "from 32 to 80, and from 80 to 160: the link at 32 leaves two blocks out");
 }
 
 #[test]
