@@ -11,8 +11,9 @@
 
 use super::super::events::Events;
 use super::super::graph::Graph;
-use super::super::state::Task;
+use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::words::waiting;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Wanted};
@@ -26,8 +27,10 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever)?;
         let lacks = Lacks::of(task, case)?;
         let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, lacks.flags, task, events);
-        let taker = taker(task, lacks, events, case, graph).filter(|_| is_quiet)?;
-        Some(finding(task, lacks, taker, case, graph))
+        match taker(task, lacks, events, case, graph).filter(|_| is_quiet) {
+            Some(taker) => Some(finding(task, lacks, taker, case, graph)),
+            None => (is_quiet && lacks.set != 0).then(|| part(task, &wait, lacks, case, graph)),
+        }
     });
     found.collect()
 }
@@ -117,6 +120,31 @@ fn finding(task: &Task, lacks: Lacks, (taker, both): (&Task, u64), case: &Case<'
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!("give {name} a flag of its own, or let one thread alone take {both:#x}"))
         .threads([task.address])
+}
+
+/// Some of the flags that a thread needs together are set, and the others are not, for long.
+fn part(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Finding {
+    let Lacks { group, wanted, set, flags } = lacks;
+    let (name, object) = (case.label(task.address), case.object(group));
+    let of_rest = Wait { wanted: Some(Wanted { flags, ..wanted }), ..*wait };
+    let by_code = by_code::givers(&of_rest, case, graph).map(|(_, evidence)| evidence);
+    let claim = format!(
+        "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {flags:#x} has not come for long",
+        wanted.flags
+    );
+    Finding::new(Code::WrongEventMask, case.cap(Confidence::Hint), claim)
+        .against(["the rest may be that of a rare event, which comes later"])
+        .evidence([
+            waiting(task.address, group, case, graph),
+            Evidence::memory(group, format!("{object}: {set:#x} of {:#x} is set", wanted.flags)),
+        ])
+        .evidence(by_code)
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+        .next(format!(
+            "where one of these flags is enough, wait for any of them (TX_OR); else find out who sets {flags:#x}, and who takes it before"
+        ))
+        .threads([task.address])
+        .usual(true)
 }
 
 #[cfg(test)]

@@ -132,11 +132,17 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     )
 }
 
+/// True for a holder that goes on, also one that waits for its next work: nothing that others have keeps it.
+fn goes_on(edge: &Edge, graph: &Graph) -> bool {
+    let Some(task) = graph.tasks.at(edge.holder) else { return false };
+    let waits_for_work = task.does == Does::Waits && graph.wait(edge.holder).is_none();
+    matches!(task.does, Does::Runs | Does::Ready | Does::Sleeps) || waits_for_work
+}
+
 /// The owner of a mutex goes on with it: it took the mutex more often than it gave it back, and takes it again and again.
 fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let (events, does) = (case.events?, graph.tasks.at(edge.holder)?.does);
-    let goes_on = matches!(does, Does::Runs | Does::Ready | Does::Sleeps);
-    if !goes_on || edge.how != How::Owns || !events.is_long(edge.waiter, edge.object) {
+    let events = case.events?;
+    if !goes_on(edge, graph) || edge.how != How::Owns || !events.is_long(edge.waiter, edge.object) {
         return None;
     }
     let kept = events.object(edge.object)?.kept.filter(|kept| events.is(edge.holder, kept.thread))?;
@@ -194,12 +200,11 @@ fn sleeps_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 /// The owner of a mutex blocks and goes on again and again in the trace, all of which the other has waited for: it waits for
 /// something else with the mutex, or retries.
 fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let (events, does) = (case.events?, graph.tasks.at(edge.holder)?.does);
-    let goes_on = matches!(does, Does::Runs | Does::Ready | Does::Sleeps);
+    let events = case.events?;
     // What shows no change of the waiter's state began before the first event.
     let from_before = events.activity(edge.waiter).is_none_or(|waiter| waiter.since.is_none());
     let usual = events.object(edge.object).map_or(0, |one| one.longest_wait);
-    if !goes_on || edge.how != How::Owns || !from_before || events.length() / 4 < usual {
+    if !goes_on(edge, graph) || edge.how != How::Owns || !from_before || events.length() / 4 < usual {
         return None;
     }
     let holds_on = events.activity(edge.holder)?;

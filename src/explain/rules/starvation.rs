@@ -87,6 +87,14 @@ fn keeps_alone(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     is_alone.then_some((events.length(), events.length()))
 }
 
+/// All of the trace, of a thread that runs and that no event blocked or made ready: it was ready all the time, and what it does not
+/// let run did not run, whoever had the processor where the events do not show that.
+fn is_ready_throughout(hog: &Task, events: &Events) -> Option<(i64, i64)> {
+    let activity = events.activity(hog.address)?;
+    let is_so = activity.blocks == 0 && activity.suspended == 0 && activity.woken.is_none();
+    (hog.does == Does::Runs && is_so).then(|| (events.length(), activity.ran))
+}
+
 /// Why a thread that is ready does not preempt the one that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Off {
@@ -165,7 +173,7 @@ pub(super) fn is_shown(hog: Addr, starved: &[Addr], events: &Events) -> bool {
 fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     // Where events of threads are not inserted, that none comes shows nothing.
     let alone = || keeps_alone(hog, events).filter(|_| silence::inserts_all(case) == Some(true));
-    let (since, ran) = keeps(hog, events).or_else(alone)?;
+    let (since, ran) = keeps(hog, events).or_else(alone).or_else(|| is_ready_throughout(hog, events))?;
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
     let (mut confidence, mut detractors) = case.by_events();
@@ -343,6 +351,17 @@ mod tests {
         assert!(keeps_alone(&Task { does: Does::Ready, ..solve.clone() }, &events).is_none());
         events.last_of_threads = Some(7);
         assert!(keeps_alone(&solve, &events).is_none(), "another thread ran");
+    }
+
+    /// "Nothing wrong found" where the oldest events are of interrupts, and do not show which thread they interrupted.
+    #[test]
+    fn a_thread_that_was_ready_all_the_time_was_not_seen_where_it_is_unknown_who_ran() {
+        let poll = task(POLL, Does::Runs, 8);
+        let of = |activity| is_ready_throughout(&poll, &Events::of_activity(POLL, activity, 1000));
+        let little = Activity { ran: 160, ..Activity::default() };
+        assert_eq!(of(little), Some((1000, 160)));
+        assert_eq!(of(Activity { woken: Some(7), ..little }), None, "it was not ready before");
+        assert_eq!(of(Activity { blocks: 1, ..little }), None);
     }
 
     #[test]
