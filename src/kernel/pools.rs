@@ -143,18 +143,20 @@ impl Bytes {
     }
 
     /// True where the free blocks up to an address, and those from there on, are all that the kernel counts, as far as it does.
-    fn is_free_memory(&self, all: &[PoolBlock], from: Addr, block: BlockAt<'_>) -> bool {
+    fn is_free_memory(&self, all: &[PoolBlock], from: Addr, block: BlockAt<'_>, steps: &mut usize) -> bool {
         let Some(available) = self.available else { return true };
+        let Some(behind) = self.free_behind(from, block, steps) else { return false };
         let span = |first: &PoolBlock, next: Addr| if first.is_free { next.saturating_sub(first.at) } else { 0 };
         let next = all.iter().skip(1).map(|block| block.at).chain([from]);
         let before = all.iter().zip(next).fold(0, |sum: u64, (block, next)| sum.saturating_add(span(block, next)));
-        self.free_behind(from, block).and_then(|behind| before.checked_add(behind)) == Some(available)
+        before.checked_add(behind) == Some(available)
     }
 
     /// The bytes of the free blocks from an address on; `None` where they do not lead to the last.
-    fn free_behind(&self, from: Addr, block: BlockAt<'_>) -> Option<u64> {
+    fn free_behind(&self, from: Addr, block: BlockAt<'_>, steps: &mut usize) -> Option<u64> {
         let (mut at, mut free) = (from, 0_u64);
-        for _ in 0..MAX_BLOCKS {
+        while let Some(left) = steps.checked_sub(1) {
+            *steps = left;
             // The last block points back.
             let Some((link, is_free)) = block(at) else {
                 return (self.end.saturating_sub(at) <= self.head().saturating_mul(2)).then_some(free);
@@ -201,6 +203,8 @@ impl Bytes {
             let is_block = self.is_mark(mark) && link != at && self.leads_forward(from, link);
             is_block.then_some((link, mark & 0xFFFF_FFFF == FREE))
         };
+        // All places together follow no more blocks than a pool may have.
+        let mut steps = MAX_BLOCKS;
         let left_out = all.last().filter(|last| {
             let offsets = (0..MAX_SEARCHED).map(|word| word.saturating_mul(self.word));
             let places = offsets.map(|offset| last.start.saturating_add(offset)).take_while(|place| *place < at);
@@ -208,7 +212,7 @@ impl Bytes {
             places.into_iter().any(|place| {
                 let is_there = block(place).and_then(|(link, _)| block(link)).is_some();
                 // What the kernel has merged in free memory keeps the words of the blocks that it was.
-                is_there && (!last.is_free || self.is_free_memory(all, place, &mut block))
+                is_there && (!last.is_free || self.is_free_memory(all, place, &mut block, &mut steps))
             })
         });
         match left_out {

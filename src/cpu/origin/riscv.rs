@@ -134,7 +134,7 @@ pub(super) fn does(word: u32, at: Addr, is_64: bool) -> Does {
         (STORE | STORE_FLOAT | LOAD_FLOAT | BRANCH | JUMP | JUMP_TO_REGISTER | 0x0F, _) => Does::Writes(0),
         (0, _) => Does::Writes(u32::MAX),
         // Register 0 is always 0.
-        _ if to == 0 => Does::Writes(0),
+        (LOAD | ATOMIC | SYSTEM | 0x13 | 0x17 | 0x1B | 0x33 | 0x37 | 0x3B | 0x53, _) if to == 0 => Does::Writes(0),
         (LOAD, 2) if !is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
         (LOAD, 3) if is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
         // LUI and AUIPC.

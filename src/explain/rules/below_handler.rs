@@ -24,6 +24,8 @@ pub(super) struct Below {
     pub thread: Addr,
     /// Those that could not run.
     pub ready: Vec<Addr>,
+    /// True where another interrupt is between the two.
+    pub is_nested: bool,
 }
 
 /// The thread below the exception that a CPU is in.
@@ -31,7 +33,18 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
     let thread = thread_of(cpu, case.kernel)?;
     let found = cpu.interrupted.as_ref();
     let place = found.and_then(|found| the_place(&found.all));
-    let is_certain = place.is_none() || found.is_some_and(|found| found.is_certain);
+    let is_certain = place.is_some() && found.is_some_and(|found| found.is_certain);
+    // Another interrupt below it may be the one that hangs.
+    if let Some(within) = found.and_then(|found| found.all.iter().find_map(|place| place.within.as_deref())) {
+        return Some(Below {
+            words: format!("{within} ran, above thread {}", thread.label()),
+            evidence: None,
+            doubt: Some("what ran is found by what looks like pushed registers (--reg psp=N)"),
+            thread: thread.address,
+            ready: Vec::new(),
+            is_nested: true,
+        });
+    }
     let at = place.and_then(|place| place::in_application(&place.functions));
     let at = at.map_or_else(String::new, |at| format!(" in {at}"));
     let ready: Vec<Addr> =
@@ -59,6 +72,7 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
             .then_some("where the thread ran is found by what looks like pushed registers (--reg psp=N)"),
         thread: thread.address,
         ready,
+        is_nested: false,
     })
 }
 
@@ -77,6 +91,7 @@ pub(super) fn is_own_nmi(cpu: &CpuState, case: &Case<'_>) -> bool {
     let own = vector(interrupts::NMI);
     let is_in_use = own.is_some() && cpu.functions.iter().any(|function| start(function.pc) == own);
     let handler = if is_in_use { own } else { cpu.registers.pc().and_then(start) };
+    // Without a table a handler may be that of all exceptions.
     let mut others = (1..VECTORS).filter(|number| *number != interrupts::NMI);
-    is_nmi && handler.is_some() && !others.any(|number| vector(number) == handler)
+    is_nmi && own.is_some() && handler.is_some() && !others.any(|number| vector(number) == handler)
 }

@@ -286,8 +286,8 @@ fn writer(at: Addr, case: &Case<'_>) -> String {
     let names: Vec<String> = functions_with(memory, case).into_iter().map(|at| function_at(at, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),
-        all if all.len() > USERS => format!("; {} functions use it", all.len()),
-        all => format!("; {} {} it", all.join(", "), if all.len() == 1 { "uses" } else { "use" }),
+        all if all.len() > USERS => format!("; {} functions have its address", all.len()),
+        all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
     };
     format!("{what}{by}")
 }

@@ -93,7 +93,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
     let kept = around.kept_pointers(damage.at, case);
-    let still = static_pointers::said("", &kept, "still points into it", "still point into it");
+    let still = static_pointers::said("", &kept, "still points to that free memory", "still point to that free memory");
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
     let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
@@ -180,18 +180,14 @@ impl Around {
         }
     }
 
-    /// Variables that still point to memory there which was released.
+    /// Variables that still point to the free block in front.
     fn kept_pointers(&self, damaged: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
         let front = self.front.filter(|front| front.is_free);
         let front = front.zip(damaged).and_then(|(front, at)| {
             let end = at.checked_add(case.width().checked_mul(2)?)?;
             Some(Region { start: front.start, len: end.checked_sub(front.start)? })
         });
-        let freed = || {
-            let (start, .., old) = self.freed.as_ref()?;
-            Some(Region { start: *start, len: old.block.len.unwrap_or(1) })
-        };
-        front.or_else(freed).map(|memory| static_pointers::into(memory, case)).unwrap_or_default()
+        front.map(|memory| static_pointers::into(memory, case)).unwrap_or_default()
     }
 
     fn in_front(&self) -> Option<String> {

@@ -6,7 +6,7 @@
 //!
 //! Against it: a flag may say that something is so, and be cleared on purpose while it is not. So it is a hint.
 
-use super::super::events::ClearedFlags;
+use super::super::events::{ClearedFlags, Giver};
 use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::usage::{Usage, User};
@@ -20,7 +20,8 @@ use super::wrong_mask::giver;
 const FEW: u32 = 8;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let waits = |task: &&Task| task.wait.is_some_and(|wait| wait.forever);
+    let is_long = |task: &Task, object| case.events.is_none_or(|events| events.is_long(task.address, object));
+    let waits = |task: &&Task| task.wait.is_some_and(|wait| wait.forever && is_long(task, wait.object));
     let all: Vec<(&Task, Lacks)> =
         graph.tasks.list.iter().filter(waits).filter_map(|task| Some((task, Lacks::of(task, case)?))).collect();
     if all.is_empty() {
@@ -28,7 +29,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     }
     let usage = Usage::of(case);
     let found = all.into_iter().filter_map(|(task, lacks)| {
-        let clear = by_events(lacks, case, graph).or_else(|| by_code(lacks, usage.as_ref()?, case))?;
+        let clear = by_events(task, lacks, case, graph).or_else(|| by_code(task, lacks, usage.as_ref()?, case))?;
         Some(finding(task, lacks, &clear, case, graph))
     });
     found.collect()
@@ -42,19 +43,25 @@ struct Clear {
     seq: Option<u64>,
 }
 
-fn by_events(lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Option<Clear> {
-    let ClearedFlags { by, kept, seq, .. } = case.events?.object(lacks.group)?.away.cleared(lacks.flags)?;
+/// A thread that clears flags before it waits for them looks at what comes from there on.
+fn by_events(task: &Task, lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Option<Clear> {
+    let events = case.events?;
+    let ClearedFlags { by, kept, seq, .. } = events.object(lacks.group)?.away.cleared(lacks.flags)?;
+    if by == Giver::Thread(events.stored(task.address)) {
+        return None;
+    }
     Some(Clear { who: giver(by, case, graph), kept, seq: Some(seq) })
 }
 
-fn by_code(lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Option<Clear> {
-    let clears = |(_, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept);
+fn by_code(task: &Task, lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Option<Clear> {
+    let is_own = |user: User| user == User::Thread(task.address);
+    let clears = |(user, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept) && !is_own(*user);
     let (user, kept) = usage.flags_kept(lacks.group).into_iter().find(clears)?;
     Some(Clear { who: user_name(user, case), kept, seq: None })
 }
 
 const fn is_few(kept: u64) -> bool {
-    kept.count_ones() <= FEW
+    kept != 0 && kept.count_ones() <= FEW
 }
 
 fn finding(task: &Task, lacks: Lacks, clear: &Clear, case: &Case<'_>, graph: &Graph) -> Finding {
@@ -97,5 +104,6 @@ mod tests {
     fn a_call_that_clears_one_flag_was_taken_for_one_that_keeps_one() {
         assert!(is_few(0x2));
         assert!(!is_few(0xFFFF_FFFE));
+        assert!(!is_few(0), "it clears all, on purpose");
     }
 }

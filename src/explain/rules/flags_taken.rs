@@ -76,7 +76,8 @@ fn taker<'g>(task: &Task, lacks: Lacks, events: &Events, case: &Case<'_>, graph:
         let both = waits.or_else(asked).filter(|asked| asked.clears)?.flags & lacks.flags;
         let is_ahead = other.runs.zip(task.runs).is_some_and(|(other, own)| is_ahead(other, own));
         let has_part = Lacks::of(other, case).is_some_and(|own| own.group == group && own.set != 0);
-        let is_taker = both != 0 && (is_ahead || lacks.set != 0) && !has_part;
+        let has_run = other.runs.is_some_and(|runs| runs > 0);
+        let is_taker = both != 0 && (is_ahead || lacks.set != 0 && has_run) && !has_part;
         (is_taker && other.address != task.address).then_some((other, both))
     };
     graph.tasks.list.iter().filter_map(asks).max_by_key(|(other, _)| other.runs)

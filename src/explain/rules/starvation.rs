@@ -247,13 +247,17 @@ fn claim(
     let (at, shown) = within(hog, case, graph).unwrap_or_default();
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let sleeps = sleep(hog, case);
-    let relinquishes = relinquish(hog, case);
+    // It would let those of its own priority run.
+    let are_lower = starved.iter().all(|task| Off::of(task, hog) == Some(Off::Priority));
+    let relinquishes = relinquish(hog, case).filter(|_| are_lower);
     let how = match (&sleeps, &relinquishes) {
         // It may not have come to that call yet.
         (Some(_), _) if cap.0 == Confidence::Hint => {
             ", though its code calls tx_thread_sleep (of 0 ticks, that returns at once)"
         }
-        (None, Some(_)) => ", though it calls tx_thread_relinquish (that gives way to no thread of a lower priority)",
+        (None, Some(_)) => {
+            ", though its code calls tx_thread_relinquish (that gives way to no thread of a lower priority)"
+        }
         _ => "",
     };
     let claim = format!(

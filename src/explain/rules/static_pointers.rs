@@ -23,7 +23,7 @@ const BELOW: u64 = 256;
 
 /// One of them.
 pub(super) struct StaticPointer {
-    /// `marquee, which scroll uses,`.
+    /// `marquee, whose address scroll has,`.
     pub words: String,
     pub evidence: Evidence,
 }
@@ -33,7 +33,7 @@ pub(super) fn into(memory: Region, case: &Case<'_>) -> Vec<StaticPointer> {
     find(memory, case).unwrap_or_default()
 }
 
-/// What is said of memory, with those that point there: `...; marquee, which scroll uses, points into it, too`.
+/// What is said of memory, with those that point there: `...; marquee, whose address scroll has, points into it, too`.
 pub(super) fn said(words: &str, all: &[StaticPointer], one: &str, several: &str) -> String {
     let names: Vec<&str> = all.iter().map(|pointer| pointer.words.as_str()).collect();
     match names.as_slice() {
@@ -46,7 +46,9 @@ pub(super) fn said(words: &str, all: &[StaticPointer], one: &str, several: &str)
 /// Those into the stack of a thread whose return address was damaged, from a stack pointer on where that is known.
 pub(super) fn into_stack(thread: &Thread, sp: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
     let Some(stack) = stack_of(thread) else { return Vec::new() };
-    let start = sp.and_then(|sp| sp.checked_sub(BELOW)).filter(|start| stack.contains(*start)).unwrap_or(stack.start);
+    let start = sp.and_then(|sp| sp.checked_sub(BELOW)).filter(|start| stack.contains(*start));
+    // Who created the thread may keep the address of its stack.
+    let start = start.unwrap_or(stack.start).max(stack.start.saturating_add(case.width()));
     let len = stack.len.saturating_sub(start.saturating_sub(stack.start));
     into(Region { start, len }, case)
 }
@@ -76,8 +78,8 @@ fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
     let names: Vec<String> = users.into_iter().take(MOST).map(|function| function_at(function, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),
-        [one] => format!(", which {one} uses,"),
-        [first @ .., last] => format!(", which {} and {last} use,", first.join(", ")),
+        [one] => format!(", whose address {one} has,"),
+        [first @ .., last] => format!(", whose address {} and {last} have,", first.join(", ")),
     };
     let evidence = Evidence::memory(at, format!("{place}{by} points there")).holds(value);
     Some(StaticPointer { words: format!("{place}{by}"), evidence })

@@ -197,17 +197,19 @@ fn loop_evidence(of: Loop) -> Evidence {
 
 /// The handler of NMI in a loop that it never leaves, where the program has one of its own: it stops the system on purpose.
 fn by_nmi(cpu: &CpuState, of: Loop, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let below = below_handler::of(cpu, case, graph).filter(|_| below_handler::is_own_nmi(cpu, case))?;
+    let below = below_handler::of(cpu, case, graph).filter(|below| !below.ready.is_empty() || below.is_nested)?;
+    if !below_handler::is_own_nmi(cpu, case) {
+        return None;
+    }
     let (exception, at) = (cpu.exception.as_ref()?, place::of(&cpu.functions)?);
-    let claimed = if below.doubt.is_some() { Confidence::Likely } else { Confidence::Proven };
     Some(
         Finding::new(
             Code::Hang,
-            case.cap_of_registers(claimed),
+            case.cap_of_registers(Confidence::Likely),
             format!("{}; then {exception} stopped the system: its handler {at} is an endless loop", below.words),
         )
         .against(below.doubt)
-        .against(["what raises NMI is not known: a watchdog as a rule"])
+        .against(["what raises NMI is not known: a watchdog, a clock that failed, or an error of memory"])
         .evidence([loop_evidence(of)])
         .evidence(below.evidence)
         .evidence(place::callers(&cpu.functions, CALLERS))

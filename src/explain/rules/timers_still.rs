@@ -23,7 +23,8 @@ pub(super) const TICKLESS: [&str; 4] =
 const WHEEL: &str = "_tx_timer_list";
 /// So many turns of the wheel.
 const TURNS: u64 = 4;
-/// The same, and a quarter, where a thread waits for a time that began before: no entry stays for longer than one turn.
+/// The same where a thread waits for a time that began before: no entry stays for longer than one turn. A quarter of a turn is
+/// added to both.
 const ONE_TURN: u64 = 1;
 /// So often other threads have to be made ready meanwhile: events of that are recorded.
 const READIED: u64 = 16;

@@ -18,12 +18,15 @@ const LOOKED: u64 = 1024;
 const MOST: usize = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    in_interrupt(case).into_iter().chain(in_callback(case, graph)).collect()
+    in_interrupt(case, graph).into_iter().chain(in_callback(case, graph)).collect()
 }
 
-fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
+fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
-    let owned = events.wrong.iter().find(|call| call.object.is_some_and(|object| is_without_owner(object, case)));
+    let raises = |mutex: Addr| {
+        is_without_owner(mutex, case) && inherits(mutex, case) && graph.tasks.waiting(mutex).next().is_some()
+    };
+    let owned = events.wrong.iter().find(|call| call.object.is_some_and(raises));
     let first = owned.or_else(|| events.wrong.first())?;
     let who = case.interrupt(first.interrupt.map(u64::from));
     let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
@@ -40,12 +43,17 @@ fn in_interrupt(case: &Case<'_>) -> Option<Finding> {
         .evidence(owned.and_then(|call| {
             let object = call.object?;
             let text =
-                format!("{}: it is owned, and by no thread: the kernel writes to its owner", case.object(object));
+                format!("{}: it is owned by no thread, and a thread waits for it: the kernel raises the priority of its owner, at address 0", case.object(object));
             Some(Evidence::memory(object, text))
         }))
         .damaging_memory(owned.is_some())
         .next("give a semaphore or set event flags in the interrupt, and let a thread do the rest"),
     )
+}
+
+/// True for a mutex whose owner inherits the priority of those that wait.
+fn inherits(mutex: Addr, case: &Case<'_>) -> bool {
+    case.kernel.and_then(|kernel| kernel.object(mutex)?.get("inherit")) == Some(1)
 }
 
 /// True for a mutex that was taken while no thread ran: its owner is 0, and where a thread waits for it the kernel raises the

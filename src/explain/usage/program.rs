@@ -240,7 +240,8 @@ impl<'c> Code<'c> {
     /// The functions outside of the kernel that have an address of this memory among their constants, or make one.
     pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
         let is_in = |word: u32| memory.contains(Addr::from(word));
-        let words = self.places(4).filter(|at| self.word(*at).is_some_and(is_in));
+        let literals: BTreeSet<Addr> = self.places(2).filter_map(|at| self.literal(at)).collect();
+        let words = literals.into_iter().filter(|at| self.word(*at).is_some_and(is_in));
         let made = self.places(2).filter(|at| match self.set {
             InstructionSet::Thumb => self.built(*at).is_some_and(is_in),
             _ => self.added(*at).into_iter().chain(self.accessed(*at)).any(is_in) && self.is_instruction(*at),
@@ -249,6 +250,22 @@ impl<'c> Code<'c> {
         let words = words.filter(|_| self.set == InstructionSet::Thumb);
         let functions = words.chain(made).filter_map(|at| self.function(at));
         functions.filter(|function| !function.is_kernel).map(|function| function.first).collect()
+    }
+
+    /// The word of the code that a load of a constant reads (Armv7-M Architecture Reference Manual, A7.7.43): an instruction may look
+    /// like an address of RAM.
+    fn literal(&self, at: Addr) -> Option<Addr> {
+        let first = self.half(at)?;
+        let base = at.checked_add(4)? & !3;
+        if first >> 11 == 0b01001 {
+            return base.checked_add(Addr::from(first & 0xFF) << 2);
+        }
+        let offset = Addr::from(self.half(at.checked_add(2)?)? & 0xFFF);
+        match first {
+            0xF8DF => base.checked_add(offset),
+            0xF85F => base.checked_sub(offset),
+            _ => None,
+        }
     }
 
     /// The addresses that loads and stores of a RISC-V access whose upper part the instruction at an address sets, or that are near
@@ -272,7 +289,10 @@ impl<'c> Code<'c> {
             return by_pointer.zip(self.global_pointer).map(|((_, by), gp)| gp.wrapping_add(by)).into_iter().collect();
         };
         let register = self.half(at).map(|first| first >> 7 & 0x1F);
-        let behind = (2..APART_RISCV).filter_map(|n| of(at.checked_add(n << 1)?));
+        // Up to the next instruction that sets the upper part of the same register.
+        let sets = |first: u16| matches!(first & 0x7F, 0x37 | 0x17) && Some(first >> 7 & 0x1F) == register;
+        let places = (2..APART_RISCV).map_while(|n| at.checked_add(n << 1));
+        let behind = places.take_while(|at| !self.half(*at).is_some_and(sets)).filter_map(of);
         behind.filter(|(base, _)| Some(*base) == register).map(|(_, by)| upper.wrapping_add(by)).collect()
     }
 

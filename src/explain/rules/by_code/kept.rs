@@ -67,7 +67,7 @@ impl ByCode<'_, '_> {
         let need = Need { act: Act::Gives, kind: Kind::Semaphore, object: semaphore, wanted: None };
         let (name, object) = (self.name(*user), self.case.object(semaphore));
         let forever = self.graph.tasks.at(waiter).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
-        let again = if forever { "" } else { " with a time-out, again and again" };
+        let again = if forever { "" } else { " with a time-out, as others did before" };
         let claim = format!(
             "{} waits for {object}{again}; {name} has a path on which it takes it and does not put it",
             self.case.label(waiter),
@@ -114,7 +114,11 @@ impl ByCode<'_, '_> {
         let kept = events.object(edge.object)?.kept.filter(|kept| events.is(edge.holder, kept.thread));
         let functions = self.usage.takes_and_gives(user, Kind::Mutex, edge.object);
         let blocks = events.activity(edge.holder).map_or(0, |activity| activity.blocks);
-        let claimed = sure(kept, blocks, &functions)?;
+        // A call of which the mutex is not known may be one that keeps it on purpose.
+        let who = |act| self.usage.who(act, Some(Kind::Mutex), edge.object, None);
+        let knows_all = who(Act::Takes).is_some() && who(Act::Gives).is_some();
+        let claimed =
+            sure(kept, blocks, &functions)?.min(if knows_all { Confidence::Likely } else { Confidence::Hint });
         Some(self.kept_finding(edge, &leak, kept, claimed))
     }
 
