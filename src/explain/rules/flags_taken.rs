@@ -101,7 +101,7 @@ fn finding(task: &Task, lacks: Lacks, (taker, both): (&Task, u64), case: &Case<'
     } else {
         format!(
             "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {other} takes {both:#x} too, and clears it \
-             when it gets it, so that it is lost for {name}",
+             when it gets it, so that {name} may not get it",
             wanted.flags
         )
     };
