@@ -305,7 +305,8 @@ pub struct Finding {
     pub is_in_switch: bool,
     /// True where a healthy system looks the same again and again: it comes after other hints.
     pub is_usual: bool,
-    /// True where the kernel writes through a null pointer because of it: faults are its symptoms.
+    /// True where the kernel may write through a null pointer because of it, over vectors at address 0: the fault of an interrupt
+    /// is its symptom.
     pub damages_memory: bool,
 }
 
@@ -341,7 +342,7 @@ impl Finding {
         self
     }
 
-    /// The same as what makes the kernel write through a null pointer, or not.
+    /// The same as what may make the kernel write through a null pointer, or not.
     pub(super) const fn damaging_memory(mut self, is_so: bool) -> Self {
         self.damages_memory = is_so;
         self

@@ -94,6 +94,9 @@ impl Explanation {
             checked.push(Checked { what: check.what, found, symptoms: Vec::new() });
             findings.extend(new);
         }
+        // Vectors that were overwritten show in interrupts: the fault of a thread has another cause.
+        let is_in_interrupt = findings.iter().any(|finding: &Finding| finding.code == Code::IsrFault);
+        findings.iter_mut().for_each(|finding| finding.damages_memory &= is_in_interrupt);
         // A sort that keeps the order of the rules, which have causes before symptoms.
         findings.sort_by_key(|finding| {
             let Finding { confidence, is_usual, .. } = finding;
@@ -125,7 +128,7 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
         let explains = |cause: &&mut Finding| {
             let known = |thread| cause.threads.contains(thread) || cause.affected.contains(thread);
             if cause.damages_memory && matches!(finding.comes_first(), 2 | 3) && cause.confidence > Confidence::Hint {
-                return finding.code.is_fault() || finding.code == Code::IsrFault;
+                return finding.code == Code::IsrFault;
             }
             let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
             // A switch of threads fails at what an overflow left of a saved stack, whichever thread is current then.

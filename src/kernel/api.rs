@@ -26,8 +26,8 @@ pub struct Action {
     pub kind: Option<Kind>,
     /// Its first argument is memory of the pool instead of the object.
     pub by_memory: bool,
-    /// It creates the object.
-    pub creates: bool,
+    /// It creates a timer. A thread that has ended may be deleted and created again.
+    pub creates_timer: bool,
 }
 
 /// The names without what they begin with: `_tx_`, or `_txe_` where arguments are checked.
@@ -69,7 +69,7 @@ pub fn action(name: &str) -> Option<Action> {
     let stem = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     let (name, act, kind) = NAMES.into_iter().find(|(known, ..)| *known == stem)?;
     let by_memory = matches!(name, "block_release" | "byte_release");
-    Some(Action { act, kind, by_memory, creates: matches!(name, "timer_create" | "thread_create") })
+    Some(Action { act, kind, by_memory, creates_timer: name == "timer_create" })
 }
 
 /// The names of all functions that do something.
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!([of("tx_semaphore_put"), of("_tx_semaphore_put.part.0"), of("_tx_queue_cleanup")], [None; 3]);
         assert!(action("_tx_byte_release").unwrap().by_memory);
         assert!(names().any(|name| name == "_txe_mutex_get"));
-        let creates = |name| action(name).is_some_and(|action| action.creates);
-        assert!(creates("_txe_timer_create") && creates("_tx_thread_create") && !creates("_tx_timer_activate"));
+        let creates = |name| action(name).is_some_and(|action| action.creates_timer);
+        assert!(creates("_txe_timer_create") && !creates("_tx_thread_create") && !creates("_tx_timer_activate"));
     }
 }

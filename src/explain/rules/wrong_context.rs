@@ -43,7 +43,7 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .evidence(owned.and_then(|call| {
             let object = call.object?;
             let text =
-                format!("{}: it is owned by no thread, and a thread waits for it: the kernel raises the priority of its owner, at address 0", case.object(object));
+                format!("{}: it is owned by no thread, and a thread waits for it: the kernel may raise the priority of its owner, and write near address 0", case.object(object));
             Some(Evidence::memory(object, text))
         }))
         .damaging_memory(owned.is_some())

@@ -147,8 +147,8 @@ impl<'c> Usage<'c> {
             users.extend(more.into_iter().map(|at| (User::Other(at), walker.of_function((at, only(None))))));
         }
         let mut unknown = walker.unseen();
-        // What creates an object starts none that is there.
-        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory && !one.action.creates;
+        // What creates a timer starts none that is there.
+        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory && !one.action.creates_timer;
         for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {
             let all = summary.uses.iter().filter(is_unknown);
             unknown.extend(all.map(|one| (one.action.act, one.action.kind)));
