@@ -7,13 +7,15 @@ use super::address;
 use crate::abi::{Addr, Region};
 use crate::cpu::{Effect, Fault, Level};
 use crate::error::Error;
-use crate::kernel::{Kernel, Thread, Under};
-use crate::session::{CpuState, Place, Target};
+use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
+use crate::session::{CpuState, Function, Place, Target};
 
 /// The handler that a kernel built with stack checking calls where a stack was used beyond its end.
 const STACK_HANDLER: &str = "_tx_thread_stack_error_handler";
 /// The variable that holds the application's handler for it.
 const STACK_NOTIFY: &str = "_tx_thread_application_stack_error_handler";
+/// The most threads whose stacks are unwound.
+const MOST_CALLS: usize = 256;
 
 /// The CPUs of one stop.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,8 @@ pub struct Cpus {
     pub(super) stack_handlers: Vec<Region>,
     /// Source lines of return addresses.
     lines: BTreeMap<Addr, String>,
+    /// Of threads that do not run: the application's function that called the kernel.
+    calls: BTreeMap<Addr, CalledFrom>,
     /// What is at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
@@ -71,6 +75,7 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let lines = lines(&all, target);
+        let calls = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
         Ok(Self {
             all,
@@ -80,6 +85,7 @@ impl Cpus {
             code: target.code(),
             stack_handlers,
             lines,
+            calls,
             names,
             regions,
             is_baseline: target.is_baseline(),
@@ -120,6 +126,11 @@ impl Cpus {
     /// File and line of the call in front of a return address: `pump.c:12`. Hostile text.
     pub(super) fn line(&self, at: Addr) -> Option<&str> {
         self.lines.get(&at).map(String::as_str)
+    }
+
+    /// The application's function from which a thread called the kernel, where its stack could be unwound.
+    pub(super) fn call(&self, thread: Addr) -> Option<&CalledFrom> {
+        self.calls.get(&thread)
     }
 
     /// True for an access that is refused as it is not aligned: of 8 bytes on each Cortex-M (Armv7-M Architecture Reference
@@ -176,6 +187,23 @@ fn lines(all: &[CpuState], target: &Target<'_>) -> BTreeMap<Addr, String> {
     let behind = all.iter().filter_map(|cpu| cpu.registers.lr()).chain(of_places).map(|lr| lr & !1);
     let calls = behind.flat_map(|at| [at.checked_sub(2), at.checked_sub(4)]).flatten();
     calls.filter_map(|at| Some((at, target.line_at(at)?))).collect()
+}
+
+/// From where the threads that do not run called the kernel.
+fn calls(kernel: &Kernel, target: &mut Target<'_>) -> BTreeMap<Addr, CalledFrom> {
+    let waits = |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(|state| state != State::READY);
+    let threads: Vec<&Thread> = kernel.in_order().filter(waits).take(MOST_CALLS).collect();
+    if threads.is_empty() || !target.has_unwind_information() {
+        return BTreeMap::new();
+    }
+    let unwound = target.unwind(kernel, &threads);
+    let functions = target.functions(kernel, &unwound).called_from;
+    let call = |function: Function| {
+        let name = function.name.clone().filter(|_| !function.is_inferred())?;
+        Some(CalledFrom { pc: function.pc, function: name, file: function.file, line: function.line })
+    };
+    let all = unwound.threads.into_iter().zip(functions);
+    all.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect()
 }
 
 /// The number of an interrupt without the name of its handler, which the program's vector table gives.

@@ -21,7 +21,7 @@ pub use look::Look;
 use std::collections::BTreeSet;
 
 use crate::cpu::Level;
-use crate::kernel::{Kernel, Kind, Thread, exception};
+use crate::kernel::{CalledFrom, Kernel, Kind, Thread, exception};
 use graph::Graph;
 use rules::CHECKS;
 
@@ -29,6 +29,9 @@ use rules::CHECKS;
 /// first that a program may announce as an interrupt.
 const FIRST_INTERRUPT: u64 = 16;
 const FIRST_NAMED: u64 = 11;
+
+/// The most threads of a finding whose calls are named.
+const MOST_CALLS: usize = 4;
 
 /// How far the kernel's state in memory can be trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,7 +118,8 @@ impl Explanation {
         for check in &mut checked {
             (check.found, check.symptoms) = check.found.iter().partition(|code| is_shown(code));
         }
-        let findings = with_circles(findings);
+        let mut findings = with_circles(findings);
+        findings.iter_mut().for_each(|finding| finding.evidence.extend(calls(finding, case)));
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
@@ -173,6 +177,21 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
         owner.next = format!("{}; {}", owner.next, circle.next);
     }
     findings
+}
+
+/// From where the threads of a finding that wait called the kernel, as evidence.
+fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
+    let mut threads: Vec<u64> = finding.threads.iter().chain(&finding.affected).copied().collect();
+    let mut seen = BTreeSet::new();
+    threads.retain(|thread| seen.insert(*thread));
+    let all: Vec<_> = threads.iter().filter_map(|thread| Some((*thread, case.cpus?.call(*thread)?))).collect();
+    let (_, first) = all.first()?;
+    let text = |(thread, call): &(u64, &CalledFrom)| format!("{} in {}", case.label(*thread), call.label());
+    let named: Vec<String> = all.iter().take(MOST_CALLS).map(text).collect();
+    let more = all.len().saturating_sub(named.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let who = if all.len() == 1 { "where it waits" } else { "where they wait" };
+    Some(Evidence::symbol(first.pc, &first.function, format!("{who}: {}{more}", named.join(", "))))
 }
 
 /// True where older events could show more: nothing else says who did it.

@@ -3,7 +3,8 @@
 //! above a stack pointer, with the registers that were saved there.
 //!
 //! Against it: a word may be left over from a call that has ended. So no other word in memory may lead to these blocks: no
-//! message, no variable, no other stack. All blocks of a block pool have to be so. A byte pool has memory that is kept on
+//! message, no variable, no other stack; where the stack of a thread that waits for something else has the address of one too, it
+//! is a hint. All blocks of a block pool have to be so. A byte pool has memory that is kept on
 //! purpose: what the threads have of it has to be enough for one of their waits, and it is a hint.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,43 +69,99 @@ fn registers<'c>(case: &'c Case<'_>) -> impl Iterator<Item = u64> + 'c {
     })
 }
 
-/// What each of the threads that wait has; `None` where that is not known.
-fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Option<BTreeMap<Addr, Vec<Held>>> {
+/// What has the address of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    /// The stack of this thread, which waits for the pool.
+    Waiter(Addr),
+    /// The stack of this thread, which waits for something else without a time-out.
+    Other(Addr),
+    /// A register, or another word of memory.
+    Else,
+}
+
+/// Who has the blocks of a pool.
+struct Holders {
+    /// What each of the threads that wait has.
+    all: BTreeMap<Addr, Vec<Held>>,
+    /// Threads whose stacks have the address of one of these blocks, too.
+    others: BTreeSet<Addr>,
+}
+
+/// The threads that wait for something else for ever, and where their stacks are in use.
+fn others(pool: Addr, case: &Case<'_>, graph: &Graph) -> Vec<(Addr, Region)> {
+    let waits = |task: &&super::super::state::Task| task.wait.is_some_and(|wait| wait.forever && wait.object != pool);
+    let stack = |task: &super::super::state::Task| {
+        let stack = case.thread(task.address)?.stack;
+        let (sp, end) = (stack.pointer.filter(|sp| stack.holds(*sp))?, stack.end()?);
+        Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
+    };
+    graph.tasks.list.iter().filter(waits).filter_map(stack).collect()
+}
+
+/// Who has them; `None` where that is not known.
+fn held(pool: &Object, used: &[PoolBlock], case: &Case<'_>, graph: &Graph) -> Option<Holders> {
     let waiters = waiters(pool.address, case, graph).filter(|all| (1..=MOST).contains(&all.len()))?;
+    let others = others(pool.address, case, graph);
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let old = old(case)?;
-    let mut by: BTreeMap<usize, (BTreeSet<Option<Addr>>, Addr)> = BTreeMap::new();
+    let mut by: BTreeMap<usize, (BTreeSet<Whose>, Addr)> = BTreeMap::new();
     // What a CPU has in its registers, it can release.
     for block in registers(case).filter_map(|word| holding(word, used)) {
-        by.entry(block).or_insert_with(|| (BTreeSet::new(), 0)).0.insert(None);
+        by.entry(block).or_insert_with(|| (BTreeSet::new(), 0)).0.insert(Whose::Else);
     }
     each_pointer(used, case, &mut |at, block| {
         if memory.contains(at) || is_old(at, &old) {
             return;
         }
-        let whose = waiters.iter().find(|(_, stack)| stack.contains(at)).map(|(thread, _)| *thread);
-        by.entry(block).or_insert_with(|| (BTreeSet::new(), at)).0.insert(whose);
+        let within =
+            |all: &[(Addr, Region)]| all.iter().find(|(_, stack)| stack.contains(at)).map(|(thread, _)| *thread);
+        let other = || within(&others).map_or(Whose::Else, Whose::Other);
+        let whose = within(&waiters).map_or_else(other, Whose::Waiter);
+        let (all, first) = by.entry(block).or_insert_with(|| (BTreeSet::new(), at));
+        if matches!(whose, Whose::Waiter(_)) && !all.iter().any(|whose| matches!(whose, Whose::Waiter(_))) {
+            *first = at;
+        }
+        all.insert(whose);
     })?;
-    let mut all: BTreeMap<Addr, Vec<Held>> = BTreeMap::new();
+    let mut holders = Holders { all: BTreeMap::new(), others: BTreeSet::new() };
     for (block, (whose, at)) in by {
-        if let ([Some(thread)], Some(block)) = (Vec::from_iter(whose).as_slice(), used.get(block)) {
-            all.entry(*thread).or_default().push(Held { at, block: *block });
+        let Some(block) = used.get(block) else { continue };
+        if let Some((thread, others)) = only_waiter(&whose) {
+            holders.all.entry(thread).or_default().push(Held { at, block: *block });
+            holders.others.extend(others);
         }
     }
-    Some(all)
+    Some(holders)
+}
+
+/// The only thread that waits and has the address of a block, with the other threads that have it; `None` where something else
+/// has it.
+fn only_waiter(whose: &BTreeSet<Whose>) -> Option<(Addr, Vec<Addr>)> {
+    let mut waiter = None;
+    let mut others = Vec::new();
+    for one in whose {
+        match one {
+            Whose::Waiter(thread) if waiter.is_none() => waiter = Some(*thread),
+            Whose::Other(thread) => others.push(*thread),
+            _ => return None,
+        }
+    }
+    Some((waiter?, others))
 }
 
 fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
     used.retain(|block| !block.is_free);
     used.sort_unstable_by_key(|block| block.start);
-    let held = held(pool, &used, case, graph)?;
+    let Holders { all: held, others: doubts } = held(pool, &used, case, graph)?;
     let count: usize = held.values().map(Vec::len).sum();
     let claimed = match pool.kind {
         Kind::BlockPool if count != used.len() => return None,
-        Kind::BlockPool if count > 1 => Confidence::Likely,
         // A device may have the only block.
+        Kind::BlockPool if count > 1 && doubts.is_empty() => Confidence::Likely,
         Kind::BlockPool => Confidence::Hint,
+        _ if !doubts.is_empty() => return None,
         _ => (held.len() > 1 && would_do(&held, case)).then_some(Confidence::Hint)?,
     };
     let label = case.object(pool.address);
@@ -125,8 +182,14 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             |held: &Held| format!("in the stack of {}: its block at {:#x}", case.label(*thread), held.block.start);
         all.first().map(|held| Evidence::stack(held.at, text(held)).holds(held.block.start))
     };
+    let doubts: Vec<String> = doubts.iter().map(|thread| case.label(*thread)).collect();
+    let left_over = format!(
+        "the address of one is in the stack of {} as well: it is left over there, or there alone",
+        doubts.join(" and ")
+    );
     Some(
         Finding::new(code, case.cap(claimed), claim)
+            .against((!doubts.is_empty()).then_some(left_over))
             .against(["who has a block is inferred from the addresses in the stacks; a device may have one (DMA), or the program keeps an index"])
             .evidence(threads.iter().map(|thread| waiting(*thread, pool.address, case, graph)))
             .evidence(held.iter().filter_map(word))
@@ -152,5 +215,21 @@ fn size(kind: Kind, all: &[Held]) -> String {
     match kind {
         Kind::BlockPool => many(u64::try_from(all.len()).unwrap_or(u64::MAX), "block", "blocks"),
         _ => many(all.iter().map(|held| held.block.len).fold(0, u64::saturating_add), "byte", "bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reader of a queue still had the address of a block that it had released, and nobody was said to have the block.
+    #[test]
+    fn an_address_that_was_left_over_hid_who_has_a_block() {
+        let of = |all: &[Whose]| only_waiter(&all.iter().copied().collect());
+        assert_eq!(of(&[Whose::Waiter(1)]), Some((1, vec![])));
+        assert_eq!(of(&[Whose::Waiter(1), Whose::Other(7)]), Some((1, vec![7])));
+        assert_eq!(of(&[Whose::Waiter(1), Whose::Waiter(2)]), None);
+        assert_eq!(of(&[Whose::Waiter(1), Whose::Else]), None);
+        assert_eq!(of(&[Whose::Other(7)]), None);
     }
 }
