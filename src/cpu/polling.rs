@@ -1,6 +1,8 @@
 //! Whether a CPU waits in a loop for a word in memory to change. Thumb encodings are those of the Armv7-M Architecture Reference
 //! Manual (A5, A7).
 
+mod riscv;
+
 use super::{Architecture, Effect, Registers};
 use crate::abi::{Addr, Endian};
 
@@ -22,6 +24,9 @@ pub struct Polling {
     /// True where it takes a difference, or asks which of two values is the larger: it counts, or reads a clock until its time is
     /// over, and ends by itself.
     pub measures: bool,
+    /// True where a register may carry something from one round to the next: it counts. Where nothing does, and it writes nothing,
+    /// only memory ends it, also where it measures.
+    pub counts: bool,
 }
 
 /// What one instruction may do in such a loop.
@@ -50,8 +55,10 @@ pub fn polling(
     code: &[u8],
     read: &mut dyn FnMut(Addr) -> Option<u32>,
 ) -> Option<Polling> {
-    if registers.architecture() != Architecture::CortexM {
-        return None;
+    match registers.architecture() {
+        Architecture::CortexM => {}
+        Architecture::Riscv32 | Architecture::Riscv64 => return riscv::polling(registers, from, code),
+        _ => return None,
     }
     let pc = registers.pc()? & !1;
     let (start, end) = bounds(pc, from, code)?;
@@ -96,7 +103,50 @@ pub fn polling(
     reads.dedup();
     reads.retain(|address| !written.contains(address));
     let measures = body().any(|(_, first, second)| measures(first, second));
-    (!reads.is_empty()).then_some(Polling { start, reads, writes: !written.is_empty(), measures })
+    let counts = counts(body());
+    (!reads.is_empty()).then_some(Polling { start, reads, writes: !written.is_empty(), measures, counts })
+}
+
+/// True where a register that the loop writes may be read before it is written.
+fn counts(body: Walk<'_>) -> bool {
+    let all: Vec<(Option<Step>, u16, u16)> =
+        body.map(|(at, first, second)| (step(first, second, at), first, second)).collect();
+    let to = |step: &Option<Step>| match step {
+        Some(
+            Step::Writes(Some(to)) | Step::Loads(to) | Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _),
+        ) => Some(*to),
+        _ => None,
+    };
+    let written: Vec<u16> = all.iter().filter_map(|(step, ..)| to(step)).collect();
+    let mut now = Vec::new();
+    for (step, first, second) in &all {
+        if let Some(Step::Writes(Some(_))) = step {
+            let Some(from) = sources(*first, *second) else { return true };
+            if from.iter().any(|register| written.contains(register) && !now.contains(register)) {
+                return true;
+            }
+        }
+        now.extend(to(step));
+    }
+    false
+}
+
+/// The registers from which an instruction computes; `None` where that is not known.
+fn sources(first: u16, second: u16) -> Option<Vec<u16>> {
+    let low = |shift: u16| first >> shift & 7;
+    Some(match first {
+        0x0000..=0x17FF | 0x1C00..=0x1FFF | 0xB200..=0xB2FF => vec![low(3)],
+        0x1800..=0x1BFF => vec![low(3), low(6)],
+        0x3000..=0x3FFF => vec![low(8)],
+        // MVNS and the others.
+        0x43C0..=0x43FF => vec![low(3)],
+        0x4000..=0x43BF => vec![low(0), low(3)],
+        0x4600..=0x46FF => vec![first >> 3 & 0xF],
+        // Data processing of a register and a shifted one, and of a register and a constant.
+        _ if first & 0xFE00 == 0xEA00 => vec![first & 0xF, second & 0xF],
+        _ if first & 0xF800 == 0xF000 && second & 0x8000 == 0 => vec![first & 0xF],
+        _ => return None,
+    })
 }
 
 /// True for a subtraction whose result is kept, and for a branch that asks for an order: HI, LS, GE, LT, GT, LE.
@@ -314,6 +364,9 @@ mod tests {
         let measures = |code: &[u16]| polls(0x100, code, &r).unwrap().measures;
         // ldr r3, [r0, #4]; mvns r3, r3; subs r3, r3, r1; cmp r3, r4; bls
         assert!(measures(&[0x6843, 0x43DB, 0x1A5B, 0x42A3, 0xD9FA]), "until a time is over");
+        let counts = |code: &[u16]| polls(0x100, code, &r).unwrap().counts;
+        assert!(!counts(&[0x6843, 0x43DB, 0x1A5B, 0x42A3, 0xD9FA]), "only the clock ends it");
+        assert!(counts(&[0x6803, 0xB913, 0x3901, 0xD1FB, 0xBF00]), "a counter ends it");
         // ldr r3, [r0]; cbnz out; subs r1, #1; bne
         assert!(measures(&[0x6803, 0xB913, 0x3901, 0xD1FB, 0xBF00]), "for so many times");
         // ldr r3, [r0, #4]; cmp r3, r1; blt.w

@@ -68,11 +68,14 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (confidence, detractors) = confidence(is_sure, kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
+    let left = if mask.is_some() { masking_code::left_by(thread.address, case) } else { None };
+    let path = left.as_ref().map_or_else(String::new, |left| path_of(&left.function));
+    evidence.extend(left.map(|left| left.evidence));
     Some(
         Finding::new(
             Code::InterruptsMasked,
             (confidence, detractors),
-            format!("thread {} keeps interrupts disabled{by}{at}{waits}", thread.label()),
+            format!("thread {} keeps interrupts disabled{by}{at}{waits}{path}", thread.label()),
         )
         .against(by_device)
         .evidence(evidence)
@@ -82,6 +85,11 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         ))
         .threads([thread.address]),
     )
+}
+
+/// `; fifo_write has a path on which it returns without restoring them`.
+pub(super) fn path_of(function: &str) -> String {
+    format!("; {function} has a path on which it returns without restoring them")
 }
 
 /// What shows that interrupts are disabled, and where.
@@ -108,8 +116,7 @@ struct Awaited {
 }
 
 fn awaited(cpu: &CpuState, kept_back: &[u64], case: &Case<'_>) -> Option<Awaited> {
-    interrupts::polled(case, cpu).filter(|_| case.cpus.is_some_and(|cpus| cpus.all.len() == 1))?;
-    let words = &cpu.polling.as_ref()?.reads;
+    let words = awaited_words(cpu, case)?;
     let by = |word: &Addr| kept_back.iter().copied().find(|number| writers::handler_has(*number, *word, case));
     // A device may end the loop as well.
     let all = words.iter().map(|word| by(word).filter(|_| writers::is_in_ram(*word))).collect::<Option<Vec<u64>>>()?;
@@ -119,6 +126,12 @@ fn awaited(cpu: &CpuState, kept_back: &[u64], case: &Case<'_>) -> Option<Awaited
     let text = format!("the handler of {name} has the address of {}", words::place_or_address(word, case));
     let evidence = Evidence::symbol(handler & !1, &words::function_at(handler, case), text);
     Some(Awaited { name, evidence })
+}
+
+/// The words that a loop reads, where nothing else ends it: it neither writes nor counts, and no other CPU may change them.
+pub(super) fn awaited_words<'c>(cpu: &'c CpuState, case: &Case<'_>) -> Option<&'c [Addr]> {
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.counts)?;
+    case.cpus.filter(|cpus| cpus.all.len() == 1).map(|_| polling.reads.as_slice())
 }
 
 /// How sure it is, and what speaks against it. `is_sure`: it lasts too long, or for ever. `waits_known`, `mask_known`: what waits,

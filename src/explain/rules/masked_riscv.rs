@@ -1,18 +1,21 @@
 //! A thread of a RISC-V runs with interrupts disabled (`mstatus.MIE` is 0), the timer interrupt is pending and enabled, and the
-//! kernel's time stands still: `tx_time_get` gives the same again and again.
+//! kernel's time stands still: `tx_time_get` gives the same again and again; or a loop waits for a word that interrupts change.
 //!
 //! The handler of a trap runs with interrupts disabled as well, so the kernel must not count an interrupt.
 //!
 //! Against it: a stop may fall into the few instructions in which the kernel disables interrupts itself. So it is a hint where
-//! the length of a tick is not known.
+//! the length of a tick is not known, and where no loop waits.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
+use super::super::usage::{Usage, functions_with};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{interrupts, place};
+use super::words::place_or_address;
+use super::{interrupts, masked, masking_code, place};
+use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Registers};
 use crate::kernel::Above;
-use crate::session::CpuState;
+use crate::session::{CpuState, is_of_kernel};
 
 /// `mstatus`: interrupts are enabled in machine mode. `mie` and `mip`: the machine timer (Privileged Architecture, 3.1.6 and
 /// 3.1.9).
@@ -39,29 +42,71 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel)?;
     let above = &case.kernel?.cpus.get(cpu.core)?.above;
     let [status, _, pending] = kept_back(&cpu.registers).filter(|_| *above == Above::Nothing)?;
-    let still = interrupts::still(case)?;
-    let is_over = still.is_over(PERIODS);
-    let (most, mut detractors) = if is_over || still.period.is_none() { case.by_events() } else { return None };
-    let most = if is_over { most } else { most.min(Confidence::Hint) };
+    let still = interrupts::still(case);
+    let is_over = still.as_ref().is_some_and(|still| still.is_over(PERIODS));
+    let awaited = awaited(cpu, case);
+    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
+    let is_known = still.as_ref().is_some_and(|still| still.period.is_none());
+    // The kernel's own critical sections are short.
+    if in_kernel && !is_over && !is_known && awaited.is_none() || cpu.in_loop.is_some() || cpu.is_outside_code {
+        return None;
+    }
+    let is_sure = is_over || awaited.as_ref().is_some_and(|awaited| awaited.is_by_interrupt);
+    let (most, mut detractors) = case.by_events();
+    let most = if is_sure { most } else { most.min(Confidence::Hint) };
     let (confidence, against) = case.cap_of_registers(most);
     detractors.extend(against);
-    detractors.extend((!is_over).then(|| "a short critical section looks the same".to_owned()));
+    detractors.extend((!is_sure).then(|| "a short critical section looks the same".to_owned()));
+    let waits = awaited.as_ref().map(|awaited| format!(", where it waits for {} to change", awaited.words));
+    let at = place::in_application(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
+    let left = masking_code::left_by(thread.address, case);
+    let path = left.as_ref().map_or_else(String::new, |left| masked::path_of(&left.function));
     let claim = format!(
-        "thread {} keeps interrupts disabled (mstatus.MIE 0){}: the timer interrupt is pending",
+        "thread {} keeps interrupts disabled (mstatus.MIE 0){at}{}: the timer interrupt is pending{path}",
         thread.label(),
-        interrupts::whereabouts(case, cpu)
+        waits.unwrap_or_default()
     );
+    let by_device = awaited.as_ref().map(|_| "a device may change it too (DMA)");
     Some(
         Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
+            .against(by_device)
             .evidence([
                 Evidence::register("mstatus", status, "MIE is 0: interrupts are disabled".to_owned()),
                 Evidence::register("mip", pending, "MTIP is 1: the timer interrupt is pending".to_owned()),
-                still.shows(),
             ])
+            .evidence(still.map(|still| still.shows()))
+            .evidence(awaited.map(|awaited| awaited.evidence))
             .evidence(place::callers(&cpu.functions, CALLERS))
+            .evidence(left.map(|left| left.evidence))
             .next("find the path that clears mstatus.MIE and does not restore it")
             .threads([thread.address]),
     )
+}
+
+/// Words of memory for which a loop waits.
+struct Awaited {
+    words: String,
+    /// True where functions have their addresses that only interrupts run.
+    is_by_interrupt: bool,
+    evidence: Evidence,
+}
+
+fn awaited(cpu: &CpuState, case: &Case<'_>) -> Option<Awaited> {
+    let words = masked::awaited_words(cpu, case)?;
+    let is_memory = |at: &Addr| case.cpus.is_some_and(|cpus| cpus.writes(Region { start: *at, len: 1 }));
+    let words = Some(words).filter(|words| words.iter().all(is_memory))?;
+    let usage = Usage::of(case);
+    let by_interrupt = |at: &Addr| {
+        let functions = functions_with(Region { start: *at, len: 1 }, case);
+        usage.as_ref().is_some_and(|usage| usage.is_of_interrupts(&functions))
+    };
+    let named: Vec<String> = words.iter().map(|at| place_or_address(*at, case)).collect();
+    let named = named.join(" and ");
+    let start = cpu.polling.as_ref()?.start;
+    let is_by_interrupt = words.iter().all(by_interrupt);
+    let by = if is_by_interrupt { ", which interrupts change," } else { "" };
+    let evidence = Evidence::memory(start, format!("the loop here reads {named}{by} and nothing else ends it"));
+    Some(Awaited { words: named, is_by_interrupt, evidence })
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Whether the code that the CPU has come through disables interrupts: of each function that it is in, the last instruction in
 //! front of the place that disables or enables them, also by a call.
 
-use super::super::Case;
+use super::super::usage::{Controls, Usage, User};
+use super::super::{Case, Evidence};
+use super::words::function_at;
 use super::{interrupts, jump, place};
 use crate::abi::{Addr, Endian};
+use crate::cpu::Architecture;
 use crate::session::{CpuState, is_of_kernel};
 
 /// The functions that are looked at, the innermost first.
@@ -56,6 +59,26 @@ const DISABLE: &str = "_tx_thread_interrupt_disable";
 const RESTORE: &str = "_tx_thread_interrupt_restore";
 /// The argument that disables interrupts on a Cortex-M: `TX_INT_DISABLE` in `tx_port.h`.
 const OFF: u16 = 1;
+/// A function that returns with interrupts disabled on one of its paths.
+pub(super) struct Left {
+    /// Its name.
+    pub function: String,
+    pub evidence: Evidence,
+}
+
+/// One that a thread calls, by its code.
+pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
+    let at = |name| case.look.symbol(name).map(|symbol| symbol.address & !1);
+    // TX_INT_DISABLE in tx_port.h of the two.
+    let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
+    let set = SET.into_iter().filter_map(at).collect();
+    let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
+    let leak = Usage::of(case)?.leaves_disabled(User::Thread(thread), &controls)?;
+    let function = function_at(leak.function, case);
+    let text = "it disables interrupts here, and a path from here returns without restoring them".to_owned();
+    Some(Left { evidence: Evidence::symbol(leak.at, &function, text), function })
+}
+
 /// The most bytes of a function that does little else than disable interrupts.
 const SMALL: u64 = 64;
 

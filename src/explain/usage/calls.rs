@@ -1,7 +1,9 @@
 //! Single calls of a user, with their arguments.
 
+use std::collections::BTreeSet;
+
 use super::walk::{Follow, Key};
-use super::{Usage, Use, User};
+use super::{Leak, Usage, Use, User};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee, Paths, Value};
 use crate::kernel::Kind;
@@ -21,7 +23,79 @@ pub struct Waiting {
     pub is_own: bool,
 }
 
+/// The functions of the kernel that disable and enable interrupts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Controls {
+    /// Those that set the interrupt posture to their argument, and the argument that disables interrupts.
+    pub set: Vec<Addr>,
+    pub off: u32,
+    /// What disables them, and what restores what was before.
+    pub disable: Option<Addr>,
+    pub restore: Option<Addr>,
+}
+
+impl Controls {
+    /// Whether a call disables interrupts, or restores or enables them; `None` for other calls.
+    fn disables(&self, call: &Call) -> Option<bool> {
+        let Callee::At(to) = call.to else { return None };
+        let [first, ..] = call.arguments;
+        match Some(to) {
+            _ if self.set.contains(&to) => Some(first.known() == Some(self.off)),
+            at if at == self.disable => Some(true),
+            at if at == self.restore => Some(false),
+            _ => None,
+        }
+    }
+}
+
 impl Usage<'_> {
+    /// A path of a user on which a function disables interrupts and returns without restoring them, where another of its paths
+    /// does restore them. Only calls are seen, no instructions that do it.
+    pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<Leak> {
+        let leak = |key: Key| {
+            let paths = self.walker.paths(&Follow { walker: &self.walker, succeeds: false }, key)?;
+            let disables = |call: &Call| controls.disables(call) == Some(true);
+            let restores = |call: &Call| controls.disables(call) == Some(false);
+            // What it calls may restore them.
+            let may = |call: &Call| restores(call) || self.restores(call, controls);
+            let mut all = paths.calls().filter(|call| disables(call)).map(|call| call.at);
+            let at = all.find(|at| paths.leads_out(|call| call.at == *at, may))?;
+            paths.leads_to(disables, restores).then_some(Leak { function: key.0, at })
+        };
+        self.reached(user).into_iter().find_map(leak)
+    }
+
+    /// True where a function of the program that is called may restore interrupts.
+    fn restores(&self, call: &Call, controls: &Controls) -> bool {
+        let Callee::At(to) = call.to else { return call.to == Callee::Unknown };
+        let first = (to, [Value::Unknown; 4]);
+        let mut todo = vec![first];
+        let mut seen = BTreeSet::new();
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        while let Some(key) = todo.pop() {
+            if seen.insert(key) {
+                let Some(paths) = self.walker.paths(&follow, key) else { continue };
+                if paths.calls().any(|call| controls.disables(call) == Some(false)) {
+                    return true;
+                }
+                todo.extend(self.walker.of_function(key).functions.iter().copied());
+            }
+        }
+        false
+    }
+
+    /// True where no thread, no timer and no start-up code was seen to call one of these functions: an interrupt may run it.
+    pub fn is_of_interrupts(&self, functions: &BTreeSet<Addr>) -> bool {
+        let is_interrupt = |user: User| matches!(user, User::Handler(_) | User::Other(_));
+        let reached = |is: bool| {
+            let users = self.users.iter().filter(move |(user, _)| is_interrupt(*user) == is);
+            users.flat_map(|(user, _)| self.reached(*user)).map(|(at, _)| at)
+        };
+        let by_others: BTreeSet<Addr> = reached(false).collect();
+        let by_interrupts: BTreeSet<Addr> = reached(true).collect();
+        functions.iter().any(|at| by_interrupts.contains(at) && !by_others.contains(at))
+    }
+
     /// The paths of those functions of a user that do something themselves.
     fn paths_with<'u>(&'u self, user: User, is: impl Fn(&Use) -> bool + 'u) -> impl Iterator<Item = (Key, Paths)> + 'u {
         let does = move |key: &Key| self.walker.of_function(*key).own.iter().any(&is);
