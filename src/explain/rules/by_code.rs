@@ -51,15 +51,27 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     found
 }
 
-/// Who gives what a thread waits for, by the code of the program: their names, and all that as evidence. `None` where others
-/// may.
-pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<(Vec<String>, Evidence)> {
+/// Who gives what a thread waits for.
+pub(super) struct Givers {
+    pub names: Vec<String>,
+    /// The threads among them.
+    pub threads: Vec<Addr>,
+    pub evidence: Evidence,
+}
+
+/// Who gives what a thread waits for, by the code of the program. `None` where others may.
+pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Givers> {
     let (usage, stuck) = (Usage::of(case)?, Stuck::default());
     let wanted = wait.wanted.map(|wanted| wanted.flags);
     let need = Need { act: Act::Gives, kind: wait.kind, object: wait.object, wanted };
     let users = usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
     let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
-    Some((users.iter().map(|user| code.name(*user)).collect(), code.users(&users, &need)))
+    let thread = |user: &User| if let User::Thread(at) = user { Some(*at) } else { None };
+    Some(Givers {
+        names: users.iter().map(|user| code.name(*user)).collect(),
+        threads: users.iter().filter_map(thread).collect(),
+        evidence: code.users(&users, &need),
+    })
 }
 
 /// Which event flags the code of threads, callbacks and handlers gets. The program is looked at when it is first asked.

@@ -128,7 +128,7 @@ fn part(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, graph: &Graph) 
     let Lacks { group, wanted, set, flags } = lacks;
     let (name, object) = (case.label(task.address), case.object(group));
     let of_rest = Wait { wanted: Some(Wanted { flags, ..wanted }), ..*wait };
-    let by_code = by_code::givers(&of_rest, case, graph).map(|(_, evidence)| evidence);
+    let by_code = by_code::givers(&of_rest, case, graph).map(|givers| givers.evidence);
     let claim = format!(
         "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {flags:#x} has not come for long",
         wanted.flags

@@ -41,6 +41,13 @@ pub(super) fn below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) ->
     })
 }
 
+/// Bytes of the frame that a function of a Cortex-M makes, by its first instructions.
+pub(super) fn of_function(at: Addr, case: &Case<'_>) -> Option<u64> {
+    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    let (first, code) = through::code(at, case)?;
+    frame(first, &code)
+}
+
 /// True where a word is the lr that an exception pushed: pc and xpsr are behind it.
 fn is_pushed(words: &[u64], index: usize) -> bool {
     let behind = |n: usize| words.get(index.saturating_add(n)).copied().unwrap_or_default();

@@ -56,6 +56,7 @@ mod runs_on;
 mod semaphore_leak;
 mod silence;
 mod slow_callback;
+mod stack_calls;
 mod stack_handler;
 mod stack_released;
 mod stacks;

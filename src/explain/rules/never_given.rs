@@ -4,7 +4,7 @@
 //! set other event flags of the same group, which no thread waits for (`wrong-event-mask`), or the only thread that gave cannot
 //! go on.
 
-use super::super::events::{Events, Giver, One};
+use super::super::events::{Events, Giver, Interrupt, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -15,7 +15,7 @@ use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
 use super::words::{gives, waiting};
 use crate::abi::Addr;
-use crate::kernel::{Kernel, Kind, Thread};
+use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::trace::many;
 
 /// How often a thread should have run within the trace.
@@ -79,7 +79,7 @@ fn finding(
         return None;
     }
     let mask = if is_flags { wrong_mask(task, wait, one, getters, case, graph) } else { None };
-    Some(mask.unwrap_or_else(|| never(task, wait, events, case, graph)))
+    mask.or_else(|| never(task, wait, events, case, graph))
 }
 
 /// Interrupts set other flags of the group, which nobody waits for.
@@ -126,7 +126,7 @@ fn wrong_mask(
     )
 }
 
-fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Finding {
+fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let runs = task.runs.unwrap_or(0);
     let ran = events.activity(task.address).map_or(0, |activity| activity.dispatched);
@@ -146,13 +146,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             ),
         ),
     ];
-    // A call that the kernel refuses leaves no event: its interrupt comes and seems to do nothing.
-    let silent = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= 3);
-    let silent: Vec<String> = silent
-        .map(|(number, one)| {
-            format!("{} came {} times and did nothing of the kernel", case.interrupt(Some(*number)), one.times)
-        })
-        .collect();
+    let silent = silent(events, case);
     if let Some(first) = graph.tasks.list.first() {
         evidence
             .extend(silent.iter().map(|text| Evidence { seq: None, ..Evidence::memory(first.address, text.clone()) }));
@@ -172,30 +166,55 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
     let user = gone_user(task, wait.object, case, graph);
     let givers = if is_known { None } else { by_code::givers(wait, case, graph) };
-    evidence.extend(givers.as_ref().map(|(_, evidence)| evidence.clone()));
-    let next = match &disabled {
-        Some(Disabled { name, .. }) => {
+    // What gives it is about to: it has just begun.
+    if givers.as_ref().is_some_and(|givers| givers.threads.iter().any(|thread| has_begun(*thread, events, case))) {
+        return None;
+    }
+    evidence.extend(givers.as_ref().map(|givers| givers.evidence.clone()));
+    let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
+    let next = next(wait, disabled.as_ref(), &silent, names, &object);
+    Some(
+        Finding::new(
+            Code::EventNeverSet,
+            (confidence, detractors),
+            format!("{name} waits for {object}{wants}, and {why}, though it ran {runs} times before{user}{also}"),
+        )
+        .evidence(evidence)
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+        .next(next)
+        .threads([task.address]),
+    )
+}
+
+/// Interrupts that come and seem to do nothing: a call that the kernel refuses leaves no event.
+fn silent(events: &Events, case: &Case<'_>) -> Vec<String> {
+    let all = events.interrupts.by_number.iter().filter(|(_, one)| one.acts == 0 && one.times >= 3);
+    let said = |(number, one): (&u64, &Interrupt)| {
+        format!("{} came {} times and did nothing of the kernel", case.interrupt(Some(*number)), one.times)
+    };
+    all.map(said).collect()
+}
+
+/// What to look at next. `silent`: interrupts that seem to do nothing. `givers`: who gives it by the code.
+fn next(wait: &Wait, disabled: Option<&Disabled>, silent: &[String], givers: &[String], object: &str) -> String {
+    let gives = gives(wait.kind);
+    match (disabled, silent, givers) {
+        (Some(Disabled { name, .. }), ..) => {
             format!("find out who disables {name} (NVIC_ICER), and who should enable it again")
         }
-        None if silent.is_empty() => match givers.as_ref().map(|(names, _)| names.as_slice()) {
-            Some([]) | None => format!("find out who was to {} {object}", gives(wait.kind)),
-            Some(names) => format!(
-                "look for a condition under which {} does not {} {object}, though it was needed",
-                names.join(" or "),
-                gives(wait.kind)
-            ),
-        },
-        None => format!("check what the kernel's calls return: {}", silent.join("; ")),
-    };
-    Finding::new(
-        Code::EventNeverSet,
-        (confidence, detractors),
-        format!("{name} waits for {object}{wants}, and {why}, though it ran {runs} times before{user}{also}"),
-    )
-    .evidence(evidence)
-    .waiters(graph.waiters(&[task.address]), task.address, case, graph)
-    .next(next)
-    .threads([task.address])
+        (None, [], []) => format!("find out who was to {gives} {object}"),
+        (None, [], names) => format!(
+            "look for a condition under which {} does not {gives} {object}, though it was needed",
+            names.join(" or ")
+        ),
+        (None, silent, _) => format!("check what the kernel's calls return: {}", silent.join("; ")),
+    }
+}
+
+/// True for a thread that is ready, or runs, after the trace has shown less than a few of its rounds.
+fn has_begun(thread: Addr, events: &Events, case: &Case<'_>) -> bool {
+    let is_ready = case.thread(thread).is_some_and(|thread| thread.state == Some(State::READY));
+    is_ready && events.activity(thread).is_none_or(|activity| activity.dispatched < FEWEST)
 }
 
 /// How long a trace is: `, of 450 events in about 312 kernel ticks`.

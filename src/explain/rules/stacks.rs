@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{frames, jump, stack_released, stacks_overlap, storage_overlap, words};
+use super::{frames, jump, stack_calls, stack_released, stacks_overlap, storage_overlap, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -73,6 +73,7 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         Finding::new(found.code, case.cap(found.claimed), found.claim)
             .against(found.against)
             .evidence(found.evidence)
+            .evidence(if is_over { stack_calls::of(thread, case) } else { None })
             .explains(suffers)
             .next(if is_over || found.code == Code::StackNearOverflow {
                 format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
