@@ -102,7 +102,7 @@ impl Profile {
     fn threads(self, scope: &Scope<'_>, system: &System<'_>) -> Report {
         let first = [Column::new("who", Kind::Thread), Column::new("kind", Kind::Text)];
         let cells = |who| vec![who_cell(who, system), Cell::Word(word(who))];
-        let mut notes = scope.notes();
+        let mut notes = scope.notes_of_times();
         let gaps = system.trace.gaps.len() as u64;
         if gaps > 0 {
             notes.push(format!("events are missing at {}: the time across is unknown", many(gaps, "place", "places")));
@@ -146,7 +146,7 @@ impl Profile {
             Occupant::Other(who) => vec![who_cell(who, system), Cell::Word(word(who)), Cell::Empty],
         };
         let mut report = Report::new("profile_processes", "Processor time by process", profile_columns(&first, scope));
-        report.notes = scope.notes();
+        report.notes = scope.notes_of_times();
         rows(self.cores.iter().map(by_process), cells, scope, &mut report);
         report
     }

@@ -138,8 +138,25 @@ impl<'q> Scope<'q> {
         }
     }
 
+    /// What a report of times says of its window: who had the processor does not depend on which events are kept.
+    pub fn notes_of_times(&self) -> Vec<String> {
+        let mut notes = self.unread();
+        if self.filtered && self.kept != self.events {
+            notes.push("times are of all events in the range: only --from and --to change them".to_owned());
+        }
+        notes
+    }
+
     /// What every report says of its window.
     pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.unread();
+        if self.filtered {
+            notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
+        }
+        notes
+    }
+
+    fn unread(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.unread_at_end > 0 {
             let slots = if self.unread_at_end == 1 { "slot" } else { "slots" };
@@ -147,9 +164,6 @@ impl<'q> Scope<'q> {
                 "the newest {} {slots} cannot be read: what is open here may have ended",
                 self.unread_at_end
             ));
-        }
-        if self.filtered {
-            notes.push(format!("filters keep {} of {} events; only they are counted", self.kept, self.events));
         }
         notes
     }

@@ -57,7 +57,11 @@ pub(super) fn answer(
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);
             reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
-            true
+            let is_kept = question.filters.is_empty() || trace.events().any(|event| query.keeps(&event));
+            if !is_kept {
+                diagnostics.failed(none(trace));
+            }
+            is_kept
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
         Ask::List { .. } | Ask::Last(_) => {

@@ -19,9 +19,9 @@ pub use pace::Pace;
 pub use saved::Saved;
 
 use crate::catalogue::{Catalogue, Names};
-use crate::code::Code;
+use crate::code::{Code, Severity};
 use crate::error::Error;
-use crate::format::{DecodeOptions, Extent, Follow, Lost};
+use crate::format::{self, DecodeOptions, Extent, Follow, Lost};
 use crate::rsp::transport::{deadline_in, remaining};
 use crate::rsp::{Client, Stop};
 use crate::session::{INTERRUPT, Loaded, Target};
@@ -480,11 +480,14 @@ fn counts(events: &[Event]) -> bool {
 
 fn cannot(loaded: &Loaded) -> Error {
     let format = loaded.trace.about.format;
-    Error::failed(
-        Code::CannotFollow,
-        format!(
+    let can = format::ALL.iter().any(|known| known.name() == format && known.can_be_followed());
+    let damage = loaded.trace.issues.iter().find(|issue| issue.severity != Severity::Note);
+    let why = match damage {
+        Some(issue) if can => format!("this {format} trace cannot be followed: {}", issue.message),
+        None if can => format!("this {format} trace cannot be followed: where its next event comes is not known"),
+        _ => format!(
             "a {format} trace cannot be followed: nothing in its buffer shows which records are complete while it is written"
         ),
-        "halt the target, and read it with `last` or `list`",
-    )
+    };
+    Error::failed(Code::CannotFollow, why, "halt the target, and read it with `last` or `list`")
 }

@@ -78,6 +78,11 @@ pub trait Format: Sync {
         hits
     }
 
+    /// True where a trace can be followed while it is written.
+    fn can_be_followed(&self) -> bool {
+        false
+    }
+
     /// Finds the trace in a target, reading as little as can be.
     ///
     /// # Errors

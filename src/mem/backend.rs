@@ -123,6 +123,27 @@ impl Connection {
     fn wrong(&self, why: String) -> RspError {
         RspErrorKind::CannotOpen { why }.at(self.name.clone())
     }
+
+    /// The error where what came is a packet of a GDB server. It is left alone: whether it halted the target as we connected, or
+    /// the target was halted before, is not known.
+    fn gdb_server(&self) -> Option<RspError> {
+        is_packet(&self.rest).then(|| {
+            let at = self.name.split_once(':').map_or(self.name.as_str(), |(_, at)| at);
+            let sent = excerpt(&self.rest);
+            self.wrong(format!(
+                "the other end is a GDB server (it sent `{sent}`), which is `--remote {at}`; it may have halted the target when we \
+                 connected: attach a debugger and detach it to let the target run"
+            ))
+        })
+    }
+}
+
+/// True for `$DATA#SUM`, also behind acknowledgements (GDB, appendix E.1).
+fn is_packet(bytes: &[u8]) -> bool {
+    let packet = bytes.trim_ascii_start();
+    let packet = packet.iter().position(|byte| *byte != b'+').and_then(|at| packet.get(at..)).unwrap_or_default();
+    let sum = packet.iter().position(|byte| *byte == b'#').and_then(|at| packet.get(at..)?.get(1..3));
+    packet.first() == Some(&b'$') && sum.is_some_and(|sum| sum.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// What another end than a GDB stub is asked.
@@ -168,5 +189,23 @@ impl<P: Port> Memory for Backend<P> {
     fn refresh(&mut self) {
         // Without an answer it is taken to run; the next read says what is wrong.
         self.runs = self.port.runs().unwrap_or(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `openocd::3333` halted a target and said nothing of it: that is a GDB port.
+    #[test]
+    fn a_gdb_server_was_only_another_end() {
+        assert!(is_packet(b"$T02thread:01;#04"));
+        assert!(is_packet(b"+$T02thread:01;#04$T02thread:01;#04"));
+        assert!(
+            !is_packet(b"{\"QMP\": {\"version\": {}}}")
+                && !is_packet(b"$5.00")
+                && !is_packet(b"$a#")
+                && !is_packet(b"")
+        );
     }
 }

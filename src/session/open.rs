@@ -36,6 +36,9 @@ use crate::trace::Issue;
 /// The most that is read from standard input.
 const MAX_STDIN: u64 = 1 << 30;
 
+/// The most bytes of a program that are kept in memory.
+const MAX_HELD: usize = 512 << 20;
+
 /// The most variables that are looked up to distinguish two builds.
 const MAX_COMPARED: usize = 64;
 
@@ -48,6 +51,8 @@ struct Files {
     traces: Vec<Buffer>,
     issues: Vec<Issue>,
     stdin_read: bool,
+    /// A target that may run is at the other end, or what is read is served to others.
+    is_live: bool,
 }
 
 /// An ELF core.
@@ -60,11 +65,11 @@ struct CoreFile {
 
 /// Opens what the inputs name.
 pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
-    let mut files = Files::open(&inputs)?;
     let link = match &inputs.source {
         SourceSpec::Remote(remote) => Some(remote.clone()),
         _ => None,
     };
+    let mut files = Files::open(&inputs, link.is_some())?;
     files.check(link.is_some().then_some("a stub"))?;
     let header_in_file = files.place(&inputs)?;
     let mut info = TargetInfo::of(inputs, files.elf.take())?;
@@ -96,7 +101,7 @@ pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
 
 /// What the inputs say of the program, for a memory that is open already.
 pub(super) fn describe(inputs: Inputs) -> Result<TargetInfo, Error> {
-    let mut files = Files::open(&inputs)?;
+    let mut files = Files::open(&inputs, true)?;
     files.check(Some("the memory that is served"))?;
     let mut info = TargetInfo::of(inputs, files.elf.take())?;
     info.finish()?;
@@ -104,8 +109,8 @@ pub(super) fn describe(inputs: Inputs) -> Result<TargetInfo, Error> {
 }
 
 impl Files {
-    fn open(inputs: &Inputs) -> Result<Self, Error> {
-        let mut files = Self::default();
+    fn open(inputs: &Inputs, is_live: bool) -> Result<Self, Error> {
+        let mut files = Self { is_live, ..Self::default() };
         if let Some(path) = &inputs.elf {
             files.add_elf(path)?;
         } else if let Some((name, bytes)) = inputs.elf_built_in {
@@ -177,8 +182,16 @@ impl Files {
         file::unpack("standard input".to_owned(), read_stdin()?, &mut self.issues)
     }
 
+    /// A program that is rewritten while it is mapped ends this process, and a target that we halted would stay halted: beside a
+    /// live target it is read into memory before the link is opened.
+    fn held(&self, bytes: Bytes) -> Bytes {
+        if self.is_live && bytes.len() <= MAX_HELD { Bytes::from(bytes.to_vec()) } else { bytes }
+    }
+
     fn add_elf(&mut self, path: &Path) -> Result<(), Error> {
-        let elf = parse_elf(path, file::open(path, &mut self.issues)?.bytes)?;
+        let file = file::open(path, &mut self.issues)?;
+        let bytes = self.held(file.bytes);
+        let elf = parse_elf(path, bytes)?;
         self.elf = Some((path.to_owned(), elf));
         Ok(())
     }
@@ -242,7 +255,7 @@ impl Files {
         bytes: Bytes,
         data: Option<&[(u64, u64)]>,
     ) -> Result<(), Error> {
-        let elf = parse_elf(path, bytes)?;
+        let elf = parse_elf(path, self.held(bytes))?;
         if elf.kind() == ElfKind::Core {
             if let Some(first) = &self.core {
                 return Err(Error::failed(

@@ -15,8 +15,7 @@ fn options_of_all() -> Vec<(Entry, Vec<&'static str>)> {
     for row in COMMANDS {
         let command = row.command();
         for arg in row.shown(&command) {
-            let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
-            let value = value.map(|v| format!(" {}", v.join(" "))).unwrap_or_default();
+            let value = super::super::help::page::value(arg);
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
             let heading = arg.get_help_heading().unwrap_or("Of single commands");
             let entry = (heading.to_owned(), format!("{}{value}", typed(arg)), help);

@@ -173,9 +173,18 @@ fn title(heading: &str) -> String {
 /// `-o, --output FILE`
 fn name(arg: &Arg) -> String {
     let short = arg.get_short().filter(|_| arg.get_long().is_some()).map(|c| format!("-{c}, ")).unwrap_or_default();
-    let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
-    let value = value.map(|names| format!(" {}", names.join(" "))).unwrap_or_default();
-    format!("{short}{}{value}", typed(arg))
+    format!("{short}{}{}", typed(arg), value(arg))
+}
+
+/// ` FILE`; `[=THREAD,...]` where a value may be left out, and follows `=`.
+pub fn value(arg: &Arg) -> String {
+    let names = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+    let is_optional = arg.is_require_equals_set() && arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+    match names {
+        Some(names) if is_optional => format!("[={}]", names.join(" ")),
+        Some(names) => format!(" {}", names.join(" ")),
+        None => String::new(),
+    }
 }
 
 /// What an option means, with the words that it takes and its default.

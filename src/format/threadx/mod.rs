@@ -51,6 +51,10 @@ impl Format for ThreadX {
         symbols::ALL
     }
 
+    fn can_be_followed(&self) -> bool {
+        true
+    }
+
     fn catalogue(&self, names: Names) -> Catalogue {
         Catalogue::threadx(names)
     }

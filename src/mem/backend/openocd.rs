@@ -48,6 +48,9 @@ impl OpenOcd {
         let answer = match ask(&mut connection, &ask_order(), "[target current] cget -endian") {
             Ok(answer) => answer,
             Err(RspError { kind: RspErrorKind::Stalled { .. }, .. }) if !connection.rest.is_empty() => {
+                if let Some(error) = connection.gdb_server() {
+                    return Err(error);
+                }
                 let sent = excerpt(&connection.rest);
                 return Err(connection.wrong(format!(
                     "the other end is not OpenOCD's Tcl port (it sent `{sent}`); that is 6666 unless `tcl_port` says otherwise"

@@ -56,6 +56,9 @@ impl Qmp {
         let greeting = match connection.answer(END, b"QMP") {
             Ok(line) => line,
             Err(RspError { endpoint, kind: RspErrorKind::Stalled { timeout, .. } }) => {
+                if let Some(error) = connection.gdb_server() {
+                    return Err(error);
+                }
                 let hint = "QMP serves one client at a time, and another may hold it; or it is not QEMU's QMP port";
                 return Err(RspErrorKind::NoAnswer { timeout, hint }.at(endpoint));
             }
