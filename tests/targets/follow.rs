@@ -202,6 +202,29 @@ fn two_signals_at_once_left_qemu_paused() {
     }
 }
 
+/// A build that wrote the program anew, in place, ended `follow` by SIGBUS, and QEMU stood.
+#[test]
+fn a_program_that_was_rewritten_left_qemu_paused() {
+    let Some(stream) = Stream::start(20_000) else { return };
+    let scratch = Scratch::new(&format!("rewritten-{}", stream.gdb));
+    let (elf, remote) = (scratch.path("app.elf"), format!("127.0.0.1:{}", stream.gdb));
+    std::fs::copy(fixture("cm3-stream.elf"), &elf).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--halt-every", "10ms", "--for", "2s", "--format", "json", "--timeout", "20"])
+        .args(["--elf", elf.to_str().unwrap(), "--remote", &remote])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+    std::fs::write(&elf, b"").unwrap();
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0), "it ends in order");
+    let status = stream.ask("query-status");
+    assert!(status.contains("\"running\": true"), "{status}");
+}
+
 /// QEMU's end was told with the start of a line of JSON.
 #[test]
 fn a_killed_qemu_is_told_in_plain_words() {
