@@ -137,7 +137,10 @@ impl Task for Follow {
         let guard = interrupt::Guard::arm();
         let unseen = if self.until.is_some() { Outcome::NotFound } else { Outcome::Done };
         let looker = Poller::new(&self, diagnostics);
-        let Some((mut follower, batch)) = looker.begin()? else { return Ok(unseen) };
+        let Some((mut follower, batch)) = looker.begin()? else {
+            // There was no trace in time.
+            return Ok(if crate::follow::interrupted() { unseen } else { Outcome::NotFound });
+        };
         let mut printer = Printer::new(&self, output, &sink, diagnostics);
         let result = looker.follow(&mut follower, batch, &mut printer, &mut sink);
         let (halts, left) = self.release(&mut follower);

@@ -202,6 +202,15 @@ fn two_signals_at_once_left_qemu_paused() {
     }
 }
 
+/// `follow --wait` without `--until` succeeded though no target was ever there: a job in CI was green without a board.
+#[test]
+fn a_target_that_never_came_was_a_success() {
+    let elf = fixture("cm3-stream.elf");
+    let remote = format!("127.0.0.1:{}", free_port());
+    let output = tx_trace(&["follow", "--wait", "--for", "1s", "--elf", elf.to_str().unwrap(), "--remote", &remote]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
 /// A build that wrote the program anew, in place, ended `follow` by SIGBUS, and QEMU stood.
 #[test]
 fn a_program_that_was_rewritten_left_qemu_paused() {
