@@ -13,9 +13,9 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
 use super::no_tick::RELOAD;
-use super::{below_handler, place, words, writers};
+use super::{below_handler, place, vector, words, writers};
 use crate::abi::Endian;
-use crate::cpu::{Level, is_fault};
+use crate::cpu::{Level, Polling, is_fault};
 use crate::session::CpuState;
 
 /// SYST_CVR: the current value of SysTick. Reading it changes nothing.
@@ -106,6 +106,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .into_iter()
         .collect();
     let polls = interrupts::polls(case, cpu);
+    let changed = polling.filter(|_| polls.is_some()).and_then(|found| changed_by(found, cpu, number, case));
     let in_loop = polling.filter(|_| polls.is_none());
     evidence.extend(in_loop.map(|found| Evidence::memory(found.start, "the code here is a loop".to_owned())));
     evidence.extend(polls);
@@ -119,6 +120,11 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).map(|thread| format!(", above thread {}", thread.label()));
     let before = below.as_ref().map(|below| format!("; before it, {}", below.words));
     let over = before.or(thread).unwrap_or_default();
+    let also = changed.as_ref().map_or_else(String::new, |changed| format!("; {}", changed.words));
+    // It waits for an interrupt that cannot come.
+    let cannot_come = changed.as_ref().is_some_and(|changed| changed.cannot_come);
+    let claimed = if cannot_come { claimed.max(Confidence::Likely) } else { claimed };
+    evidence.extend(changed.and_then(|changed| changed.evidence));
     let doubt = below.as_ref().and_then(|below| below.doubt);
     let claimed = if doubt.is_some() { claimed.min(Confidence::Likely) } else { claimed };
     evidence.extend(below.and_then(|below| below.evidence));
@@ -126,8 +132,9 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         Finding::new(
             Code::IsrNeverEnds,
             case.cap_of_registers(claimed),
-            format!("the handler of {exception} {why}{}{over}", interrupts::whereabouts(case, cpu)),
+            format!("the handler of {exception} {why}{}{over}{also}", interrupts::whereabouts(case, cpu)),
         )
+        .against(cannot_come.then_some("a device may change it too (DMA)"))
         .against(
             (claimed == Confidence::Hint).then_some("a handler that waits for its device for a moment looks the same"),
         )
@@ -135,6 +142,34 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .evidence(evidence)
         .next(format!("find out what the handler of {exception} waits for: an interrupt must not wait")),
     )
+}
+
+/// Which interrupt changes the word that a handler waits for.
+struct Changed {
+    words: String,
+    evidence: Option<Evidence>,
+    /// True where its priority keeps it from coming while the handler runs.
+    cannot_come: bool,
+}
+
+/// The only interrupt whose handler has the address of what a loop in the handler of `number` reads.
+fn changed_by(polling: &Polling, cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Changed> {
+    let [word] = polling.reads.as_slice() else { return None };
+    let all = writers::handlers_with(Some(*word).filter(|word| writers::is_in_ram(*word))?, number, case);
+    let [other] = all.as_slice() else { return None };
+    let name = interrupts::name(case, *other);
+    let priorities = interrupts::priority(cpu, *other).zip(interrupts::priority(cpu, number));
+    let comes = match priorities {
+        Some((other, own)) if other >= own => "which cannot interrupt it",
+        Some(_) => "which may interrupt it",
+        None => "which has to interrupt it for that",
+    };
+    let evidence = vector::vector(*other, case).map(|(_, handler)| {
+        let text = format!("the handler of {name} has the address of {}", words::place_or_address(*word, case));
+        Evidence::symbol(handler & !1, &words::function_at(handler, case), text)
+    });
+    let cannot_come = priorities.is_some_and(|(other, own)| other >= own);
+    Some(Changed { words: format!("{name} changes it, {comes}"), evidence, cannot_come })
 }
 
 fn is_tick_pending(cpu: &CpuState) -> Option<u64> {

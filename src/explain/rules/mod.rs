@@ -29,6 +29,7 @@ mod left_running;
 mod livelock;
 mod long_sleep;
 mod lost_blocks;
+mod lost_pool;
 mod machine_timer;
 mod main_stack;
 mod masked;
@@ -66,6 +67,7 @@ mod static_pointers;
 mod stopped;
 mod storage_overlap;
 mod through;
+mod tick_off;
 mod tick_rate;
 mod tick_storm;
 mod timers_still;
@@ -120,6 +122,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "the tick", find: no_tick::find },
     Check { what: "a tick that has become slower", find: tick_rate::find },
     Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
+    Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "calls of interrupts and of callbacks with a time to wait", find: handler_waits::find },
@@ -140,6 +143,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "the kernel's initialisation", find: not_started::find },
     Check { what: "threads that have blocks of a pool and wait for more", find: hold_and_wait::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
+    Check { what: "pools that are used up, and for which nobody waits", find: lost_pool::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "times that are negative", find: long_sleep::find },

@@ -30,9 +30,10 @@ const ALIKE: usize = 8;
 const ROUNDED: u64 = 24;
 /// What speaks against what is said of a pool that is used up.
 const NOT_KNOWN: &str = "a pool may be used up for a moment; who has its memory is not known from the kernel";
-const NOT_IN_MEMORY: &str = "a device may have these addresses, or the program keeps an index in place of a pointer";
+pub(super) const NOT_IN_MEMORY: &str =
+    "a device may have these addresses, or the program keeps an index in place of a pointer";
 /// What to do about blocks to which no pointer is left.
-const NO_POINTER: &str = "look for a path that drops a pointer to a block without its release: in those who allocate, and who read the \
+pub(super) const NO_POINTER: &str = "look for a path that drops a pointer to a block without its release: in those who allocate, and who read the \
 queues that blocks go through";
 /// So often in a row a thread gets nothing.
 const OFTEN: u64 = 8;

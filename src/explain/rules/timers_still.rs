@@ -27,7 +27,7 @@ const TURNS: u64 = 4;
 /// added to both.
 const ONE_TURN: u64 = 1;
 /// So often other threads have to be made ready meanwhile: events of that are recorded.
-const READIED: u64 = 16;
+pub(super) const READIED: u64 = 16;
 /// The threads that are named.
 const NAMED: usize = 3;
 

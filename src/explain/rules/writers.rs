@@ -23,6 +23,14 @@ pub(super) fn handler_has(number: u64, word: Addr, case: &Case<'_>) -> bool {
     handler_leads(number, case, |_, code| is_named(constants(code), word, &variable))
 }
 
+/// The exceptions of the program, other than one, whose handlers have the address of a word.
+pub(super) fn handlers_with(word: Addr, but: u64, case: &Case<'_>) -> Vec<u64> {
+    let mut all: Vec<u64> = case.look.handlers().into_iter().map(|(number, _)| u64::from(number)).collect();
+    all.retain(|number| *number > 1 && *number != but);
+    all.dedup();
+    all.into_iter().filter(|number| handler_has(*number, word, case)).collect()
+}
+
 /// True where the handler of an exception, or a function that it calls, calls a function.
 pub(super) fn handler_calls(number: u64, function: Addr, case: &Case<'_>) -> bool {
     handler_leads(number, case, |at, _| at == function & !1)

@@ -7,6 +7,7 @@
 //! constant of the code, may be called through a pointer: by whom is not known.
 
 mod calls;
+mod dropped;
 mod program;
 mod stuck;
 mod walk;
@@ -94,7 +95,7 @@ fn code<'c>(case: &'c Case<'_>) -> Option<Code<'c>> {
 }
 
 /// A path of a user that takes something and ends, or takes it again, without giving it back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leak {
     /// The function with that path.
     pub function: Addr,
