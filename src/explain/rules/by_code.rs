@@ -7,6 +7,7 @@
 //! circle; who alone gave has ended. A thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
 mod kept;
+mod own_queue;
 mod ring;
 
 use super::super::graph::Graph;
@@ -36,6 +37,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::kept_locks,
         ByCode::kept_mutexes,
         ByCode::pools,
+        ByCode::own_queues,
         ByCode::rings,
         ByCode::circles,
         ByCode::gone,
