@@ -1,8 +1,10 @@
-//! A pool of blocks that is used up, though nobody waits for it: interrupts and threads that do not wait get nothing more. That no
-//! pointer to its blocks is left in memory shows that they are lost; a path on which one who gets such a block returns without
-//! releasing it, who loses them.
+//! A pool of blocks that is used up, though nobody waits for it: interrupts and threads that do not wait ask for a block and get
+//! nothing. That no pointer to its blocks is left in memory shows that they are lost; a path on which one who gets such a block
+//! returns without releasing it, who loses them.
 //!
-//! Against it: a device may have the addresses, or the program keeps an index in place of a pointer.
+//! Against it: a device may have the addresses, or the program keeps an index in place of a pointer. A pool of which all blocks were
+//! given to a device at the start looks the same, but nobody asks for more. Who allocates and keeps it may have passed it to a
+//! device: only a function that gets a block and releases it on another path makes it likely.
 
 use super::super::graph::Graph;
 use super::super::usage::{Leak, Usage, User};
@@ -11,8 +13,12 @@ use super::by_code::user_name;
 use super::lost_blocks;
 use super::pools::{NO_POINTER, NOT_IN_MEMORY};
 use super::words::{function_at, place_at};
+use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Object};
+
+/// So often somebody has to ask.
+const OFTEN: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
@@ -23,10 +29,11 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 }
 
 fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
+    let asked = asked(pool, case)?;
     let lost = lost_blocks::of(pool, case)?;
     let usage = Usage::of(case);
-    let leaks = usage.as_ref().map(|usage| leaks(pool, usage)).unwrap_or_default();
-    let only = if let [only] = leaks.as_slice() { Some(*only) } else { None };
+    let drops = usage.as_ref().map(|usage| drops(pool, usage)).unwrap_or_default();
+    let only = if let [only] = drops.as_slice() { Some(*only) } else { None };
     let claimed = if only.is_some() { Confidence::Likely } else { Confidence::Hint };
     let label = case.object(pool.address);
     let state = pool.state(&|at| case.label(at));
@@ -43,11 +50,11 @@ fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
         Finding::new(
             Code::PoolLeak,
             case.cap(claimed),
-            format!("{label} is used up ({state}), and {}{path}", lost.words),
+            format!("{label} is used up ({state}), {}, and {}{path}", asked.words, lost.words),
         )
         .against([NOT_IN_MEMORY])
         .against(only.is_some().then_some("which path was taken is inferred from the program's code"))
-        .evidence([Evidence::memory(pool.address, label)])
+        .evidence([Evidence::memory(pool.address, label), asked.evidence])
         .evidence(lost.evidence)
         .evidence(only.map(at))
         .next(match only {
@@ -61,21 +68,35 @@ fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// Those who get memory of the pool, also as a message, and have a path on which they lose it.
-fn leaks(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak)> {
-    let queues = usage.queues_of(pool.address);
-    let sources: Vec<(Kind, u64)> = std::iter::once((pool.kind, pool.address))
-        .chain(queues.into_iter().map(|queue| (Kind::Queue, queue)))
-        .collect();
-    let takers = |(kind, object): &(Kind, u64)| usage.who(Act::Takes, Some(*kind), *object, None);
+/// Who asks for a block and gets none.
+struct Asked {
+    words: String,
+    evidence: Evidence,
+}
+
+/// The one who did so most often; `None` where nobody did again and again.
+fn asked(pool: &Object, case: &Case<'_>) -> Option<Asked> {
+    let one = &case.events?.object(pool.address)?.pool;
+    let threads = one.refused.iter().map(|(thread, refused)| (case.label(*thread), *refused));
+    let interrupts = one.refused_interrupts.iter().map(|(number, refused)| (case.interrupt(*number), *refused));
+    let all = threads.chain(interrupts).filter(|(_, refused)| refused.times >= OFTEN);
+    let (who, refused) = all.max_by_key(|(_, refused)| refused.times)?;
+    let words = format!("{who} asked {} times in a row for a block and got none", refused.times);
+    let text = format!("{who} asks for a block and gets none; again up to event {}", refused.last);
+    Some(Asked { words, evidence: Evidence::event(refused.first.0, text) })
+}
+
+/// Those who get memory of the pool, also as a message, with the function in which they lose it.
+fn drops(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak)> {
+    let queues = usage.queues_of(pool.address).into_iter().map(|queue| (Kind::Queue, queue));
+    let sources: Vec<(Kind, Addr)> = std::iter::once((pool.kind, pool.address)).chain(queues).collect();
+    let takers = |(kind, object): &(Kind, Addr)| usage.who(Act::Takes, Some(*kind), *object, None);
     let mut users: Vec<User> = sources.iter().filter_map(takers).flatten().collect();
     users.sort_unstable();
     users.dedup();
-    let leak = |user: &User| {
-        let of = |(kind, object): &(Kind, u64)| {
-            usage.leak(*user, *kind, *object).or_else(|| usage.drops(*user, *kind, *object))
-        };
+    let drop = |user: &User| {
+        let of = |(kind, object): &(Kind, Addr)| usage.drops(*user, *kind, *object);
         Some((*user, sources.iter().find_map(of)?))
     };
-    users.iter().filter_map(leak).collect()
+    users.iter().filter_map(drop).collect()
 }
