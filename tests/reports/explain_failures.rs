@@ -474,7 +474,7 @@ fn the_array_in_front_of_the_address_of_a_fault_was_not_named() {
     let behind = first(logged + 32);
     let claim = behind["claim"].as_str().unwrap();
     assert!(claim.contains("(in logged.records.tx_queue_id); that is the first element behind"), "{claim}");
-    assert!(claim.contains("behind the array logged.line[8], in front of it"), "{claim}");
+    assert!(claim.contains("behind the array logged.line[8]"), "{claim}");
     assert!(behind["next"].as_str().unwrap().contains("an index of logged.line is one too large"), "{behind}");
     for (at, place) in
         [(28, "(in logged.line[7])"), (34, "(in logged.records.tx_queue_id+0x2)"), (0, "(in logged.line[0])")]

@@ -551,7 +551,7 @@ impl<'a, 'c> Look<'a, 'c> {
 /// A claim, with the arrays that end in front of its address.
 fn behind(claim: String, arrays: &[ArrayMember]) -> String {
     match arrays::named(arrays) {
-        Some(named) => format!("{claim}; that is the first element behind {named}, in front of it"),
+        Some(named) => format!("{claim}; that is the first element behind {named}"),
         None => claim,
     }
 }
