@@ -1,5 +1,6 @@
 //! What is at an address, in words, as it explains why an access failed.
 
+use super::look;
 use crate::abi::{Addr, Region, Width};
 use crate::cpu::Architecture;
 use crate::kernel::Kernel;
@@ -50,9 +51,8 @@ pub(super) fn what(
         let above = above.map_or_else(String::new, |above| format!(", {above} bytes above its lowest end"));
         return Some(format!("in the stack of {}{above}", thread.label()));
     }
-    if let Some(symbol) = symbols.variable(at) {
-        let into = at.checked_sub(symbol.address).filter(|into| *into > 0);
-        return Some(format!("in {}{}", symbol.name, into.map_or_else(String::new, |into| format!("+{into:#x}"))));
+    if let Some(place) = look::place(at, symbols) {
+        return Some(format!("in {place}"));
     }
     if let Some(symbol) = symbols.function(at) {
         return Some(format!("code of {}", symbol.name));

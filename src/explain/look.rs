@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::abi::{Addr, Region};
 use crate::mem::Memory;
-use crate::sym::{Symbol, Symbols};
+use crate::sym::{ArrayMember, Symbol, Symbols};
 
 /// The most bytes of one answer.
 const MOST: usize = 1024;
@@ -117,10 +117,39 @@ impl<'a> Look<'a> {
         self.symbols.handlers()
     }
 
-    /// `logged+0x20`: the variable that covers an address.
+    /// `logged.next`, or `logged+0x20`: the variable that covers an address, and what of it is there.
     pub(super) fn place(&self, at: Addr) -> Option<String> {
-        let symbol = self.variable(at)?;
-        let offset = at.checked_sub(symbol.address)?;
-        Some(if offset == 0 { symbol.name } else { format!("{}+{offset:#x}", symbol.name) })
+        place(at, self.symbols)
     }
+
+    /// The same of a block of memory that begins at an address: `store.writes`, and not its first member.
+    pub(super) fn block(&self, at: Addr) -> Option<String> {
+        self.symbols.member(at).and_then(|member| member.whole).or_else(|| self.raw(at))
+    }
+
+    /// `logged+0x20`: the same of an address in memory that is not used as the program declared it, as that of a pool.
+    pub(super) fn raw(&self, at: Addr) -> Option<String> {
+        raw(at, self.symbols)
+    }
+
+    /// The arrays that end in front of an address, within one variable: the outermost first.
+    pub(super) fn arrays_before(&self, at: Addr) -> Vec<ArrayMember> {
+        self.symbols.arrays_before(at)
+    }
+}
+
+/// What of which variable is at an address: its member where debug information says, else how many bytes into it.
+pub(super) fn place(at: Addr, symbols: &dyn Symbols) -> Option<String> {
+    let member = symbols.member(at).map(|member| with_offset(member.path, member.offset));
+    member.or_else(|| raw(at, symbols))
+}
+
+fn raw(at: Addr, symbols: &dyn Symbols) -> Option<String> {
+    let symbol = symbols.variable(at)?;
+    let offset = at.checked_sub(symbol.address)?;
+    Some(with_offset(symbol.name, offset))
+}
+
+fn with_offset(name: String, offset: u64) -> String {
+    if offset == 0 { name } else { format!("{name}+{offset:#x}") }
 }

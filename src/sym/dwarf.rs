@@ -1,5 +1,5 @@
-//! Debug information: types with the places of their members, enums, and (in `cfi` and `lines`) unwind tables and source
-//! lines.
+//! Debug information: types with the places of their members, enums, and (in `cfi`, `lines` and `members`) unwind tables,
+//! source lines, and what is at an address within a variable.
 //!
 //! The only room that uses gimli and addr2line. A C type is directly below the root of its unit, so only those entries are read; and
 //! only in units whose bytes contain the offset of the name in `.debug_str`, or the name itself. DWARF 2 to 5; nothing is
@@ -9,10 +9,13 @@ mod budget;
 mod cfi;
 mod enums;
 mod lines;
+mod members;
+mod variables;
 
 pub use cfi::{Caller, CallerValue, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
 pub use lines::{Lines, SourceFrame, SourceUnit};
+pub use members::{ArrayMember, Member};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +58,7 @@ pub struct Dwarf {
     elf: Arc<Elf>,
     sections: OnceLock<DwarfSections<Bytes>>,
     known: Mutex<Known>,
+    variables: Mutex<members::Variables>,
     unavailable: OnceLock<Option<String>>,
     /// A search ran out of time: all later ones would too.
     timed_out: AtomicBool,
@@ -74,6 +78,7 @@ impl Dwarf {
             elf,
             sections: OnceLock::new(),
             known: Mutex::default(),
+            variables: Mutex::default(),
             unavailable: OnceLock::new(),
             timed_out: AtomicBool::new(false),
         }
@@ -195,6 +200,7 @@ struct Search<'a, 'v> {
 }
 
 /// An entry of debug information.
+#[derive(Clone)]
 struct Place<'a> {
     unit: Arc<Unit<Slice<'a>>>,
     entry: UnitOffset,
@@ -274,12 +280,12 @@ impl<'a, 'v> Search<'a, 'v> {
             let size = entry.attr_value(dw::DW_AT_byte_size).and_then(|v| v.udata_value());
             match entry.tag() {
                 dw::DW_TAG_typedef | dw::DW_TAG_const_type | dw::DW_TAG_volatile_type | dw::DW_TAG_atomic_type => {
-                    at = self.follow(&unit, entry.attr_value(dw::DW_AT_type)?)?;
+                    at = follow(self.view, self.budget, &unit, entry.attr_value(dw::DW_AT_type)?)?;
                 }
                 dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
                     if entry.has_attr(dw::DW_AT_declaration) {
                         // The body may be in a type unit.
-                        at = self.follow(&unit, entry.attr_value(dw::DW_AT_signature)?)?;
+                        at = follow(self.view, self.budget, &unit, entry.attr_value(dw::DW_AT_signature)?)?;
                         continue;
                     }
                     return Some(TypeLayout { size, members: self.members(&unit, offset, depth)? });
@@ -292,35 +298,6 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         None
-    }
-
-    /// The entry that an attribute refers to: in this unit, in another, or by signature.
-    fn follow(&self, unit: &Arc<Unit<Slice<'a>>>, value: AttributeValue<Slice<'a>>) -> Option<Place<'a>> {
-        match value {
-            AttributeValue::UnitRef(entry) => Some(Place { unit: Arc::clone(unit), entry }),
-            AttributeValue::DebugInfoRef(offset) => {
-                let mut units = self.view.units();
-                while let Ok(Some(header)) = units.next() {
-                    self.budget.step()?;
-                    if let Some(entry) = offset.to_unit_offset(&header) {
-                        return Some(Place { unit: Arc::new(self.view.unit(header).ok()?), entry });
-                    }
-                }
-                None
-            }
-            AttributeValue::DebugTypesRef(wanted) => {
-                for header in headers(self.view) {
-                    self.budget.step()?;
-                    if let UnitType::Type { type_signature, type_offset } = header.type_()
-                        && type_signature == wanted
-                    {
-                        return Some(Place { unit: Arc::new(self.view.unit(header).ok()?), entry: type_offset });
-                    }
-                }
-                None
-            }
-            _ => None,
-        }
     }
 
     fn members(&self, unit: &Arc<Unit<Slice<'a>>>, of: UnitOffset, depth: usize) -> Option<Vec<(String, u64)>> {
@@ -347,7 +324,7 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         for (of, base) in unnamed {
-            let inner = self.follow(unit, of).filter(|_| depth < MAX_DEPTH);
+            let inner = follow(self.view, self.budget, unit, of).filter(|_| depth < MAX_DEPTH);
             let inner = inner.and_then(|place| self.resolve(place, depth.saturating_add(1)));
             let moved = |(name, offset): (String, u64)| Some((name, base.checked_add(offset)?));
             members.extend(inner.into_iter().flat_map(|i| i.members).filter_map(moved));
@@ -356,6 +333,40 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         Some(members)
+    }
+}
+
+/// The entry that an attribute refers to: in this unit, in another, or by signature.
+fn follow<'a>(
+    view: &View<'a>,
+    budget: &Budget,
+    unit: &Arc<Unit<Slice<'a>>>,
+    value: AttributeValue<Slice<'a>>,
+) -> Option<Place<'a>> {
+    match value {
+        AttributeValue::UnitRef(entry) => Some(Place { unit: Arc::clone(unit), entry }),
+        AttributeValue::DebugInfoRef(offset) => {
+            let mut units = view.units();
+            while let Ok(Some(header)) = units.next() {
+                budget.step()?;
+                if let Some(entry) = offset.to_unit_offset(&header) {
+                    return Some(Place { unit: Arc::new(view.unit(header).ok()?), entry });
+                }
+            }
+            None
+        }
+        AttributeValue::DebugTypesRef(wanted) => {
+            for header in headers(view) {
+                budget.step()?;
+                if let UnitType::Type { type_signature, type_offset } = header.type_()
+                    && type_signature == wanted
+                {
+                    return Some(Place { unit: Arc::new(view.unit(header).ok()?), entry: type_offset });
+                }
+            }
+            None
+        }
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::dwarf::Dwarf;
 use super::exceptions::TABLES;
-use super::{Exceptions, Symbol, Symbols};
+use super::{ArrayMember, Exceptions, Member, Symbol, Symbols};
 use crate::abi::Addr;
 use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
@@ -58,6 +58,13 @@ impl ElfSymbols {
         address.wrapping_sub(self.load_offset) & self.elf.width().max()
     }
 
+    /// The variable that covers an address, where it was linked, and how far into it the address is.
+    fn within(&self, address: Addr) -> Option<(Symbol, u64)> {
+        let own = self.variable(address)?;
+        let offset = address.checked_sub(own.address)?;
+        Some((Symbol { address: self.linked(own.address), ..own }, offset))
+    }
+
     fn moved(&self, symbol: ElfSymbol) -> Symbol {
         let address = symbol.address.wrapping_add(self.load_offset) & self.elf.width().max();
         Symbol { name: symbol.name, address, size: symbol.size }
@@ -98,6 +105,17 @@ impl Symbols for ElfSymbols {
 
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         self.dwarf.member_offset(type_name, member)
+    }
+
+    fn member(&self, address: Addr) -> Option<Member> {
+        let (variable, offset) = self.within(address)?;
+        self.dwarf.member(&variable, offset)
+    }
+
+    fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
+        let before = address.checked_sub(1).and_then(|last| self.within(last));
+        let ending = |(variable, last): (Symbol, u64)| Some(self.dwarf.arrays_ending(&variable, last.checked_add(1)?));
+        before.and_then(ending).unwrap_or_default()
     }
 }
 

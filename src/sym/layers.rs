@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Symbol, Symbols};
+use super::{ArrayMember, Member, Symbol, Symbols};
 use crate::abi::Addr;
 
 /// Asks one source after the other; the first that knows a name gives it. What the user typed comes first.
@@ -48,6 +48,16 @@ impl Symbols for Layers {
 
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         self.sources.iter().find_map(|s| s.member_offset(type_name, member))
+    }
+
+    // Of the source whose variable it is: another one may have another variable there.
+    fn member(&self, address: Addr) -> Option<Member> {
+        self.sources.iter().find(|s| s.variable(address).is_some())?.member(address)
+    }
+
+    fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
+        let owns = |s: &&Arc<dyn Symbols>| address.checked_sub(1).is_some_and(|last| s.variable(last).is_some());
+        self.sources.iter().find(owns).map(|s| s.arrays_before(address)).unwrap_or_default()
     }
 }
 

@@ -7,6 +7,7 @@ pub mod exceptions;
 pub mod layers;
 pub mod pairs;
 
+pub use dwarf::{ArrayMember, Member};
 pub use elf_table::ElfSymbols;
 pub use evidence_notes::EvidenceNotes;
 pub use exceptions::Exceptions;
@@ -56,6 +57,16 @@ pub trait Symbols {
     /// Offset of a member in a struct type, where debug information says.
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         None
+    }
+
+    /// What is at an address within the variable that covers it, where debug information says.
+    fn member(&self, address: Addr) -> Option<Member> {
+        None
+    }
+
+    /// The arrays that end in front of an address, within one variable: the outermost first.
+    fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
+        Vec::new()
     }
 }
 

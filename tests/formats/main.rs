@@ -12,6 +12,7 @@ mod kernel;
 mod linux_port;
 mod mem_real_core;
 mod mem_real_elf;
+mod members_real;
 mod qnx_cli;
 mod qnx_real;
 mod qnx_ring;

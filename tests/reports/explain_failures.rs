@@ -459,3 +459,41 @@ fn the_pointer_of_another_fault_was_blamed() {
     assert!(!is_named("0x400"), "IMPRECISERR: some instructions before");
     assert!(!is_named("0x80000"), "NOCP: the FPU is off");
 }
+
+/// The place was a number of bytes in a struct, and that an array ends there was not said.
+#[test]
+fn the_array_in_front_of_the_address_of_a_fault_was_not_named() {
+    let logged = super::support::machine::symbol(&fixture("failure.elf"), "logged");
+    let [elf, core] = ["failure.elf", "failure-healthy.core.gz"].map(|name| fixture(name).display().to_string());
+    let first = |at: u64| {
+        let mmfar = format!("mmfar={at:#x}");
+        let findings =
+            explain(&[elf.as_str(), &core, "--reg", "xpsr=0x1000004", "--reg", "cfsr=0x82", "--reg", mmfar.as_str()]);
+        findings.first().expect("a finding").clone()
+    };
+    let behind = first(logged + 32);
+    let claim = behind["claim"].as_str().unwrap();
+    assert!(claim.contains("(in logged.records.tx_queue_id); that is the first element behind"), "{claim}");
+    assert!(claim.contains("behind the array logged.line[8]"), "{claim}");
+    assert!(behind["next"].as_str().unwrap().contains("an index of logged.line is one too large"), "{behind}");
+    for (at, place) in
+        [(28, "(in logged.line[7])"), (34, "(in logged.records.tx_queue_id+0x2)"), (0, "(in logged.line[0])")]
+    {
+        let claim = first(logged + at)["claim"].as_str().unwrap().to_owned();
+        assert!(claim.ends_with(place), "{claim}");
+    }
+}
+
+/// Only how many bytes are in front of the block was said.
+#[test]
+fn the_array_in_front_of_a_control_block_that_was_overwritten_was_not_named() {
+    let files = [("queue_overwritten", "logged"), ("thread_overwritten", "parsed")];
+    for (name, variable) in files {
+        let [elf, core] = ["failure.elf".to_owned(), format!("failure-{name}.core.gz")]
+            .map(|name| fixture(&name).display().to_string());
+        let findings = explain(&[elf.as_str(), core.as_str()]);
+        let first = findings.first().expect("a finding");
+        let wanted = format!("the array {variable}.line[8], which ends in front of it, in {variable} itself");
+        assert!(first["next"].as_str().unwrap().contains(&wanted), "{first}");
+    }
+}

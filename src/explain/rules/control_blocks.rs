@@ -6,15 +6,16 @@
 use super::super::graph::Graph;
 use super::super::usage::functions_with;
 use super::super::{Case, Confidence, Evidence, Finding};
-use super::block_released;
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
 use super::words::{function_at, text};
 use super::wrong_context;
+use super::{arrays, block_released};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
 use crate::kernel::{HEAD, Kind, Overwritten, Thread};
+use crate::sym::ArrayMember;
 use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
@@ -148,7 +149,7 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let to = block.address;
     let reads = text(to, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let damage: Vec<&Issue> = issues_of(block.from, case).collect();
-    let place = case.look.place(block.from);
+    let place = case.look.block(block.from);
     let place = place.map(|place| Evidence::symbol(block.from, &place, format!("{from} is in {place}")));
     let (claimed, doubt) = trust(block, !damage.is_empty(), case);
     Finding::new(
@@ -217,7 +218,7 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
 }
 
 fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
-    let (label, place, words) = (label(block, case), case.look.place(block.address), first_words(block.address, case));
+    let (label, place, words) = (label(block, case), case.look.block(block.address), first_words(block.address, case));
     let same = words.iter().take_while(|word| **word == found).count();
     let reads = text(found, case).map_or_else(String::new, |text| format!(" (\"{text}\")"));
     let more = if same > 1 { format!(", and so do {} words after it", same.saturating_sub(1)) } else { String::new() };
@@ -273,13 +274,22 @@ fn writer(at: Addr, case: &Case<'_>) -> String {
     let (what, memory) = match case.look.variable(at) {
         Some(own) if own.address < at => {
             let len = at.saturating_sub(own.address);
-            (format!("the {len} bytes in front of it, in {} itself", own.name), Region { start: own.address, len })
+            let what = match arrays::named(&case.look.arrays_before(at)) {
+                Some(named) => format!("{named}, which ends in front of it, in {} itself", own.name),
+                None => format!("the {len} bytes in front of it, in {} itself", own.name),
+            };
+            (what, Region { start: own.address, len })
         }
         _ => match at.checked_sub(1).and_then(|before| case.look.variable(before)) {
-            Some(before) => (
-                format!("{}, which is in front of it", before.name),
-                Region { start: before.address, len: before.size },
-            ),
+            Some(before) => {
+                let within = case.look.arrays_before(at).into_iter();
+                let within: Vec<ArrayMember> = within.filter(|array| array.name != before.name).collect();
+                let end = arrays::named(&within).map_or_else(String::new, |named| format!("{named} at the end of "));
+                (
+                    format!("{end}{}, which is in front of it", before.name),
+                    Region { start: before.address, len: before.size },
+                )
+            }
             None => return "what is in front of it".to_owned(),
         },
     };

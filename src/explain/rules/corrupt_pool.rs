@@ -96,7 +96,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     let still = static_pointers::said("", &kept, "still points to that free memory", "still point to that free memory");
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
-    let place = damage.at.and_then(|at| Some((at, case.look.place(at)?)));
+    let place = damage.at.and_then(|at| Some((at, case.look.raw(at)?)));
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
     behind.extend(followers(&damage.words, case));
     behind.extend(searchers(case));

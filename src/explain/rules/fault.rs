@@ -10,12 +10,12 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::{Pointer, stack_of};
-use super::{callback, place};
+use super::{arrays, callback, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{Stack, Thread};
 use crate::session::{CpuState, Place};
-use crate::sym::Exceptions;
+use crate::sym::{ArrayMember, Exceptions};
 use crate::unwind::leads_to_handler;
 
 /// Bits that say that the stack of the interrupted code could not be written.
@@ -393,12 +393,14 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
-        let mut finding = Finding::new(code, (claimed, detractors), self.with_address(claim))
+        let pointer = self.pointer(graph).or_else(|| self.pointer_of_trap(graph));
+        let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
+        let mut finding = Finding::new(code, (claimed, detractors), behind(self.with_address(claim), &arrays))
             .evidence(self.evidence())
-            .next(jumped.map_or_else(|| self.next(kind), |way| way.next.clone()))
+            .next(jumped.map_or_else(|| self.next(kind, &arrays), |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
-        if let Some(pointer) = self.pointer(graph).or_else(|| self.pointer_of_trap(graph)) {
+        if let Some(pointer) = pointer {
             finding = pointer.added_to(finding);
         }
         if let Some((confidence, why)) = self.stack() {
@@ -408,6 +410,15 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.confidence = confidence;
         finding.detractors.extend(against);
         Some(finding)
+    }
+
+    /// The arrays behind whose last element the access failed, where it was one to memory that the program has.
+    fn arrays_in_front(&self, code: Code) -> Vec<ArrayMember> {
+        let is_access =
+            matches!(code, Code::MemFault | Code::BusFault) && self.way.is_none() && self.before().is_none();
+        let accessed = || self.place?.effect?.address();
+        let at = self.address().map(|(at, _)| at).or_else(accessed).filter(|_| is_access && self.stack().is_none());
+        at.map(|at| arrays::in_front(at, self.case)).unwrap_or_default()
     }
 
     /// `HardFault`, `abort`.
@@ -496,8 +507,13 @@ impl<'a, 'c> Look<'a, 'c> {
         all
     }
 
-    fn next(&self, code: Code) -> String {
+    fn next(&self, code: Code, arrays: &[ArrayMember]) -> String {
         match code {
+            _ if !arrays.is_empty() => {
+                let names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+                let names = names.join(" or ");
+                format!("find out whether an index of {names} is one too large: the source line, and `threads --bt`")
+            }
             Code::NullCall => "find out who sets the function pointer that is called there".to_owned(),
             Code::Fault => {
                 let missing = ["cfsr", "hfsr", "psp"].into_iter().filter(|name| self.cpu.registers.get(name).is_none());
@@ -529,6 +545,14 @@ impl<'a, 'c> Look<'a, 'c> {
             _ if has_pointer() => "find out where this pointer comes from",
             _ => "look at this instruction",
         }
+    }
+}
+
+/// A claim, with the arrays that end in front of its address.
+fn behind(claim: String, arrays: &[ArrayMember]) -> String {
+    match arrays::named(arrays) {
+        Some(named) => format!("{claim}; that is the first element behind {named}"),
+        None => claim,
     }
 }
 

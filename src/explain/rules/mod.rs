@@ -1,5 +1,6 @@
 //! The rules, causes before their symptoms.
 
+mod arrays;
 mod asleep;
 mod below_handler;
 mod block_released;

@@ -246,7 +246,7 @@ fn went_on_below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) -> Op
     let first = shared.first().copied().filter(|_| shared.len() >= CALLS)?;
     let names: BTreeSet<String> = shared.iter().map(|word| words::function_at(*word, case)).collect();
     let names: Vec<String> = names.into_iter().take(3).collect();
-    let over = case.look.place(start.saturating_sub(4)).map_or_else(String::new, |name| format!(", in {name}"));
+    let over = case.look.raw(start.saturating_sub(4)).map_or_else(String::new, |name| format!(", in {name}"));
     let text = format!(
         "the {len} bytes below it{over} hold returns to {}, as the lowest words of the stack do: {} went on there",
         names.join(", "),
