@@ -55,7 +55,7 @@ fn page() -> String {
         let _ = write!(text, "\n## {heading}\n\nWith {}, where nothing else is named.\n\n", list(most));
         let _ = writeln!(text, "| option | | with |\n|---|---|---|");
         for ((_, option, help), commands) in under {
-            let id = match option.split(' ').next().unwrap() {
+            let id = match option.split([' ', '[']).next().unwrap() {
                 "--use" => "usage".to_owned(),
                 "-n" => "count".to_owned(),
                 option => option.trim_start_matches("--").replace('-', "_"),
