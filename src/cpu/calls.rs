@@ -68,6 +68,10 @@ pub trait Program {
     fn constant(&self, at: Addr) -> Option<u32>;
     /// What a call does.
     fn outcome(&self, call: &Call) -> Outcome;
+    /// True where what has a mark is no null pointer.
+    fn marks_are_set(&self) -> bool {
+        false
+    }
 }
 
 /// A piece of a path: calls one after the other, up to a branch.
@@ -102,6 +106,7 @@ impl Paths {
         let (states, seen) = (BTreeMap::new(), BTreeSet::new());
         let mut walk = Walk { program, set, first, last, paths, states, todo: Vec::new(), seen, leaves_unknown: false };
         let mut start = State::new(set, arguments);
+        start.marks_are_set = program.marks_are_set();
         set.global(program.global_pointer(), &mut start);
         walk.piece_at(first, start);
         while let Some((index, at, state)) = walk.todo.pop() {

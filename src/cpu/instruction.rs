@@ -234,7 +234,8 @@ pub const LOOP: u64 = 64;
 pub struct Loop {
     /// Its first instruction.
     pub start: Addr,
-    /// The code in front of it disables interrupts: a CPSID, or a write to PRIMASK, BASEPRI or FAULTMASK.
+    /// The code in front of it disables interrupts: a CPSID, or a write to PRIMASK, BASEPRI or FAULTMASK; of a RISC-V, it clears
+    /// `mstatus.MIE`.
     pub is_masked: bool,
 }
 
@@ -251,10 +252,36 @@ pub fn endless_loop(architecture: Architecture, pc: Addr, from: Addr, code: &[u8
                 Architecture::Aarch64 => word == 0x1400_0000,
                 _ => word == 0x6F || word & 0xFFFF == 0xA001,
             };
-            itself.then_some(Loop { start: pc, is_masked: false })
+            let is_riscv = matches!(architecture, Architecture::Riscv32 | Architecture::Riscv64);
+            let is_masked = is_riscv && code.get(..at).is_some_and(riscv_masks);
+            itself.then_some(Loop { start: pc, is_masked })
         }
         Architecture::X86 | Architecture::X86_64 => None,
     }
+}
+
+/// True where the last instruction that changes `mstatus.MIE` disables interrupts: CSRC, CSRCI and CSRW of 0 (The RISC-V
+/// Instruction Set Manual, volume I, "Zicsr"; volume II, 3.1.6).
+fn riscv_masks(code: &[u8]) -> bool {
+    let (mut at, mut is_masked) = (0_usize, false);
+    while let Some(first) = Endian::Little.u16(code, at) {
+        let is_long = first & 3 == 3;
+        let word = Endian::Little.u32(code, at).filter(|_| is_long).unwrap_or_default();
+        let source = word >> 15 & 0x1F;
+        if word & 0xFFF0_007F == 0x3000_0073 {
+            is_masked = match word >> 12 & 7 {
+                1 | 5 => source == 0,
+                2 if source != 0 => false,
+                6 if source & 8 != 0 => false,
+                3 if source != 0 => true,
+                7 if source & 8 != 0 => true,
+                _ => is_masked,
+            };
+        }
+        let Some(next) = at.checked_add(if is_long { 4 } else { 2 }) else { break };
+        at = next;
+    }
+    is_masked
 }
 
 /// An instruction that waits for an interrupt.
@@ -382,6 +409,24 @@ fn flow(first: u16, second: u16, at: Addr) -> Flow {
 #[cfg(test)]
 #[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
+    /// A check that failed on a RISC-V, and disabled interrupts for its loop, was called a loop that may be idle.
+    #[test]
+    fn a_riscv_that_stopped_itself_was_idle() {
+        use super::*;
+        let of = |words: &[u32]| {
+            let mut code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let pc = 0x100 + code.len() as u64;
+            code.extend(0xA001_u16.to_le_bytes());
+            code.extend([0; 2]);
+            endless_loop(Architecture::Riscv32, pc, 0x100, &code).map(|found| found.is_masked)
+        };
+        // csrci mstatus, 8; addi sp, sp, -16
+        assert_eq!(of(&[0x3004_7073, 0xFF01_0113]), Some(true));
+        assert_eq!(of(&[0x3004_7073, 0x3004_6073]), Some(false), "csrsi mstatus, 8");
+        assert_eq!(of(&[0xFF01_0113]), Some(false));
+        assert_eq!(of(&[0x3044_7073]), Some(false), "mie");
+    }
+
     use super::*;
 
     fn registers(values: &[(&str, u64)]) -> Registers {

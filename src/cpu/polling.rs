@@ -76,10 +76,14 @@ pub fn polling(
             Step::Writes(None) | Step::Branches(_) | Step::Stores => {}
         }
     }
-    let (mut reads, mut written) = (Vec::new(), Vec::new());
+    let (mut reads, mut written, mut until) = (Vec::new(), Vec::new(), 0);
     for (at, first, second) in body() {
         match step(first, second, at)? {
             Step::Writes(Some(to)) => now.forget(&format!("r{to}")),
+            // A branch may skip it.
+            Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _) if at < until => {
+                now.forget(&format!("r{to}"))
+            }
             Step::Literal(to, place) => now.put(&format!("r{to}"), u64::from(read(place)?)),
             Step::Sets(to, value) => now.put(&format!("r{to}"), value),
             Step::SetsTop(to, value) => {
@@ -96,7 +100,8 @@ pub fn polling(
                 let Some(Effect::Write(address, _)) = effect(&now, first, second) else { return None };
                 written.push(address);
             }
-            Step::Writes(None) | Step::Branches(_) => {}
+            Step::Branches(target) => until = until.max(target),
+            Step::Writes(None) => {}
         }
     }
     reads.sort_unstable();
@@ -109,8 +114,8 @@ pub fn polling(
 
 /// True where a register that the loop writes may be read before it is written.
 fn counts(body: Walk<'_>) -> bool {
-    let all: Vec<(Option<Step>, u16, u16)> =
-        body.map(|(at, first, second)| (step(first, second, at), first, second)).collect();
+    let all: Vec<(Option<Step>, u16, u16, Addr)> =
+        body.map(|(at, first, second)| (step(first, second, at), first, second, at)).collect();
     let to = |step: &Option<Step>| match step {
         Some(
             Step::Writes(Some(to)) | Step::Loads(to) | Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _),
@@ -118,15 +123,19 @@ fn counts(body: Walk<'_>) -> bool {
         _ => None,
     };
     let written: Vec<u16> = all.iter().filter_map(|(step, ..)| to(step)).collect();
-    let mut now = Vec::new();
-    for (step, first, second) in &all {
+    let (mut now, mut until) = (Vec::new(), 0);
+    for (step, first, second, at) in &all {
         if let Some(Step::Writes(Some(_))) = step {
             let Some(from) = sources(*first, *second) else { return true };
             if from.iter().any(|register| written.contains(register) && !now.contains(register)) {
                 return true;
             }
         }
-        now.extend(to(step));
+        // What a branch may skip is not written in each round.
+        if let Some(Step::Branches(target)) = step {
+            until = until.max(*target);
+        }
+        now.extend(to(step).filter(|_| *at >= until));
     }
     false
 }
@@ -142,6 +151,8 @@ fn sources(first: u16, second: u16) -> Option<Vec<u16>> {
         0x43C0..=0x43FF => vec![low(3)],
         0x4000..=0x43BF => vec![low(0), low(3)],
         0x4600..=0x46FF => vec![first >> 3 & 0xF],
+        // BFI and BFC keep the other bits.
+        _ if first & 0xFFF0 == 0xF360 => vec![first & 0xF, second >> 8 & 0xF],
         // Data processing of a register and a shifted one, and of a register and a constant.
         _ if first & 0xFE00 == 0xEA00 => vec![first & 0xF, second & 0xF],
         _ if first & 0xF800 == 0xF000 && second & 0x8000 == 0 => vec![first & 0xF],
@@ -149,13 +160,13 @@ fn sources(first: u16, second: u16) -> Option<Vec<u16>> {
     })
 }
 
-/// True for a subtraction whose result is kept, and for a branch that asks for an order: HI, LS, GE, LT, GT, LE.
+/// True for a subtraction whose result is kept, and for a branch that asks for an order: CS, CC, HI, LS, GE, LT, GT, LE.
 fn measures(first: u16, second: u16) -> bool {
     let is_kept = second >> 8 & 0xF != 15;
     match first {
-        0x1A00..=0x1BFF | 0x1E00..=0x1FFF | 0x3800..=0x3FFF | 0xD800..=0xDDFF => true,
+        0x1A00..=0x1BFF | 0x1E00..=0x1FFF | 0x3800..=0x3FFF | 0xD200..=0xD3FF | 0xD800..=0xDDFF => true,
         _ if first & 0xFFE0 == 0xEBA0 || first & 0xFBE0 == 0xF1A0 => is_kept,
-        _ if first & 0xF800 == 0xF000 && second & 0xD000 == 0x8000 => (8..14).contains(&(first >> 6 & 0xF)),
+        _ if first & 0xF800 == 0xF000 && second & 0xD000 == 0x8000 => matches!(first >> 6 & 0xF, 2 | 3 | 8..14),
         _ => false,
     }
 }

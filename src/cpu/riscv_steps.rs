@@ -172,7 +172,8 @@ impl Step<'_> {
             2 => a.cast_signed() < b.cast_signed(),
             _ => a < b,
         });
-        Flow::Branch(to, holds.map(|holds| holds != (kind & 1 == 1)))
+        let of_marks = || self.state.equal(self.first(), self.second()).filter(|_| kind < 2);
+        Flow::Branch(to, holds.or_else(of_marks).map(|holds| holds != (kind & 1 == 1)))
     }
 
     /// BLTU and BGEU of a number that is not known and one that is: on one of the two ways the first is a small one.

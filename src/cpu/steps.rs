@@ -81,7 +81,7 @@ fn number(value: u16) -> Value {
 fn narrow(word: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow {
     let (low, middle) = (word & 7, word >> 3 & 7);
     if matches!(word, 0xD000..=0xDDFF) {
-        let holds = state.flags.holds(word >> 8 & 0xF);
+        let holds = state.holds(word >> 8 & 0xF);
         return target(word, 0, at).map_or(Flow::Unknown, |to| Flow::Branch(to, holds));
     }
     match word {
@@ -108,7 +108,8 @@ fn narrow(word: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow
         0xB000..=0xB07F => state.set(SP, state.get(SP).plus(number((word & 0x7F) << 2))),
         0xB080..=0xB0FF => state.set(SP, state.get(SP).minus(number((word & 0x7F) << 2))),
         0xB100..=0xB1FF | 0xB300..=0xB3FF | 0xB900..=0xB9FF | 0xBB00..=0xBBFF => {
-            let is_zero = state.get(low).known().map(|value| value == 0);
+            let value = state.get(low);
+            let is_zero = value.known().map(|value| value == 0).or_else(|| state.equal(value, Value::Is(0)));
             let holds = is_zero.map(|is_zero| is_zero != (word & 1 << 11 != 0));
             return target(word, 0, at).map_or(Flow::Unknown, |to| Flow::Branch(to, holds));
         }
@@ -292,7 +293,7 @@ fn ways(word: u16, state: &State) -> Vec<Vec<bool>> {
     let count = 4u32.saturating_sub(mask.trailing_zeros());
     let same = |n: u32| n == 0 || mask >> 4u32.saturating_sub(n) & 1 == condition & 1;
     let way = |holds: bool| (0..count).map(|n| same(n) == holds).collect();
-    match state.flags.holds(condition) {
+    match state.holds(condition) {
         Some(holds) => vec![way(holds)],
         None => vec![way(true), way(false)],
     }
@@ -384,7 +385,7 @@ fn control(first: u16, second: u16, at: Addr, state: &mut State) -> Flow {
         }
         0xC000 => Flow::Call(None),
         _ if first >> 6 & 0xF < 14 => {
-            let holds = state.flags.holds(first >> 6 & 0xF);
+            let holds = state.holds(first >> 6 & 0xF);
             target(first, second, at).map_or(Flow::Unknown, |to| Flow::Branch(to, holds))
         }
         _ if first & 0xFFF0 == 0xF7F0 && second & 0xF000 == 0xA000 => Flow::Stops,

@@ -145,6 +145,8 @@ pub(super) struct State {
     pub(super) given_away: Vec<u32>,
     /// Of the next instructions in an IT block, whether each is carried out.
     pub(super) block: Vec<bool>,
+    /// What has a mark is memory that is there: no null pointer.
+    pub(super) marks_are_set: bool,
 }
 
 /// The most slots that are kept.
@@ -166,11 +168,29 @@ impl State {
             flags: Flags::Unknown,
             given_away: Vec::new(),
             block: Vec::new(),
+            marks_are_set: false,
         };
         set.arguments().into_iter().zip(arguments).for_each(|(register, value)| state.set(register, value));
         state.set(set.stack_pointer(), Value::Frame(0));
         state.set(set.link(), Value::Return);
         state
+    }
+
+    /// Whether a condition holds; `None` where that is not known.
+    pub(super) fn holds(&self, condition: u16) -> Option<bool> {
+        let of_mark = match self.flags {
+            Flags::Compared(a, b) => self.equal(a, b),
+            Flags::Result(a) => self.equal(a, Value::Is(0)),
+            Flags::Unknown => None,
+        };
+        // EQ and NE.
+        of_mark.filter(|_| condition < 2).map(|equal| equal != (condition == 1)).or_else(|| self.flags.holds(condition))
+    }
+
+    /// Whether two values are equal, where one of them is memory that is there, and the other 0.
+    pub(super) fn equal(&self, a: Value, b: Value) -> Option<bool> {
+        let is_pair = matches!((a, b), (Value::Mark(_), Value::Is(0)) | (Value::Is(0), Value::Mark(_)));
+        (is_pair && self.marks_are_set).then_some(false)
     }
 
     pub(super) fn get(&self, register: u16) -> Value {
@@ -295,7 +315,8 @@ impl State {
         let is_shared = self.is_shared || other.is_shared;
         let halves = self.halves.union(&other.halves).copied().collect();
         let (given_away, block) = (Vec::new(), self.block.clone());
-        Self { instructions: self.instructions, registers, slots, halves, is_shared, flags, given_away, block }
+        let (instructions, marks_are_set) = (self.instructions, self.marks_are_set);
+        Self { instructions, registers, slots, halves, is_shared, flags, given_away, block, marks_are_set }
     }
 }
 

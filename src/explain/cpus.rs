@@ -191,7 +191,9 @@ fn lines(all: &[CpuState], target: &Target<'_>) -> BTreeMap<Addr, String> {
 
 /// From where the threads that do not run called the kernel.
 fn calls(kernel: &Kernel, target: &mut Target<'_>) -> BTreeMap<Addr, CalledFrom> {
-    let waits = |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(|state| state != State::READY);
+    // The stack of a thread that has ended is old.
+    let is_in_call = |state: State| !matches!(state, State(1 | 2)) && state != State::READY;
+    let waits = |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(is_in_call);
     let threads: Vec<&Thread> = kernel.in_order().filter(waits).take(MOST_CALLS).collect();
     if threads.is_empty() || !target.has_unwind_information() {
         return BTreeMap::new();

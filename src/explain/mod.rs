@@ -179,7 +179,7 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// From where the threads of a finding that wait called the kernel, as evidence.
+/// From where the threads of a finding that do not run called the kernel, as evidence.
 fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
     let mut threads: Vec<u64> = finding.threads.iter().chain(&finding.affected).copied().collect();
     let mut seen = BTreeSet::new();
@@ -190,7 +190,7 @@ fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
     let named: Vec<String> = all.iter().take(MOST_CALLS).map(text).collect();
     let more = all.len().saturating_sub(named.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let who = if all.len() == 1 { "where it waits" } else { "where they wait" };
+    let who = if all.len() == 1 { "where it called the kernel" } else { "where they called the kernel" };
     Some(Evidence::symbol(first.pc, &first.function, format!("{who}: {}{more}", named.join(", "))))
 }
 

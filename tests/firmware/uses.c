@@ -23,7 +23,9 @@ enum failure {
     FRAMES_DROPPED, /* one after the other, of those that go around             */
     CREATED_LATE, /* a queue, after a thread began to wait for it              */
     NO_SLEEP,     /* its ticks are computed, and are 0                          */
-    CALLBACK_SENDS /* with a time to wait, which the kernel refuses             */
+    CALLBACK_SENDS, /* with a time to wait, which the kernel refuses            */
+    OWN_QUEUE,    /* its only reader sends to it, and waits for room             */
+    EARLY_RETURN  /* of the function that releases; nobody waits for the pool    */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -42,13 +44,14 @@ static TX_MUTEX car;
 static TX_EVENT_FLAGS_GROUP gates;
 static TX_BYTE_POOL arena;
 static UCHAR arena_memory[1024] __attribute__((aligned(8)));
-static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys;
-static TX_BLOCK_POOL cells;
+static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys, tasks, packets;
+static TX_BLOCK_POOL cells, slots;
 
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4], key_storage[4];
+static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4], key_storage[4], task_storage[4], packet_storage[8];
+static UCHAR slot_memory[6 * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
 
 /* ---- where the run ends ---- */
 
@@ -441,6 +444,69 @@ static VOID menu_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a reader that sends to its own queue ---- */
+
+static VOID console_entry(ULONG unused_parameter)
+{
+    ULONG task;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&tasks, &task, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        sum += task;
+        while (failing(OWN_QUEUE) && task < 8) {
+            task++;
+            mk_queue_send(&tasks, &task, TX_WAIT_FOREVER);
+        }
+    }
+}
+
+static VOID button_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(3);
+        n %= 4;
+        mk_queue_send(&tasks, &n, TX_WAIT_FOREVER);
+    }
+}
+
+/* ---- packets that are released, but not where they are damaged ---- */
+
+static NOINLINE UINT handle(ULONG *packet)
+{
+    sum += packet[0];
+    if (failing(EARLY_RETURN) && packet[0] % 3 == 0)
+        return 1;
+    fw_work(SHORT);
+    mk_block_release(packet);
+    return 0;
+}
+
+static VOID worker_entry(ULONG unused_parameter)
+{
+    ULONG *packet;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&packets, &packet, TX_WAIT_FOREVER);
+        sum += handle(packet);
+    }
+}
+
+static VOID wire_entry(ULONG unused_parameter)
+{
+    ULONG n, *packet;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(4);
+        if (mk_block_allocate(&slots, (VOID **)&packet, TX_NO_WAIT) != TX_SUCCESS)
+            continue;
+        packet[0] = n;
+        mk_queue_send(&packets, &packet, TX_WAIT_FOREVER);
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -547,6 +613,17 @@ VOID app_define(VOID)
         mk_queue_create(&keys, PICK("keys", "codes"), 1, key_storage, sizeof key_storage);
         mk_timer_create(&scan, PICK("scan", "matrix"), scan_expired, 1, 4, 4, 1);
         thread(PICK("menu", "dialog"), menu_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == OWN_QUEUE) {
+        mk_queue_create(&tasks, PICK("tasks", "errands"), 1, task_storage, sizeof task_storage);
+        thread(PICK("console", "shell"), console_entry, 0, PICK(8, 7));
+        thread(PICK("button", "switch"), button_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == EARLY_RETURN) {
+        mk_queue_create(&packets, PICK("packets", "letters"), 1, packet_storage, sizeof packet_storage);
+        mk_block_pool_create(&slots, PICK("slots", "boxes"), CELL, slot_memory, sizeof slot_memory);
+        thread(PICK("worker", "clerk"), worker_entry, 0, PICK(8, 7));
+        thread(PICK("wire", "post"), wire_entry, 0, PICK(5, 4));
     }
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));

@@ -40,6 +40,8 @@ struct State {
     is_64: bool,
     /// True where a register carries something from one round to the next.
     counts: bool,
+    /// A branch may skip what is in front of this address.
+    until: Addr,
 }
 
 /// The polling loop that the CPU is in.
@@ -57,6 +59,7 @@ pub(super) fn polling(registers: &Registers, from: Addr, code: &[u8]) -> Option<
         written: body.iter().filter_map(|line| written(line.word)).fold(0, |all, to| all | bit(to)),
         is_64,
         counts: false,
+        until: 0,
     };
     let (mut reads, mut stores) = (Vec::new(), Vec::new());
     for line in &body {
@@ -167,6 +170,7 @@ impl State {
 
     /// Carries an instruction out; `None` for a call.
     fn step(&mut self, Line { at, word }: Line) -> Option<()> {
+        self.until = self.until.max(target(Line { at, word }).unwrap_or_default());
         self.counts |= read(word).into_iter().any(|from| self.written & !self.now & bit(from) != 0);
         let Some(to) = written(word) else { return Some(()) };
         let upper = i64::from((word & 0xFFFF_F000).cast_signed());
@@ -180,8 +184,10 @@ impl State {
             _ => None,
         };
         let value = value.map(|value| self.cut(value));
-        self.values.get_mut(to).into_iter().for_each(|known| *known = value);
-        self.now |= bit(to);
+        // What a branch may skip is not written in each round.
+        let is_certain = at >= self.until;
+        self.values.get_mut(to).into_iter().for_each(|known| *known = value.filter(|_| is_certain));
+        self.now |= if is_certain { bit(to) } else { 0 };
         Some(())
     }
 }

@@ -10,7 +10,7 @@ use super::no_tick::RELOAD;
 use super::{place, silence, words};
 use crate::abi::Endian;
 use crate::cpu::{Architecture, Registers};
-use crate::session::CpuState;
+use crate::session::{CpuState, is_of_kernel};
 
 /// The numbers of three exceptions, and of the first interrupt.
 pub(super) const NMI: u64 = 2;
@@ -235,6 +235,15 @@ pub(super) fn still(case: &Case<'_>) -> Option<Still> {
     };
     let period = known.or_else(by_reload);
     (period.is_some() || clock.calls >= CALLS).then_some(Still { clock, lasts, period })
+}
+
+/// Functions of the kernel below all code of a thread, and of callbacks of timers.
+const OUTERMOST: [&str; 2] = ["_tx_thread_shell_entry", "_tx_timer_thread_entry"];
+
+/// True within a call of the kernel, also where that calls the application: the clock of its trace.
+pub(super) fn is_in_kernel(cpu: &CpuState) -> bool {
+    let names = cpu.functions.iter().filter(|function| !function.is_inferred()).filter_map(|f| f.name.as_deref());
+    names.into_iter().any(|name| is_of_kernel(name) && !OUTERMOST.contains(&name))
 }
 
 /// What an exception is called, in a sentence.

@@ -14,7 +14,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, NMI, PENDSV, SYSTICK};
 use super::no_tick::RELOAD;
 use super::{below_handler, place, vector, words, writers};
-use crate::abi::Endian;
+use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Polling, is_fault};
 use crate::session::CpuState;
 
@@ -50,7 +50,7 @@ pub(super) fn has_own_handler(number: u64, case: &Case<'_>) -> bool {
 /// kernel, or the time of a driver, stands still then. Whether the handler of the tick changes that word shows its code.
 fn waits_for_tick(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let number = interrupt(cpu).filter(|number| *number != SYSTICK)?;
-    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes)?;
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.counts)?;
     let word = polling.reads.iter().copied().find(|at| writers::is_in_ram(*at))?;
     let icsr = is_tick_pending(cpu)?;
     let (tick, own) = interrupts::priority(cpu, SYSTICK).zip(interrupts::priority(cpu, number))?;
@@ -155,21 +155,27 @@ struct Changed {
 /// The only interrupt whose handler has the address of what a loop in the handler of `number` reads.
 fn changed_by(polling: &Polling, cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Changed> {
     let [word] = polling.reads.as_slice() else { return None };
-    let all = writers::handlers_with(Some(*word).filter(|word| writers::is_in_ram(*word))?, number, case);
+    // Another core may change it.
+    case.cpus.filter(|cpus| cpus.all.len() == 1)?;
+    // Handlers that wait for it in the same function do not change it.
+    let start = |pc: Addr| case.look.function(pc).map(|function| function.address & !1);
+    let own: Vec<Addr> = cpu.functions.iter().filter_map(|function| start(function.pc)).collect();
+    let all = writers::handlers_with(Some(*word).filter(|word| writers::is_in_ram(*word))?, number, &own, case);
     let [other] = all.as_slice() else { return None };
     let name = interrupts::name(case, *other);
     let priorities = interrupts::priority(cpu, *other).zip(interrupts::priority(cpu, number));
     let comes = match priorities {
-        Some((other, own)) if other >= own => "which cannot interrupt it",
-        Some(_) => "which may interrupt it",
-        None => "which has to interrupt it for that",
+        Some((other, own)) if other >= own => format!("{name} cannot interrupt this handler"),
+        Some(_) => format!("{name} can interrupt this handler"),
+        None => format!("whether {name} can interrupt this handler is not known"),
     };
     let evidence = vector::vector(*other, case).map(|(_, handler)| {
         let text = format!("the handler of {name} has the address of {}", words::place_or_address(*word, case));
         Evidence::symbol(handler & !1, &words::function_at(handler, case), text)
     });
     let cannot_come = priorities.is_some_and(|(other, own)| other >= own);
-    Some(Changed { words: format!("{name} changes it, {comes}"), evidence, cannot_come })
+    let words = format!("only the handler of {name} may change that, and {comes}");
+    Some(Changed { words, evidence, cannot_come })
 }
 
 fn is_tick_pending(cpu: &CpuState) -> Option<u64> {

@@ -34,15 +34,19 @@ fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
     let usage = Usage::of(case);
     let drops = usage.as_ref().map(|usage| drops(pool, usage)).unwrap_or_default();
     let only = if let [only] = drops.as_slice() { Some(*only) } else { None };
+    // A thread that gets nothing may do without.
+    if only.is_none() && !asked.is_interrupt {
+        return None;
+    }
     let claimed = if only.is_some() { Confidence::Likely } else { Confidence::Hint };
     let label = case.object(pool.address);
     let state = pool.state(&|at| case.label(at));
     let path = only.map_or_else(String::new, |(user, leak)| {
         let (who, function) = (user_name(user, case), function_at(leak.function, case));
-        format!("; {function}, which {who} calls, has a path on which it does not release its memory")
+        format!("; {function}, which {who} calls, may return without releasing the block that it got")
     });
     let at = |(_, leak): (User, Leak)| {
-        let text = "a path of it returns and does not release the memory that it got".to_owned();
+        let text = "a path of it returns without releasing the block that it got".to_owned();
         Evidence::symbol(leak.at, &place_at(leak.at, case), text)
     };
     let thread = only.and_then(|(user, _)| if let User::Thread(at) = user { Some(at) } else { None });
@@ -72,18 +76,19 @@ fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
 struct Asked {
     words: String,
     evidence: Evidence,
+    is_interrupt: bool,
 }
 
-/// The one who did so most often; `None` where nobody did again and again.
+/// Who was refused most often; `None` where nobody was again and again.
 fn asked(pool: &Object, case: &Case<'_>) -> Option<Asked> {
     let one = &case.events?.object(pool.address)?.pool;
-    let threads = one.refused.iter().map(|(thread, refused)| (case.label(*thread), *refused));
-    let interrupts = one.refused_interrupts.iter().map(|(number, refused)| (case.interrupt(*number), *refused));
-    let all = threads.chain(interrupts).filter(|(_, refused)| refused.times >= OFTEN);
-    let (who, refused) = all.max_by_key(|(_, refused)| refused.times)?;
+    let threads = one.refused.iter().map(|(thread, refused)| (case.label(*thread), *refused, false));
+    let interrupts = one.refused_interrupts.iter().map(|(number, refused)| (case.interrupt(*number), *refused, true));
+    let all = threads.chain(interrupts).filter(|(_, refused, _)| refused.times >= OFTEN);
+    let (who, refused, is_interrupt) = all.max_by_key(|(_, refused, _)| refused.times)?;
     let words = format!("{who} asked {} times in a row for a block and got none", refused.times);
     let text = format!("{who} asks for a block and gets none; again up to event {}", refused.last);
-    Some(Asked { words, evidence: Evidence::event(refused.first.0, text) })
+    Some(Asked { words, evidence: Evidence::event(refused.first.0, text), is_interrupt })
 }
 
 /// Those who get memory of the pool, also as a message, with the function in which they lose it.

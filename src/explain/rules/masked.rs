@@ -15,7 +15,7 @@ use super::interrupts::{self, Mask, SYSTICK, Still};
 use super::{masking_code, place, runs_on, vector, words, writers};
 use crate::abi::Addr;
 use crate::cpu::Level;
-use crate::session::{CpuState, is_of_kernel};
+use crate::session::CpuState;
 
 /// So many periods of the tick have to be over.
 const PERIODS: i64 = 2;
@@ -50,14 +50,13 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if mask.is_none() && !is_overdue && code.is_none() {
         return None;
     }
-    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
-    if !is_overdue && in_kernel || kept_back.as_ref().is_some_and(Vec::is_empty) {
+    if !is_overdue && interrupts::is_in_kernel(cpu) || kept_back.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     let register = mask.map(Mask::register);
     let mut evidence = shown(cpu, register, code.as_ref(), case);
     let waits = match &awaited {
-        Some(awaited) => format!("; {}, whose handler may change it, is pending", awaited.name),
+        Some(Awaited { name, words, .. }) => format!("; {name}, whose handler may change {words}, is pending"),
         None => waits(kept_back.as_deref().unwrap_or_default(), is_overdue, case),
     };
     let is_sure = is_overdue || awaited.is_some() && mask.is_some();
@@ -87,9 +86,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// `; fifo_write has a path on which it returns without restoring them`.
+/// `; fifo_write may return without restoring them`.
 pub(super) fn path_of(function: &str) -> String {
-    format!("; {function} has a path on which it returns without restoring them")
+    format!("; {function} may return without restoring them")
 }
 
 /// What shows that interrupts are disabled, and where.
@@ -112,6 +111,7 @@ fn shown(
 /// An interrupt that is kept back, while a loop waits for what its handler changes: it waits for ever.
 struct Awaited {
     name: String,
+    words: String,
     evidence: Evidence,
 }
 
@@ -121,11 +121,18 @@ fn awaited(cpu: &CpuState, kept_back: &[u64], case: &Case<'_>) -> Option<Awaited
     // A device may end the loop as well.
     let all = words.iter().map(|word| by(word).filter(|_| writers::is_in_ram(*word))).collect::<Option<Vec<u64>>>()?;
     let (number, word) = all.first().copied().zip(words.first().copied())?;
+    // One that is not kept back may end the wait.
+    let mask = Mask::of(&cpu.registers);
+    let is_blocked = |number: u64| mask.is_none_or(|mask| mask.blocks(interrupts::priority(cpu, number)));
+    let may_end = |word: &Addr| writers::handlers_with(*word, 0, &[], case).into_iter().any(|by| !is_blocked(by));
+    if words.iter().any(may_end) {
+        return None;
+    }
     let name = interrupts::name(case, number);
     let (_, handler) = vector::vector(number, case)?;
     let text = format!("the handler of {name} has the address of {}", words::place_or_address(word, case));
     let evidence = Evidence::symbol(handler & !1, &words::function_at(handler, case), text);
-    Some(Awaited { name, evidence })
+    Some(Awaited { name, words: words::place_or_address(word, case), evidence })
 }
 
 /// The words that a loop reads, where nothing else ends it: it neither writes nor counts, and no other CPU may change them.

@@ -15,11 +15,11 @@ use super::{interrupts, masked, masking_code, place};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Registers};
 use crate::kernel::Above;
-use crate::session::{CpuState, is_of_kernel};
+use crate::session::CpuState;
 
 /// `mstatus`: interrupts are enabled in machine mode. `mie` and `mip`: the machine timer (Privileged Architecture, 3.1.6 and
 /// 3.1.9).
-const MIE: u64 = 1 << 3;
+pub(super) const MIE: u64 = 1 << 3;
 const TIMER: u64 = 1 << 7;
 /// So many periods of the tick have to be over.
 const PERIODS: i64 = 2;
@@ -45,10 +45,10 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let still = interrupts::still(case);
     let is_over = still.as_ref().is_some_and(|still| still.is_over(PERIODS));
     let awaited = awaited(cpu, case);
-    let in_kernel = cpu.functions.first().and_then(|function| function.name.as_deref()).is_some_and(is_of_kernel);
-    let is_known = still.as_ref().is_some_and(|still| still.period.is_none());
+    let has_no_period = still.as_ref().is_some_and(|still| still.period.is_none());
     // The kernel's own critical sections are short.
-    if in_kernel && !is_over && !is_known && awaited.is_none() || cpu.in_loop.is_some() || cpu.is_outside_code {
+    let is_short = interrupts::is_in_kernel(cpu) && !is_over && !has_no_period && awaited.is_none();
+    if is_short || cpu.in_loop.is_some() || cpu.is_outside_code || is_in_handler(cpu, case) {
         return None;
     }
     let is_sure = is_over || awaited.as_ref().is_some_and(|awaited| awaited.is_by_interrupt);
@@ -83,6 +83,17 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
+/// The function to which all traps lead.
+fn handler(cpu: &CpuState, case: &Case<'_>) -> Option<Addr> {
+    case.look.function(cpu.registers.get("mtvec")? & !3).map(|function| function.address)
+}
+
+/// True in the handler of traps, where the hardware has disabled interrupts and the kernel may not have counted it yet.
+fn is_in_handler(cpu: &CpuState, case: &Case<'_>) -> bool {
+    let at = |pc: Addr| case.look.function(pc).map(|function| function.address);
+    handler(cpu, case).is_some_and(|handler| cpu.functions.iter().any(|function| at(function.pc) == Some(handler)))
+}
+
 /// Words of memory for which a loop waits.
 struct Awaited {
     words: String,
@@ -96,9 +107,13 @@ fn awaited(cpu: &CpuState, case: &Case<'_>) -> Option<Awaited> {
     let is_memory = |at: &Addr| case.cpus.is_some_and(|cpus| cpus.writes(Region { start: *at, len: 1 }));
     let words = Some(words).filter(|words| words.iter().all(is_memory))?;
     let usage = Usage::of(case);
+    let own: Vec<Addr> = cpu.functions.iter().filter_map(|f| Some(case.look.function(f.pc)?.address)).collect();
     let by_interrupt = |at: &Addr| {
-        let functions = functions_with(Region { start: *at, len: 1 }, case);
-        usage.as_ref().is_some_and(|usage| usage.is_of_interrupts(&functions))
+        // What waits for the word has its address as well.
+        let mut functions = functions_with(Region { start: *at, len: 1 }, case);
+        functions.retain(|function| !own.contains(function));
+        let handler = handler(cpu, case);
+        usage.as_ref().zip(handler).is_some_and(|(usage, handler)| usage.is_run_by(handler, &functions))
     };
     let named: Vec<String> = words.iter().map(|at| place_or_address(*at, case)).collect();
     let named = named.join(" and ");

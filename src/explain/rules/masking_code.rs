@@ -59,6 +59,7 @@ const DISABLE: &str = "_tx_thread_interrupt_disable";
 const RESTORE: &str = "_tx_thread_interrupt_restore";
 /// The argument that disables interrupts on a Cortex-M: `TX_INT_DISABLE` in `tx_port.h`.
 const OFF: u16 = 1;
+
 /// A function that returns with interrupts disabled on one of its paths.
 pub(super) struct Left {
     /// Its name.
@@ -75,7 +76,7 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
     let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
     let leak = Usage::of(case)?.leaves_disabled(User::Thread(thread), &controls)?;
     let function = function_at(leak.function, case);
-    let text = "it disables interrupts here, and a path from here returns without restoring them".to_owned();
+    let text = "it disables interrupts here, and a path leads from here to its end without restoring them".to_owned();
     Some(Left { evidence: Evidence::symbol(leak.at, &function, text), function })
 }
 

@@ -42,7 +42,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
 
 /// A loop that waits for a word to change.
 fn waits(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes)?;
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.counts)?;
     let word = *polling.reads.first()?;
     let what = words::place_or_address(word, case);
     let at = place::of(&cpu.functions)?;

@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 /// The fewest bytes of a frame that is worth a word.
 const LARGE: u64 = 64;
 
-/// They.
+/// These functions, as evidence.
 pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Evidence> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
     let mut functions: Vec<(Addr, String)> = Vec::new();
@@ -32,14 +32,14 @@ pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Evidence> {
             }
         }
     }
-    functions.truncate(NAMED);
-    let names: Vec<&str> = functions.iter().map(|(_, name)| name.as_str()).collect();
+    let names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
     let largest = functions.iter().filter_map(|(at, name)| Some((frames::of_function(*at, case)?, name))).max();
     let largest = largest.filter(|(bytes, _)| *bytes >= LARGE);
-    let largest = largest.map(|(bytes, name)| format!("; the frame of {name} takes {bytes} of its {size} bytes"));
+    let largest =
+        largest.map(|(bytes, name)| format!("; the frame of {name} takes {bytes} of the stack's {size} bytes"));
     let first = names.first()?;
     let text = format!(
-        "it has returns to these functions, the lowest first: {}{}",
+        "it holds return addresses of these functions, from its lowest address on: {}{}",
         names.join(", "),
         largest.unwrap_or_default()
     );

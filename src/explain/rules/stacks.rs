@@ -43,7 +43,18 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
             || stacks_overlap::is_so(thread.address, case)
             || storage_overlap::is_over_stack_of(thread.address, case)
     };
-    found.filter(|(thread, _)| !is_shared(thread)).map(|(_, found)| found).collect()
+    let all: Vec<Finding> = found.filter(|(thread, _)| !is_shared(thread)).map(|(_, found)| found).collect();
+    without_those_run_over(all)
+}
+
+/// A stack that another overflowed into holds the words of that one: that it overflowed as well does not follow from them.
+fn without_those_run_over(all: Vec<Finding>) -> Vec<Finding> {
+    let is_over = |finding: &&Finding| finding.code == Code::StackOverflow && finding.confidence > Confidence::Hint;
+    let run_over: BTreeSet<Addr> = all.iter().filter(is_over).flat_map(|finding| finding.affected.clone()).collect();
+    let is_own = |finding: &Finding| {
+        finding.confidence == Confidence::Proven || !finding.threads.iter().any(|thread| run_over.contains(thread))
+    };
+    all.into_iter().filter(is_own).collect()
 }
 
 /// What was found of one stack.
@@ -303,6 +314,18 @@ fn damaged(thread: &Thread, below: &Thread, all: &[&Thread], case: &Case<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A recursion ran through the stack below into the next one: the one between was said to have overflowed as well.
+    #[test]
+    fn a_stack_that_was_run_over_had_overflowed() {
+        let of = |thread, below, confidence| {
+            Finding::new(Code::StackOverflow, (confidence, Vec::new()), "an overflow".to_owned())
+                .threads([thread])
+                .affected([below])
+        };
+        let found = |between| without_those_run_over(vec![of(1, 2, Confidence::Likely), of(2, 3, between)]).len();
+        assert_eq!((found(Confidence::Likely), found(Confidence::Proven)), (1, 2));
+    }
 
     #[test]
     fn a_mark_at_the_end_of_a_stack_is_no_overflow() {

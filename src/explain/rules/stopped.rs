@@ -10,7 +10,9 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::{below_handler, callback, fault, inversion, isr_stuck, jump, masking_code, place, vector, words};
+use super::{
+    below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, vector, words,
+};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
 use crate::kernel::{State, Thread, Under};
@@ -230,7 +232,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         return Some(finding);
     }
     let primask = cpu.registers.get("primask");
-    let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && of.is_masked;
+    // A trap of a RISC-V comes with interrupts disabled: only of a thread that shows a loop on purpose.
+    let is_on_purpose = of.is_masked && may_be_assert(cpu, thread.is_some());
+    let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && is_on_purpose;
     let at = place::of(&cpu.functions)?;
     let breakpoint = cpu.effect == Some(Effect::Breakpoint);
     let said = arguments(cpu, case).filter(|_| cpu.exception.is_none() && is_masked);
@@ -275,6 +279,12 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             })
             .threads(thread.map(|thread| thread.address)),
     )
+}
+
+/// True where a loop behind code that disables interrupts may be an assertion.
+fn may_be_assert(cpu: &CpuState, is_in_thread: bool) -> bool {
+    let is_enabled = cpu.registers.get("mstatus").is_some_and(|status| status & masked_riscv::MIE != 0);
+    cpu.registers.architecture() == Architecture::CortexM || is_in_thread && !is_enabled
 }
 
 /// What to do about an exception without a handler: only interrupts can be disabled.

@@ -8,8 +8,9 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::timers_still::{READIED, TICKLESS, armed, waits};
 use crate::abi::Endian;
+use crate::cpu::Architecture;
 
-/// SysTick's control register, its bit that lets it count, and the functions that look after it have its address.
+/// SysTick's control register, and its bit that lets it count.
 const CONTROL: u64 = 0xE000_E010;
 const ENABLE: u32 = 1;
 
@@ -20,7 +21,11 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 fn finding(case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, case.events?);
     let has_calls = TICKLESS.iter().any(|name| case.look.symbol(name).is_some());
-    if !case.look.is_stored() || has_calls || events.without_timers.readied < READIED {
+    if kernel.processor != Some(Architecture::CortexM)
+        || !case.look.is_stored()
+        || has_calls
+        || events.without_timers.readied < READIED
+    {
         return None;
     }
     let control = Endian::Little.u32(&case.look.bytes(CONTROL, 4)?, 0).filter(|control| is_off(*control))?;

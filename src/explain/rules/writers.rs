@@ -2,6 +2,7 @@
 //! variable among its constants, or that of the beginning of the structure of which it is a part.
 
 use super::super::Case;
+use super::interrupts::{FIRST, SYSTICK};
 use super::{jump, vector};
 use crate::abi::{Addr, Endian};
 
@@ -23,12 +24,15 @@ pub(super) fn handler_has(number: u64, word: Addr, case: &Case<'_>) -> bool {
     handler_leads(number, case, |_, code| is_named(constants(code), word, &variable))
 }
 
-/// The exceptions of the program, other than one, whose handlers have the address of a word.
-pub(super) fn handlers_with(word: Addr, but: u64, case: &Case<'_>) -> Vec<u64> {
+/// The interrupts of the program, other than one, whose handlers have the address of a word. `without`: functions that are not
+/// looked at.
+pub(super) fn handlers_with(word: Addr, but: u64, without: &[Addr], case: &Case<'_>) -> Vec<u64> {
     let mut all: Vec<u64> = case.look.handlers().into_iter().map(|(number, _)| u64::from(number)).collect();
-    all.retain(|number| *number > 1 && *number != but);
+    all.retain(|number| (*number == SYSTICK || *number >= FIRST) && *number != but);
     all.dedup();
-    all.into_iter().filter(|number| handler_has(*number, word, case)).collect()
+    let variable = |at| case.look.variable(at).map(|symbol| symbol.address);
+    let has = |at: Addr, code: &[u8]| !without.contains(&at) && is_named(constants(code), word, &variable);
+    all.into_iter().filter(|number| handler_leads(*number, case, has)).collect()
 }
 
 /// True where the handler of an exception, or a function that it calls, calls a function.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::dropped::may_skip;
 use super::walk::{Follow, Key};
 use super::{Leak, Usage, Use, User};
 use crate::abi::Addr;
@@ -49,51 +50,52 @@ impl Controls {
 }
 
 impl Usage<'_> {
-    /// A path of a user on which a function disables interrupts and returns without restoring them, where another of its paths
-    /// does restore them. Only calls are seen, no instructions that do it.
+    /// A function of a user that disables interrupts on each of its paths, and returns on one of them without restoring them,
+    /// while another one does restore them. Only calls are seen, no instructions that do it.
     pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<Leak> {
-        let leak = |key: Key| {
-            let paths = self.walker.paths(&Follow { walker: &self.walker, succeeds: false }, key)?;
-            let disables = |call: &Call| controls.disables(call) == Some(true);
-            let restores = |call: &Call| controls.disables(call) == Some(false);
-            // What it calls may restore them.
-            let may = |call: &Call| restores(call) || self.restores(call, controls);
-            let mut all = paths.calls().filter(|call| disables(call)).map(|call| call.at);
-            let at = all.find(|at| paths.leads_out(|call| call.at == *at, may))?;
-            paths.leads_to(disables, restores).then_some(Leak { function: key.0, at })
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let paths = |key: Key| Some((key, self.walker.paths(&follow, key)?));
+        let all: Vec<(Key, Paths)> = self.reached(user).into_iter().filter_map(paths).collect();
+        let disables = |call: &Call| controls.disables(call) == Some(true);
+        let restores = |call: &Call| controls.disables(call) == Some(false);
+        let direct = all.iter().filter(|(_, paths)| paths.calls().any(restores)).map(|((at, _), _)| *at);
+        let restoring = self.with_callers(direct.collect(), &all);
+        // What it calls may restore them.
+        let may = |call: &Call| match call.to {
+            Callee::At(to) => restores(call) || restoring.contains(&to),
+            _ => true,
         };
-        self.reached(user).into_iter().find_map(leak)
+        all.iter().find_map(|((function, _), paths)| {
+            let at = paths.calls().find(|call| disables(call))?.at;
+            let is_so = paths.leads_out(|call| call.at == at, may) && paths.leads_to(disables, restores);
+            (is_so && !may_skip(paths, &disables)).then_some(Leak { function: *function, at })
+        })
     }
 
-    /// True where a function of the program that is called may restore interrupts.
-    fn restores(&self, call: &Call, controls: &Controls) -> bool {
-        let Callee::At(to) = call.to else { return call.to == Callee::Unknown };
-        let first = (to, [Value::Unknown; 4]);
-        let mut todo = vec![first];
+    /// Functions, and all of these that call them.
+    fn with_callers(&self, mut functions: BTreeSet<Addr>, all: &[(Key, Paths)]) -> BTreeSet<Addr> {
+        loop {
+            let calls =
+                |key: &Key| self.walker.of_function(*key).functions.iter().any(|(to, _)| functions.contains(to));
+            let more = all.iter().map(|(key, _)| key).filter(|key| !functions.contains(&key.0) && calls(key));
+            let more: Vec<Addr> = more.map(|(at, _)| *at).collect();
+            if more.is_empty() {
+                return functions;
+            }
+            functions.extend(more);
+        }
+    }
+
+    /// True where the handler of all interrupts, or what it calls, is one of these functions.
+    pub fn is_run_by(&self, handler: Addr, functions: &BTreeSet<Addr>) -> bool {
+        let mut todo: Vec<Key> = vec![(handler, [Value::Unknown; 4])];
         let mut seen = BTreeSet::new();
-        let follow = Follow { walker: &self.walker, succeeds: false };
         while let Some(key) = todo.pop() {
             if seen.insert(key) {
-                let Some(paths) = self.walker.paths(&follow, key) else { continue };
-                if paths.calls().any(|call| controls.disables(call) == Some(false)) {
-                    return true;
-                }
                 todo.extend(self.walker.of_function(key).functions.iter().copied());
             }
         }
-        false
-    }
-
-    /// True where no thread, no timer and no start-up code was seen to call one of these functions: an interrupt may run it.
-    pub fn is_of_interrupts(&self, functions: &BTreeSet<Addr>) -> bool {
-        let is_interrupt = |user: User| matches!(user, User::Handler(_) | User::Other(_));
-        let reached = |is: bool| {
-            let users = self.users.iter().filter(move |(user, _)| is_interrupt(*user) == is);
-            users.flat_map(|(user, _)| self.reached(*user)).map(|(at, _)| at)
-        };
-        let by_others: BTreeSet<Addr> = reached(false).collect();
-        let by_interrupts: BTreeSet<Addr> = reached(true).collect();
-        functions.iter().any(|at| by_interrupts.contains(at) && !by_others.contains(at))
+        seen.iter().any(|(at, _)| functions.contains(at))
     }
 
     /// The paths of those functions of a user that do something themselves.

@@ -40,7 +40,7 @@ impl Usage<'_> {
 }
 
 /// True where a path leads from the start of a function to its end without a call for which `is` holds.
-fn may_skip(paths: &Paths, is: &dyn Fn(&Call) -> bool) -> bool {
+pub(super) fn may_skip(paths: &Paths, is: &dyn Fn(&Call) -> bool) -> bool {
     let (mut seen, mut todo) = (vec![false; paths.pieces.len()], vec![0]);
     while let Some(index) = todo.pop() {
         let Some(piece) = paths.pieces.get(index).filter(|piece| !piece.calls.iter().any(is)) else { continue };

@@ -141,7 +141,11 @@ impl<'c> Usage<'c> {
         // What these call shows more of them.
         let mut others = BTreeSet::new();
         loop {
-            let more: Vec<Addr> = walker.others(&starts).into_iter().filter(|at| others.insert(*at)).collect();
+            // What those call whose addresses are in memory is not called by others.
+            let mut more: Vec<Addr> = walker.pointed(&starts).into_iter().filter(|at| others.insert(*at)).collect();
+            if more.is_empty() {
+                more = walker.unreached(&starts).into_iter().filter(|at| others.insert(*at)).collect();
+            }
             if more.is_empty() {
                 break;
             }
@@ -166,17 +170,41 @@ impl<'c> Usage<'c> {
             return None;
         }
         let is = |one: &&Use| {
-            // Memory that comes out of a queue, or from elsewhere, may be that of any pool.
-            let is_of_any = || one.action.by_memory && one.object.is_none_or(|from| !self.pools.contains(&from));
-            let is_it = one.object == Some(object) || is_of_any();
             let is_so = one.flags.zip(wanted).is_none_or(|(flags, wanted)| u64::from(flags) & wanted != 0);
-            one.action.act == act && one.action.kind == kind && is_it && is_so
+            let is_it = || one.object == Some(object) || one.action.by_memory && self.may_be_of(one.object, object);
+            one.action.act == act && one.action.kind == kind && is_so && is_it()
         };
         let of = self.users.iter().filter(|(_, summary)| summary.uses.iter().any(|one| is(&one)));
         let mut all: Vec<User> = of.map(|(user, _)| *user).filter(|user| *user != User::Start).collect();
         all.sort_unstable();
         all.dedup();
         Some(all)
+    }
+
+    /// True where memory from here may be that of a pool: out of a queue whose messages are not all known to be of other pools.
+    fn may_be_of(&self, from: Option<Addr>, pool: Addr) -> bool {
+        let Some(from) = from else { return true };
+        !self.pools.contains(&from) && self.origins(from).is_none_or(|all| all.contains(&pool))
+    }
+
+    /// The pools that the messages of a queue are memory of, also by way of other queues; `None` where one may be something else.
+    fn origins(&self, queue: Addr) -> Option<BTreeSet<Addr>> {
+        if self.unknown.contains(&(Act::Gives, Some(Kind::Queue))) {
+            return None;
+        }
+        let sends = |one: &&Use| one.action.act == Act::Gives && one.action.kind == Some(Kind::Queue);
+        let all = || self.users.iter().flat_map(|(_, summary)| &summary.uses).filter(sends);
+        if all().any(|one| one.object.is_none()) {
+            return None;
+        }
+        let (mut todo, mut seen) = (vec![queue], BTreeSet::from([queue]));
+        while let Some(from) = todo.pop() {
+            for one in all().filter(|one| one.object == Some(from) && !self.pools.contains(&from)) {
+                let carried = one.carries?;
+                todo.extend(seen.insert(carried).then_some(carried));
+            }
+        }
+        Some(seen.intersection(&self.pools).copied().collect())
     }
 
     /// Who clears flags of a group, and which it keeps, where that is known.

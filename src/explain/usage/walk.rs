@@ -235,15 +235,19 @@ impl<'c> Walker<'c> {
         self.releases(call, mark) || self.effect(call).keeps.contains(&mark)
     }
 
-    /// Functions that call the kernel, and to which no path led; and those that may be called through a pointer, as their
-    /// address is in memory: whether a path led to them or not, others may call them.
-    pub fn others(&self, roots: &[Addr]) -> BTreeSet<Addr> {
+    /// Functions that may be called through a pointer, as their address is in memory: whether a path led to them or not, others may
+    /// call them.
+    pub fn pointed(&self, roots: &[Addr]) -> BTreeSet<Addr> {
+        let pointed = self.code.pointed().iter().copied();
+        pointed.filter(|at| self.code.begins(*at) && !roots.contains(at)).collect()
+    }
+
+    /// Functions that call the kernel, and to which no path led.
+    pub fn unreached(&self, roots: &[Addr]) -> BTreeSet<Addr> {
         let Ok(seen) = self.sites.try_borrow() else { return BTreeSet::new() };
         let sites = self.code.sites().iter().filter(|(at, _)| !seen.contains(at));
         let unreached = sites.filter_map(|(at, _)| self.code.function(*at)).map(|function| function.first);
-        let unreached = self.outermost(unreached.chain(self.called_by_others(&seen, roots)).collect(), &seen);
-        let pointed = self.code.pointed().iter().copied().filter(|at| self.code.begins(*at) && !roots.contains(at));
-        unreached.into_iter().chain(pointed).collect()
+        self.outermost(unreached.chain(self.called_by_others(&seen, roots)).collect(), &seen)
     }
 
     /// The first address of the function that has a call.
@@ -305,6 +309,10 @@ impl Program for Follow<'_, '_> {
 
     fn constant(&self, at: Addr) -> Option<u32> {
         self.walker.code.constant(at)
+    }
+
+    fn marks_are_set(&self) -> bool {
+        self.succeeds
     }
 
     fn outcome(&self, call: &Call) -> Outcome {
