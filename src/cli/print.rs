@@ -57,11 +57,7 @@ pub(super) fn answer(
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);
             reports::print(request, answer.origin.as_ref(), &query, &view, format, &options, &mut sink)?;
-            let is_kept = question.filters.is_empty() || trace.events().any(|event| query.keeps(&event));
-            if !is_kept {
-                diagnostics.failed(none(trace));
-            }
-            is_kept
+            keeps_any(question, &query, trace, diagnostics)
         }
         Ask::Show(positions) => show(positions, &view, format, &options, &mut sink, diagnostics)?,
         Ask::List { .. } | Ask::Last(_) => {
@@ -112,6 +108,15 @@ fn print_notes<'q>(query: Query<'q>, diagnostics: &Diagnostics) -> Query<'q> {
         diagnostics.say(note);
     }
     query
+}
+
+/// Whether any event passes the filters; if none does, it is said.
+fn keeps_any(question: &Question, query: &Query<'_>, trace: &Trace, diagnostics: &Diagnostics) -> bool {
+    let is_kept = question.filters.is_empty() || trace.events().any(|event| query.keeps(&event));
+    if !is_kept {
+        diagnostics.failed(none(trace));
+    }
+    is_kept
 }
 
 /// Why no event was printed.

@@ -47,6 +47,17 @@ pub(super) enum Step {
     Stores,
 }
 
+impl Step {
+    /// The register that it writes.
+    const fn register(&self) -> Option<u16> {
+        match self {
+            Self::Writes(to) => *to,
+            Self::Loads(to) | Self::Literal(to, _) | Self::Sets(to, _) | Self::SetsTop(to, _) => Some(*to),
+            Self::Branches(_) | Self::Stores => None,
+        }
+    }
+}
+
 /// The polling loop that the CPU is in; `None` where the code is not known or does something else. `from`: the first address of
 /// `code`, where an instruction begins. `read`: a word of the code's memory.
 pub fn polling(
@@ -66,14 +77,10 @@ pub fn polling(
     // What the loop writes is not what the registers hold at its start.
     let mut now = registers.clone();
     for (at, first, second) in body() {
-        match step(first, second, at)? {
-            Step::Writes(Some(to))
-            | Step::Loads(to)
-            | Step::Literal(to, _)
-            | Step::Sets(to, _)
-            | Step::SetsTop(to, _) => now.forget(&format!("r{to}")),
-            Step::Branches(to) if to < start => return None,
-            Step::Writes(None) | Step::Branches(_) | Step::Stores => {}
+        let step = step(first, second, at)?;
+        step.register().into_iter().for_each(|to| now.forget(&format!("r{to}")));
+        if matches!(step, Step::Branches(to) if to < start) {
+            return None;
         }
     }
     let (mut reads, mut written, mut until) = (Vec::new(), Vec::new(), 0);
@@ -116,12 +123,7 @@ pub fn polling(
 fn counts(body: Walk<'_>) -> bool {
     let all: Vec<(Option<Step>, u16, u16, Addr)> =
         body.map(|(at, first, second)| (step(first, second, at), first, second, at)).collect();
-    let to = |step: &Option<Step>| match step {
-        Some(
-            Step::Writes(Some(to)) | Step::Loads(to) | Step::Literal(to, _) | Step::Sets(to, _) | Step::SetsTop(to, _),
-        ) => Some(*to),
-        _ => None,
-    };
+    let to = |step: &Option<Step>| step.as_ref().and_then(Step::register);
     let written: Vec<u16> = all.iter().filter_map(|(step, ..)| to(step)).collect();
     let (mut now, mut until) = (Vec::new(), 0);
     for (step, first, second, at) in &all {
