@@ -78,6 +78,11 @@ pub trait Format: Sync {
         hits
     }
 
+    /// Constants of the program, besides these, that say what its events mean.
+    fn constants(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// True where a trace can be followed while it is written.
     fn can_be_followed(&self) -> bool {
         false

@@ -12,7 +12,7 @@ use crate::cpu::{self, Registers};
 use crate::elf::core_file::{CoreFile, MAX_PIECES};
 use crate::elf::{ElfKind, Machine, SHF_ALLOC, SHF_WRITE, SymbolKind};
 use crate::error::Error;
-use crate::format::{DecodeOptions, Extent};
+use crate::format::{self, DecodeOptions, Extent};
 use crate::kernel::{self, Interrupted, Interruption, Kernel, Stop};
 use crate::mem::Region;
 use crate::mem::core::{AT_ENTRY, NT_386_TLS, NT_AUXV, NT_PRSTATUS};
@@ -258,7 +258,7 @@ impl Target<'_> {
             elf.sections().filter(|s| s.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC | SHF_WRITE && s.size > 0);
         let region = |s: crate::elf::Section| Region { start: elf.width().moved(s.addr, load), len: s.size };
         wanted.add(".data and .bss", writable.map(region));
-        for name in kernel::CONSTANTS {
+        for name in kernel::CONSTANTS.into_iter().chain(of_formats()) {
             wanted.add_if_there(
                 elf.symbol(name)
                     .map(|s| Region { start: elf.width().moved(s.address, load), len: s.size.clamp(4, 256) }),
@@ -307,6 +307,7 @@ impl Target<'_> {
             };
             all.extend(elf.symbols_with_prefix(kernel::PREFIX).into_iter().map(of));
             all.extend(elf.symbol("SystemCoreClock").into_iter().map(of));
+            all.extend(of_formats().filter_map(|name| elf.symbol(name)).map(of));
         } else if let Some(notes) = &self.info.notes {
             all.extend(notes.all().iter().cloned());
         }
@@ -418,6 +419,11 @@ fn system_registers(cpu: &Registers) -> String {
     let system = cpu.architecture().system_registers();
     let known = system.iter().filter_map(|name| Some(format!("{name}={:#x}", cpu.get(name)?)));
     known.collect::<Vec<_>>().join(" ")
+}
+
+/// Constants that the formats of traces read.
+fn of_formats() -> impl Iterator<Item = &'static str> {
+    format::ALL.iter().flat_map(|format| format.constants()).copied()
 }
 
 fn left_out(message: String) -> Issue {

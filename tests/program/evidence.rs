@@ -344,6 +344,46 @@ fn events_of_the_application_were_numbers_without_the_program() {
     }
 }
 
+/// A core without its program decoded the events of an old USBX with today's numbers: the string with its version was not in it.
+#[test]
+fn the_version_of_usbx_was_not_in_the_core() {
+    const SLOTS: usize = 256;
+    let scratch = Scratch::new("evidence-usbx");
+    let [elf, core_of_it] = ["old.elf", "old.core"].map(|name| scratch.path(name));
+    // The kernel's version string becomes that of USBX 6.1.7.
+    let mut program = std::fs::read(fixture("cm3.elf")).unwrap();
+    let find = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|window| window == what).unwrap();
+    let places = |bytes: &[u8]| {
+        let all = bytes.windows(16).enumerate().filter(|(_, window)| *window == b"\0_tx_version_id\0");
+        all.map(|(at, _)| at + 1).collect::<Vec<_>>()
+    };
+    places(&program).into_iter().for_each(|at| program[at..at + 3].copy_from_slice(b"_ux"));
+    let rename = |bytes: &mut Vec<u8>| {
+        let at = find(bytes, b"Pretend kernel");
+        bytes[at..at + 19].copy_from_slice(b"USBX Version 6.1.7\0");
+    };
+    rename(&mut program);
+    std::fs::write(&elf, program).unwrap();
+    // One of the newest events becomes one of USBX.
+    let trx = scratch.path("cm3.trx").display().to_string();
+    done(&["dump", "-o", &trx, &path("cm3.elf"), &path("cm3.core")]);
+    let trx = std::fs::read(trx).unwrap();
+    let ring = &trx[trx.len() - SLOTS * 32..];
+    let mut bytes = std::fs::read(fixture("cm3.core")).unwrap();
+    let at = find(&bytes, ring);
+    rename(&mut bytes);
+    bytes[at + 8..at + 12].copy_from_slice(&868_u32.to_le_bytes());
+    std::fs::write(&core_of_it, bytes).unwrap();
+    let [elf, core_of_it] = [elf, core_of_it].map(|path| path.display().to_string());
+    let named = |words: &[&str]| {
+        let list = done(&[&["list", "--class", "ux"], words].concat()).0;
+        list.contains("ux_device_stack_transfer_all_request_abort")
+    };
+    assert!(named(&[&elf, &core_of_it]), "868 is what 869 is today");
+    let (alone, _) = core(&scratch, "alone.core", &[&elf, &core_of_it]);
+    assert!(named(&[&alone]));
+}
+
 #[test]
 fn gdb_opens_a_core_made_of_files() {
     require!(installed("gdb-multiarch"));

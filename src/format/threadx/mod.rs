@@ -51,6 +51,10 @@ impl Format for ThreadX {
         symbols::ALL
     }
 
+    fn constants(&self) -> &'static [&'static str] {
+        &[usbx::VERSION]
+    }
+
     fn can_be_followed(&self) -> bool {
         true
     }

@@ -13,7 +13,7 @@ const PUMP: std::ops::RangeInclusive<u32> = 904..=905;
 /// The first version with today's numbers, a byte a part.
 const TODAY: u64 = 0x06_01_08;
 /// The variable that holds the version.
-const VERSION: &str = "_ux_version_id";
+pub(super) const VERSION: &str = "_ux_version_id";
 /// Bytes of it that are read.
 const LENGTH: usize = 160;
 
