@@ -5,10 +5,11 @@
 
 pub mod stream;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::machine::{Running, Scratch, fixture, free_port, installed, tx_trace, wait_for};
@@ -170,21 +171,28 @@ fn a_process_that_stood_at_its_start_was_waited_for_in_vain() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
+/// A `follow` that has shown its first event, and what it prints after that.
+fn following(words: &[&str], elf: &Path, remote: &str) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
+        .args(["follow", "--format", "json", "--timeout", "20"])
+        .args(words)
+        .args(["--elf", elf.to_str().unwrap(), "--remote", remote])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+    (child, lines)
+}
+
 /// `timeout` sends its signal to the child and to the group: the second one ended the program at once, and QEMU stood.
 #[test]
 fn two_signals_at_once_left_qemu_paused() {
     let Some(stream) = Stream::start(20_000) else { return };
     let (elf, remote) = (fixture("cm3-stream.elf"), format!("127.0.0.1:{}", stream.gdb));
     for _ in 0..5 {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-            .args(["follow", "--halt-every", "1ms", "--format", "json", "--timeout", "20"])
-            .args(["--elf", elf.to_str().unwrap(), "--remote", &remote])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+        let (mut child, lines) = following(&["--halt-every", "1ms"], &elf, &remote);
         // As many as can come, until it has ended: also after the target was left, when they ended it with another code.
         let pid = libc::pid_t::try_from(child.id()).unwrap();
         let began = Instant::now();
@@ -218,15 +226,7 @@ fn a_program_that_was_rewritten_left_qemu_paused() {
     let scratch = Scratch::new(&format!("rewritten-{}", stream.gdb));
     let (elf, remote) = (scratch.path("app.elf"), format!("127.0.0.1:{}", stream.gdb));
     std::fs::copy(fixture("cm3-stream.elf"), &elf).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))
-        .args(["follow", "--halt-every", "10ms", "--for", "2s", "--format", "json", "--timeout", "20"])
-        .args(["--elf", elf.to_str().unwrap(), "--remote", &remote])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    while !lines.next().unwrap().unwrap().contains("\"event\"") {}
+    let (mut child, lines) = following(&["--halt-every", "10ms", "--for", "2s"], &elf, &remote);
     std::fs::write(&elf, b"").unwrap();
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(0), "it ends in order");

@@ -4,12 +4,13 @@
 //!
 //! Against it: a word may be left over from a call that has ended. So no other word in memory may lead to these blocks: no
 //! message, no variable, no other stack; where the stack of a thread that waits for something else has the address of one too, it
-//! is a hint. All blocks of a block pool have to be so. A byte pool has memory that is kept on
-//! purpose: what the threads have of it has to be enough for one of their waits, and it is a hint.
+//! is a hint. All blocks of a block pool have to be so. A byte pool has memory that is kept on purpose: what the threads have of
+//! it has to be enough for one of their waits, and it is a hint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::graph::Graph;
+use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::lost_blocks::{each_pointer, holding, in_registers, is_old, old};
@@ -51,11 +52,7 @@ struct Held {
 /// The threads that wait for a pool for ever, and where their stacks are in use.
 fn waiters(pool: Addr, case: &Case<'_>, graph: &Graph) -> Option<Vec<(Addr, Region)>> {
     let all = graph.tasks.waiting(pool);
-    let stack = |task: &super::super::state::Task| {
-        let stack = case.thread(task.address).filter(|_| task.wait.is_some_and(|wait| wait.forever))?.stack;
-        let (sp, end) = (stack.pointer.filter(|sp| stack.holds(*sp))?, stack.end()?);
-        Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
-    };
+    let stack = |task: &Task| used_stack(task, case).filter(|_| task.wait.is_some_and(|wait| wait.forever));
     // One that a time-out wakes may release what it has.
     all.map(stack).collect()
 }
@@ -90,13 +87,15 @@ struct Holders {
 
 /// The threads that wait for something else for ever, and where their stacks are in use.
 fn others(pool: Addr, case: &Case<'_>, graph: &Graph) -> Vec<(Addr, Region)> {
-    let waits = |task: &&super::super::state::Task| task.wait.is_some_and(|wait| wait.forever && wait.object != pool);
-    let stack = |task: &super::super::state::Task| {
-        let stack = case.thread(task.address)?.stack;
-        let (sp, end) = (stack.pointer.filter(|sp| stack.holds(*sp))?, stack.end()?);
-        Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
-    };
-    graph.tasks.list.iter().filter(waits).filter_map(stack).collect()
+    let waits = |task: &&Task| task.wait.is_some_and(|wait| wait.forever && wait.object != pool);
+    graph.tasks.list.iter().filter(waits).filter_map(|task| used_stack(task, case)).collect()
+}
+
+/// A thread, and where its stack is in use.
+fn used_stack(task: &Task, case: &Case<'_>) -> Option<(Addr, Region)> {
+    let stack = case.thread(task.address)?.stack;
+    let (sp, end) = (stack.pointer.filter(|sp| stack.holds(*sp))?, stack.end()?);
+    Some((task.address, Region { start: sp, len: end.checked_sub(sp)? }))
 }
 
 /// Who has them; `None` where that is not known.

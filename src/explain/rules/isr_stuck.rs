@@ -144,7 +144,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
-/// Which interrupt changes the word that a handler waits for.
+/// Which other interrupt may change the word that a handler waits for.
 struct Changed {
     words: String,
     evidence: Option<Evidence>,
@@ -165,16 +165,16 @@ fn changed_by(polling: &Polling, cpu: &CpuState, number: u64, case: &Case<'_>) -
     let name = interrupts::name(case, *other);
     let priorities = interrupts::priority(cpu, *other).zip(interrupts::priority(cpu, number));
     let comes = match priorities {
-        Some((other, own)) if other >= own => format!("{name} cannot interrupt this handler"),
-        Some(_) => format!("{name} can interrupt this handler"),
-        None => format!("whether {name} can interrupt this handler is not known"),
+        Some((other, own)) if other >= own => "it cannot interrupt this handler",
+        Some(_) => "it can interrupt this handler",
+        None => "whether it can interrupt this handler is not known",
     };
     let evidence = vector::vector(*other, case).map(|(_, handler)| {
         let text = format!("the handler of {name} has the address of {}", words::place_or_address(*word, case));
         Evidence::symbol(handler & !1, &words::function_at(handler, case), text)
     });
     let cannot_come = priorities.is_some_and(|(other, own)| other >= own);
-    let words = format!("only the handler of {name} may change that, and {comes}");
+    let words = format!("of the other interrupts, the code of {name} alone has the address of that word, and {comes}");
     Some(Changed { words, evidence, cannot_come })
 }
 

@@ -89,7 +89,7 @@ fn handler(cpu: &CpuState, case: &Case<'_>) -> Option<Addr> {
 }
 
 /// True in the handler of traps, where the hardware has disabled interrupts and the kernel may not have counted it yet.
-fn is_in_handler(cpu: &CpuState, case: &Case<'_>) -> bool {
+pub(super) fn is_in_handler(cpu: &CpuState, case: &Case<'_>) -> bool {
     let at = |pc: Addr| case.look.function(pc).map(|function| function.address);
     handler(cpu, case).is_some_and(|handler| cpu.functions.iter().any(|function| at(function.pc) == Some(handler)))
 }
@@ -97,7 +97,7 @@ fn is_in_handler(cpu: &CpuState, case: &Case<'_>) -> bool {
 /// Words of memory for which a loop waits.
 struct Awaited {
     words: String,
-    /// True where functions have their addresses that only interrupts run.
+    /// True where the handler of all interrupts, or what it calls, has their addresses.
     is_by_interrupt: bool,
     evidence: Evidence,
 }
@@ -119,7 +119,7 @@ fn awaited(cpu: &CpuState, case: &Case<'_>) -> Option<Awaited> {
     let named = named.join(" and ");
     let start = cpu.polling.as_ref()?.start;
     let is_by_interrupt = words.iter().all(by_interrupt);
-    let by = if is_by_interrupt { ", which interrupts change," } else { "" };
+    let by = if is_by_interrupt { ", which interrupts may change," } else { "" };
     let evidence = Evidence::memory(start, format!("the loop here reads {named}{by} and nothing else ends it"));
     Some(Awaited { words: named, is_by_interrupt, evidence })
 }

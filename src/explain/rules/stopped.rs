@@ -233,7 +233,7 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     }
     let primask = cpu.registers.get("primask");
     // A trap of a RISC-V comes with interrupts disabled: only of a thread that shows a loop on purpose.
-    let is_on_purpose = of.is_masked && may_be_assert(cpu, thread.is_some());
+    let is_on_purpose = of.is_masked && may_be_assert(cpu, thread.is_some(), case);
     let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && is_on_purpose;
     let at = place::of(&cpu.functions)?;
     let breakpoint = cpu.effect == Some(Effect::Breakpoint);
@@ -281,10 +281,12 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// True where a loop behind code that disables interrupts may be an assertion.
-fn may_be_assert(cpu: &CpuState, is_in_thread: bool) -> bool {
+/// True where a loop behind code that disables interrupts may be an assertion. Of a RISC-V `mcause` has to be known: a loop after
+/// an exception is a rule of its own.
+fn may_be_assert(cpu: &CpuState, is_in_thread: bool, case: &Case<'_>) -> bool {
     let is_enabled = cpu.registers.get("mstatus").is_some_and(|status| status & masked_riscv::MIE != 0);
-    cpu.registers.architecture() == Architecture::CortexM || is_in_thread && !is_enabled
+    let is_known = cpu.registers.get("mcause").is_some() && !masked_riscv::is_in_handler(cpu, case);
+    cpu.registers.architecture() == Architecture::CortexM || is_in_thread && !is_enabled && is_known
 }
 
 /// What to do about an exception without a handler: only interrupts can be disabled.
