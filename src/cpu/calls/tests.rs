@@ -1,0 +1,200 @@
+//! Paths of small functions in Thumb code.
+
+use super::*;
+
+/// The first address of the code in these tests.
+const START: Addr = 0x100;
+/// Functions that are called.
+const GET: Addr = 0x200;
+const PUT: Addr = 0x300;
+const FATAL: Addr = 0x400;
+
+struct Code(Vec<u16>);
+
+impl Program for Code {
+    fn instructions(&self) -> InstructionSet {
+        InstructionSet::Thumb
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        None
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.0.get(usize::try_from(at.checked_sub(START)? / 2).ok()?).copied()
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        Some(u32::from(self.code(at)?) | u32::from(self.code(at + 2)?) << 16)
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        let result = if call.to == Callee::At(GET) { Value::Is(0) } else { Value::Unknown };
+        let writes = (call.to == Callee::At(GET)).then_some(Value::Mark(7));
+        Outcome { returns: call.to != Callee::At(FATAL), result, writes }
+    }
+}
+
+/// BL from an address.
+fn bl(at: Addr, to: Addr) -> [u16; 2] {
+    let offset = (to as i64) - (at as i64 + 4);
+    let bits = (offset >> 1) as u32;
+    let sign = u32::from(offset < 0);
+    let high = 0xF000 | (sign << 10) | (bits >> 11 & 0x3FF);
+    // J1 and J2 are set where the distance is small.
+    [high as u16, (0xF800 | (bits & 0x7FF)) as u16]
+}
+
+/// Code in which `Err` is a call.
+fn code(parts: &[Result<u16, Addr>]) -> Code {
+    let mut all: Vec<u16> = Vec::new();
+    for part in parts {
+        let at = START + 2 * all.len() as u64;
+        match part {
+            Ok(half) => all.push(*half),
+            Err(to) => all.extend(bl(at, *to)),
+        }
+    }
+    Code(all)
+}
+
+fn paths(code: &Code, arguments: [Value; 4]) -> Paths {
+    Paths::of(code, START, START + 2 * code.0.len() as u64 - 1, arguments)
+}
+
+const NONE: [Value; 4] = [Value::Unknown; 4];
+
+/// What is called with which first argument.
+fn calls(paths: &Paths) -> Vec<(Addr, Value)> {
+    let to = |call: &Call| if let Callee::At(to) = call.to { to } else { 0 };
+    paths.calls().map(|call| (to(call), call.arguments[0])).collect()
+}
+
+#[test]
+fn constants_in_registers_and_on_the_stack() {
+    // push {r4, lr}; ldr r0, [pc, #16]; mov r4, r0; bl get; mov r0, r4; adds r0, #4; bl put; pop {r4, pc}; the word
+    let parts = [Ok(0xB510), Ok(0x4804), Ok(0x4604), Err(GET), Ok(0x4620), Ok(0x3004), Err(PUT), Ok(0xBD10)];
+    let mut plain = code(&parts);
+    plain.0.extend([0x0040, 0x2000]);
+    let found = paths(&plain, NONE);
+    assert!(found.is_complete && found.returns());
+    assert_eq!(calls(&found), [(GET, Value::Is(0x2000_0040)), (PUT, Value::Is(0x2000_0044))]);
+    // push {r0, lr}; movw r3, #0x40; movt r3, #0x2000; str r3, [sp]; bl put; ldr r0, [sp]; bl put; pop {r1, pc}
+    let by_halves = [0xB501, 0xF240, 0x0340, 0xF2C2, 0x0300, 0x9300].map(Ok);
+    let rest = [Err(PUT), Ok(0x9800), Err(PUT), Ok(0xBD02)];
+    let found = paths(&code(&[by_halves.as_slice(), &rest].concat()), NONE);
+    assert_eq!(calls(&found)[1], (PUT, Value::Is(0x2000_0040)));
+}
+
+#[test]
+fn both_ways_of_a_branch_and_the_only_one_of_a_known_one() {
+    // cmp r0, #1; beq else; movs r0, #8; b end; else: movs r0, #16; end: b.w put
+    let branches = code(&[Ok(0x2801), Ok(0xD001), Ok(0x2008), Ok(0xE000), Ok(0x2010), Ok(0xF000), Ok(0xB8F9)]);
+    let found = calls(&paths(&branches, NONE));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&(PUT, Value::Is(8))) && found.contains(&(PUT, Value::Is(16))));
+    let one = [Value::Is(1), Value::Unknown, Value::Unknown, Value::Unknown];
+    assert_eq!(calls(&paths(&branches, one)), [(PUT, Value::Is(16))]);
+    // cmp r1, #0; ite eq; moveq r0, #8; movne r0, #16; bl put; pop {pc}
+    let block = code(&[Ok(0x2900), Ok(0xBF0C), Ok(0x2008), Ok(0x2010), Err(PUT), Ok(0xBD00)]);
+    let mut found = calls(&paths(&block, NONE));
+    found.sort_unstable();
+    assert_eq!(found, [(PUT, Value::Is(8)), (PUT, Value::Is(16))]);
+}
+
+#[test]
+fn a_loop_over_objects_ends() {
+    // push {r4, lr}; movs r4, #0; again: mov r0, r4; bl put; adds r4, #8; cmp r4, #16; bne again; pop {r4, pc}
+    let parts = [Ok(0xB510), Ok(0x2400), Ok(0x4620), Err(PUT), Ok(0x3408), Ok(0x2C10), Ok(0xD1F9), Ok(0xBD10)];
+    assert_eq!(calls(&paths(&code(&parts), NONE)), [(PUT, Value::Is(0)), (PUT, Value::Is(8))]);
+    // The same without an end: what is put is not known in the end, and the walk ends.
+    let endless = [Ok(0xB510), Ok(0x2400), Ok(0x4620), Err(PUT), Ok(0x3408), Ok(0xE7FA)];
+    let found = paths(&code(&endless), NONE);
+    assert_eq!(calls(&found).last(), Some(&(PUT, Value::Unknown)));
+    assert!(!found.returns() && found.repeats(|call| call.to == Callee::At(PUT)));
+}
+
+/// The last instruction of an IT block set the flags, and a branch behind it went only one way.
+#[test]
+fn an_instruction_in_an_it_block_set_the_flags() {
+    // push {r4, lr}; bl get; cmp r0, #0; it eq; moveq r4, #1; bne out; bl put; out: pop {r4, pc}
+    let parts = [Ok(0xB510), Err(GET), Ok(0x2800), Ok(0xBF08), Ok(0x2401), Ok(0xD101), Err(PUT), Ok(0xBD10)];
+    let found = paths(&code(&parts), NONE);
+    assert!(!found.leads_out(|call| call.to == Callee::At(GET), |call| call.to == Callee::At(PUT)));
+}
+
+/// A comparison of floating-point numbers left the flags of the one before.
+#[test]
+fn flags_of_the_floating_point_unit_were_those_of_an_older_comparison() {
+    // cmp r0, #0 (with r0 = 0); vmrs APSR_nzcv, fpscr; bne out; bl put; out: bx lr
+    let compares = |middle: [u16; 2]| {
+        let parts = [Ok(0x2800), Ok(middle[0]), Ok(middle[1]), Ok(0xD100), Ok(0x4770), Ok(0x4770)];
+        paths(&code(&parts), [Value::Is(0), Value::Unknown, Value::Unknown, Value::Unknown]).pieces.len()
+    };
+    assert_eq!(compares([0xEEF1, 0xFA10]), 3, "vmrs");
+    assert_eq!(compares([0xFA11, 0xF102]), 3, "lsls.w");
+    assert_eq!(compares([0xEA50, 0x9102]), 2, "csel leaves them");
+    assert_eq!(compares([0xBF00, 0xBF00]), 2, "nop");
+}
+
+/// Memory that a function gave to its caller was said to be lost.
+#[test]
+fn memory_that_is_returned_was_kept() {
+    // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; ldr r0, [sp, #4]; pop {r0, r1, r2, pc}
+    let found = paths(&code(&[Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0xBD07)]), NONE);
+    assert_eq!(found.returned(), None, "r0 is popped, too");
+    // ...; ldr r0, [sp, #4]; subs r0, #8; add sp, #12; pop {pc}: an address in front of it
+    let parts = [Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0x3808), Ok(0xB003), Ok(0xBD00)];
+    let found = paths(&code(&parts), NONE);
+    assert_eq!(found.returned(), Some(7));
+    assert_eq!(found.calls().last().map(|call| call.to), Some(Callee::Result));
+}
+
+#[test]
+fn a_path_that_leaves_without_a_put() {
+    let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
+    // push {r4, lr}; bl get; cbz r4, +2 (over); pop {r4, pc}; over: bl put; pop {r4, pc}
+    let leaves = paths(&code(&[Ok(0xB510), Err(GET), Ok(0xB104), Ok(0xBD10), Err(PUT), Ok(0xBD10)]), NONE);
+    assert!(leaves.leads_out(is(GET), is(PUT)));
+    // push {r4, lr}; bl get; cbnz r0, out; bl put; out: pop {r4, pc}: where get succeeds, it puts
+    let checks = paths(&code(&[Ok(0xB510), Err(GET), Ok(0xB908), Err(PUT), Ok(0xBD10)]), NONE);
+    assert!(!checks.leads_out(is(GET), is(PUT)));
+    // The path that does not put ends in a function that does not return.
+    let parts = [Ok(0xB510), Err(GET), Ok(0xB10C), Err(FATAL), Err(PUT), Ok(0xBD10)];
+    assert!(!paths(&code(&parts), NONE).leads_out(is(GET), is(PUT)));
+    // again: bl get; cbz r4, again; bl put; b again
+    let round = paths(&code(&[Err(GET), Ok(0xB104), Err(PUT), Ok(0xE7FA)]), NONE);
+    assert!(!round.leads_out(is(GET), is(PUT)), "cbz goes forward: to the put");
+}
+
+#[test]
+fn what_a_call_writes_on_the_stack() {
+    // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; bl fill; ldr r0, [sp, #4]; bl put; pop
+    let parts = [Ok(0xB507), Ok(0xA901), Err(GET), Err(0x500), Ok(0x9801), Err(PUT), Ok(0xBD0E)];
+    assert_eq!(calls(&paths(&code(&parts), NONE))[2], (PUT, Value::Mark(7)));
+    // push {r0, r1, r2, lr}; add r1, sp, #4; bl get; ldr r0, [sp, #4]; str r0, [r4]; pop: others have it
+    let stores = paths(&code(&[Ok(0xB507), Ok(0xA901), Err(GET), Ok(0x9801), Ok(0x6020), Ok(0xBD0E)]), NONE);
+    let stored = stores.calls().find(|call| call.to == Callee::Store).unwrap();
+    assert_eq!(stored.passes, [7]);
+}
+
+#[test]
+fn a_table_of_jumps() {
+    // cmp r0, #1; bhi end; tbb [pc, r0]; 1, 2; movs r1, #1; end: bx lr
+    let found = paths(&code(&[0x2801, 0xD803, 0xE8DF, 0xF000, 0x0201, 0x2101, 0x4770].map(Ok)), NONE);
+    assert!(found.is_complete && found.returns());
+    // tbb without a comparison
+    assert!(!paths(&code(&[0xE8DF, 0xF000, 0x0201, 0x4770].map(Ok)), NONE).is_complete);
+}
+
+#[test]
+fn any_code_is_survived() {
+    let mut state = 7_u32;
+    for _ in 0..2000 {
+        let halves = (0..64).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) as u16
+        });
+        let _ = paths(&Code(halves.collect()), [Value::Is(u32::MAX), Value::Is(0), Value::Unknown, Value::Unknown]);
+    }
+}
