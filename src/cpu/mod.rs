@@ -25,6 +25,7 @@ mod riscv;
 mod riscv_compressed;
 mod riscv_jumps;
 mod riscv_steps;
+mod riscv_word;
 mod steps;
 mod stub;
 mod table;

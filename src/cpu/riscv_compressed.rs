@@ -2,16 +2,7 @@
 //! "C", 16.3 to 16.8; "Zcb").
 
 use super::riscv_jumps::{compressed, gathered, signed};
-
-/// Codes of instructions of 32 bits (volume I, 24).
-const LOAD: u32 = 0x03;
-const LOAD_FLOAT: u32 = 0x07;
-const STORE: u32 = 0x23;
-const STORE_FLOAT: u32 = 0x27;
-const IMMEDIATE: u32 = 0x13;
-const IMMEDIATE_32: u32 = 0x1B;
-const REGISTERS: u32 = 0x33;
-const REGISTERS_32: u32 = 0x3B;
+use super::riscv_word::{IMMEDIATE, IMMEDIATE_32, LOAD, LOAD_FLOAT, REGISTERS, REGISTERS_32, STORE, STORE_FLOAT};
 
 /// With a constant of 12 bits.
 const fn with_constant(code: u32, kind: u32, to: u32, from: u32, constant: u32) -> u32 {

@@ -1,8 +1,11 @@
 //! RISC-V code (The RISC-V Instruction Set Manual, volume I).
 
 use super::super::Architecture;
-use super::super::riscv_compressed::expanded;
-use super::super::riscv_jumps::{branch, far, signed, word as joined};
+pub(super) use super::super::riscv_word::target;
+use super::super::riscv_word::{
+    BRANCH, JUMP, JUMP_TO_REGISTER, LOAD, LOAD_FLOAT, STORE, STORE_FLOAT, code, constant, instructions, kind, register,
+    store_offset, to,
+};
 use super::{Code, Does, Instruction, Line, bit};
 use crate::abi::Addr;
 
@@ -14,61 +17,15 @@ const SP: u16 = 2;
 const TP: u16 = 4;
 const T0: u16 = 5;
 /// Codes of instructions.
-const LOAD: u32 = 0x03;
-const LOAD_FLOAT: u32 = 0x07;
-const STORE: u32 = 0x23;
-const STORE_FLOAT: u32 = 0x27;
 const ATOMIC: u32 = 0x2F;
-const BRANCH: u32 = 0x63;
-const JUMP_TO_REGISTER: u32 = 0x67;
-const JUMP: u32 = 0x6F;
 const SYSTEM: u32 = 0x73;
 const ECALL: u32 = 0x0000_0073;
 
+/// What is none of these instructions does not go on, and may write all registers.
 pub(super) fn lines(code: &Code<'_>, architecture: Architecture) -> Vec<Line> {
     let is_64 = architecture == Architecture::Riscv64;
-    let mut offset = 0_usize;
-    let next = || {
-        let at = code.from.checked_add(u64::try_from(offset).ok()?)?;
-        let first = code.half(offset)?;
-        let is_long = first & 3 == 3;
-        let second = if is_long { code.half(offset.checked_add(2)?)? } else { 0 };
-        offset = offset.checked_add(if is_long { 4 } else { 2 })?;
-        // What is none of these does not go on, and may write all registers.
-        let word = if is_long { joined(first, second) } else { expanded(first, is_64).unwrap_or_default() };
-        Some(Line { at, instruction: Instruction::Riscv { word, is_64 } })
-    };
-    std::iter::from_fn(next).collect()
-}
-
-const fn code(word: u32) -> u32 {
-    word & 0x7F
-}
-
-const fn register(word: u32, from: u32) -> u16 {
-    (word >> from & 0x1F) as u16
-}
-
-const fn to(word: u32) -> u16 {
-    register(word, 7)
-}
-
-const fn kind(word: u32) -> u32 {
-    word >> 12 & 7
-}
-
-/// The constant of 12 bits.
-const fn constant(word: u32) -> i64 {
-    (word.cast_signed() >> 20) as i64
-}
-
-/// Where it may branch to.
-pub(super) fn target(word: u32, at: Addr) -> Option<Addr> {
-    match (code(word), to(word)) {
-        (BRANCH, _) => Some(at.wrapping_add_signed(branch(word))),
-        (JUMP, 0) => Some(at.wrapping_add_signed(far(word))),
-        _ => None,
-    }
+    let all = instructions(code.from, code.code, is_64);
+    all.map(|(at, word)| Line { at, instruction: Instruction::Riscv { word, is_64 } }).collect()
 }
 
 /// True for what does not go on at the next instruction.
@@ -98,10 +55,9 @@ pub(super) const fn stores(word: u32) -> bool {
 
 /// The register and the constant whose sum is the address that a store writes.
 pub(super) fn stored(word: u32) -> Option<(u16, i64)> {
-    let offset = signed(word >> 25 << 5 | u32::from(to(word)), 12);
     // Vectors have kinds of their own.
     let is_plain = code(word) == STORE || code(word) == STORE_FLOAT && matches!(kind(word), 2 | 3);
-    is_plain.then_some((register(word, 15), offset))
+    is_plain.then_some((register(word, 15), store_offset(word)))
 }
 
 /// True for a store beside the stack pointer.

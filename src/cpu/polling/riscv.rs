@@ -1,28 +1,12 @@
 //! Polling loops in RISC-V code (The RISC-V Instruction Set Manual, volume I).
 
-use super::super::riscv_compressed::expanded;
-use super::super::riscv_jumps::{branch, far, signed, word as joined};
+use super::super::riscv_word::{
+    AUIPC, BRANCH, FENCE, IMMEDIATE, IMMEDIATE_32, JUMP, LOAD, LUI, REGISTERS, REGISTERS_32, STORE, code, constant,
+    instructions, kind, register, store_offset, target, to,
+};
 use super::super::{Architecture, Registers};
 use super::{LONGEST, Polling};
-use crate::abi::{Addr, Endian};
-
-/// What `x0` to `x31` are called here.
-const NAMES: [&str; 32] = [
-    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "fp", "s1", "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s2",
-    "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5", "t6",
-];
-/// Codes of instructions.
-const LOAD: u32 = 0x03;
-const FENCE: u32 = 0x0F;
-const IMMEDIATE: u32 = 0x13;
-const AUIPC: u32 = 0x17;
-const IMMEDIATE_32: u32 = 0x1B;
-const STORE: u32 = 0x23;
-const REGISTERS: u32 = 0x33;
-const LUI: u32 = 0x37;
-const REGISTERS_32: u32 = 0x3B;
-const BRANCH: u32 = 0x63;
-const JUMP: u32 = 0x6F;
+use crate::abi::Addr;
 
 /// An instruction, as one of 32 bits.
 #[derive(Clone, Copy)]
@@ -45,16 +29,16 @@ struct State {
 }
 
 /// The polling loop that the CPU is in.
-pub(super) fn polling(registers: &Registers, from: Addr, code: &[u8]) -> Option<Polling> {
+pub(super) fn polling(registers: &Registers, from: Addr, bytes: &[u8]) -> Option<Polling> {
     let is_64 = registers.architecture() == Architecture::Riscv64;
-    let body = body(registers.pc()?, from, code, is_64)?;
+    let body = body(registers.pc()?, from, bytes, is_64)?;
     let start = body.first()?.at;
-    let leaves = |line: &Line| target(*line).is_some_and(|to| to < start);
+    let leaves = |line: &Line| target(line.word, line.at).is_some_and(|to| to < start);
     if body.iter().any(leaves) {
         return None;
     }
     let mut state = State {
-        values: NAMES.map(|name| registers.get(name)),
+        values: std::array::from_fn(|number| registers.get(&format!("x{number}"))),
         now: 0,
         written: body.iter().filter_map(|line| written(line.word)).fold(0, |all, to| all | bit(to)),
         is_64,
@@ -64,7 +48,7 @@ pub(super) fn polling(registers: &Registers, from: Addr, code: &[u8]) -> Option<
     let (mut reads, mut stores) = (Vec::new(), Vec::new());
     for line in &body {
         let place = state.place(line.word);
-        match line.word & 0x7F {
+        match code(line.word) {
             LOAD => reads.push(place?),
             STORE => stores.push(place?),
             FENCE | IMMEDIATE | AUIPC | IMMEDIATE_32 | REGISTERS | LUI | REGISTERS_32 | BRANCH | JUMP => {}
@@ -81,54 +65,33 @@ pub(super) fn polling(registers: &Registers, from: Addr, code: &[u8]) -> Option<
 }
 
 /// The innermost loop around a program counter: up to a branch back over it.
-fn body(pc: Addr, from: Addr, code: &[u8], is_64: bool) -> Option<Vec<Line>> {
+fn body(pc: Addr, from: Addr, bytes: &[u8], is_64: bool) -> Option<Vec<Line>> {
+    let last = pc.checked_add(LONGEST)?;
     let mut all: Vec<Line> = Vec::new();
-    let mut offset = 0_usize;
-    loop {
-        let at = from.checked_add(u64::try_from(offset).ok()?)?;
-        if at > pc.checked_add(LONGEST)? {
-            return None;
-        }
-        let first = Endian::Little.u16(code, offset)?;
-        let is_long = first & 3 == 3;
-        let second = if is_long { Endian::Little.u16(code, offset.checked_add(2)?)? } else { 0 };
-        let word = if is_long { joined(first, second) } else { expanded(first, is_64).unwrap_or_default() };
-        offset = offset.checked_add(if is_long { 4 } else { 2 })?;
+    for (at, word) in instructions(from, bytes, is_64).take_while(|(at, _)| *at <= last) {
         all.push(Line { at, word });
-        let to = target(Line { at, word }).filter(|to| at >= pc && *to <= pc && at.saturating_sub(*to) <= LONGEST);
+        let to = target(word, at).filter(|to| at >= pc && *to <= pc && at.saturating_sub(*to) <= LONGEST);
         if let Some(first) = to.and_then(|to| all.iter().position(|line| line.at == to)) {
             return Some(all.split_off(first));
         }
     }
+    None
 }
 
-/// Where it may branch to.
-fn target(Line { at, word }: Line) -> Option<Addr> {
-    match (word & 0x7F, register(word, 7)) {
-        (BRANCH, _) => Some(at.wrapping_add_signed(branch(word))),
-        (JUMP, 0) => Some(at.wrapping_add_signed(far(word))),
-        _ => None,
-    }
-}
-
-const fn register(word: u32, from: u32) -> usize {
-    (word >> from & 0x1F) as usize
-}
-
-const fn bit(register: usize) -> u32 {
+const fn bit(register: u16) -> u32 {
     1_u32.wrapping_shl(register as u32)
 }
 
 /// The register that it writes.
-fn written(word: u32) -> Option<usize> {
-    let writes = matches!(word & 0x7F, LOAD | IMMEDIATE | AUIPC | IMMEDIATE_32 | REGISTERS | LUI | REGISTERS_32 | JUMP);
-    Some(register(word, 7)).filter(|to| writes && *to != 0)
+fn written(word: u32) -> Option<u16> {
+    let writes = matches!(code(word), LOAD | IMMEDIATE | AUIPC | IMMEDIATE_32 | REGISTERS | LUI | REGISTERS_32 | JUMP);
+    Some(to(word)).filter(|to| writes && *to != 0)
 }
 
 /// The registers that it reads.
-fn read(word: u32) -> Vec<usize> {
+fn read(word: u32) -> Vec<u16> {
     let (a, b) = (register(word, 15), register(word, 20));
-    match word & 0x7F {
+    match code(word) {
         LOAD | IMMEDIATE | IMMEDIATE_32 => vec![a],
         STORE | REGISTERS | REGISTERS_32 | BRANCH => vec![a, b],
         _ => Vec::new(),
@@ -137,10 +100,9 @@ fn read(word: u32) -> Vec<usize> {
 
 /// True for a subtraction, and for a branch that asks for an order (BLT, BGE, BLTU, BGEU).
 fn measures(word: u32) -> bool {
-    let kind = word >> 12 & 7;
-    match word & 0x7F {
-        REGISTERS | REGISTERS_32 => kind == 0 && word >> 25 == 0x20,
-        BRANCH => kind >= 4,
+    match code(word) {
+        REGISTERS | REGISTERS_32 => kind(word) == 0 && word >> 25 == 0x20,
+        BRANCH => kind(word) >= 4,
         _ => false,
     }
 }
@@ -148,9 +110,9 @@ fn measures(word: u32) -> bool {
 impl State {
     /// The address that a load or a store accesses.
     fn place(&self, word: u32) -> Option<Addr> {
-        let offset = match word & 0x7F {
-            LOAD => signed(word >> 20, 12),
-            STORE => signed(word >> 25 << 5 | word >> 7 & 0x1F, 12),
+        let offset = match code(word) {
+            LOAD => constant(word),
+            STORE => store_offset(word),
             _ => return None,
         };
         let base = register(word, 15);
@@ -160,8 +122,8 @@ impl State {
         Some(self.cut(value.wrapping_add_signed(offset)))
     }
 
-    fn value(&self, register: usize) -> Option<u64> {
-        if register == 0 { Some(0) } else { *self.values.get(register)? }
+    fn value(&self, register: u16) -> Option<u64> {
+        if register == 0 { Some(0) } else { *self.values.get(usize::from(register))? }
     }
 
     const fn cut(&self, value: u64) -> u64 {
@@ -170,23 +132,23 @@ impl State {
 
     /// Carries an instruction out; `None` for a call.
     fn step(&mut self, Line { at, word }: Line) -> Option<()> {
-        self.until = self.until.max(target(Line { at, word }).unwrap_or_default());
+        self.until = self.until.max(target(word, at).unwrap_or_default());
         self.counts |= read(word).into_iter().any(|from| self.written & !self.now & bit(from) != 0);
         let Some(to) = written(word) else { return Some(()) };
         let upper = i64::from((word & 0xFFFF_F000).cast_signed());
-        let value = match word & 0x7F {
+        let value = match code(word) {
             JUMP => return None,
             LUI => Some(upper.cast_unsigned()),
             AUIPC => Some(at.wrapping_add_signed(upper)),
-            IMMEDIATE if word >> 12 & 7 == 0 => {
-                self.value(register(word, 15)).map(|value| value.wrapping_add_signed(signed(word >> 20, 12)))
+            IMMEDIATE if kind(word) == 0 => {
+                self.value(register(word, 15)).map(|value| value.wrapping_add_signed(constant(word)))
             }
             _ => None,
         };
         let value = value.map(|value| self.cut(value));
         // What a branch may skip is not written in each round.
         let is_certain = at >= self.until;
-        self.values.get_mut(to).into_iter().for_each(|known| *known = value.filter(|_| is_certain));
+        self.values.get_mut(usize::from(to)).into_iter().for_each(|known| *known = value.filter(|_| is_certain));
         self.now |= if is_certain { bit(to) } else { 0 };
         Some(())
     }
