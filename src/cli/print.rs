@@ -52,7 +52,7 @@ pub(super) fn answer(
                 target,
             };
             document.print(format, &options, &mut sink)?;
-            true
+            keeps_any(question, &query, trace, diagnostics)
         }
         Ask::Reports(request) => {
             let query = print_notes(query()?, diagnostics);

@@ -285,7 +285,7 @@ impl<'a> Walk<'a, '_> {
                 false => member_place(&place.unit, |at| entry.attr_value(at)),
             };
             let Some(begin) = begin.filter(|begin| *begin <= into) else { continue };
-            // Of bit-fields that share a byte the first is as good as any.
+            // Bit-fields that share a byte are all at its address: the first of them is named.
             let is_better = |best: u64| begin > best || begin == best && !entry.has_attr(dw::DW_AT_bit_size);
             if best.is_none_or(|(best, _)| is_better(best)) {
                 best = Some((begin, entry.offset()));
