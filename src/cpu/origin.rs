@@ -4,7 +4,7 @@
 //! that is always taken. An answer counts only where the word in memory still is what the register holds.
 
 use super::{Architecture, Registers};
-use crate::abi::{Addr, Endian, Region};
+use crate::abi::{Addr, Region};
 
 mod riscv;
 mod thumb;
@@ -89,11 +89,6 @@ impl Code<'_> {
             architecture @ (Architecture::Riscv32 | Architecture::Riscv64) => Some(riscv::lines(self, architecture)),
             _ => None,
         }
-    }
-
-    /// The 16 bits at so many bytes from the beginning.
-    fn half(&self, offset: usize) -> Option<u16> {
-        Endian::Little.u16(self.code, offset)
     }
 
     /// Bytes of a register.
