@@ -308,6 +308,8 @@ pub struct Finding {
     /// True where the kernel may write through a null pointer because of it, over vectors at address 0: the fault of an interrupt
     /// is its symptom.
     pub damages_memory: bool,
+    /// True where the first finding names this one as what may be behind it.
+    pub is_reason: bool,
 }
 
 impl Finding {
@@ -327,6 +329,7 @@ impl Finding {
             is_in_switch: false,
             is_usual: false,
             damages_memory: false,
+            is_reason: false,
         }
     }
 

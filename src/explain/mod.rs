@@ -118,7 +118,7 @@ impl Explanation {
         for check in &mut checked {
             (check.found, check.symptoms) = check.found.iter().partition(|code| is_shown(code));
         }
-        let mut findings = with_circles(findings);
+        let mut findings = with_reason(with_circles(findings));
         findings.iter_mut().for_each(|finding| finding.evidence.extend(calls(finding, case)));
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
@@ -176,6 +176,25 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
         owner.affected.extend(circle.affected);
         owner.next = format!("{}; {}", owner.next, circle.next);
     }
+    findings
+}
+
+/// A program stops itself because of something that it noticed: what was found of other threads may be that.
+fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let is_stop = |finding: &&Finding| finding.code == Code::Assert && finding.confidence > Confidence::Hint;
+    let Some(threads) = findings.first().filter(is_stop).map(|stop| stop.threads.clone()) else { return findings };
+    // What is said of the thread that stopped follows from the stop.
+    let is_of_others = |finding: &Finding| {
+        !finding.is_usual && !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at))
+    };
+    let Some(at) = findings.iter().skip(1).position(is_of_others).and_then(|at| at.checked_add(1)) else {
+        return findings;
+    };
+    let reason = findings.remove(at);
+    if let Some(stop) = findings.first_mut() {
+        stop.claim = format!("{}; perhaps because {}", stop.claim, reason.claim);
+    }
+    findings.insert(1, Finding { is_reason: true, ..reason });
     findings
 }
 
@@ -382,6 +401,22 @@ mod tests {
         assert_eq!(claims, ["an owner waits; perhaps a circle: a circle"]);
         assert_eq!(found.first().map(|first| first.confidence), Some(Confidence::Likely), "what is sure stays so");
         assert_eq!(with_circles(vec![owner(), circle(&[2, 3])]).len(), 2, "another circle");
+    }
+
+    /// A stack was nearly used up, a thread that checks stacks stopped the program, and only `--all` said why.
+    #[test]
+    fn what_a_program_stopped_itself_for_was_hidden() {
+        let of = |code, confidence, claim: &str| Finding::new(code, (confidence, Vec::new()), claim.to_owned());
+        let stop = || of(Code::Assert, Confidence::Likely, "the program stopped itself").threads([1]);
+        let hint = |thread: u64| of(Code::StackNearOverflow, Confidence::Hint, "a stack is small").threads([thread]);
+        let found = with_reason(vec![stop(), hint(1), hint(2)]);
+        let claims: Vec<(&str, bool)> = found.iter().map(|one| (one.claim.as_str(), one.is_reason)).collect();
+        let named = "the program stopped itself; perhaps because a stack is small";
+        assert_eq!(claims, [(named, false), ("a stack is small", true), ("a stack is small", false)]);
+        assert_eq!(found.get(1).map(|one| one.threads.clone()), Some(vec![2]));
+        assert_eq!(with_reason(vec![stop(), hint(1)]), [stop(), hint(1)], "of the thread that stopped");
+        assert_eq!(with_reason(vec![stop(), hint(2).usual(true)]), [stop(), hint(2).usual(true)]);
+        assert_eq!(with_reason(vec![hint(1), hint(2)]), [hint(1), hint(2)], "no stop");
     }
 
     /// A fault was proven, and what led to it, an interrupt that took a mutex, came second.

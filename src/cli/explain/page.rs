@@ -40,7 +40,8 @@ pub fn table(explanation: &Explanation) -> Report {
     )
 }
 
-/// The answer for people: the headline, what makes all of it doubtful, what it rests on, further findings in a line each.
+/// The answer for people: the headline, what makes all of it doubtful, what it rests on, with a finding that it names, further
+/// findings in a line each.
 /// `all`: every finding in full, and what was checked.
 pub(super) fn document(
     explanation: &Explanation,
@@ -53,7 +54,8 @@ pub(super) fn document(
     if let Some(doubt) = doubt {
         out.part(&Part::Paragraph(&format!("Doubtful: {doubt}.")))?;
     }
-    let in_full = if all { findings.len() } else { findings.len().min(1) };
+    let named = if findings.get(1).is_some_and(|second| second.is_reason) { 2 } else { 1 };
+    let in_full = if all { findings.len() } else { findings.len().min(named) };
     let (first, rest) = findings.split_at_checked(in_full).unwrap_or_default();
     for (rank, finding) in first.iter().enumerate() {
         let claim = if rank == 0 { String::new() } else { format!(": {}", finding.claim) };

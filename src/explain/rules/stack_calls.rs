@@ -19,8 +19,15 @@ const NAMED: usize = 5;
 /// The fewest bytes of a frame that is worth a word.
 const LARGE: u64 = 64;
 
-/// These functions, as evidence.
-pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Evidence> {
+/// What return addresses say of a stack.
+pub(super) struct Calls {
+    pub evidence: Evidence,
+    /// `the frame of measure takes 256 of the stack's 512 bytes`.
+    pub largest: Option<String>,
+}
+
+/// The functions that a stack has return addresses of.
+pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Calls> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
     let mut functions: Vec<(Addr, String)> = Vec::new();
     for into in (0..size.min(MOST)).step_by(usize::try_from(PIECE).ok()?) {
@@ -35,15 +42,14 @@ pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Evidence> {
     let names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
     let largest = functions.iter().filter_map(|(at, name)| Some((frames::of_function(*at, case)?, name))).max();
     let largest = largest.filter(|(bytes, _)| *bytes >= LARGE);
-    let largest =
-        largest.map(|(bytes, name)| format!("; the frame of {name} takes {bytes} of the stack's {size} bytes"));
+    let largest = largest.map(|(bytes, name)| format!("the frame of {name} takes {bytes} of the stack's {size} bytes"));
     let first = names.first()?;
     let text = format!(
         "it holds return addresses of these functions, from its lowest address on: {}{}",
         names.join(", "),
-        largest.unwrap_or_default()
+        largest.as_ref().map_or_else(String::new, |largest| format!("; {largest}"))
     );
-    Some(Evidence::stack(start, text).named(first))
+    Some(Calls { evidence: Evidence::stack(start, text).named(first), largest })
 }
 
 /// The function of the application that a return address is in.

@@ -76,17 +76,21 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         .or_else(|| frame_below(thread, below, case))
         .or_else(|| used_up(thread, start, size, left, case))?;
     let is_over = found.code == Code::StackOverflow;
+    let is_near = found.code == Code::StackNearOverflow;
+    let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
+    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref()).filter(|_| is_near);
+    let claim = largest.map_or_else(|| found.claim.clone(), |largest| format!("{}; {largest}", found.claim));
     let suffers = below
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
     let name = thread.label();
     Some(
-        Finding::new(found.code, case.cap(found.claimed), found.claim)
+        Finding::new(found.code, case.cap(found.claimed), claim)
             .against(found.against)
             .evidence(found.evidence)
-            .evidence(if is_over { stack_calls::of(thread, case) } else { None })
+            .evidence(calls.map(|calls| calls.evidence))
             .explains(suffers)
-            .next(if is_over || found.code == Code::StackNearOverflow {
+            .next(if is_over || is_near {
                 format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
             } else {
                 format!("find out what else has the memory from {start:#x} on: another object, or DMA")
