@@ -127,7 +127,7 @@ pub(super) fn with_events(
     let cpus = if trust.other_build { cpus.without_program() } else { cpus };
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
-    Ok(Explanation::of(&Case { kernel, cpus: Some(&cpus), events, trust, look: &look }))
+    Ok(Explanation::of(&Case::new(kernel, Some(&cpus), events, trust, &look)))
 }
 
 /// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.

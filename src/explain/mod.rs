@@ -18,12 +18,15 @@ pub use events::Events;
 pub use finding::{Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use crate::abi::Region;
 use crate::cpu::Level;
 use crate::kernel::{CalledFrom, Kernel, Kind, Thread, exception};
 use graph::Graph;
 use rules::CHECKS;
+use usage::Usage;
 
 /// The number of the first exception that is an interrupt of the chip (Armv7-M Architecture Reference Manual, B1.5.2), and of the
 /// first that a program may announce as an interrupt.
@@ -58,6 +61,8 @@ pub struct Case<'a> {
     pub trust: Trust,
     /// Memory and names.
     pub look: &'a Look<'a>,
+    /// Who uses what by the program's code, once a rule has asked.
+    usage: OnceCell<Option<Usage<'a>>>,
 }
 
 /// What was found.
@@ -244,7 +249,29 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     all
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// Of what was read of a target.
+    #[must_use]
+    pub const fn new(
+        kernel: Option<&'a Kernel>,
+        cpus: Option<&'a Cpus>,
+        events: Option<&'a Events>,
+        trust: Trust,
+        look: &'a Look<'a>,
+    ) -> Self {
+        Self { kernel, cpus, events, trust, look, usage: OnceCell::new() }
+    }
+
+    /// Who uses what by the program's code; `None` where the code is not that of the target, or not known.
+    fn usage(&self) -> Option<&Usage<'a>> {
+        self.usage.get_or_init(|| Usage::of(self)).as_ref()
+    }
+
+    /// The functions of the program that have an address of this memory. None where its code is not known.
+    fn functions_with(&self, memory: Region) -> BTreeSet<u64> {
+        self.usage().map(|usage| usage.functions_with(memory)).unwrap_or_default()
+    }
+
     /// The most that a finding from memory alone may claim, and what speaks against more.
     fn cap(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
         let mut against = Vec::new();

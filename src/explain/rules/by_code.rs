@@ -28,9 +28,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(is_wait)) {
         return Vec::new();
     }
-    let Some(usage) = Usage::of(case) else { return Vec::new() };
-    let stuck = Stuck::of(case, graph, &usage);
-    let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
+    let Some(usage) = case.usage() else { return Vec::new() };
+    let stuck = Stuck::of(case, graph, usage);
+    let code = ByCode { case, graph, usage, stuck: &stuck };
     let mut found: Vec<Finding> = Vec::new();
     let all = [
         ByCode::locks,
@@ -63,11 +63,11 @@ pub(super) struct Givers {
 
 /// Who gives what a thread waits for, by the code of the program. `None` where others may.
 pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Givers> {
-    let (usage, stuck) = (Usage::of(case)?, Stuck::default());
+    let (usage, stuck) = (case.usage()?, Stuck::default());
     let wanted = wait.wanted.map(|wanted| wanted.flags);
     let need = Need { act: Act::Gives, kind: wait.kind, object: wait.object, wanted };
     let users = usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
-    let code = ByCode { case, graph, usage: &usage, stuck: &stuck };
+    let code = ByCode { case, graph, usage, stuck: &stuck };
     let thread = |user: &User| if let User::Thread(at) = user { Some(*at) } else { None };
     Some(Givers {
         names: users.iter().map(|user| code.name(*user)).collect(),
@@ -76,23 +76,10 @@ pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Give
     })
 }
 
-/// Which event flags the code of threads, callbacks and handlers gets. The program is looked at when it is first asked.
-pub(super) struct Getters<'r, 'a> {
-    case: &'r Case<'a>,
-    usage: std::cell::OnceCell<Option<Usage<'r>>>,
-}
-
-impl<'r, 'a> Getters<'r, 'a> {
-    pub const fn new(case: &'r Case<'a>) -> Self {
-        Self { case, usage: std::cell::OnceCell::new() }
-    }
-
-    /// True for some of these flags of a group.
-    pub fn get(&self, flags: u64, group: Addr) -> bool {
-        let usage = self.usage.get_or_init(|| Usage::of(self.case)).as_ref();
-        let users = usage.and_then(|usage| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags)));
-        users.is_some_and(|users| !users.is_empty())
-    }
+/// True where the code of threads, callbacks and handlers gets some of these flags of a group.
+pub(super) fn is_got(flags: u64, group: Addr, case: &Case<'_>) -> bool {
+    let users = case.usage().and_then(|usage| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags)));
+    users.is_some_and(|users| !users.is_empty())
 }
 
 /// What is called that runs code by itself.
@@ -110,7 +97,7 @@ pub(super) fn user_name(user: User, case: &Case<'_>) -> String {
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
     graph: &'r Graph,
-    usage: &'r Usage<'r>,
+    usage: &'r Usage<'a>,
     stuck: &'r Stuck,
 }
 

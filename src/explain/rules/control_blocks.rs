@@ -4,7 +4,6 @@
 //! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
-use super::super::usage::functions_with;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
@@ -293,7 +292,7 @@ fn writer(at: Addr, case: &Case<'_>) -> String {
             None => return "what is in front of it".to_owned(),
         },
     };
-    let names: Vec<String> = functions_with(memory, case).into_iter().map(|at| function_at(at, case)).collect();
+    let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),
         all if all.len() > USERS => format!("; {} functions have its address", all.len()),

@@ -27,9 +27,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if all.is_empty() {
         return Vec::new();
     }
-    let usage = Usage::of(case);
+    let usage = case.usage();
     let found = all.into_iter().filter_map(|(task, lacks)| {
-        let clear = by_events(task, lacks, case, graph).or_else(|| by_code(task, lacks, usage.as_ref()?, case))?;
+        let clear = by_events(task, lacks, case, graph).or_else(|| by_code(task, lacks, usage?, case))?;
         Some(finding(task, lacks, &clear, case, graph))
     });
     found.collect()

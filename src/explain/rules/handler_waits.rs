@@ -4,7 +4,7 @@
 //! Against it: a function that looks whether it is in an interrupt may have a path with a time for threads.
 
 use super::super::graph::Graph;
-use super::super::usage::{Usage, User, Waiting};
+use super::super::usage::{User, Waiting};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{place_at, waits};
 use crate::abi::{Addr, Endian};
@@ -19,7 +19,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(|wait| wait.forever)) {
         return Vec::new();
     }
-    let Some(usage) = Usage::of(case) else { return Vec::new() };
+    let Some(usage) = case.usage() else { return Vec::new() };
     let name = |at: Addr| case.look.function(at).filter(|symbol| symbol.address & !1 == at).map(|symbol| symbol.name);
     let calls = usage.waiting_calls(&name).into_iter();
     let mut found: Vec<Finding> = Vec::new();

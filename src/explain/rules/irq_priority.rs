@@ -10,7 +10,6 @@
 //! Against it: the kernel's tick may come from another timer; a priority may have been changed since the events.
 
 use super::super::graph::Graph;
-use super::super::usage::Usage;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST};
 use crate::abi::{Addr, Endian};
@@ -62,7 +61,7 @@ fn caller_by_code(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         let is_urgent = interrupts::priority(cpu, *number).is_some_and(|priority| priority < level.value);
         *number >= FIRST && interrupts::is_enabled(cpu, *number) == Some(true) && is_urgent
     };
-    let number = Usage::of(case)?.calling_handlers().map(u64::from).find(is_above)?;
+    let number = case.usage()?.calling_handlers().map(u64::from).find(is_above)?;
     let mut found = above_kernel(number, interrupts::priority(cpu, number)?, &level, case);
     // The kernel's count of its critical sections is left above 0 where one of them was interrupted.
     let is_left = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);

@@ -9,7 +9,7 @@
 
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
-use super::super::usage::{Usage, User};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::users::callback_uses;
@@ -71,7 +71,7 @@ fn who(timers: &[&Object]) -> (String, String) {
 /// give it back; `None` where the code does not show it.
 fn waited(timers: &[&Object], mutex: Addr, case: &Case<'_>) -> Option<bool> {
     let [timer] = timers else { return None };
-    let (user, usage) = (User::Callback(timer.address), Usage::of(case)?);
+    let (user, usage) = (User::Callback(timer.address), case.usage()?);
     if usage.leak(user, Kind::Mutex, mutex).is_some() {
         return Some(false);
     }

@@ -31,8 +31,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
     let asked = asked(pool, case)?;
     let lost = lost_blocks::of(pool, case)?;
-    let usage = Usage::of(case);
-    let drops = usage.as_ref().map(|usage| drops(pool, usage)).unwrap_or_default();
+    let usage = case.usage();
+    let drops = usage.map(|usage| drops(pool, usage)).unwrap_or_default();
     let only = if let [only] = drops.as_slice() { Some(*only) } else { None };
     // A thread that gets nothing may do without.
     if only.is_none() && !asked.is_interrupt {

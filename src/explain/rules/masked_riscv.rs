@@ -8,7 +8,6 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::usage::{Usage, functions_with};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::place_or_address;
 use super::{interrupts, masked, masking_code, place};
@@ -106,14 +105,14 @@ fn awaited(cpu: &CpuState, case: &Case<'_>) -> Option<Awaited> {
     let words = masked::awaited_words(cpu, case)?;
     let is_memory = |at: &Addr| case.cpus.is_some_and(|cpus| cpus.writes(Region { start: *at, len: 1 }));
     let words = Some(words).filter(|words| words.iter().all(is_memory))?;
-    let usage = Usage::of(case);
+    let usage = case.usage();
     let own: Vec<Addr> = cpu.functions.iter().filter_map(|f| Some(case.look.function(f.pc)?.address)).collect();
     let by_interrupt = |at: &Addr| {
         // What waits for the word has its address as well.
-        let mut functions = functions_with(Region { start: *at, len: 1 }, case);
+        let (Some(usage), Some(handler)) = (usage, handler(cpu, case)) else { return false };
+        let mut functions = usage.functions_with(Region { start: *at, len: 1 });
         functions.retain(|function| !own.contains(function));
-        let handler = handler(cpu, case);
-        usage.as_ref().zip(handler).is_some_and(|(usage, handler)| usage.is_run_by(handler, &functions))
+        usage.is_run_by(handler, &functions)
     };
     let named: Vec<String> = words.iter().map(|at| place_or_address(*at, case)).collect();
     let named = named.join(" and ");

@@ -1,7 +1,7 @@
 //! Whether the code that the CPU has come through disables interrupts: of each function that it is in, the last instruction in
 //! front of the place that disables or enables them, also by a call.
 
-use super::super::usage::{Controls, Usage, User};
+use super::super::usage::{Controls, User};
 use super::super::{Case, Evidence};
 use super::words::function_at;
 use super::{interrupts, jump, place};
@@ -74,7 +74,7 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
     let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
     let set = SET.into_iter().filter_map(at).collect();
     let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
-    let leak = Usage::of(case)?.leaves_disabled(User::Thread(thread), &controls)?;
+    let leak = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
     let function = function_at(leak.function, case);
     let text = "it disables interrupts here, and a path leads from here to its end without restoring them".to_owned();
     Some(Left { evidence: Evidence::symbol(leak.at, &function, text), function })

@@ -2,7 +2,7 @@
 //! variable, the last words of the message lie over what the function saved on its stack, its return address with it. The code of
 //! the program shows how far below the return address the variable is, the queue how long its messages are.
 
-use super::super::usage::{Usage, User};
+use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::words::{function_at, place_at};
 use crate::abi::Addr;
@@ -20,7 +20,7 @@ pub(super) struct Message {
 pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
     let kernel = case.kernel?;
     let thread = kernel.threads.iter().find(|thread| thread.holds(sp))?;
-    let usage = Usage::of(case)?;
+    let usage = case.usage()?;
     let width = kernel.layout.shape.word.bytes() as u64;
     let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
     let received = usage.received(User::Thread(thread.address), &receive);

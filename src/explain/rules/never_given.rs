@@ -9,7 +9,6 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
-use super::by_code::Getters;
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
@@ -22,7 +21,6 @@ use crate::trace::many;
 pub(super) const FEWEST: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let getters = Getters::new(case);
     let Some(events) = case.events else { return Vec::new() };
     let mut found = Vec::new();
     for task in &graph.tasks.list {
@@ -31,7 +29,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         };
         let Some((expected, ran)) = runs(task, case) else { continue };
         if expected >= FEWEST && ran <= expected / 3 && events.is_long(task.address, wait.object) {
-            found.extend(finding(task, &wait, events, &getters, case, graph));
+            found.extend(finding(task, &wait, events, case, graph));
         }
     }
     found
@@ -65,7 +63,6 @@ fn finding(
     task: &Task,
     wait: &Wait,
     events: &Events,
-    getters: &Getters<'_, '_>,
     case: &Case<'_>,
     graph: &Graph,
 ) -> Option<Finding> {
@@ -78,7 +75,7 @@ fn finding(
     if comes {
         return None;
     }
-    let mask = if is_flags { wrong_mask(task, wait, one, getters, case, graph) } else { None };
+    let mask = if is_flags { wrong_mask(task, wait, one, case, graph) } else { None };
     mask.or_else(|| never(task, wait, events, case, graph))
 }
 
@@ -87,7 +84,6 @@ fn wrong_mask(
     task: &Task,
     wait: &Wait,
     one: &One,
-    getters: &Getters<'_, '_>,
     case: &Case<'_>,
     graph: &Graph,
 ) -> Option<Finding> {
@@ -100,7 +96,7 @@ fn wrong_mask(
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
     let set = missed(given.flags);
-    if getters.get(set, wait.object) {
+    if by_code::is_got(set, wait.object, case) {
         return None;
     }
     Some(

@@ -11,7 +11,7 @@ use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
-use super::super::usage::{Usage, User};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
@@ -286,7 +286,7 @@ fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
     let blocks = case.events?.activity(hog.address).map_or(0, |activity| activity.blocks);
     let function = case.look.symbol(SLEEP).filter(|_| blocks == 0)?.address & !1;
     let may_be_0 = |ticks| matches!(ticks, Value::Unknown | Value::Is(0));
-    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &[function], may_be_0)?;
+    let at = case.usage()?.calls_again(User::Thread(hog.address), &[function], may_be_0)?;
     let text = format!(
         "{} calls tx_thread_sleep here, and the trace has no sleep of it: one of 0 ticks leaves no event",
         case.label(hog.address)
@@ -303,7 +303,7 @@ fn relinquish(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
         .filter(|_| blocks == 0)
         .collect();
     functions.first()?;
-    let at = Usage::of(case)?.calls_again(User::Thread(hog.address), &functions, |_| true)?;
+    let at = case.usage()?.calls_again(User::Thread(hog.address), &functions, |_| true)?;
     let text = format!("{} calls tx_thread_relinquish here, again and again", case.label(hog.address));
     Some(Evidence::symbol(at, &place_at(at, case), text))
 }

@@ -3,7 +3,6 @@
 //!
 //! Against it: a number may look like such an address by chance, and whoever has the memory now may keep a pointer to it.
 
-use super::super::usage::functions_with;
 use super::super::{Case, Evidence};
 use super::lost_blocks::{is_old, old, words};
 use super::pointer::stack_of;
@@ -74,7 +73,7 @@ fn find(memory: Region, case: &Case<'_>) -> Option<Vec<StaticPointer>> {
 fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
     let variable = case.look.variable(at).filter(|variable| !variable.name.starts_with("_tx"))?;
     let place = case.look.place(at)?;
-    let users = functions_with(Region { start: variable.address, len: variable.size.max(1) }, case);
+    let users = case.functions_with(Region { start: variable.address, len: variable.size.max(1) });
     let names: Vec<String> = users.into_iter().take(MOST).map(|function| function_at(function, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),

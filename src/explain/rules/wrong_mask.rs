@@ -7,7 +7,7 @@ use super::super::events::{Giver, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code::Getters;
+use super::by_code;
 use super::words::waiting;
 use crate::kernel::{Kind, Wanted};
 use crate::trace::many;
@@ -16,8 +16,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     // Events do not show how long a wait for flags lasts.
     let waits =
         |task: &Task| task.wait.filter(|wait| wait.kind == Kind::EventFlags && (wait.forever || case.kernel.is_none()));
-    let getters = Getters::new(case);
-    graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, &getters, case, graph)).collect()
+    graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, case, graph)).collect()
 }
 
 /// The wanted flags that are missing, and those that are set and that nobody wants; `None` where the wait is over.
@@ -38,7 +37,7 @@ fn current(wait: &Wait, case: &Case<'_>, one: Option<&One>) -> Option<(u64, bool
     }
 }
 
-fn finding(task: &Task, wait: &Wait, getters: &Getters<'_, '_>, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wanted = wait.wanted?;
     let one = case.events.and_then(|events| events.object(wait.object));
     let (current, is_known) = current(wait, case, one)?;
@@ -52,7 +51,7 @@ fn finding(task: &Task, wait: &Wait, getters: &Getters<'_, '_>, case: &Case<'_>,
     let sets = givers().filter(|(_, given)| given.flags & stray != 0).max_by_key(|(_, given)| given.times);
     // Some of those that it waits for together are set: that the rest is missing is no matter of time alone.
     let is_half = wanted.all && current & wanted.flags != 0;
-    if case.events.is_some() && sets.is_none() && !is_half || getters.get(stray, wait.object) {
+    if case.events.is_some() && sets.is_none() && !is_half || by_code::is_got(stray, wait.object, case) {
         return None;
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));

@@ -75,15 +75,9 @@ impl std::fmt::Debug for Usage<'_> {
     }
 }
 
-/// The functions of the program that have an address of this memory: those that may write past its end. None where its code is not
-/// that of the target, or not known.
-pub fn functions_with(memory: Region, case: &Case<'_>) -> BTreeSet<Addr> {
-    code(case).map(|code| code.functions_with(memory)).unwrap_or_default()
-}
-
 /// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not
 /// known.
-fn code<'c>(case: &'c Case<'_>) -> Option<Code<'c>> {
+fn code<'c>(case: &Case<'c>) -> Option<Code<'c>> {
     let kernel = case.kernel?;
     let set = InstructionSet::of(kernel.processor?)?;
     // Constants in code have the byte order of data.
@@ -106,7 +100,7 @@ pub struct Leak {
 impl<'c> Usage<'c> {
     /// Of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where its code is not that of the target, or not
     /// known.
-    pub fn of(case: &'c Case<'_>) -> Option<Self> {
+    pub(super) fn of(case: &Case<'c>) -> Option<Self> {
         let kernel = case.kernel?;
         let code = code(case)?;
         let set = code.set;
@@ -161,6 +155,11 @@ impl<'c> Usage<'c> {
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
         Some(Self { walker, users, pools, unknown })
+    }
+
+    /// The functions of the program that have an address of this memory: those that may write past its end.
+    pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
+        self.walker.code().functions_with(memory)
     }
 
     /// All who do this with an object, but those who do before the kernel starts; `None` where others may. `wanted`: event

@@ -69,15 +69,15 @@ const UNSIZED: u64 = 256;
 
 impl<'c> Code<'c> {
     /// `None` where it is not known, or too much.
-    pub fn read(case: &'c Case<'_>, set: InstructionSet) -> Option<Self> {
-        let cpus = case.cpus?;
+    pub fn read(case: &Case<'c>, set: InstructionSet) -> Option<Self> {
+        let (cpus, look) = (case.cpus?, case.look);
         let regions = parts(&cpus.code, case).filter(|regions| !regions.is_empty())?;
         let constants = parts(&cpus.constants(), case)?;
         let global_pointer = case.look.symbol(GLOBAL_POINTER).and_then(|symbol| u32::try_from(symbol.address).ok());
         let action = |name: String| Some((case.look.symbol(&name)?.address & !1, api::action(&name)?));
         let actions = api::names().filter_map(action).collect();
         let mut code = Self {
-            symbol: Box::new(|at| case.look.function(at)),
+            symbol: Box::new(|at| look.function(at)),
             is_read_only: Box::new(|at| cpus.is_read_only(at)),
             set,
             global_pointer,

@@ -79,6 +79,10 @@ impl<'c> Walker<'c> {
         }
     }
 
+    pub const fn code(&self) -> &Code<'c> {
+        &self.code
+    }
+
     /// True where not all could be followed.
     pub fn is_cut(&self) -> bool {
         self.is_cut.get()
