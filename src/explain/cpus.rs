@@ -26,8 +26,6 @@ pub struct Cpus {
     pub(super) left: Vec<(Addr, CpuState)>,
     /// Functions that run where a stack was used beyond its end.
     pub(super) stack_handlers: Vec<Region>,
-    /// Source lines of return addresses.
-    lines: BTreeMap<Addr, String>,
     /// Of threads that do not run: the application's function that called the kernel.
     calls: BTreeMap<Addr, CalledFrom>,
     /// What is at addresses that matter, in words.
@@ -74,7 +72,6 @@ impl Cpus {
             let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
-        let lines = lines(&all, target);
         let calls = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
         Ok(Self {
@@ -84,7 +81,6 @@ impl Cpus {
             writable,
             code: target.code(),
             stack_handlers,
-            lines,
             calls,
             names,
             regions,
@@ -121,11 +117,6 @@ impl Cpus {
     /// What is at an address, in words; `None` where nothing is known of it.
     pub(super) fn at(&self, address: Addr) -> Option<&str> {
         self.names.get(&address).map(String::as_str)
-    }
-
-    /// File and line of the call in front of a return address: `pump.c:12`. Hostile text.
-    pub(super) fn line(&self, at: Addr) -> Option<&str> {
-        self.lines.get(&at).map(String::as_str)
     }
 
     /// The application's function from which a thread called the kernel, where its stack could be unwound.
@@ -178,15 +169,6 @@ impl Cpus {
     pub(super) fn has(&self, address: Addr) -> Option<bool> {
         self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
     }
-}
-
-/// The lines of the calls in front of what link registers hold.
-fn lines(all: &[CpuState], target: &Target<'_>) -> BTreeMap<Addr, String> {
-    let places = |cpu: &'_ CpuState| cpu.interrupted.iter().flat_map(|found| found.all.clone()).collect::<Vec<_>>();
-    let of_places = all.iter().flat_map(places).filter_map(|place| place.registers.lr());
-    let behind = all.iter().filter_map(|cpu| cpu.registers.lr()).chain(of_places).map(|lr| lr & !1);
-    let calls = behind.flat_map(|at| [at.checked_sub(2), at.checked_sub(4)]).flatten();
-    calls.filter_map(|at| Some((at, target.line_at(at)?))).collect()
 }
 
 /// From where the threads that do not run called the kernel.

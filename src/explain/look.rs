@@ -107,6 +107,11 @@ impl<'a> Look<'a> {
         self.symbols.function(at)
     }
 
+    /// File and line at an address, where the program says them: `pump.c:12`. Hostile text.
+    pub(super) fn line(&self, at: Addr) -> Option<String> {
+        self.symbols.source_line(at & !1)
+    }
+
     /// What an interrupt is called: the name of its handler, else its number.
     pub(super) fn interrupt(&self, number: u64) -> Option<String> {
         u32::try_from(number).ok().and_then(|number| self.symbols.exception(number))

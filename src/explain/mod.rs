@@ -205,6 +205,10 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 /// From where the threads of a finding that do not run called the kernel, as evidence.
 fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
+    // It affects all threads, wherever they are.
+    if finding.code == Code::IrqPriority {
+        return None;
+    }
     let mut threads: Vec<u64> = finding.threads.iter().chain(&finding.affected).copied().collect();
     let mut seen = BTreeSet::new();
     threads.retain(|thread| seen.insert(*thread));

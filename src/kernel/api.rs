@@ -1,4 +1,4 @@
-//! What a function of the kernel does with an object, by its name.
+//! What a function of the kernel does with an object, and whether an interrupt may call it, by its name.
 
 use super::Kind;
 
@@ -88,6 +88,67 @@ pub fn wait_argument(name: &str) -> Option<usize> {
     }
 }
 
+/// What an interrupt must not do with a service of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forbidden {
+    /// Call it at all.
+    Always,
+    /// Call it with a time to wait: there is no thread to suspend.
+    WithWait,
+}
+
+/// The services that an interrupt must not call, without the `tx_` that they begin with (ThreadX User Guide, chapter 4, "Allowed
+/// From").
+const NOT_IN_INTERRUPTS: [&str; 27] = [
+    "block_pool_create",
+    "block_pool_delete",
+    "byte_allocate",
+    "byte_pool_create",
+    "byte_pool_delete",
+    "byte_release",
+    "event_flags_create",
+    "event_flags_delete",
+    "mutex_create",
+    "mutex_delete",
+    "mutex_get",
+    "mutex_put",
+    "queue_create",
+    "queue_delete",
+    "semaphore_create",
+    "semaphore_delete",
+    "thread_create",
+    "thread_delete",
+    "thread_preemption_change",
+    "thread_priority_change",
+    "thread_relinquish",
+    "thread_reset",
+    "thread_sleep",
+    "thread_terminate",
+    "thread_time_slice_change",
+    "timer_create",
+    "timer_delete",
+];
+
+/// Those that an interrupt may call with `TX_NO_WAIT`.
+const WITHOUT_WAIT: [&str; 6] =
+    ["block_allocate", "event_flags_get", "queue_front_send", "queue_receive", "queue_send", "semaphore_get"];
+
+/// The service that a function of the kernel is, or is a part of that the compiler made: `tx_mutex_get` for `_txe_mutex_get` and
+/// `_tx_mutex_get.part.0`.
+pub fn service(function: &str) -> Option<String> {
+    let stem = PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix))?;
+    Some(format!("tx_{}", stem.split('.').next()?))
+}
+
+/// What an interrupt must not do with a service, by its name in the program: `tx_mutex_get`. `None` where it may call it.
+pub fn in_interrupt(service: &str) -> Option<Forbidden> {
+    let stem = service.strip_prefix("tx_")?;
+    if NOT_IN_INTERRUPTS.contains(&stem) {
+        return Some(Forbidden::Always);
+    }
+    WITHOUT_WAIT.contains(&stem).then_some(Forbidden::WithWait)
+}
+
 /// The function that ends a wait for an object of this kind, where a time-out or another thread does.
 pub fn cleanup(kind: Kind) -> Option<&'static str> {
     Some(match kind {
@@ -114,7 +175,17 @@ mod tests {
         assert_eq!([of("tx_semaphore_put"), of("_tx_semaphore_put.part.0"), of("_tx_queue_cleanup")], [None; 3]);
         assert!(action("_tx_byte_release").unwrap().by_memory);
         assert!(names().any(|name| name == "_txe_mutex_get"));
+        assert_eq!(service("_txe_mutex_get"), service("_tx_mutex_get.part.0"));
         let creates = |name| action(name).is_some_and(|action| action.creates_timer);
         assert!(creates("_txe_timer_create") && !creates("_tx_thread_create") && !creates("_tx_timer_activate"));
+    }
+
+    #[test]
+    fn what_an_interrupt_must_not_call() {
+        let of = |name: &str| in_interrupt(&service(name).unwrap());
+        assert_eq!([of("_tx_mutex_get"), of("_txe_thread_sleep")], [Some(Forbidden::Always); 2]);
+        assert_eq!(of("_tx_queue_send.constprop.0"), Some(Forbidden::WithWait));
+        assert_eq!([of("_tx_semaphore_put"), of("_tx_thread_resume"), of("_tx_timer_activate")], [None; 3]);
+        assert_eq!((service("tx_mutex_get"), in_interrupt("mutex_get")), (None, None));
     }
 }

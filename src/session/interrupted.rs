@@ -114,13 +114,6 @@ impl Target<'_> {
         Pushed::read(self.memory.memory(), psp, endian).filter(Pushed::is_of_thread).map(|pushed| pushed.pc)
     }
 
-    /// File and line at an address: `pump.c:12`; `None` where the program's lines are not known. Hostile text.
-    pub fn line_at(&self, pc: Addr) -> Option<String> {
-        let function = self.function_at(pc);
-        let file = function.file?;
-        Some(format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(&file), function.line?))
-    }
-
     /// The function at an address where the CPU goes on.
     pub(super) fn function_at(&self, pc: Addr) -> Function {
         let symbol = self.info.symbols.function(pc);

@@ -90,6 +90,13 @@ impl Symbols for ElfSymbols {
         found.map(|s| self.moved(s))
     }
 
+    fn source_line(&self, address: Addr) -> Option<String> {
+        let frames = self.dwarf.lines().frames(&[self.linked(address)]).pop()?;
+        let place = frames.into_iter().next()?;
+        let file = place.file?;
+        Some(format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(&file), place.line?))
+    }
+
     fn exception(&self, number: u32) -> Option<String> {
         // Where no interrupt of the chip is asked for, its handler is not searched.
         if let Some(name) = Exceptions::own(number) {

@@ -38,6 +38,10 @@ impl Symbols for Layers {
         self.sources.iter().find_map(|s| s.function(address))
     }
 
+    fn source_line(&self, address: Addr) -> Option<String> {
+        self.sources.iter().find_map(|s| s.source_line(address))
+    }
+
     fn exception(&self, number: u32) -> Option<String> {
         self.sources.iter().find_map(|s| s.exception(number))
     }

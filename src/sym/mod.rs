@@ -43,6 +43,11 @@ pub trait Symbols {
         None
     }
 
+    /// File and line at an address, where debug information says: `pump.c:12`. Hostile text: escape before printing.
+    fn source_line(&self, address: Addr) -> Option<String> {
+        None
+    }
+
     /// The name of the exception of this number, where the program is for a processor that numbers them.
     fn exception(&self, number: u32) -> Option<String> {
         None

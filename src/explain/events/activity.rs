@@ -1,11 +1,11 @@
 //! What a thread did, and calls that an interrupt may not make.
 
-use super::Events;
 use super::pointers::Pointer;
+use super::{Events, Now};
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
 use crate::catalogue::Role;
-use crate::trace::Event;
+use crate::kernel::api::{self, Forbidden};
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +58,18 @@ impl Events {
         self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
     }
 
+    /// True where the buffer of a call of an interrupt is that of a thread's call, or in a thread's stack. An interrupt that comes
+    /// while a thread inserts an event may leave parts of both.
+    #[must_use]
+    pub fn is_of_thread(&self, call: &WrongCall) -> bool {
+        let Some(buffer) = call.buffer else { return false };
+        let mut stacks = self.stacks.values();
+        let is_within = |(start, size): &(Addr, Option<u64>)| {
+            buffer.checked_sub(*start).zip(*size).is_some_and(|(into, size)| into < size)
+        };
+        self.buffers.contains(&buffer) || stacks.any(is_within)
+    }
+
     /// True where a thread is in its state for a quarter of the trace at least.
     #[must_use]
     pub fn lasts_long(&self, thread: Addr) -> bool {
@@ -77,17 +89,46 @@ pub struct WrongCall {
     pub object: Option<Addr>,
     /// The number of the interrupt, where it is known.
     pub interrupt: Option<u32>,
+    /// The buffer that is passed.
+    pub buffer: Option<Addr>,
 }
 
 impl WrongCall {
     /// A call that an interrupt makes: it may ask for nothing that can make it wait, and for no mutex.
-    pub(super) fn of(event: &Event, role: &Role, words: &[u64], system: &System<'_>) -> Option<Self> {
+    pub(super) fn of(now: &Now<'_>, role: &Role, system: &System<'_>) -> Option<Self> {
+        let Now { event, words, places, .. } = *now;
+        let def = event.def.and_then(|def| system.catalogue.def(def));
+        let call = def.map_or("", |def| def.name.as_str());
         let waits = role.wait.of(words).is_some_and(|wait| wait != 0) && !role.is_above_kernel;
-        let locks = role.acquire.is_some() || role.release.is_some();
-        (waits || locks).then(|| {
-            let def = event.def.and_then(|def| system.catalogue.def(def));
-            let call = def.map_or_else(String::new, |def| def.name.clone());
-            Self { seq: event.seq, call, object: role.object.of(words), interrupt: event.isr }
+        let is_wrong = match api::in_interrupt(call) {
+            Some(Forbidden::Always) => true,
+            Some(Forbidden::WithWait) => waits,
+            None => waits || role.acquire.is_some() || role.release.is_some(),
+        };
+        is_wrong.then(|| Self {
+            seq: event.seq,
+            call: call.to_owned(),
+            object: role.object.of(words),
+            interrupt: event.isr,
+            buffer: places.buffer(words),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of an interrupt with the arguments of the thread's call that it interrupted was "likely" a call of the interrupt.
+    #[test]
+    fn a_record_that_a_thread_and_an_interrupt_wrote_was_a_call_of_the_interrupt() {
+        let mut events = Events { buffers: [0x2001_2340].into(), ..Events::default() };
+        events.stacks.insert(0x2000_0000, (0x2000_1000, Some(0x100)));
+        let call = |buffer| {
+            let call = WrongCall { seq: 1, call: "tx_queue_send".to_owned(), object: None, interrupt: None, buffer };
+            events.is_of_thread(&call)
+        };
+        assert!(call(Some(0x2001_2340)) && call(Some(0x2000_1080)));
+        assert!(!call(Some(0x2000_1100)) && !call(None));
     }
 }

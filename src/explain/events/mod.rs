@@ -26,7 +26,7 @@ pub use timers::TimerWork;
 pub use tries::Inversion;
 pub use untaken::{Short, Untaken};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::interrupts::Interrupts;
 use self::objects::Taken;
@@ -52,7 +52,7 @@ const MAX_OBJECTS: usize = 1 << 12;
 const MAX_THREADS: usize = 1 << 12;
 
 /// The most calls from wrong contexts that are remembered.
-const MAX_WRONG: usize = 8;
+const MAX_WRONG: usize = 64;
 
 /// The state of a thread that the kernel suspends while it changes its priority, and resumes in the same call.
 const CHANGES_PRIORITY: u64 = 14;
@@ -98,6 +98,8 @@ pub struct Events {
     pub tries: Tries,
     /// Calls from wrong contexts.
     pub wrong: Vec<WrongCall>,
+    /// Buffers of messages that threads pass.
+    buffers: BTreeSet<Addr>,
     /// Waits for locks behind less urgent owners that are still on at the end.
     pub inversions: Vec<Inversion>,
     /// Ticks of the first event and of the last one.
@@ -438,13 +440,15 @@ impl Events {
                 self.interrupts.acts();
             }
             if self.wrong.len() < MAX_WRONG {
-                self.wrong.extend(WrongCall::of(event, role, words, system));
+                self.wrong.extend(WrongCall::of(now, role, system));
             }
         }
         if !role.gives_or_takes {
             return;
         }
         let by = now.thread();
+        let buffer = by.and(places.buffer(words)).filter(|_| self.buffers.len() < MAX_OBJECTS);
+        self.buffers.extend(buffer);
         let waits = role.wait.of(words);
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);

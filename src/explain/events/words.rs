@@ -9,6 +9,7 @@ use crate::trace::{DefId, Event};
 #[derive(Debug, Clone, Copy)]
 pub struct Places {
     memory: Word,
+    buffer: Word,
     flags: Word,
     option: Word,
     current: Word,
@@ -26,6 +27,7 @@ pub struct Places {
 impl Places {
     const NONE: Self = Self {
         memory: Word::NONE,
+        buffer: Word::NONE,
         flags: Word::NONE,
         option: Word::NONE,
         current: Word::NONE,
@@ -56,6 +58,7 @@ impl Fields {
             let clock = find(&|field| field.name == "current_time");
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
+                buffer: find(&|field| field.name == "source_ptr" || field.name == "destination_ptr"),
                 size: find(&|field| field.name == "size_requested"),
                 suspended: find(&|field| field.name == "suspended" || field.name == "suspended_count"),
                 held: find(&|field| field.name == "enqueued" || field.name == "current_count"),
@@ -84,6 +87,11 @@ impl Places {
     pub fn memory(&self, event: &Event, words: &[u64]) -> Option<Addr> {
         let bit = self.memory.index().and_then(|word| 1u8.checked_shl(u32::try_from(word).ok()?))?;
         self.memory.of(words).filter(|_| event.doubtful & bit == 0)
+    }
+
+    /// The buffer of a message.
+    pub fn buffer(&self, words: &[u64]) -> Option<Addr> {
+        self.buffer.of(words)
     }
 
     /// The bytes that are asked for.

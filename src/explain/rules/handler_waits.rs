@@ -4,8 +4,9 @@
 //! Against it: a function that looks whether it is in an interrupt may have a path with a time for threads.
 
 use super::super::graph::Graph;
-use super::super::usage::{User, Waiting};
+use super::super::usage::{Made, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::forbidden_call;
 use super::words::{place_at, waits};
 use crate::abi::{Addr, Endian};
 
@@ -20,31 +21,31 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         return Vec::new();
     }
     let Some(usage) = case.usage() else { return Vec::new() };
-    let name = |at: Addr| case.look.function(at).filter(|symbol| symbol.address & !1 == at).map(|symbol| symbol.name);
-    let calls = usage.waiting_calls(&name).into_iter();
+    let known = forbidden_call::all(case);
+    let is_known = |call: &Made| known.iter().any(|one| one.is_at(call.at));
     let mut found: Vec<Finding> = Vec::new();
-    for (user, call) in calls {
-        if !found.iter().any(|finding| finding.affected.contains(&call.object)) {
+    for (user, call) in usage.waiting_calls().into_iter().filter(|(_, call)| !is_known(call)) {
+        if !call.object.is_some_and(|object| found.iter().any(|finding| finding.affected.contains(&object))) {
             found.extend(finding(user, &call, case, graph));
         }
     }
     found
 }
 
-fn finding(user: User, call: &Waiting, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (who, cannot) = match user {
         User::Handler(number) => (case.exception(number.into()), "an interrupt cannot wait"),
         User::Callback(timer) => (format!("the callback of {}", case.object(timer)), "a callback must not wait"),
         _ => return None,
     };
     let is_checked = call.function.starts_with(CHECKED);
-    let function = call.function.replacen("_txe_", "tx_", 1).replacen("_tx_", "tx_", 1);
-    let waiters: Vec<Addr> = graph.tasks.waiting(call.object).map(|task| task.address).collect();
+    let (function, object) = (call.service()?, call.object?);
+    let waiters: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     let then = if is_checked { ", and the kernel refuses the call" } else { "" };
     // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
     let is_sure = is_checked && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
-    let claim = format!("{who} calls {function} of {} with a time to wait: {cannot}{then}", case.object(call.object));
+    let claim = format!("{who} calls {function} of {} with a time to wait: {cannot}{then}", case.object(object));
     let text = format!("{function} with a time to wait");
     Some(
         Finding::new(Code::WrongContext, case.cap(claimed), claim)
@@ -52,7 +53,7 @@ fn finding(user: User, call: &Waiting, case: &Case<'_>, graph: &Graph) -> Option
             .evidence([Evidence::symbol(call.at, &place_at(call.at, case), text)])
             .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
             .next(format!("call {function} with TX_NO_WAIT there, and look at what it returns"))
-            .affected(waiters.iter().copied().chain([call.object])),
+            .affected(waiters.iter().copied().chain([object])),
     )
 }
 

@@ -10,11 +10,13 @@
 //! Against it: the kernel's tick may come from another timer; a priority may have been changed since the events.
 
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST};
+use super::words::place_at;
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Level, Registers};
-use crate::kernel::Under;
+use crate::kernel::{Under, api};
 use crate::session::CpuState;
 use crate::trace::many;
 
@@ -22,6 +24,10 @@ use crate::trace::many;
 const PENDSV: u32 = 14;
 /// ICSR: SysTick is pending.
 const PENDSTSET: u64 = 1 << 26;
+/// Not 0 where the kernel switches no threads.
+const PREEMPT_DISABLE: &str = "_tx_thread_preempt_disable";
+/// The services that are named.
+const SERVICES: usize = 3;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
@@ -173,17 +179,67 @@ fn constant(code: &[u8], at: usize, register: u16) -> Option<u64> {
 fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>) -> Finding {
     let name = interrupts::name(case, number);
     let KernelLevel { value, at, function } = level;
+    let calls = services(number, case);
     let claim = format!(
-        "{name} (priority {priority:#x}) calls the kernel, and interrupts its critical sections: they mask only priorities from \
-         {value:#x} on (BASEPRI)"
+        "{name} (priority {priority:#x}) calls {}, and interrupts the kernel's critical sections: they mask only priorities from \
+         {value:#x} on (BASEPRI)",
+        named(&calls)
     );
+    let made = |one: &Service| Evidence::symbol(one.at, &one.place, format!("by its code, it calls {} here", one.name));
+    // While the kernel's count is above 0 no thread gives way: what waits, and what is not taken, follows from that.
+    let held = held(case);
+    let all = case.kernel.filter(|_| held.is_some()).into_iter();
+    let all = all.flat_map(|kernel| {
+        kernel.threads.iter().map(|thread| thread.address).chain(kernel.objects.iter().map(|object| object.address))
+    });
     Finding::new(Code::IrqPriority, case.by_events(), claim)
         .against(["its priority may have been changed since those events"])
         .evidence([
             Evidence::memory(ipr(number), format!("the priority of {name}: {priority:#x}")),
             Evidence::symbol(*at, function, format!("{function} sets BASEPRI to {value:#x}")),
         ])
+        .evidence(calls.iter().map(made))
+        .evidence(held)
         .next(format!("give {name} a priority of {value:#x} or a higher number, or do not call the kernel in it"))
+        .affected(all)
+}
+
+/// A service of the kernel that a handler calls.
+struct Service {
+    name: String,
+    at: Addr,
+    /// `uart_handler (uart.c:9)`.
+    place: String,
+}
+
+/// Those of a handler, by its code.
+fn services(number: u64, case: &Case<'_>) -> Vec<Service> {
+    let calls = u32::try_from(number).ok().and_then(|number| Some(case.usage()?.calls_of(User::Handler(number))));
+    let mut all: Vec<Service> = Vec::new();
+    for made in calls.into_iter().flatten().filter(|made| api::action(&made.function).is_some()) {
+        let name = made.service().filter(|name| all.len() < SERVICES && !all.iter().any(|one| one.name == *name));
+        all.extend(name.map(|name| Service { name, at: made.at, place: place_at(made.at, case) }));
+    }
+    all
+}
+
+/// `tx_queue_send in uart_handler (uart.c:9)`, `tx_queue_send and tx_semaphore_put`, `the kernel`.
+fn named(calls: &[Service]) -> String {
+    match calls {
+        [] => "the kernel".to_owned(),
+        [one] => format!("{} in {}", one.name, one.place),
+        several => several.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(" and "),
+    }
+}
+
+/// That the kernel's count of its critical sections is not 0.
+fn held(case: &Case<'_>) -> Option<Evidence> {
+    let times = case.kernel?.preempt_disable.filter(|times| *times != 0)?;
+    let text = format!(
+        "{PREEMPT_DISABLE} is {times}: the kernel switches no threads; an interrupt in a critical section leaves it so"
+    );
+    let at = case.look.symbol(PREEMPT_DISABLE)?.address;
+    Some(Evidence::memory(at, text).named(PREEMPT_DISABLE))
 }
 
 fn below_pendsv(number: u64, priority: u64, pendsv: u64, case: &Case<'_>) -> Finding {
@@ -267,6 +323,14 @@ mod tests {
         assert_eq!(of(&[0x2300, 0xF383, 0x8811]), None, "it enables all");
         assert_eq!(of(&[0xF380, 0x8811]), None, "what is written is not known");
         assert_eq!(of(&[0x2301, 0xF383, 0x8810]), None, "PRIMASK");
+    }
+
+    #[test]
+    fn the_service_that_an_urgent_interrupt_calls_was_not_named() {
+        let of = |name: &str| Service { name: name.to_owned(), at: 0x100, place: "uart_handler (uart.c:9)".to_owned() };
+        assert_eq!(named(&[of("tx_queue_send")]), "tx_queue_send in uart_handler (uart.c:9)");
+        assert_eq!(named(&[of("tx_queue_send"), of("tx_semaphore_put")]), "tx_queue_send and tx_semaphore_put");
+        assert_eq!(named(&[]), "the kernel");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod fault;
 mod flag_lock;
 mod flags_cleared;
 mod flags_taken;
+mod forbidden_call;
 mod frames;
 mod giver_gone;
 mod handler_waits;
@@ -125,9 +126,10 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
+    Check { what: "priorities of interrupts", find: irq_priority::find },
+    Check { what: "services that an interrupt must not call, and that the CPU is in", find: forbidden_call::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "calls of interrupts and of callbacks with a time to wait", find: handler_waits::find },
-    Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },
     Check { what: "event flags that are used as locks", find: flag_lock::find },

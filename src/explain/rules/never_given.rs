@@ -59,13 +59,7 @@ fn uptime(kernel: &Kernel, events: &Events) -> Option<u64> {
     all.get(all.len() / 2).copied()
 }
 
-fn finding(
-    task: &Task,
-    wait: &Wait,
-    events: &Events,
-    case: &Case<'_>,
-    graph: &Graph,
-) -> Option<Finding> {
+fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let nothing = One::default();
     let one = events.object(wait.object).unwrap_or(&nothing);
     let wanted = wait.wanted.map_or(0, |wanted| wanted.flags);
@@ -80,13 +74,7 @@ fn finding(
 }
 
 /// Interrupts set other flags of the group, which nobody waits for.
-fn wrong_mask(
-    task: &Task,
-    wait: &Wait,
-    one: &One,
-    case: &Case<'_>,
-    graph: &Graph,
-) -> Option<Finding> {
+fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wanted = wait.wanted?;
     let waiting_for =
         graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted).fold(0, |all, w| all | w.flags);

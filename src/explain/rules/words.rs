@@ -135,7 +135,7 @@ pub(super) fn function_at(at: Addr, case: &Case<'_>) -> String {
 /// `regulate (pump.c:12)`, or as much of it as is known.
 pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
     let name = function_at(at, case);
-    match case.cpus.and_then(|cpus| cpus.line(at)) {
+    match case.look.line(at).filter(|_| !case.trust.other_build) {
         Some(line) => format!("{name} ({line})"),
         None => name,
     }

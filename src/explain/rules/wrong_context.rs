@@ -5,13 +5,23 @@
 //! on. Memory shows it: the timer thread waits for an object, or is in the list of those that do (the kernel resumes it with the
 //! next tick that ends a time, and leaves it in the list).
 
+use std::collections::BTreeSet;
+
+use super::super::events::WrongCall;
 use super::super::graph::Graph;
 use super::super::state::Does;
+use super::super::usage::{Made, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::waiting;
+use super::forbidden_call;
+use super::words::{place_at, waiting};
 use crate::abi::{Addr, Region};
+use crate::kernel::api::{self, Act, Forbidden};
 use crate::kernel::{Kernel, Kind, Object, Thread};
 
+/// What to do instead.
+pub(super) const NEXT: &str = "give a semaphore or set event flags in the interrupt, and let a thread do the rest";
+/// The most events, and places in the code, that are named.
+const SHOWN: usize = 3;
 /// Bytes of a stack that are looked at.
 const LOOKED: u64 = 1024;
 /// So many timers are named where it is not known whose callback it is.
@@ -23,32 +33,104 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
+    let all = calls(case);
     let raises = |mutex: Addr| {
         is_without_owner(mutex, case) && inherits(mutex, case) && graph.tasks.waiting(mutex).next().is_some()
     };
-    let owned = events.wrong.iter().find(|call| call.object.is_some_and(raises));
-    let first = owned.or_else(|| events.wrong.first())?;
-    let who = case.interrupt(first.interrupt.map(u64::from));
-    let on = first.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
-    let calls =
-        |call: &super::super::events::WrongCall| Evidence::event(call.seq, format!("{} in an interrupt", call.call));
+    let owned = all.iter().find(|(call, _)| call.object.is_some_and(raises));
+    let is_sure = |(call, _): &&(&WrongCall, _)| !events.is_of_thread(call);
+    let (first, sites) = owned.or_else(|| all.iter().find(is_sure)).or_else(|| all.first())?;
+    let is_doubtful = events.is_of_thread(first);
+    let alike = all.iter().filter(|(call, _)| events.is_of_thread(call) == is_doubtful);
+    let shown = |call: &WrongCall| Evidence::event(call.seq, format!("{} in an interrupt", call.call));
+    let site = |at: &Addr| {
+        let text = format!("by the code, an interrupt may call {} here", first.call);
+        Evidence::symbol(*at, &place_at(*at, case), text)
+    };
+    let (confidence, against) = case.by_events();
+    let confidence = if is_doubtful { Confidence::Hint } else { confidence };
+    let both = "its buffer is that of a thread's call: an interrupt may have come while a thread inserted the event";
     Some(
-        Finding::new(
-            Code::WrongContext,
-            case.by_events(),
-            format!("{who} calls {}{on}: an interrupt cannot wait and cannot own a mutex", first.call),
-        )
-        .against(["a damaged event looks the same"])
-        .evidence(events.wrong.iter().take(3).map(calls))
-        .evidence(owned.and_then(|call| {
-            let object = call.object?;
-            let text =
-                format!("{}: it is owned by no thread, and a thread waits for it: the kernel may raise the priority of its owner, and write near address 0", case.object(object));
-            Some(Evidence::memory(object, text))
-        }))
-        .damaging_memory(owned.is_some())
-        .next("give a semaphore or set event flags in the interrupt, and let a thread do the rest"),
+        Finding::new(Code::WrongContext, (confidence, against), claim(first, sites, case))
+            .against(["a damaged event looks the same"])
+            .against(is_doubtful.then_some(both))
+            .evidence(alike.take(SHOWN).map(|(call, _)| shown(call)))
+            .evidence(sites.iter().take(SHOWN).map(site))
+            .evidence(owned.and_then(|(call, _)| without_owner(call.object?, case)))
+            .evidence(first.object.and_then(|object| owner_by_interrupt(object, case)))
+            .damaging_memory(owned.is_some())
+            .next(NEXT),
     )
+}
+
+/// `exception 24 (IRQ 8, UART_Handler) calls tx_mutex_get (mutex log) in put_line (log.c:9): an interrupt cannot ..`.
+fn claim(call: &WrongCall, sites: &[Addr], case: &Case<'_>) -> String {
+    let who = case.interrupt(call.interrupt.map(u64::from));
+    let on = call.object.map_or_else(String::new, |object| format!(" ({})", case.object(object)));
+    let at = match sites {
+        [only] => format!(" in {}", place_at(*only, case)),
+        _ => String::new(),
+    };
+    let why = if is_lock_or_wait(&call.call) {
+        "an interrupt cannot wait and cannot own a mutex"
+    } else {
+        "an interrupt must not call it"
+    };
+    format!("{who} calls {}{on}{at}: {why}", call.call)
+}
+
+fn without_owner(mutex: Addr, case: &Case<'_>) -> Option<Evidence> {
+    let text = format!(
+        "{}: it is owned by no thread, and a thread waits for it: the kernel may raise the priority of its owner, and write near \
+         address 0",
+        case.object(mutex)
+    );
+    Some(Evidence::memory(mutex, text))
+}
+
+/// True for what an interrupt must not call since it would wait, or since a mutex needs an owner; also of other systems.
+fn is_lock_or_wait(call: &str) -> bool {
+    api::in_interrupt(call) != Some(Forbidden::Always) || call.contains("mutex")
+}
+
+/// The calls that events show, with where the code makes them: those that the code of handlers can make, as far as it is known, and
+/// that the registers of no CPU show.
+fn calls<'c>(case: &'c Case<'_>) -> Vec<(&'c WrongCall, Vec<Addr>)> {
+    let wrong = case.events.map(|events| events.wrong.as_slice()).filter(|wrong| !wrong.is_empty());
+    let Some(wrong) = wrong else { return Vec::new() };
+    let shown = forbidden_call::all(case);
+    // Without a thread for them callbacks run in the interrupt of the tick.
+    let in_tick = case.kernel.is_some_and(|kernel| timer_thread(kernel).is_none());
+    let made = case.usage().and_then(|usage| usage.calls_in_interrupts(in_tick));
+    let sites = |call: &WrongCall| {
+        let made = made.as_ref().filter(|_| api::in_interrupt(&call.call).is_some())?;
+        Some(made.iter().filter(|made| is_it(made, call, case)).map(|made| made.at).collect::<BTreeSet<Addr>>())
+    };
+    let all = wrong.iter().filter(|call| !shown.iter().any(|one| one.service == call.call));
+    let all = all.map(|call| (call, sites(call)));
+    let may_be = all.filter(|(_, sites)| sites.as_ref().is_none_or(|sites| !sites.is_empty()));
+    may_be.map(|(call, sites)| (call, sites.into_iter().flatten().collect())).collect()
+}
+
+/// True where a call by the code may be that of an event.
+fn is_it(made: &Made, call: &WrongCall, case: &Case<'_>) -> bool {
+    let is_object = made.object.zip(call.object).is_none_or(|(made, object)| case.stored(made) == object);
+    is_object && made.is_forbidden() && made.service().as_ref() == Some(&call.call)
+}
+
+/// That a mutex is owned by a thread whose code never takes it.
+pub(super) fn owner_by_interrupt(mutex: Addr, case: &Case<'_>) -> Option<Evidence> {
+    let object = case.kernel?.object(mutex).filter(|object| object.kind == Kind::Mutex)?;
+    let owner = object.get("owner").filter(|owner| *owner != 0 && object.get("ownership_count") != Some(0))?;
+    let takers = case.usage()?.who(Act::Takes, Some(Kind::Mutex), mutex, None)?;
+    // Through a pointer it may call the others.
+    let may_take = |user: &User| matches!(user, User::Other(_)) || *user == User::Thread(owner);
+    let owner = case.thread(owner).filter(|_| !takers.iter().any(may_take))?.label();
+    let text = format!(
+        "{}: its owner is {owner}, whose code never takes it: an interrupt took it, or waited for it, while {owner} ran",
+        case.object(mutex)
+    );
+    Some(Evidence::memory(mutex, text))
 }
 
 /// True for a mutex whose owner inherits the priority of those that wait.

@@ -8,20 +8,38 @@ use super::{Leak, Usage, Use, User};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee, Paths, Value};
 use crate::kernel::Kind;
-use crate::kernel::api::{self, Act};
+use crate::kernel::api::{self, Act, Forbidden};
 
-/// A call with a time to wait.
+/// A call of a service of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Made {
     /// Where it is.
     pub at: Addr,
     /// The function of the kernel.
     pub function: String,
-    /// The object.
-    pub object: Addr,
+    /// The object; `None` where it is not known.
+    pub object: Option<Addr>,
+    /// The time to wait; `None` where it is not known, or the service has none.
+    pub wait: Option<u32>,
     /// Its handler or callback makes it, and no function that is called; and it calls nothing but the kernel, so that nothing tells
     /// it whether it may wait.
     pub is_own: bool,
+}
+
+impl Made {
+    /// The service: `tx_mutex_get`.
+    pub fn service(&self) -> Option<String> {
+        api::service(&self.function)
+    }
+
+    /// True where an interrupt must not make it, as far as its time to wait is known.
+    pub fn is_forbidden(&self) -> bool {
+        match self.service().as_deref().and_then(api::in_interrupt) {
+            Some(Forbidden::Always) => true,
+            Some(Forbidden::WithWait) => self.wait != Some(0),
+            None => false,
+        }
+    }
 }
 
 /// The functions of the kernel that disable and enable interrupts.
@@ -108,25 +126,59 @@ impl Usage<'_> {
         })
     }
 
-    /// The calls of the handlers of interrupts, and of the callbacks of timers, that have a time to wait other than 0.
-    pub fn waiting_calls(&self, name: &dyn Fn(Addr) -> Option<String>) -> Vec<(User, Waiting)> {
+    /// The calls of the handlers of interrupts, and of the callbacks of timers, of a known object and with a time to wait other
+    /// than 0.
+    pub fn waiting_calls(&self) -> Vec<(User, Made)> {
         let is_short = |user: &User| matches!(user, User::Handler(_) | User::Callback(_));
         let mut all = Vec::new();
         for (user, summary) in self.users.iter().filter(|(user, _)| is_short(user)) {
             for (key, paths) in self.paths_with(*user, |one| one.object.is_some()) {
                 let is_own = summary.key == Some(key) && paths.calls().all(|call| self.walker.action(call).is_some());
-                let waiting = |call: &Call| {
-                    let Callee::At(to) = call.to else { return None };
-                    let function = name(to)?;
-                    let wait = call.arguments.get(api::wait_argument(&function)?)?.known()?;
-                    let object = self.walker.action(call)?.object.filter(|_| wait != 0)?;
-                    Some(Waiting { at: call.at, function, object, is_own })
-                };
-                all.extend(paths.calls().filter_map(waiting).map(|call| (*user, call)));
+                let waits = |one: &Made| one.wait.is_some_and(|wait| wait != 0) && one.object.is_some();
+                let made = paths.calls().filter_map(|call| self.made(call)).filter(waits);
+                all.extend(made.map(|one| (*user, Made { is_own, ..one })));
             }
         }
         all.dedup();
         all
+    }
+
+    /// The services that this user calls, itself or through functions.
+    pub fn calls_of(&self, user: User) -> Vec<Made> {
+        self.calls_in(self.reached(user))
+    }
+
+    /// The services that may be called in an interrupt: by handlers, and by functions of which it is not known who calls them. `None`
+    /// where not all code could be followed. `callbacks`: those of timers run in the interrupt of the tick.
+    pub fn calls_in_interrupts(&self, callbacks: bool) -> Option<Vec<Made>> {
+        if self.walker.is_cut() {
+            return None;
+        }
+        let may_be = |user: &User| match user {
+            User::Handler(_) | User::Other(_) => true,
+            User::Callback(_) => callbacks,
+            User::Thread(_) | User::Start => false,
+        };
+        let users = self.users.iter().map(|(user, _)| *user).filter(may_be);
+        Some(self.calls_in(users.flat_map(|user| self.reached(user)).collect()))
+    }
+
+    fn calls_in(&self, functions: BTreeSet<Key>) -> Vec<Made> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let all = functions.into_iter().filter_map(|key| self.walker.paths(&follow, key));
+        let made = |paths: Paths| paths.calls().filter_map(|call| self.made(call)).collect::<Vec<_>>();
+        all.flat_map(made).collect()
+    }
+
+    /// The call of a service that a call is.
+    fn made(&self, call: &Call) -> Option<Made> {
+        let Callee::At(to) = call.to else { return None };
+        let function = self.walker.kernel_function(to)?;
+        // The arguments of a part of a function may be others.
+        let is_whole = !function.contains('.');
+        let wait = api::wait_argument(&function).and_then(|at| call.arguments.get(at)?.known());
+        let object = self.walker.action(call).and_then(|one| one.object).filter(|_| is_whole);
+        Some(Made { at: call.at, function, object, wait: wait.filter(|_| is_whole), is_own: false })
     }
 
     /// True where a user takes a mutex by a call of this function that may wait.
@@ -172,5 +224,24 @@ impl Usage<'_> {
             paths.repeats(is).then_some(at)
         };
         self.reached(user).into_iter().find_map(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_forbidden(function: &str, wait: Option<u32>) -> bool {
+        Made { at: 0x100, function: function.to_owned(), object: None, wait, is_own: false }.is_forbidden()
+    }
+
+    /// An interrupt that sends with `TX_NO_WAIT` was said to wait, for a record that a thread and an interrupt had written.
+    #[test]
+    fn a_send_without_a_wait_was_a_call_that_an_interrupt_must_not_make() {
+        assert!(!is_forbidden("_txe_queue_send", Some(0)));
+        assert!(is_forbidden("_tx_queue_send", Some(10)));
+        assert!(is_forbidden("_tx_event_flags_get", None), "it is not known");
+        assert!(is_forbidden("_tx_mutex_get.part.0", Some(0)));
+        assert!(!is_forbidden("_tx_semaphore_put", None));
     }
 }

@@ -20,7 +20,7 @@ use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
-pub use calls::{Controls, Waiting};
+pub use calls::{Controls, Made};
 use program::Code;
 pub use stuck::{Need, Stuck};
 use walk::{Acts, Follow, Key, Summary, Walker};

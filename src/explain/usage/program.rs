@@ -338,6 +338,12 @@ impl<'c> Code<'c> {
         api::action((self.symbol)(at)?.name.split_once('.')?.0)
     }
 
+    /// The name of the function of the kernel that begins at an address.
+    pub fn kernel_name(&self, at: Addr) -> Option<String> {
+        let symbol = (self.symbol)(at).filter(|symbol| symbol.address & !1 == at)?;
+        Some(symbol.name).filter(|name| name.starts_with(KERNEL))
+    }
+
     pub fn action(&self, at: Addr) -> Option<Action> {
         self.actions.get(&at).copied()
     }

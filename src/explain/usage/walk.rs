@@ -184,6 +184,11 @@ impl<'c> Walker<'c> {
         used(self.code.action(to)?, call)
     }
 
+    /// The name of the function of the kernel at an address, or of a part of one that the compiler made.
+    pub fn kernel_function(&self, at: Addr) -> Option<String> {
+        self.code.kernel_name(at)
+    }
+
     /// What a call does.
     pub fn effect(&self, call: &Call) -> Rc<Summary> {
         let given = || {
