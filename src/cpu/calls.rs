@@ -101,10 +101,23 @@ pub struct Paths {
 impl Paths {
     /// Of the function with this first and last address, called with these arguments.
     pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
+        Self::watching(program, first, last, arguments, None).0
+    }
+
+    /// The same, and what a register holds each time that the code comes to the instruction at an address: `Unknown` where that
+    /// is not always the same, `None` where no path leads there.
+    pub fn watching(
+        program: &dyn Program,
+        first: Addr,
+        last: Addr,
+        arguments: [Value; 4],
+        watch: Option<(Addr, u16)>,
+    ) -> (Self, Option<Value>) {
         let paths = Self { is_complete: true, ..Self::default() };
         let set = program.instructions();
         let (states, seen) = (BTreeMap::new(), BTreeSet::new());
-        let mut walk = Walk { program, set, first, last, paths, states, todo: Vec::new(), seen, leaves_unknown: false };
+        let (todo, leaves_unknown, watched) = (Vec::new(), false, None);
+        let mut walk = Walk { program, set, first, last, paths, states, todo, seen, leaves_unknown, watch, watched };
         let mut start = State::new(set, arguments);
         start.marks_are_set = program.marks_are_set();
         set.global(program.global_pointer(), &mut start);
@@ -114,7 +127,7 @@ impl Paths {
         }
         // What jumps out of the function may jump through a table of it instead, to what was not seen.
         walk.paths.is_complete &= !walk.leaves_unknown || walk.is_all_seen();
-        walk.paths
+        (walk.paths, walk.watched)
     }
 
     /// All calls.
@@ -227,6 +240,9 @@ struct Walk<'p> {
     seen: BTreeSet<Addr>,
     /// True where a jump leads to what is not known.
     leaves_unknown: bool,
+    /// A register in front of an instruction, and what it holds there.
+    watch: Option<(Addr, u16)>,
+    watched: Option<Value>,
 }
 
 impl Walk<'_> {
@@ -276,6 +292,9 @@ impl Walk<'_> {
             let next = at.wrapping_add(if is_wide { 4 } else { 2 });
             let in_block = !state.block.is_empty();
             let is_skipped = in_block && !state.block.remove(0);
+            if let Some((_, register)) = self.watch.filter(|(watched, _)| *watched == at && !is_skipped) {
+                self.see(state.get(register));
+            }
             let flow = if is_skipped {
                 Flow::Next
             } else {
@@ -335,6 +354,14 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+
+    /// What the watched register holds, once more.
+    fn see(&mut self, value: Value) {
+        self.watched = Some(match self.watched {
+            Some(before) if before != value => Value::Unknown,
+            _ => value,
+        });
     }
 
     /// A jump; one that leaves the function is a call at its end.

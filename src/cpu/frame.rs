@@ -112,6 +112,17 @@ impl Frames {
         Ok(saved)
     }
 
+    /// The registers of a thread that a trap of a RISC-V interrupted, as the kernel's code at the start of its handler stored them;
+    /// `None` of other processors, and where the memory is not there.
+    pub fn trapped(&self, memory: &mut dyn Memory, stack_pointer: Addr, code: &CodeRanges) -> Option<Registers> {
+        if !matches!(self.architecture, Architecture::Riscv32 | Architecture::Riscv64) {
+            return None;
+        }
+        let bytes = Vec::new().into();
+        let mut stack = Stack { memory, endian: self.endian, at: stack_pointer, offset: 0, bytes, code };
+        riscv::trapped(&mut stack, self.architecture, self.floats?).ok()
+    }
+
     fn saved(&self, stack: &mut Stack<'_>) -> Result<Saved, SavedError> {
         match self.architecture {
             Architecture::CortexM => cortex_m::saved(stack, self.baseline),

@@ -82,6 +82,18 @@ impl Code<'_> {
         Some(Read { place: found.place, value, base: base.map(|base| base.place) })
     }
 
+    /// The register from which the instruction makes the address that it accesses, and what it holds, where that is known. Of a base
+    /// and an index, that which is nearer to the address that failed.
+    #[must_use]
+    pub fn base(&self, failed: Option<Addr>) -> Option<(u16, Option<u64>)> {
+        let (base, index) = self.lines()?.into_iter().find(|line| line.at == self.at)?.addressing()?;
+        let way = Way { before: &[], code: self };
+        let Some(index) = index else { return Some((base, way.now(base))) };
+        let far = |register: u16| Some(way.now(register)?.abs_diff(failed?));
+        let nearer = if far(index)? < far(base)? { index } else { base };
+        Some((nearer, way.now(nearer)))
+    }
+
     /// The instructions of the function.
     fn lines(&self) -> Option<Vec<Line>> {
         match self.registers.architecture() {
@@ -169,6 +181,14 @@ impl Line {
         match self.instruction {
             Instruction::Thumb { first, second, .. } => thumb::stores_in_stack(first, second),
             Instruction::Riscv { word, .. } => riscv::stores_in_stack(word),
+        }
+    }
+
+    /// The registers of which it makes the address that it accesses: the one that it takes for an address, and an index.
+    fn addressing(&self) -> Option<(u16, Option<u16>)> {
+        match self.instruction {
+            Instruction::Thumb { first, second, .. } => thumb::addressing(first, second),
+            Instruction::Riscv { word, .. } => riscv::addressing(word),
         }
     }
 

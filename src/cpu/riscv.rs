@@ -126,8 +126,7 @@ pub(super) fn saved(
     match floats {
         Some(floats) => {
             let words: usize = if floats { with_floats } else { plain };
-            let end = stack.above(words.saturating_mul(width.bytes()));
-            registers.put("sp", end.checked_next_multiple_of(16).unwrap_or(end));
+            registers.put("sp", end_of_frame(stack, words, width));
         }
         None => {
             remark = Some("the stack pointer is unknown: without the ELF, so is the size of the frame".to_owned());
@@ -140,4 +139,31 @@ pub(super) fn saved(
         _ => SavedKind::Interrupted,
     };
     Ok(Saved { registers, kind, remark })
+}
+
+/// Where a frame of so many words ends.
+fn end_of_frame(stack: &Stack<'_>, words: usize, width: Width) -> u64 {
+    let end = stack.above(words.saturating_mul(width.bytes()));
+    end.checked_next_multiple_of(16).unwrap_or(end)
+}
+
+/// What a trap stores of the thread that it interrupts, before it is known whether another one goes on: it is laid out as a frame of
+/// an interrupt, without its first word and s1 to s11.
+pub(super) fn trapped(
+    stack: &mut Stack<'_>,
+    architecture: Architecture,
+    floats: bool,
+) -> Result<Registers, SavedError> {
+    let width = architecture.width();
+    let mut registers = Registers::of(architecture, Origin::Frame);
+    let mut kept = registers.clone();
+    stack.skip(width.bytes());
+    stack.take(width, KEPT, &mut kept)?;
+    stack.take(width, REST, &mut registers)?;
+    stack.skip(width.bytes());
+    registers.put("zero", 0);
+    registers.put("pc", stack.next(width)?);
+    registers.put("fp", kept.get("fp").unwrap_or_default());
+    registers.put("sp", end_of_frame(stack, if floats { 65 } else { 32 }, width));
+    Ok(registers)
 }

@@ -4,14 +4,22 @@ use super::look;
 use crate::abi::{Addr, Region, Width};
 use crate::cpu::Architecture;
 use crate::kernel::Kernel;
+use crate::mem::Memory;
 use crate::sym::Symbols;
 
 /// So near to 0 an address is that of a member of what a null pointer points to.
-const NULL: Addr = 0x1000;
+pub(super) const NULL: Addr = 0x1000;
 /// So near to a pattern an address is a member of what that points to.
 const NEAR: Addr = 0x1000;
 /// So near after the end of memory something ran over it.
 const BEHIND: Addr = 1 << 20;
+
+/// Bytes of a text that are read, as far as there is memory; the fewest characters of one that ends, and of one that goes on.
+const STRING: [usize; 4] = [32, 16, 8, 4];
+const SHORTEST: usize = 3;
+const CUT: usize = 12;
+/// The most characters of the name of a section.
+const SECTION: usize = 32;
 
 /// The last region of a Cortex-M's memory map: beyond the registers of the core.
 const VENDOR: Addr = 0xE010_0000;
@@ -58,6 +66,40 @@ pub(super) fn what(
         return Some(format!("code of {}", symbol.name));
     }
     outside(at, regions, architecture)
+}
+
+/// What is at an address of code or a constant: `in .rodata: the text "CET"`. `section`: of the program's file. Hostile text: escape
+/// before printing.
+pub(super) fn constant(
+    at: Addr,
+    section: Option<&str>,
+    symbols: &dyn Symbols,
+    memory: &mut dyn Memory,
+) -> Option<String> {
+    let text = if is_within_function(at, symbols) { None } else { string(at, memory) };
+    let section = section.map(|section| format!("in {}", section.chars().take(SECTION).collect::<String>()));
+    let text = text.map(|text| format!("the text \"{text}\""));
+    let all: Vec<String> = section.into_iter().chain(text).collect();
+    (!all.is_empty()).then(|| all.join(": "))
+}
+
+/// True within a function whose size the program's file says: behind another one there may be constants.
+pub(super) fn is_within_function(at: Addr, symbols: &dyn Symbols) -> bool {
+    let function = symbols.function(at).and_then(|function| symbols.lookup(&function.name));
+    function.is_some_and(|function| function.size > 0)
+}
+
+/// The text that begins at an address, and ends with a 0 or goes on for long.
+fn string(at: Addr, memory: &mut dyn Memory) -> Option<String> {
+    let bytes = STRING.into_iter().find_map(|len| memory.read_bytes(at, len).ok())?;
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let len = bytes.iter().take_while(is_text).count();
+    let text = String::from_utf8_lossy(bytes.get(..len)?).into_owned();
+    match bytes.get(len) {
+        Some(0) if len >= SHORTEST => Some(text),
+        None if len >= CUT => Some(format!("{text}...")),
+        _ => None,
+    }
 }
 
 /// True near a word of 32 bits that memory holds where nothing was written.
@@ -113,5 +155,42 @@ mod tests {
             [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
             [None, None, None, None]
         );
+    }
+
+    /// Memory at 0x100, whose symbol is a function of 4 bytes.
+    struct Flash(&'static [u8]);
+
+    impl Memory for Flash {
+        fn read(&mut self, at: Addr, to: &mut [u8]) -> Result<(), crate::mem::ReadError> {
+            let into = usize::try_from(at.wrapping_sub(0x100)).unwrap();
+            let bytes = self.0.get(into..into.saturating_add(to.len()));
+            to.copy_from_slice(bytes.ok_or_else(|| crate::mem::ReadError::unmapped(at, to.len()))?);
+            Ok(())
+        }
+    }
+
+    impl Symbols for Flash {
+        fn lookup(&self, name: &str) -> Option<crate::sym::Symbol> {
+            self.function(0x100).filter(|own| own.name == name)
+        }
+
+        fn function(&self, at: Addr) -> Option<crate::sym::Symbol> {
+            (0x100..0x104).contains(&at).then(|| crate::sym::Symbol { name: "f".to_owned(), address: 0x100, size: 4 })
+        }
+    }
+
+    /// "At address 0x4254", where the program has a text that was written to.
+    #[test]
+    fn a_constant_that_was_written_was_an_address_without_a_name() {
+        let flash = b"code\0CET\0ok\0this goes on and on and on\x01\0\0\0\0\0\0\0\0";
+        let of = |at, section| constant(at, section, &Flash(b""), &mut Flash(flash));
+        assert_eq!(of(0x105, Some(".rodata")).as_deref(), Some("in .rodata: the text \"CET\""));
+        assert_eq!(of(0x109, Some(".rodata")).as_deref(), Some("in .rodata"), "it may be a number");
+        assert_eq!(of(0x10C, None).as_deref(), None, "it ends with what is no text");
+        assert_eq!(of(0x100, Some(".text")).as_deref(), Some("in .text"), "code");
+        assert_eq!(constant(0x105, Some(&"s".repeat(99)), &Flash(b""), &mut Flash(flash)).unwrap().len(), 51);
+        let long = b"code the text of a message of the program that is long";
+        let of = constant(0x105, None, &Flash(b""), &mut Flash(long));
+        assert_eq!(of.as_deref(), Some("the text \"the text of a message of the pro...\""));
     }
 }

@@ -30,6 +30,8 @@ pub struct Cpus {
     calls: BTreeMap<Addr, CalledFrom>,
     /// What is at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
+    /// What is at addresses of code and constants that were accessed, in words.
+    constants: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
     /// What the program does not write: its code and its constants.
@@ -74,9 +76,11 @@ impl Cpus {
         }
         let calls = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
+        let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
             all,
             left,
+            constants,
             read_only,
             writable,
             code: target.code(),
@@ -117,6 +121,11 @@ impl Cpus {
     /// What is at an address, in words; `None` where nothing is known of it.
     pub(super) fn at(&self, address: Addr) -> Option<&str> {
         self.names.get(&address).map(String::as_str)
+    }
+
+    /// What is at an address of code or a constant that was accessed: `in .rodata: the text "CET"`. Hostile text.
+    pub(super) fn constant(&self, address: Addr) -> Option<&str> {
+        self.constants.get(&address).map(String::as_str)
     }
 
     /// The application's function from which a thread called the kernel, where its stack could be unwound.
@@ -169,6 +178,39 @@ impl Cpus {
     pub(super) fn has(&self, address: Addr) -> Option<bool> {
         self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
     }
+}
+
+/// What is at the addresses of code and constants that were accessed.
+fn constants(
+    all: &[CpuState],
+    read_only: &[Region],
+    names: &mut BTreeMap<Addr, String>,
+    target: &mut Target<'_>,
+) -> BTreeMap<Addr, String> {
+    let is_constant = |at: &Addr| *at >= address::NULL && read_only.iter().any(|region| region.contains(*at));
+    let accessed = all.iter().flat_map(accessed).filter(is_constant);
+    let mut constants = BTreeMap::new();
+    for at in accessed {
+        let section = target.read_only_section(at);
+        let (memory, symbols) = target.parts();
+        if symbols.variable(at).is_none() && !address::is_within_function(at, symbols) {
+            names.remove(&at);
+        }
+        constants.extend(address::constant(at, section.as_deref(), symbols, memory).map(|said| (at, said)));
+    }
+    constants
+}
+
+/// The addresses of data that a CPU accessed.
+fn accessed(cpu: &CpuState) -> Vec<Addr> {
+    let places = cpu.interrupted.iter().flat_map(|found| &found.all);
+    let effects = places.map(|place| place.effect).chain([cpu.effect]);
+    let effects = effects.filter_map(|effect| match effect? {
+        effect @ (Effect::Read(..) | Effect::Write(..)) => effect.address(),
+        _ => None,
+    });
+    let read = cpu.registers.fault().and_then(|fault| fault.address).map(|(at, _)| at);
+    effects.chain(read).collect()
 }
 
 /// From where the threads that do not run called the kernel.

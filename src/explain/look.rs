@@ -127,6 +127,11 @@ impl<'a> Look<'a> {
         place(at, self.symbols)
     }
 
+    /// Whether the variable at an address is a pointer, or its member there; `None` where debug information does not say it.
+    pub(super) fn is_pointer(&self, at: Addr) -> Option<bool> {
+        self.symbols.member(at).map(|member| member.is_pointer && member.offset == 0)
+    }
+
     /// The same of a block of memory that begins at an address: `store.writes`, and not its first member.
     pub(super) fn block(&self, at: Addr) -> Option<String> {
         self.symbols.member(at).and_then(|member| member.whole).or_else(|| self.raw(at))

@@ -10,9 +10,10 @@ use crate::cpu::{
     with_those_before,
 };
 use crate::error::Error;
-use crate::kernel::{Above, Interrupted, Kernel, Stop, Under};
-use crate::mem::Memory as _;
-use crate::unwind::{Backtrace, Exit, main_stack_at};
+use crate::kernel::{Above, Interrupted, Kernel, Stop, Thread, Under};
+use crate::mem::Memory;
+use crate::sym::Symbols;
+use crate::unwind::{Backtrace, Exit, Unwinder, main_stack_at};
 
 /// One CPU.
 #[derive(Debug, Clone)]
@@ -48,6 +49,8 @@ pub struct CpuState {
 pub struct Failed {
     /// The function there.
     pub function: Function,
+    /// The functions there, the innermost first, where what the trap stored of the thread is known; else empty.
+    pub functions: Vec<Function>,
     /// True where it is known to be no code of the program.
     pub is_outside_code: bool,
 }
@@ -177,7 +180,7 @@ impl Target<'_> {
             polling: self.polling(registers),
             is_outside_code: registers.pc().is_some_and(|pc| self.is_outside(pc & !1, stop)),
             interrupted,
-            failed: self.failed(registers, stop),
+            failed: self.failed(registers, kernel, thread, stop),
             interrupts: self.interrupts(registers),
             registers: registers.clone(),
         }
@@ -185,13 +188,35 @@ impl Target<'_> {
 
     /// The instruction that failed, by the register that keeps its address. An ARM has it in the link register of the mode, until
     /// the handler calls a function.
-    fn failed(&self, registers: &Registers, stop: &Stop) -> Option<Failed> {
+    fn failed(
+        &mut self,
+        registers: &Registers,
+        kernel: Option<&Kernel>,
+        thread: Option<&Thread>,
+        stop: &Stop,
+    ) -> Option<Failed> {
         let at = match registers.architecture() {
             Architecture::Riscv32 | Architecture::Riscv64 => registers.get("mepc")?,
             Architecture::Aarch64 => registers.get("elr")?,
             _ => return None,
         };
-        Some(Failed { function: self.function_at(at), is_outside_code: self.is_outside(at, stop) })
+        let functions = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop)).unwrap_or_default();
+        Some(Failed { function: self.function_at(at), functions, is_outside_code: self.is_outside(at, stop) })
+    }
+
+    /// The functions of a thread where a trap came, if its handler has stored the registers where the thread's control block says.
+    fn trapped(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Vec<Function>> {
+        let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
+        let stacks: Vec<Region> = thread.stacks().collect();
+        let registers = stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?;
+        if registers.pc() != Some(at) || stop.code.holds(at) == Some(false) {
+            return None;
+        }
+        let find = |unwinder: &Unwinder<'_>, memory: &mut dyn Memory, _: &dyn Symbols| {
+            unwinder.backtrace(&registers, &stacks, memory)
+        };
+        let backtrace = self.with_unwinder(Some(kernel), find);
+        Some(self.names_of(&backtrace))
     }
 
     /// The functions of a backtrace. Reads nothing of the target.

@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE};
+use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, Section};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -115,6 +115,19 @@ impl Target<'_> {
         let Some(elf) = self.info.elf() else { return Vec::new() };
         let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_W == 0);
         loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+    }
+
+    /// The section of the program's file in which an address is, where the program does not write it. Hostile text: escape before
+    /// printing.
+    pub fn read_only_section(&self, at: Addr) -> Option<String> {
+        let offset = self.load_offset().value;
+        let elf = self.info.elf()?;
+        let is_it = |section: &Section| {
+            let start = elf.width().moved(section.addr, offset);
+            let is_constant = section.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC;
+            is_constant && Region { start, len: section.size }.contains(at)
+        };
+        elf.sections().find(is_it).map(|section| elf.section_name(&section))
     }
 
     /// What the program writes, by the sections of its file; empty where it has none.

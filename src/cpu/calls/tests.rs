@@ -198,3 +198,18 @@ fn any_code_is_survived() {
         let _ = paths(&Code(halves.collect()), [Value::Is(u32::MAX), Value::Is(0), Value::Unknown, Value::Unknown]);
     }
 }
+
+/// A loop that copies bytes: which register holds which argument at its store.
+#[test]
+fn a_pointer_that_a_loop_moves_on_was_no_argument() {
+    // add r2, r1; mov r3, r0; push {r4, lr}; L: cmp r1, r2; bne; pop {r4, pc}; ldrb r4, [r1], #1; strb r4, [r3], #1; b L
+    let code = Code(vec![0x440A, 0x4603, 0xB510, 0x4291, 0xD100, 0xBD10, 0xF811, 0x4B01, 0xF803, 0x4B01, 0xE7F7]);
+    let of = |argument: usize, register| {
+        let arguments = std::array::from_fn(|n| if n == argument { Value::Mark(1) } else { Value::Unknown });
+        Paths::watching(&code, START, START + 21, arguments, Some((START + 16, register))).1
+    };
+    assert_eq!((of(0, 3), of(1, 3)), (Some(Value::Mark(1)), Some(Value::Unknown)), "to");
+    assert_eq!((of(1, 1), of(0, 1)), (Some(Value::Mark(1)), Some(Value::Unknown)), "from");
+    let nowhere = Paths::watching(&code, START, START + 21, [Value::Unknown; 4], Some((START + 40, 3)));
+    assert_eq!(nowhere.1, None, "no path leads there");
+}

@@ -317,6 +317,23 @@ fn riscv_switched_out_by_an_interrupt() {
     }
 }
 
+/// What a trap stores is no frame yet: its first word is whatever was there.
+#[test]
+fn registers_of_a_thread_that_a_trap_interrupted() {
+    let mut words = riscv_interrupt();
+    words[0] = 0xEFEF_EFEF;
+    let expected = read(Architecture::Riscv32, riscv_bytes(&riscv_interrupt(), false)).unwrap().registers;
+    let of = |floats, architecture| {
+        let frames = Frames { floats, ..Frames::new(architecture, Endian::Little) };
+        frames.trapped(&mut stacked(riscv_bytes(&words, false)), STACK, &CodeRanges::default())
+    };
+    let found = of(Some(false), Architecture::Riscv32).unwrap();
+    let names = ["pc", "ra", "fp", "a0", "t6"];
+    assert_eq!(values(&found, &names), values(&expected, &names));
+    assert_eq!((found.sp(), found.get("s1"), found.get("s11")), (Some(STACK + 128), None, None));
+    assert_eq!((of(None, Architecture::Riscv32), of(Some(false), Architecture::CortexM)), (None, None));
+}
+
 #[test]
 fn riscv_switched_out_in_a_kernel_call() {
     for (architecture, wide) in [(Architecture::Riscv32, false), (Architecture::Riscv64, true)] {

@@ -72,6 +72,11 @@ pub(super) fn pointer(word: u32) -> Option<u16> {
     Some(register(word, 15)).filter(|base| has_base && *base > TP)
 }
 
+/// The register of which an instruction that accesses memory makes the address.
+pub(super) fn addressing(word: u32) -> Option<(u16, Option<u16>)> {
+    pointer(word).filter(|_| code(word) != JUMP_TO_REGISTER).map(|base| (base, None))
+}
+
 /// What an instruction does.
 pub(super) fn does(word: u32, at: Addr, is_64: bool) -> Does {
     let (to, from) = (to(word), register(word, 15));

@@ -241,6 +241,27 @@ fn pointers_of_riscv_code_that_are_not_known() {
 }
 
 #[test]
+fn of_two_registers_that_nearer_to_the_address_is_the_pointer() {
+    let base = |code: &[u16], values: &[(&str, u64)], failed: Addr| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let word = |_: Addr| None;
+        let code = Code { at: 0x100, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word };
+        code.base(Some(failed))
+    };
+    // strb r2, [r0, r3]; strb.w r2, [r0, r3]
+    for code in [&[0x54C2][..], &[0xF800, 0x2003]] {
+        let of = |r0, r3| base(code, &[("r0", r0), ("r3", r3)], 0x2000_0104);
+        assert_eq!(of(0x2000_0100, 4), Some((0, Some(0x2000_0100))));
+        assert_eq!(of(4, 0x2000_0100), Some((3, Some(0x2000_0100))));
+        assert_eq!(base(code, &[("r0", 0x2000_0100)], 0x2000_0104), None, "one of them is not known");
+    }
+    assert_eq!(base(&[0x6042], &[], 0x2000_0104), Some((0, None)), "str r2, [r0, #4]");
+    assert_eq!(base(&[0x4718], &[("r3", 0)], 0), None, "bx r3");
+}
+
+#[test]
 fn any_code_is_survived() {
     let mut state = 11_u32;
     for _ in 0..2000 {
@@ -256,6 +277,8 @@ fn any_code_is_survived() {
             let mut registers = Registers::new(architecture);
             (8..18).for_each(|number| assert!(registers.set(&format!("x{number}"), u64::from(next()))));
             let word = |at: Addr| Some(at & 0xFF);
+            let _ = Code { at: pc, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
+                .base(Some(0));
             let _ =
                 Code { at: pc, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }.pointer();
         }

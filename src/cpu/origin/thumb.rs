@@ -107,6 +107,17 @@ pub(super) fn pointer(first: u16, second: u16) -> Option<u16> {
     .filter(|register| *register < 13)
 }
 
+/// The registers of which an instruction that accesses memory makes the address: the one that it takes for an address, and an index.
+pub(super) fn addressing(first: u16, second: u16) -> Option<(u16, Option<u16>)> {
+    let is_indexed = first & 0xFE80 == 0xF800 && second & 0xFC0 == 0;
+    match first {
+        0x5000..=0x5FFF => Some((first >> 3 & 7, Some(first >> 6 & 7))),
+        0x4700..=0x47FF => None,
+        _ if is_indexed && first & 0xF < 13 => Some((first & 0xF, Some(second & 0xF))),
+        _ => pointer(first, second).map(|base| (base, None)),
+    }
+}
+
 /// What an instruction does: to this register, where it reads several.
 pub(super) fn does(first: u16, second: u16, at: Addr, register: u16) -> Does {
     match several(first, second, register) {

@@ -9,14 +9,14 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
-use super::pointer::{Pointer, stack_of};
 use super::{arrays, callback, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
 use crate::kernel::{Stack, Thread};
-use crate::session::{CpuState, Place};
+use crate::session::{CpuState, Function, Place};
 use crate::sym::{ArrayMember, Exceptions};
 use crate::unwind::leads_to_handler;
+use access::Kept;
 
 /// Bits that say that the stack of the interrupted code could not be written.
 const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
@@ -154,7 +154,8 @@ fn can_fail(place: &Place, cpus: &Cpus) -> bool {
         || lost_thumb(place)
         || match place.effect {
             Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
-                cpus.has(at) != Some(true) || cpus.refuses(at, size)
+                let is_constant = matches!(place.effect, Some(Effect::Write(..))) && cpus.is_read_only(at);
+                cpus.has(at) != Some(true) || cpus.refuses(at, size) || is_constant
             }
             Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
             Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
@@ -248,7 +249,11 @@ impl<'a, 'c> Look<'a, 'c> {
                 FaultKind::Secure => Code::SecureFault,
             };
             // What is no instruction of the program is no illegal one of it.
-            let words = if riscv::is_fetch_outside(self.cpu) { "the program has no code there" } else { &bit.words };
+            let words = match () {
+                () if riscv::is_fetch_outside(self.cpu) => "the program has no code there",
+                () if self.writes_constant() => "a write to read-only memory",
+                () => &bit.words,
+            };
             return Some(Kind { code, words: format!("{words} ({})", bit.name), is_read: true });
         }
         let own = match self.cpu.registers.level() {
@@ -317,41 +322,14 @@ impl<'a, 'c> Look<'a, 'c> {
                     return kind(Code::UsageFault, format!("{words}, which is not aligned"));
                 }
                 match self.cpus.has(at) {
+                    Some(true) if self.writes_constant() => {
+                        kind(Code::MemFault, format!("{words}, which is read-only memory"))
+                    }
                     Some(true) => None,
                     _ => kind(Code::BusFault, words),
                 }
             }
         }
-    }
-
-    /// `a write of 4 bytes to 0x0 (a null pointer)`.
-    fn access(&self, effect: Effect) -> String {
-        let at = effect.address().and_then(|at| self.cpus.at(at));
-        at.map_or_else(|| effect.words(), |said| format!("{} ({said})", effect.words()))
-    }
-
-    fn named(&self, at: Addr) -> String {
-        self.cpus.at(at).map_or_else(|| format!("{at:#x}"), |said| format!("{at:#x} ({said})"))
-    }
-
-    /// Where the pointer was read from, where it is the pointer that failed.
-    fn pointer(&self, graph: &Graph) -> Option<Pointer> {
-        let place = self.place?;
-        let at = place.effect.and_then(Effect::address);
-        let is_it = |(failed, _): (Addr, _)| at.is_none_or(|at| failed.abs_diff(at) < PART);
-        let is_so = match self.bits().find(|bit| bit.kind.is_some()).map(|bit| bit.name.as_str()) {
-            Some("PRECISERR" | "DACCVIOL" | "UNALIGNED") => self.way.is_none() && self.address().is_none_or(is_it),
-            Some("IBUSERR" | "IACCVIOL" | "INVSTATE" | "UNDEFINSTR") => self.way.is_some(),
-            Some(_) => false,
-            None => !self.knows_bits() && can_fail(place, self.cpus),
-        };
-        is_so.then(|| Pointer::of_place(place, self.way.as_ref(), self.case, graph)).flatten()
-    }
-
-    /// The same of a RISC-V.
-    fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
-        let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
-        Pointer::of(at, &registers, self.thread.and_then(stack_of), self.case, graph)
     }
 
     fn finding(&self, graph: &Graph) -> Option<Finding> {
@@ -385,21 +363,23 @@ impl<'a, 'c> Look<'a, 'c> {
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
         let jumped = self.way.as_ref().filter(|_| !is_null_call);
         let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
-        let claim = format!(
-            "{}{}: {words}{came}",
-            self.name(),
-            self.whereabouts(within, jumped.is_none() && !self.has_caller())
-        );
+        let pointer = self.pointer(graph).or_else(|| self.pointer_of_trap(graph));
+        let passed = if pointer.is_none() { self.passed() } else { None };
+        let whereabouts = self.whereabouts(within, jumped.is_none() && !self.has_caller(), passed);
+        let claim = format!("{}{whereabouts}: {words}{came}", self.name());
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
-        let pointer = self.pointer(graph).or_else(|| self.pointer_of_trap(graph));
         let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
-        let mut finding = Finding::new(code, (claimed, detractors), behind(self.with_address(claim), &arrays))
+        let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
+        let claim = kept.said(behind(self.with_address(claim), &arrays));
+        let next = || kept.next().unwrap_or_else(|| self.next(kind, &arrays));
+        let mut finding = Finding::new(code, (claimed, detractors), claim)
             .evidence(self.evidence())
-            .next(jumped.map_or_else(|| self.next(kind, &arrays), |way| way.next.clone()))
+            .next(jumped.map_or_else(next, |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
+        finding.evidence.extend(kept.evidence());
         if let Some(pointer) = pointer {
             finding = pointer.added_to(finding);
         }
@@ -416,8 +396,7 @@ impl<'a, 'c> Look<'a, 'c> {
     fn arrays_in_front(&self, code: Code) -> Vec<ArrayMember> {
         let is_access =
             matches!(code, Code::MemFault | Code::BusFault) && self.way.is_none() && self.before().is_none();
-        let accessed = || self.place?.effect?.address();
-        let at = self.address().map(|(at, _)| at).or_else(accessed).filter(|_| is_access && self.stack().is_none());
+        let at = self.accessed().filter(|_| is_access && self.stack().is_none());
         at.map(|at| arrays::in_front(at, self.case)).unwrap_or_default()
     }
 
@@ -436,12 +415,21 @@ impl<'a, 'c> Look<'a, 'c> {
         name.or(by).or_else(|| self.cpu.exception.clone()).unwrap_or_else(|| "a fault".to_owned())
     }
 
-    /// ` in parse_field (crashes.c:121), thread victim`.
-    fn whereabouts(&self, within: Option<&str>, with_place: bool) -> String {
-        let functions = self.place.map_or(&[][..], |place| &place.functions);
-        let place = self.place.and_then(|place| place::of(&place.functions));
-        let failed = self.cpu.failed.as_ref().and_then(|failed| place::of(std::slice::from_ref(&failed.function)));
-        let at = place.or(failed).filter(|_| with_place).map_or_else(String::new, |at| format!(" in {at}"));
+    /// The functions where it failed, the innermost first.
+    fn functions(&self) -> &[Function] {
+        match (self.place, &self.cpu.failed) {
+            (Some(place), _) => &place.functions,
+            (None, Some(failed)) if failed.functions.is_empty() => std::slice::from_ref(&failed.function),
+            (None, Some(failed)) => &failed.functions,
+            (None, None) => &[],
+        }
+    }
+
+    /// ` in parse_field (crashes.c:121), thread victim`. `passed`: the function that passed the pointer.
+    fn whereabouts(&self, within: Option<&str>, with_place: bool, passed: Option<String>) -> String {
+        let functions = self.functions();
+        let by = passed.map_or_else(String::new, |by| format!(", called by {by}"));
+        let at = place::of(functions).filter(|_| with_place).map_or_else(String::new, |at| format!(" in {at}{by}"));
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
             (None, Some(thread)) => {
@@ -454,7 +442,7 @@ impl<'a, 'c> Look<'a, 'c> {
     /// With the address that failed, where that is not said yet.
     fn with_address(&self, claim: String) -> String {
         let read = self.address().map(|(at, _)| at);
-        let at = read.or_else(|| self.place?.effect?.address().filter(|_| self.kind().is_some()));
+        let at = read.or_else(|| self.accessed().filter(|_| self.kind().is_some()));
         let Some(at) = at.filter(|at| !claim.contains(&format!("{at:#x}"))) else { return claim };
         match self.before() {
             Some(bit) => format!("{claim}; before it {} ({}), at address {}", bit.words, bit.name, self.named(at)),
@@ -482,7 +470,7 @@ impl<'a, 'c> Look<'a, 'c> {
             all.push(Evidence::register(bit.register, value, format!("{}: {}", bit.name, bit.words)));
         }
         if let Some((at, register)) = self.address() {
-            let what = self.cpus.at(at).map_or_else(String::new, |what| format!(": {what}"));
+            let what = self.what(at).map_or_else(String::new, |what| format!(": {what}"));
             all.push(Evidence::register(register, at, format!("the address of the access that failed{what}")));
         }
         if let Some(place) = self.place {
@@ -501,9 +489,9 @@ impl<'a, 'c> Look<'a, 'c> {
             all.extend(self.way.iter().flat_map(|way| way.evidence.iter().cloned()));
             all.extend(self.cpu.interrupted.iter().flat_map(|found| &found.all).map(possible_place));
         }
-        all.extend(
-            self.cpu.failed.iter().filter_map(|failed| place::callers(std::slice::from_ref(&failed.function), 1)),
-        );
+        if self.cpu.failed.is_some() {
+            all.extend(place::callers(self.functions(), CALLERS));
+        }
         all
     }
 
@@ -556,6 +544,7 @@ fn behind(claim: String, arrays: &[ArrayMember]) -> String {
     }
 }
 
+mod access;
 mod possible;
 mod riscv;
 mod stack;

@@ -176,22 +176,34 @@ pub(super) fn old(case: &Case<'_>) -> Option<Vec<Old>> {
         let symbol = case.look.symbol(name)?;
         case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied()
     });
-    let ring = match ring {
-        [Some(start), Some(end)] if start < end => {
-            Some(Old { region: Region { start, len: end.checked_sub(start)? }, of: None })
-        }
-        // A program without a trace has no words of one.
-        [None, None] => None,
-        _ => return None,
-    };
+    let ring = ring_of(ring)?.map(|region| Old { region, of: None });
     let mut all: Vec<Old> = below.chain(taken).chain(ring).filter(|old| old.region.len > 0).collect();
     all.sort_unstable_by_key(|old| old.region.start);
     Some(all)
 }
 
+/// The events of a trace, by where they begin and end: none of a program without a trace, and of one that has not begun it. `None`
+/// where that is not as it should be.
+fn ring_of(ends: [Option<Addr>; 2]) -> Option<Option<Region>> {
+    match ends {
+        [Some(start), Some(end)] if start < end => Some(Some(Region { start, len: end.checked_sub(start)? })),
+        [None, None] | [Some(0), Some(0)] => Some(None),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a program whose trace was built in and not begun no pointer was found.
+    #[test]
+    fn a_trace_that_was_not_begun_was_one_that_is_damaged() {
+        assert_eq!(ring_of([Some(0), Some(0)]), Some(None));
+        assert_eq!(ring_of([None, None]), Some(None));
+        assert_eq!(ring_of([Some(0x100), Some(0x180)]), Some(Some(Region { start: 0x100, len: 0x80 })));
+        assert_eq!((ring_of([Some(0x100), Some(0)]), ring_of([None, Some(0x100)])), (None, None));
+    }
 
     #[test]
     fn a_list_is_known_by_its_first_block_and_what_is_in_a_lost_block_does_not_count() {

@@ -48,6 +48,7 @@ mod no_tick;
 mod not_started;
 mod overflow_into_block;
 mod owner_gone;
+mod passed;
 pub(super) mod place;
 mod pointer;
 mod pools;

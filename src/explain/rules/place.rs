@@ -43,7 +43,7 @@ pub(super) fn of_thread(cpu: &CpuState) -> Option<String> {
 }
 
 /// `parse_field (crashes.c:121)`.
-fn one(function: &Function) -> String {
+pub(super) fn one(function: &Function) -> String {
     let name = function.name.clone().unwrap_or_else(|| format!("{:#x}", function.pc));
     let file = function.file.as_deref().map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
     match (file, function.line) {

@@ -3,6 +3,8 @@
 //!
 //! Against it: a number may look like such an address by chance, and whoever has the memory now may keep a pointer to it.
 
+use std::collections::BTreeSet;
+
 use super::super::{Case, Evidence};
 use super::lost_blocks::{is_old, old, words};
 use super::pointer::stack_of;
@@ -24,6 +26,12 @@ const BELOW: u64 = 256;
 pub(super) struct StaticPointer {
     /// `marquee, whose address scroll has,`.
     pub words: String,
+    /// `marquee`.
+    pub name: String,
+    /// Whether it is declared as a pointer; `None` where that is not known.
+    pub is_pointer: Option<bool>,
+    /// The functions that have its address.
+    pub users: BTreeSet<Addr>,
     pub evidence: Evidence,
 }
 
@@ -74,14 +82,15 @@ fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
     let variable = case.look.variable(at).filter(|variable| !variable.name.starts_with("_tx"))?;
     let place = case.look.place(at)?;
     let users = case.functions_with(Region { start: variable.address, len: variable.size.max(1) });
-    let names: Vec<String> = users.into_iter().take(MOST).map(|function| function_at(function, case)).collect();
+    let names: Vec<String> = users.iter().copied().take(MOST).map(|function| function_at(function, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),
         [one] => format!(", whose address {one} has,"),
         [first @ .., last] => format!(", whose address {} and {last} have,", first.join(", ")),
     };
     let evidence = Evidence::memory(at, format!("{place}{by} points there")).holds(value);
-    Some(StaticPointer { words: format!("{place}{by}"), evidence })
+    let (words, is_pointer) = (format!("{place}{by}"), case.look.is_pointer(at));
+    Some(StaticPointer { words, name: place, is_pointer, users, evidence })
 }
 
 /// The trace, whose registry has the addresses of objects.

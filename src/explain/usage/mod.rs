@@ -22,6 +22,7 @@ use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 use program::Code;
+pub use program::global_pointer;
 pub use stuck::{Need, Stuck};
 use walk::{Acts, Follow, Key, Summary, Walker};
 

@@ -34,6 +34,11 @@ const INSIDE: [&str; 4] = [
 /// What the names of the kernel's functions begin with.
 const KERNEL: &str = "_tx";
 
+/// What the global pointer of a RISC-V holds for the whole run.
+pub fn global_pointer(case: &Case<'_>) -> Option<u32> {
+    u32::try_from(case.look.symbol(GLOBAL_POINTER)?.address).ok()
+}
+
 /// It, and what of it is the kernel's.
 pub(super) struct Code<'c> {
     pub set: InstructionSet,
@@ -73,7 +78,7 @@ impl<'c> Code<'c> {
         let (cpus, look) = (case.cpus?, case.look);
         let regions = parts(&cpus.code, case).filter(|regions| !regions.is_empty())?;
         let constants = parts(&cpus.constants(), case)?;
-        let global_pointer = case.look.symbol(GLOBAL_POINTER).and_then(|symbol| u32::try_from(symbol.address).ok());
+        let global_pointer = global_pointer(case);
         let action = |name: String| Some((case.look.symbol(&name)?.address & !1, api::action(&name)?));
         let actions = api::names().filter_map(action).collect();
         let mut code = Self {

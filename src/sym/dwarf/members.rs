@@ -31,6 +31,8 @@ pub struct Member {
     pub offset: u64,
     /// The outermost member that begins at the address: `metering.cal`. Hostile text.
     pub whole: Option<String>,
+    /// True for a pointer.
+    pub is_pointer: bool,
 }
 
 /// An array within a variable, or the variable itself.
@@ -67,6 +69,7 @@ impl Dwarf {
             path: last.path.clone(),
             offset: offset.saturating_sub(last.begin),
             whole: whole.map(|level| level.path.clone()),
+            is_pointer: last.is_pointer,
         })
     }
 
@@ -105,6 +108,7 @@ struct Level {
     size: u64,
     /// Of an array.
     lengths: Vec<u64>,
+    is_pointer: bool,
 }
 
 /// A member of a struct.
@@ -150,7 +154,8 @@ impl<'a> Walk<'a, '_> {
             let elements = self.elements(&of);
             let lengths = elements.as_ref().map_or_else(Vec::new, |elements| elements.lengths.clone());
             if is_named {
-                levels.push(Level { path: path.clone(), begin, size, lengths });
+                let is_pointer = is_pointer(&of);
+                levels.push(Level { path: path.clone(), begin, size, lengths, is_pointer });
             }
             if let Some(elements) = elements {
                 let index = into.checked_div(elements.size)?;
@@ -168,7 +173,7 @@ impl<'a> Walk<'a, '_> {
             is_named = part.name.is_some();
             path.extend(part.name.iter().flat_map(|name| [".", name]));
             let Some(next) = part.of else {
-                levels.push(Level { path, begin: at, size: 1, lengths: Vec::new() });
+                levels.push(Level { path, begin: at, size: 1, lengths: Vec::new(), is_pointer: false });
                 return Some(levels);
             };
             (of, size) = (next, part.size);
@@ -330,6 +335,11 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
+fn is_pointer(of: &Place<'_>) -> bool {
+    let tag = of.unit.entry(of.entry).ok().map(|entry| entry.tag());
+    matches!(tag, Some(dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type))
+}
+
 fn number(entry: &Entry<'_>, at: gimli::DwAt) -> Option<u64> {
     entry.attr_value(at)?.udata_value()
 }
@@ -370,6 +380,7 @@ mod tests {
     /// Where the entries below are in their unit.
     const STRUCT: u8 = 28;
     const TYPEDEF: u8 = 41;
+    const POINTER: u8 = 46;
 
     /// The variable `ring` of such a type, beside a struct that is its own member and a typedef of itself.
     fn dwarf(of: u8) -> Dwarf {
@@ -379,13 +390,15 @@ mod tests {
             &[2, 0x34, 0, 0x03, 0x08, 0x49, 0x13, 0x02, 0x18, 0, 0],
             &[3, 0x13, 1, 0x0B, 0x0B, 0, 0],
             &[4, 0x0D, 0, 0x03, 0x08, 0x49, 0x13, 0x38, 0x0B, 0, 0],
-            &[5, 0x16, 0, 0x49, 0x13, 0, 0, 0],
+            &[5, 0x16, 0, 0x49, 0x13, 0, 0],
+            &[6, 0x0F, 0, 0x0B, 0x0B, 0, 0, 0],
         ];
         let entries = [
             &[4, 0, 0, 0, 0, 0, 4, 1][..],
             &[2, b'r', b'i', b'n', b'g', 0, of, 0, 0, 0, 5, 0x03, 0x10, 0x20, 0, 0],
             &[3, 4, 4, b'o', b'w', b'n', 0, STRUCT, 0, 0, 0, 0, 0],
-            &[5, TYPEDEF, 0, 0, 0, 0],
+            &[5, TYPEDEF, 0, 0, 0],
+            &[6, 4, 0],
         ];
         let mut info = u32::try_from(entries.concat().len()).unwrap().to_le_bytes().to_vec();
         info.extend(entries.concat());
@@ -410,6 +423,15 @@ mod tests {
         // The entries are read as they are meant.
         assert!(dwarf(STRUCT).levels(&ring(2), 0).is_none(), "the type is larger than the symbol");
         assert!(dwarf(STRUCT).variables.lock().unwrap().found.values().all(Option::is_some), "the variable is found");
+    }
+
+    /// A handler of faults that stores the address that failed had it in a variable that was said to be the pointer.
+    #[test]
+    fn a_number_was_taken_for_a_pointer() {
+        let ring = Symbol { name: "ring".to_owned(), address: 0x2010, size: 4 };
+        let of = |of| dwarf(of).member(&ring, 0).map(|member| member.is_pointer);
+        assert_eq!((of(POINTER), of(STRUCT)), (Some(true), None));
+        assert_eq!(dwarf(POINTER).member(&ring, 2).map(|member| (member.is_pointer, member.offset)), Some((true, 2)));
     }
 
     #[test]

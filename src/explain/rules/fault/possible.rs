@@ -14,6 +14,7 @@ use super::super::super::cpus::thread_of;
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::super::jump::{NULL, Way};
+use super::super::passed::Access;
 use super::super::pointer::Pointer;
 use super::super::{callback, place, words};
 use super::{CALLERS, leaves_popped, outside};
@@ -187,6 +188,12 @@ impl<'a> Why<'a> {
         .threads(thread.map(|thread| thread.address))
     }
 
+    /// The function that passed the pointer.
+    fn passed(&self, case: &Case<'_>) -> Option<String> {
+        let (registers, failed) = (&self.place.registers, self.place.effect?.address()?);
+        Access { at: registers.pc()?, failed: Some(failed), registers }.passed(&self.place.functions, case)
+    }
+
     /// With where the pointer was read from.
     fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
         match Pointer::of_place(self.place, self.way.as_ref(), case, graph) {
@@ -201,7 +208,9 @@ impl<'a> Why<'a> {
         // Nor does a call whose caller is named.
         let has_caller = self.way.as_ref().is_some_and(|way| way.by.is_some());
         let is_placed = self.code == Code::NullCall && !has_caller || self.way.is_none();
-        let at = place::of(&place.functions).filter(|_| is_placed).map_or_else(String::new, |at| format!(" in {at}"));
+        let by = self.passed(case).map_or_else(String::new, |by| format!(", called by {by}"));
+        let at = place::of(&place.functions).filter(|_| is_placed);
+        let at = at.map_or_else(String::new, |at| format!(" in {at}{by}"));
         match (&place.within, thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
             (None, Some(thread)) => {
@@ -220,6 +229,9 @@ impl<'a> Why<'a> {
             Evidence::stack(place.frame, format!("this looks like what an exception pushed: pc {pc:#x}"))
         }];
         if let Some(said) = place.effect.and_then(Effect::address).and_then(|at| Some((at, cpus.at(at)?))) {
+            all.push(Evidence::memory(said.0, said.1.to_owned()));
+        }
+        if let Some(said) = place.effect.and_then(Effect::address).and_then(|at| Some((at, cpus.constant(at)?))) {
             all.push(Evidence::memory(said.0, said.1.to_owned()));
         }
         match &self.way {

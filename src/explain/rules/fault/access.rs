@@ -1,0 +1,157 @@
+//! What an access that failed was to, and where its pointer came from: the word that it was read from, the caller that passed it, or
+//! a variable that holds it.
+
+use super::super::super::Evidence;
+use super::super::super::address::NULL;
+use super::super::super::graph::Graph;
+use super::super::passed::Access;
+use super::super::pointer::{Pointer, stack_of};
+use super::super::static_pointers::{self, StaticPointer};
+use super::{Look, PART, can_fail, riscv};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Effect, Registers};
+use crate::unwind::Origin;
+
+/// What `mcause` says of a store that was refused: an access fault, a page fault.
+const STORES: [u64; 2] = [7, 15];
+/// So near to the address that failed is what the instruction adds a constant to.
+const NEAR: u64 = 0x1000;
+
+impl Look<'_, '_> {
+    /// `a write of 4 bytes to 0x0 (a null pointer)`.
+    pub(super) fn access(&self, effect: Effect) -> String {
+        let said = effect.address().and_then(|at| self.what(at));
+        said.map_or_else(|| effect.words(), |said| format!("{} ({said})", effect.words()))
+    }
+
+    /// `0x0 (a null pointer)`.
+    pub(super) fn named(&self, at: Addr) -> String {
+        self.what(at).map_or_else(|| format!("{at:#x}"), |said| format!("{at:#x} ({said})"))
+    }
+
+    /// What is at an address: `in greeting, in .rodata: the text "hello"`.
+    pub(super) fn what(&self, at: Addr) -> Option<String> {
+        let all: Vec<&str> = self.cpus.at(at).into_iter().chain(self.cpus.constant(at)).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// The address of the access that failed: that which was recorded, else that of the instruction.
+    pub(super) fn accessed(&self) -> Option<Addr> {
+        let read = self.address().map(|(at, _)| at);
+        read.or_else(|| self.place?.effect?.address())
+    }
+
+    /// True for a write to what the program's file says is code or a constant.
+    pub(super) fn writes_constant(&self) -> bool {
+        let by_trap = self.cpu.registers.get("mcause").is_some_and(|cause| STORES.contains(&cause));
+        let writes = by_trap
+            || self.is_of_pointer() && self.place.is_some_and(|place| matches!(place.effect, Some(Effect::Write(..))));
+        let is_constant = |at: Addr| at >= NULL && self.cpus.is_read_only(at);
+        writes && self.way.is_none() && self.accessed().is_some_and(is_constant)
+    }
+
+    /// True where it is the pointer of the instruction at the place, or that of a jump to it, that failed.
+    fn is_of_pointer(&self) -> bool {
+        let Some(place) = self.place else { return false };
+        let at = place.effect.and_then(Effect::address);
+        let is_it = |(failed, _): (Addr, _)| at.is_none_or(|at| failed.abs_diff(at) < PART);
+        match self.bits().find(|bit| bit.kind.is_some()).map(|bit| bit.name.as_str()) {
+            Some("PRECISERR" | "DACCVIOL" | "UNALIGNED") => self.way.is_none() && self.address().is_none_or(is_it),
+            Some("IBUSERR" | "IACCVIOL" | "INVSTATE" | "UNDEFINSTR") => self.way.is_some(),
+            Some(_) => false,
+            None => !self.knows_bits() && can_fail(place, self.cpus),
+        }
+    }
+
+    /// Where the pointer was read from, where it is the pointer that failed.
+    pub(super) fn pointer(&self, graph: &Graph) -> Option<Pointer> {
+        let place = self.place.filter(|_| self.is_of_pointer())?;
+        Pointer::of_place(place, self.way.as_ref(), self.case, graph)
+    }
+
+    /// The same of a RISC-V.
+    pub(super) fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
+        let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
+        Pointer::of(at, &registers, self.thread.and_then(stack_of), self.case, graph)
+    }
+
+    /// The instruction whose access failed, with the registers in front of it.
+    fn instruction(&self) -> Option<(Addr, Registers)> {
+        if self.way.is_some() {
+            return None;
+        }
+        let place =
+            self.place.filter(|place| self.is_of_pointer() && place.effect.is_some_and(|e| e.address().is_some()));
+        let of_place = || Some((place?.registers.pc()?, place?.registers.clone()));
+        of_place().or_else(|| riscv::access(self.cpu, self.thread, None, self.case))
+    }
+
+    /// The function that passed the pointer that failed.
+    pub(super) fn passed(&self) -> Option<String> {
+        let (at, registers) = self.instruction()?;
+        Access { at, failed: self.accessed(), registers: &registers }.passed(self.functions(), self.case)
+    }
+
+    /// Variables that hold the pointer that failed: the address itself, or what the instruction adds to.
+    pub(super) fn kept(&self) -> Kept {
+        let find = || {
+            let (at, registers) = self.instruction()?;
+            let failed = self.accessed()?;
+            let base = Access { at, failed: Some(failed), registers: &registers }.base(self.case);
+            let base = base.and_then(|(_, value)| value);
+            let base = base.filter(|base| *base != failed && base.abs_diff(failed) < NEAR);
+            let values = [Some(failed), base].into_iter().flatten().filter(|value| *value >= NULL);
+            values.into_iter().find_map(|value| {
+                let all = static_pointers::into(Region { start: value, len: 1 }, self.case);
+                let all: Vec<StaticPointer> = all.into_iter().filter(|one| self.may_be_origin(one)).collect();
+                (!all.is_empty()).then_some(Kept { all, base: Some(value).filter(|value| *value != failed) })
+            })
+        };
+        find().unwrap_or_default()
+    }
+
+    /// False for a number, and for what the handler of the fault writes: it may store the address.
+    fn may_be_origin(&self, one: &StaticPointer) -> bool {
+        let own = self.cpu.functions.iter().take_while(|function| function.origin != Origin::Exception);
+        let own = own.filter_map(|function| self.case.look.function(function.pc.saturating_sub(1)));
+        let is_of_handler = own.map(|function| function.address & !1).any(|at| one.users.contains(&at));
+        one.is_pointer != Some(false) && !is_of_handler
+    }
+}
+
+/// Variables that hold a pointer that failed.
+#[derive(Default)]
+pub(super) struct Kept {
+    all: Vec<StaticPointer>,
+    /// What they hold, where that is not the address that failed.
+    base: Option<Addr>,
+}
+
+impl Kept {
+    /// The only one of them, where it is a pointer.
+    fn only(&self) -> Option<&StaticPointer> {
+        match self.all.as_slice() {
+            [one] if one.is_pointer == Some(true) => Some(one),
+            _ => None,
+        }
+    }
+
+    /// A claim, with the only variable that holds it.
+    pub fn said(&self, claim: String) -> String {
+        match (self.only(), self.base) {
+            (Some(one), None) => format!("{claim}; {} holds this address", one.name),
+            (Some(one), Some(base)) => format!("{claim}; {} holds {base:#x}, of which the address was made", one.name),
+            (None, _) => claim,
+        }
+    }
+
+    /// What to look at.
+    pub fn next(&self) -> Option<String> {
+        self.only().map(|one| format!("look for who sets {}: it holds this pointer", one.name))
+    }
+
+    /// Each of them.
+    pub fn evidence(self) -> impl Iterator<Item = Evidence> {
+        self.all.into_iter().map(|one| one.evidence)
+    }
+}
