@@ -4,9 +4,11 @@
 //!
 //! Which failure that is: a semaphore that all of its users take and put is a lock, and one of them ended with it, or has a path
 //! without a put; a pool is used up, and one thread has a path that does not release its memory, also where others that go on may
-//! release some, but memory shows that the blocks are lost; threads wait for each other in a circle; who alone gave has ended. A thread that gave once and ended is healthy: it is likely only where it gave in a loop.
+//! release some, but memory shows that the blocks are lost; threads wait for each other in a circle; who alone gave has ended. A
+//! thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
 mod kept;
+mod lost_lock;
 mod own_queue;
 mod ring;
 
@@ -34,6 +36,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     let all = [
         ByCode::locks,
+        ByCode::lost_locks,
         ByCode::kept_locks,
         ByCode::kept_mutexes,
         ByCode::pools,
