@@ -152,6 +152,25 @@ impl Paths {
     /// True where a path leads from a call for which `from` holds to the end of the function, or to another such call, without
     /// a call for which `stops` holds between them.
     pub fn leads_out(&self, from: impl Fn(&Call) -> bool, stops: impl Fn(&Call) -> bool) -> bool {
+        let ends = |call: &Call| if stops(call) { Some(false) } else { from(call).then_some(true) };
+        self.leads(&from, &ends, true)
+    }
+
+    /// True where a path leads from a call for which `from` holds to one for which `to` holds, without a call for which `stops`
+    /// holds between them.
+    pub fn leads_between(
+        &self,
+        from: impl Fn(&Call) -> bool,
+        to: impl Fn(&Call) -> bool,
+        stops: impl Fn(&Call) -> bool,
+    ) -> bool {
+        let ends = |call: &Call| if to(call) { Some(true) } else { stops(call).then_some(false) };
+        self.leads(&from, &ends, false)
+    }
+
+    /// True where one of the paths from a call for which `from` holds leads to where `ends` says so: it ends a path, for good or
+    /// not. `at_end`: whether the end of the function does for good.
+    fn leads(&self, from: &dyn Fn(&Call) -> bool, ends: &dyn Fn(&Call) -> Option<bool>, at_end: bool) -> bool {
         let mut todo: Vec<(usize, usize)> = Vec::new();
         for (index, piece) in self.pieces.iter().enumerate() {
             let begins = piece.calls.iter().enumerate().filter(|(_, call)| from(call));
@@ -161,10 +180,10 @@ impl Paths {
         while let Some((index, begin)) = todo.pop() {
             let Some(piece) = self.pieces.get(index) else { continue };
             let rest = piece.calls.get(begin..).unwrap_or_default();
-            match rest.iter().find(|call| from(call) || stops(call)) {
-                Some(call) if stops(call) => continue,
-                Some(_) => return true,
-                None if piece.returns => return true,
+            match rest.iter().find_map(ends) {
+                Some(true) => return true,
+                Some(false) => continue,
+                None if piece.returns && at_end => return true,
                 None => {}
             }
             for next in &piece.next {

@@ -28,6 +28,8 @@ pub struct Cpus {
     pub(super) stack_handlers: Vec<Region>,
     /// Of threads that do not run: the application's function that called the kernel.
     calls: BTreeMap<Addr, CalledFrom>,
+    /// Of those of them whose callers are all known: where they go on once a call has returned, the innermost first.
+    callers: BTreeMap<Addr, Vec<Addr>>,
     /// What is at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
     /// What is at addresses of code and constants that were accessed, in words.
@@ -74,7 +76,7 @@ impl Cpus {
             let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
-        let calls = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
+        let (calls, callers) = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
         let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
@@ -86,6 +88,7 @@ impl Cpus {
             code: target.code(),
             stack_handlers,
             calls,
+            callers,
             names,
             regions,
             is_baseline: target.is_baseline(),
@@ -131,6 +134,12 @@ impl Cpus {
     /// The application's function from which a thread called the kernel, where its stack could be unwound.
     pub(super) fn call(&self, thread: Addr) -> Option<&CalledFrom> {
         self.calls.get(&thread)
+    }
+
+    /// The return addresses on the stack of a thread that waits, sleeps or is suspended, the innermost first; `None` where not all
+    /// of them are known for certain.
+    pub(super) fn callers(&self, thread: Addr) -> Option<&[Addr]> {
+        self.callers.get(&thread).map(Vec::as_slice)
     }
 
     /// True for an access that is refused as it is not aligned: of 8 bytes on each Cortex-M (Armv7-M Architecture Reference
@@ -213,14 +222,17 @@ fn accessed(cpu: &CpuState) -> Vec<Addr> {
     effects.chain(read).collect()
 }
 
-/// From where the threads that do not run called the kernel.
-fn calls(kernel: &Kernel, target: &mut Target<'_>) -> BTreeMap<Addr, CalledFrom> {
+/// The callers of threads that do not run.
+type Callers = (BTreeMap<Addr, CalledFrom>, BTreeMap<Addr, Vec<Addr>>);
+
+/// From where the threads that do not run called the kernel, and all of their callers.
+fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
     // The stack of a thread that has ended is old.
     let is_in_call = |state: State| !matches!(state, State(1 | 2)) && state != State::READY;
     let waits = |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(is_in_call);
     let threads: Vec<&Thread> = kernel.in_order().filter(waits).take(MOST_CALLS).collect();
     if threads.is_empty() || !target.has_unwind_information() {
-        return BTreeMap::new();
+        return Callers::default();
     }
     let unwound = target.unwind(kernel, &threads);
     let functions = target.functions(kernel, &unwound).called_from;
@@ -228,8 +240,11 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> BTreeMap<Addr, CalledFrom>
         let name = function.name.clone().filter(|_| !function.is_inferred())?;
         Some(CalledFrom { pc: function.pc, function: name, file: function.file, line: function.line })
     };
+    let whole = unwound.threads.iter().zip(&unwound.backtraces).filter(|(_, backtrace)| backtrace.is_complete());
+    let callers = whole.map(|(thread, backtrace)| (*thread, backtrace.frames.iter().map(|frame| frame.pc).collect()));
+    let callers = callers.collect();
     let all = unwound.threads.into_iter().zip(functions);
-    all.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect()
+    (all.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect(), callers)
 }
 
 /// The number of an interrupt without the name of its handler, which the program's vector table gives.

@@ -150,6 +150,18 @@ fn memory_that_is_returned_was_kept() {
     assert_eq!(found.calls().last().map(|call| call.to), Some(Callee::Result));
 }
 
+/// A thread that waits behind a put was said to have what it took.
+#[test]
+fn a_call_behind_a_put_was_between_a_get_and_a_put() {
+    let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
+    let wait = PUT + 0x40;
+    let between = |parts: &[Result<u16, Addr>]| paths(&code(parts), NONE).leads_between(is(GET), is(wait), is(PUT));
+    // push {r4, lr}; bl get; bl wait; bl put; pop {r4, pc}
+    assert!(between(&[Ok(0xB510), Err(GET), Err(wait), Err(PUT), Ok(0xBD10)]));
+    assert!(!between(&[Ok(0xB510), Err(GET), Err(PUT), Err(wait), Ok(0xBD10)]));
+    assert!(!between(&[Ok(0xB510), Err(wait), Err(GET), Err(PUT), Ok(0xBD10)]), "it is in front of the get");
+}
+
 #[test]
 fn a_path_that_leaves_without_a_put() {
     let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);

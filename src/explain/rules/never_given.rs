@@ -3,10 +3,14 @@
 //! it should have run within the trace. It rests on what is absent: a hint. It is likely where the trace shows why: interrupts
 //! set other event flags of the same group, which no thread waits for (`wrong-event-mask`), or the only thread that gave cannot
 //! go on.
+//!
+//! A run count has each preemption, too: of a thread that computes while more urgent ones run it says nothing of how often the
+//! thread was woken. Where a thread that has not ended gives what it waits for, that it did not in a short trace is no sign then:
+//! what that one waits for may be.
 
 use super::super::events::{Events, Giver, Interrupt, One};
 use super::super::graph::Graph;
-use super::super::state::{Task, Wait};
+use super::super::state::{Task, Tasks, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::callback::is_timer_task;
@@ -150,8 +154,11 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
     let user = gone_user(task, wait.object, case, graph);
     let givers = if is_known { None } else { by_code::givers(wait, case, graph) };
-    // What gives it is about to: it has just begun.
-    if givers.as_ref().is_some_and(|givers| givers.threads.iter().any(|thread| has_begun(*thread, events, case))) {
+    // What gives it is about to, as it has just begun; or it may do so only now and then.
+    let is_preempted = is_preempted(task, &graph.tasks, events);
+    let is_gone = |thread: &Addr| graph.tasks.at(*thread).is_none_or(|giver| giver.does.gone().is_some());
+    let gives = |thread: &Addr| has_begun(*thread, events, case) || is_preempted && !is_gone(thread);
+    if givers.as_ref().is_some_and(|givers| givers.threads.iter().any(gives)) {
         return None;
     }
     evidence.extend(givers.as_ref().map(|givers| givers.evidence.clone()));
@@ -201,6 +208,14 @@ fn has_begun(thread: Addr, events: &Events, case: &Case<'_>) -> bool {
     is_ready && events.activity(thread).is_none_or(|activity| activity.dispatched < FEWEST)
 }
 
+/// True where a more urgent thread runs in the trace: what a thread computes has several runs then, so that its run count is
+/// larger than the number of its waits that ended.
+fn is_preempted(task: &Task, all: &Tasks, events: &Events) -> bool {
+    let is_urgent = |other: &&Task| other.priority.zip(task.priority).is_none_or(|(other, own)| other < own);
+    let runs = |other: &Task| events.activity(other.address).is_some_and(|activity| activity.dispatched > 0);
+    all.list.iter().filter(is_urgent).any(runs)
+}
+
 /// How long a trace is: `, of 450 events in about 312 kernel ticks`.
 fn length(events: &Events) -> String {
     let ticks = events.sleeps.period().and_then(|period| events.length().checked_div(period));
@@ -233,4 +248,37 @@ pub(super) fn gone_user(waiter: &Task, object: Addr, case: &Case<'_>, graph: &Gr
     let off = timers.filter(|timer| timer.active() == Some(false) && callback_uses(timer, object, case));
     let off = off.map(|timer| format!("; timer {}, whose callback uses it, is off", timer.label()));
     words.chain(off).take(2).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::events::Activity;
+    use super::super::super::state::Does;
+    use super::*;
+
+    fn task(address: Addr, priority: u32) -> Task {
+        Task {
+            address,
+            does: Does::Waits,
+            priority: Some(priority),
+            threshold: None,
+            time_slice: None,
+            wait: None,
+            runs: Some(2890),
+            seq: None,
+        }
+    }
+
+    /// A thread that computes for seconds between two rare events, and is preempted all the time, was said to be woken often.
+    #[test]
+    fn each_preemption_was_counted_as_a_wait_that_ended() {
+        let tasks = Tasks { list: vec![task(0x100, 10), task(0x200, 4), task(0x300, 14)] };
+        let runs = |thread: Addr| {
+            let events = Events::of_activity(thread, Activity { dispatched: 7, ..Activity::default() }, 100);
+            is_preempted(&task(0x100, 10), &tasks, &events)
+        };
+        assert!(runs(0x200));
+        assert!(!runs(0x300), "it is less urgent");
+        assert!(!runs(0x100), "it is the thread itself");
+    }
 }

@@ -8,6 +8,7 @@
 
 mod calls;
 mod dropped;
+mod holds;
 mod program;
 mod stuck;
 mod walk;

@@ -94,6 +94,12 @@ impl<'c> Walker<'c> {
         Some(Paths::of(follow, at, function.last, arguments)).filter(|_| function.first <= at)
     }
 
+    /// True where the call in front of a return address is in the function that begins at `first`.
+    pub fn is_in(&self, pc: Addr, first: Addr) -> bool {
+        let function = pc.checked_sub(1).and_then(|at| self.code.function(at));
+        function.is_some_and(|function| function.first == first)
+    }
+
     /// What a function does, and all that it calls.
     pub fn of_function(&self, key: Key) -> Rc<Summary> {
         let known = self.known.try_borrow().ok().and_then(|known| known.get(&key).cloned());

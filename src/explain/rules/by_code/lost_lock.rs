@@ -1,0 +1,187 @@
+//! Locks that nobody has: a semaphore that was created with a count of 1 has none left, and each thread that takes and puts it waits
+//! for it, also with a time-out, or is not between a call that takes it and one that puts it, as its stack shows. Waits with a
+//! time-out that are tried again and again end by none of them, and the trace may be too short to hold any event of the semaphore.
+//!
+//! It is likely where one of their functions has a path without a put. What is known of a stack holds only where each function that
+//! takes the semaphore puts it, too.
+
+use super::super::super::{Code, Confidence, Evidence, Finding};
+use super::super::words::{function_at, place_at, waiting};
+use super::{BY_CODE, ByCode};
+use crate::abi::Addr;
+use crate::explain::usage::{Leak, Need, User};
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// The functions that create a semaphore, without and with a check of the arguments.
+const CREATE: [&str; 2] = ["_tx_semaphore_create", "_txe_semaphore_create"];
+/// The most functions that are named.
+const MOST: usize = 3;
+
+/// What the users of a lock do that nobody has.
+struct Lost {
+    /// Those who wait for it.
+    waiters: Vec<Addr>,
+    /// Those who do not wait for it, and do not have it.
+    others: Vec<Addr>,
+}
+
+/// A semaphore with the functions of its users that have a path without a put.
+struct Leaky {
+    semaphore: Addr,
+    leaks: Vec<Leak>,
+    /// The only user with such a function.
+    keeper: Option<User>,
+    users: Vec<User>,
+    initial: Option<(u64, Evidence)>,
+}
+
+impl ByCode<'_, '_> {
+    /// Semaphores that are used as locks, of which none is left and nobody has one.
+    pub(super) fn lost_locks(&self) -> Vec<Finding> {
+        let semaphores = self.case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+        let is_none_left = |at: Addr| self.graph.tasks.waiting(at).next().is_some() && self.is_lock(at);
+        let all = semaphores.filter(|object| object.kind == Kind::Semaphore && object.get("count") == Some(0));
+        all.map(|object| object.address).filter(|at| is_none_left(*at)).filter_map(|at| self.lost_lock(at)).collect()
+    }
+
+    fn lost_lock(&self, semaphore: Addr) -> Option<Finding> {
+        let users = self.usage.who(Act::Gives, Some(Kind::Semaphore), semaphore, None)?;
+        let lost = self.lost(semaphore, &users)?;
+        // Who took it last is known.
+        let is_known = |at: &Addr| self.graph.wait(*at).is_some_and(|edge| !edge.is_timed);
+        if lost.waiters.iter().any(is_known) {
+            return None;
+        }
+        let all = self.leaks(&users, semaphore);
+        let keeper = if let [(user, _)] = all.as_slice() { Some(*user) } else { None };
+        let mut leaks: Vec<Leak> = all.into_iter().map(|(_, leak)| leak).collect();
+        leaks.sort_unstable_by_key(|leak| (leak.function, leak.at));
+        leaks.dedup();
+        leaks.truncate(MOST);
+        let initial = self.initial(semaphore);
+        let confidence = confidence(initial.as_ref().map(|(count, _)| *count), !leaks.is_empty())?;
+        let of = Leaky { semaphore, leaks, keeper, users, initial };
+        Some(self.lost_finding(&lost, of, confidence))
+    }
+
+    /// `None` where one of the users may have it.
+    fn lost(&self, semaphore: Addr, users: &[User]) -> Option<Lost> {
+        let mut lost = Lost { waiters: Vec::new(), others: Vec::new() };
+        let is_clear = self.usage.is_put_where_taken(users, semaphore);
+        for user in users {
+            let User::Thread(thread) = user else { return None };
+            let waits = self.graph.tasks.at(*thread)?.wait.is_some_and(|wait| wait.object == semaphore);
+            let has_it = || {
+                let callers = self.case.cpus.and_then(|cpus| cpus.callers(*thread)).filter(|_| is_clear);
+                callers.is_none_or(|callers| self.usage.may_hold(*user, semaphore, callers))
+            };
+            match waits {
+                true => lost.waiters.push(*thread),
+                false if has_it() => return None,
+                false => lost.others.push(*thread),
+            }
+        }
+        let is_user = |at: Addr| lost.waiters.contains(&at);
+        let are_all_users = self.graph.tasks.waiting(semaphore).all(|task| is_user(task.address));
+        (are_all_users && !lost.waiters.is_empty()).then_some(lost)
+    }
+
+    /// The count with which a semaphore was created: by the registry of the trace, or by the program's code.
+    fn initial(&self, semaphore: Addr) -> Option<(u64, Evidence)> {
+        let text = |count: u64| format!("{} was created with a count of {count}", self.case.object(semaphore));
+        let in_trace = self.case.events.and_then(|events| events.initial(semaphore));
+        let in_trace = in_trace.map(|count| (count, Evidence::memory(semaphore, text(count))));
+        in_trace.or_else(|| {
+            let create = CREATE.iter().filter_map(|name| Some(self.case.look.symbol(name)?.address & !1));
+            let (count, at) = self.usage.created_with(semaphore, &create.collect::<Vec<_>>())?;
+            let count = u64::from(count);
+            Some((count, Evidence::symbol(at, &place_at(at, self.case), text(count))))
+        })
+    }
+
+    fn lost_claim(&self, lost: &Lost, of: &Leaky) -> String {
+        let names = |all: &[Addr]| all.iter().map(|at| self.case.label(*at)).collect::<Vec<_>>().join(", ");
+        let waits = if lost.waiters.len() == 1 { "waits" } else { "wait" };
+        let others = match lost.others.as_slice() {
+            [] => "no other thread takes or puts it".to_owned(),
+            [other] => format!("{}, which takes and puts it, too, does not have it", self.case.label(*other)),
+            others => format!("{}, which take and put it, too, do not have it", names(others)),
+        };
+        let functions: Vec<String> = of.leaks.iter().map(|leak| self.taken_at(leak, &lost.waiters)).collect();
+        let functions = functions.join(", or ");
+        let path = match (of.keeper, functions.as_str()) {
+            (_, "") => String::new(),
+            (Some(user), _) => {
+                format!("; {} has a path in {functions} on which it takes it and does not put it", self.name(user))
+            }
+            (None, _) => format!("; {functions} has a path on which it takes it and does not put it"),
+        };
+        let object = self.case.object(of.semaphore);
+        format!("{} {waits} for {object}, which nobody has (count 0): {others}{path}", names(&lost.waiters))
+    }
+
+    fn lost_finding(&self, lost: &Lost, of: Leaky, confidence: Confidence) -> Finding {
+        let (semaphore, object) = (of.semaphore, self.case.object(of.semaphore));
+        let paths = of.leaks.iter().map(|leak| {
+            let text = format!("{object} is taken here, and a path leads on from here on which it is not put");
+            Evidence::symbol(leak.at, &self.taken_at(leak, &lost.waiters), text)
+        });
+        let need = Need { act: Act::Gives, kind: Kind::Semaphore, object: semaphore, wanted: None };
+        let stacks = lost.others.iter().map(|at| {
+            let text = format!("{}: no function on its stack has taken {object}", self.case.label(*at));
+            Evidence::memory(*at, text)
+        });
+        let place = match of.leaks.first() {
+            Some(leak) => format!("of {} that", function_at(leak.function, self.case)),
+            None => format!("that takes {object} and"),
+        };
+        let stack = (!lost.others.is_empty()).then_some("that a thread does not have it is inferred from its stack");
+        let behind: Vec<Addr> = self.graph.waiters(&lost.waiters);
+        Finding::new(Code::SemaphoreLeak, self.case.cap(confidence), self.lost_claim(lost, &of))
+            .against([BY_CODE])
+            .against(stack)
+            .evidence(lost.waiters.iter().take(MOST).map(|at| waiting(*at, semaphore, self.case, self.graph)))
+            .evidence([self.users(&of.users, &need)])
+            .evidence(of.initial.map(|(_, evidence)| evidence))
+            .evidence(stacks)
+            .evidence(paths)
+            .next(format!("look for a path {place} returns without tx_semaphore_put"))
+            .affected(lost.waiters.iter().copied().chain(behind))
+            .threads(lost.waiters.iter().copied())
+    }
+
+    /// Where a function takes a semaphore, with the line where a thread waits there.
+    fn taken_at(&self, leak: &Leak, waiters: &[Addr]) -> String {
+        let calls = waiters.iter().filter_map(|at| self.case.cpus?.call(*at));
+        let mut there = calls.filter(|call| call.pc.checked_sub(leak.at).is_some_and(|len| (1..=4).contains(&len)));
+        there.next().map_or_else(|| place_at(leak.at, self.case), crate::kernel::CalledFrom::label)
+    }
+}
+
+/// How sure it is that a semaphore was lost that nobody has. `initial`: the count with which it was created. `has_path`: a function
+/// has a path on which it takes it and does not put it. Of several, each thread may have one and wait for another; of none, it is a
+/// signal.
+const fn confidence(initial: Option<u64>, has_path: bool) -> Option<Confidence> {
+    match (initial, has_path) {
+        (Some(1), true) => Some(Confidence::Likely),
+        (Some(1), false) | (None, true) => Some(Confidence::Hint),
+        (Some(count), true) if count > 1 => Some(Confidence::Hint),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads that wait for a lock with a time-out, which one of them did not put, were taken for a healthy system.
+    #[test]
+    fn a_lock_that_nobody_has_was_healthy_where_waits_have_a_time_out() {
+        assert_eq!(confidence(Some(1), true), Some(Confidence::Likely));
+        assert_eq!(confidence(Some(1), false), Some(Confidence::Hint), "no path shows it");
+        assert_eq!(confidence(None, true), Some(Confidence::Hint));
+        assert_eq!(confidence(Some(4), true), Some(Confidence::Hint), "each may have one");
+        assert_eq!((confidence(Some(0), true), confidence(None, false)), (None, None), "a signal");
+    }
+}

@@ -1,0 +1,61 @@
+//! Whether a thread may have a semaphore in hand, by its stack and its code; and with which count the program creates one.
+
+use std::collections::BTreeSet;
+
+use super::walk::{Follow, Key};
+use super::{Usage, Use, User};
+use crate::abi::Addr;
+use crate::cpu::{Call, Callee};
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// The most bytes of the instruction of a call.
+const LONGEST: Addr = 4;
+
+impl Usage<'_> {
+    /// True where each function that takes a semaphore puts it, too, and none puts what another one took: who has returned from such
+    /// a function does not have it any more, or has lost it.
+    pub fn is_put_where_taken(&self, users: &[User], semaphore: Addr) -> bool {
+        let of = |user: &User| self.takes_and_gives(*user, Kind::Semaphore, semaphore);
+        let mut all = users.iter().flat_map(of).peekable();
+        all.peek().is_some() && all.all(|(takes, gives)| takes && gives)
+    }
+
+    /// True where a thread with these return addresses on its stack may be between a call that takes a semaphore and one that puts
+    /// it. It says so only of a semaphore that is put where it is taken.
+    pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: true };
+        let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
+        let does = |call: &Call, act| self.walker.action(call).is_some_and(|one| is_it(&one, act));
+        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(|one| is_it(one, Act::Takes));
+        self.reached(user).into_iter().filter(takes).any(|key| {
+            let mut within = callers.iter().filter(|pc| self.walker.is_in(**pc, key.0)).peekable();
+            if within.peek().is_none() {
+                return false;
+            }
+            let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return true };
+            within.any(|pc| {
+                let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
+                // Nothing is known of a call that is on no path.
+                let is_known = paths.calls().any(is_there);
+                let takes = |call: &Call| does(call, Act::Takes);
+                !is_known || paths.leads_between(takes, is_there, |call| does(call, Act::Gives))
+            })
+        })
+    }
+
+    /// The count with which the program creates a semaphore before the kernel starts, and where. `create`: the functions that do.
+    pub fn created_with(&self, semaphore: Addr, create: &[Addr]) -> Option<(u32, Addr)> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let count = |call: &Call| {
+            let [first, _, count, _] = call.arguments;
+            let is_it = matches!(call.to, Callee::At(to) if create.contains(&to));
+            let is_it = is_it && first.known().map(Addr::from) == Some(semaphore);
+            if is_it { Some((count.known()?, call.at)) } else { None }
+        };
+        let paths = self.reached(User::Start).into_iter().filter_map(|key| self.walker.paths(&follow, key));
+        let all: BTreeSet<(u32, Addr)> =
+            paths.flat_map(|paths| paths.calls().filter_map(count).collect::<Vec<_>>()).collect();
+        all.first().copied().filter(|_| all.len() == 1)
+    }
+}
