@@ -297,7 +297,7 @@ mod tests {
     fn passed(callers: &[(&str, Addr, Origin)]) -> Option<String> {
         let (mut memory, symbols) = (Code, Code);
         let look = Look::new(&mut memory, &symbols);
-        let case = Case { kernel: None, cpus: None, events: None, trust: Trust::default(), look: &look };
+        let case = Case::new(None, None, None, Trust::default(), &look);
         let mut functions = vec![frame("memcpy", 0x110, Origin::Registers)];
         functions.extend(callers.iter().map(|(name, pc, origin)| frame(name, *pc, *origin)));
         let registers = Registers::new(Architecture::CortexM);
