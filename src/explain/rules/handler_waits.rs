@@ -6,9 +6,10 @@
 use super::super::graph::Graph;
 use super::super::usage::{Made, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::forbidden_call;
 use super::words::{place_at, waits};
+use super::{forbidden_call, wrong_context};
 use crate::abi::{Addr, Endian};
+use crate::kernel::api::{self, Forbidden};
 
 /// What the names of functions begin with that check their parameters.
 const CHECKED: &str = "_txe_";
@@ -52,9 +53,17 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
             .against(["that it makes this call is inferred from the program's code"])
             .evidence([Evidence::symbol(call.at, &place_at(call.at, case), text)])
             .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
-            .next(format!("call {function} with TX_NO_WAIT there, and look at what it returns"))
+            .next(next(&function))
             .affected(waiters.iter().copied().chain([object])),
     )
+}
+
+/// What to do in place of such a call: where an interrupt must not call it at all, a time of 0 does not help.
+fn next(function: &str) -> String {
+    match api::in_interrupt(function) {
+        Some(Forbidden::Always) => wrong_context::NEXT.to_owned(),
+        _ => format!("call {function} with TX_NO_WAIT there, and look at what it returns"),
+    }
 }
 
 /// True where a function reads the number of the exception that it runs in (MRS of IPSR or xPSR: Armv7-M Architecture Reference

@@ -3,6 +3,7 @@
 //!
 //! Against it: a return address may be left over from a call that has ended. The stack was used by these calls, now or before.
 
+use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::{frames, jump, through, words};
 use crate::abi::Addr;
@@ -22,8 +23,14 @@ const LARGE: u64 = 64;
 /// What return addresses say of a stack.
 pub(super) struct Calls {
     pub evidence: Evidence,
+    pub largest: Option<Largest>,
+}
+
+/// The function that makes the largest frame.
+pub(super) struct Largest {
+    pub bytes: u64,
     /// `the frame of measure takes 256 of the stack's 512 bytes`.
-    pub largest: Option<String>,
+    pub text: String,
 }
 
 /// The functions that a stack has return addresses of.
@@ -40,16 +47,47 @@ pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Calls> {
         }
     }
     let names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
-    let largest = functions.iter().filter_map(|(at, name)| Some((frames::of_function(*at, case)?, name))).max();
-    let largest = largest.filter(|(bytes, _)| *bytes >= LARGE);
-    let largest = largest.map(|(bytes, name)| format!("the frame of {name} takes {bytes} of the stack's {size} bytes"));
+    let largest = largest(&functions, thread, size, case);
     let first = names.first()?;
     let text = format!(
         "it holds return addresses of these functions, from its lowest address on: {}{}",
         names.join(", "),
-        largest.as_ref().map_or_else(String::new, |largest| format!("; {largest}"))
+        largest.as_ref().map_or_else(String::new, |largest| format!("; {}", largest.text))
     );
     Some(Calls { evidence: Evidence::stack(start, text).named(first), largest })
+}
+
+/// The function that makes the largest frame, of those that the stack has return addresses of. A function whose frame has no room is
+/// not among them: so also of those that the thread calls by its code, where that is half of the stack or more.
+fn largest(functions: &[(Addr, String)], thread: &Thread, size: u64, case: &Case<'_>) -> Option<Largest> {
+    let frame = |at: Addr| frames::of_function(at, case).filter(|bytes| *bytes >= LARGE);
+    let called = functions.iter().filter_map(|(at, name)| Some((frame(*at)?, name.clone()))).max();
+    let by_code = || {
+        let all = case.usage()?.functions_of(User::Thread(thread.address));
+        let of = all.into_iter().filter_map(|at| Some((frame(at).filter(|bytes| *bytes >= size / 2)?, at)));
+        let (bytes, at) = of.max()?;
+        Some((bytes, function_name(at, case)?))
+    };
+    chosen(called, by_code(), size)
+}
+
+/// Of the function of a return address and of one that is called by the code, that with the larger frame.
+fn chosen(called: Option<(u64, String)>, by_code: Option<(u64, String)>, size: u64) -> Option<Largest> {
+    let least = called.as_ref().map_or(0, |(bytes, _)| *bytes);
+    let more = by_code.filter(|(bytes, name)| *bytes > least && called.as_ref().is_none_or(|(_, own)| own != name));
+    let how = if more.is_some() { ", which its code calls," } else { "" };
+    let (bytes, name) = more.or(called)?;
+    let takes = if bytes > size {
+        format!("takes {bytes} bytes, more than the stack has")
+    } else {
+        format!("takes {bytes} of the stack's {size} bytes")
+    };
+    Some(Largest { bytes, text: format!("the frame of {name}{how} {takes}") })
+}
+
+/// The name of a function of the application.
+fn function_name(at: Addr, case: &Case<'_>) -> Option<String> {
+    Some(words::function_at(at, case)).filter(|name| !is_of_kernel(name))
 }
 
 /// The function of the application that a return address is in.
@@ -63,4 +101,25 @@ fn caller(word: Addr, case: &Case<'_>) -> Option<(Addr, String)> {
     let function = case.look.function(word & !1).filter(|_| is_return)?;
     let name = words::function_at(word, case);
     (!is_of_kernel(&name)).then_some((function.address & !1, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `char text[640]` on a stack of 640 bytes: only the function that called it had left a return address.
+    #[test]
+    fn a_function_whose_frame_had_no_room_was_not_named() {
+        let of = |called: Option<(u64, &str)>, by_code: Option<(u64, &str)>| {
+            let owned = |one: Option<(u64, &str)>| one.map(|(bytes, name)| (bytes, name.to_owned()));
+            chosen(owned(called), owned(by_code), 640).map(|largest| largest.text)
+        };
+        let report = "the frame of report, which its code calls, takes 696 bytes, more than the stack has";
+        assert_eq!(of(None, Some((696, "report"))).as_deref(), Some(report));
+        assert_eq!(of(Some((80, "entry")), Some((696, "report"))).as_deref(), Some(report));
+        let entry = "the frame of entry takes 400 of the stack's 640 bytes";
+        assert_eq!(of(Some((400, "entry")), Some((320, "report"))).as_deref(), Some(entry));
+        assert_eq!(of(Some((400, "entry")), Some((400, "entry"))).as_deref(), Some(entry));
+        assert_eq!(of(None, None), None);
+    }
 }

@@ -78,8 +78,9 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let is_over = found.code == Code::StackOverflow;
     let is_near = found.code == Code::StackNearOverflow;
     let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
-    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref()).filter(|_| is_near);
-    let claim = largest.map_or_else(|| found.claim.clone(), |largest| format!("{}; {largest}", found.claim));
+    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
+    let largest = largest.filter(|largest| is_near || largest.bytes >= size / 2);
+    let claim = largest.map_or_else(|| found.claim.clone(), |largest| format!("{}; {}", found.claim, largest.text));
     let suffers = below
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));

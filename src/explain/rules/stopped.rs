@@ -17,6 +17,7 @@ use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
 use crate::kernel::{State, Thread, Under};
 use crate::session::{CpuState, Function, is_of_kernel};
+use crate::unwind::Origin;
 
 /// What pc reads as in the lockup state (Armv7-M Architecture Reference Manual, B1.5.15; Armv8-M, B3.33).
 const LOCKUP: [Addr; 2] = [0xFFFF_FFFE, 0xEFFF_FFFE];
@@ -249,7 +250,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             Code::Assert,
             Confidence::Likely,
             format!(
-                "the program stopped itself{line} in {at}{}: an endless loop with interrupts disabled",
+                "the program stopped itself{line} in {at}{}{}: an endless loop with interrupts disabled",
+                caller(&cpu.functions),
                 over(cpu, thread, case)
             ),
         ),
@@ -279,6 +281,19 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             })
             .threads(thread.map(|thread| thread.address)),
     )
+}
+
+/// `, called by segment_append (store.c:148)`: the function that checked what failed. Nothing where that is not certain, or the thread
+/// itself stopped.
+fn caller(functions: &[Function]) -> String {
+    let caller = functions.iter().find(|function| !function.is_inlined).and_then(|own| {
+        let at = functions.iter().position(|function| std::ptr::eq(function, own))?;
+        functions.get(at.checked_add(1)?)
+    });
+    let is_certain = |function: &&Function| !function.is_inferred() && function.origin != Origin::Exception;
+    let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
+    let caller = caller.filter(is_certain).filter(is_own);
+    caller.map_or_else(String::new, |caller| format!(", called by {}", place::one(caller)))
 }
 
 /// True where a loop behind code that disables interrupts may be an assertion. Of a RISC-V `mcause` has to be known: a loop after
@@ -375,6 +390,29 @@ fn polls(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// "In assert_fail": each assertion of a program ends there.
+    #[test]
+    fn an_assertion_was_named_by_its_handler_alone() {
+        let of = |pc, name: &str, is_inlined, origin| Function {
+            pc,
+            name: Some(name.to_owned()),
+            offset: None,
+            file: Some("store.c".to_owned()),
+            line: Some(148),
+            is_inlined,
+            origin,
+        };
+        let stop = || of(0x100, "assert_fail", false, Origin::Registers);
+        let append = |origin| of(0x200, "segment_append", false, origin);
+        assert_eq!(caller(&[stop(), append(Origin::Cfi)]), ", called by segment_append (store.c:148)");
+        let inlined = of(0x100, "halt", true, Origin::Registers);
+        assert_eq!(caller(&[inlined, stop(), append(Origin::Cfi)]), ", called by segment_append (store.c:148)");
+        assert_eq!(caller(&[stop(), append(Origin::Found)]), "", "it is inferred");
+        assert_eq!(caller(&[stop(), append(Origin::Exception)]), "", "it was interrupted");
+        assert_eq!(caller(&[stop(), of(0x200, "_tx_thread_shell_entry", false, Origin::Cfi)]), "");
+        assert_eq!(caller(&[stop()]), "");
+    }
 
     #[test]
     fn a_trap_of_a_riscv_was_not_to_be_enabled() {

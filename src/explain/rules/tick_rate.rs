@@ -65,9 +65,7 @@ fn since(events: &Events, case: &Case<'_>) -> Option<Finding> {
     let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?;
     let cycles = i64::from(reload).saturating_add(1);
     let times = slower(period, cycles, shortest).filter(|_| reload != 0)?;
-    // A program may use SysTick for something else.
-    let tick = case.look.symbol(TICK)?.address;
-    if !writers::handler_calls(SYSTICK, tick, case) {
+    if !is_by_systick(case) {
         return None;
     }
     let evidence = vec![
@@ -83,6 +81,11 @@ fn since(events: &Events, case: &Case<'_>) -> Option<Finding> {
         ),
     ];
     Some(finding(times, evidence, case))
+}
+
+/// True where the handler of SysTick gives the kernel its tick: a program may use SysTick for something else.
+pub(super) fn is_by_systick(case: &Case<'_>) -> bool {
+    case.look.symbol(TICK).is_some_and(|tick| writers::handler_calls(SYSTICK, tick.address, case))
 }
 
 fn finding(times: i64, evidence: Vec<Evidence>, case: &Case<'_>) -> Finding {

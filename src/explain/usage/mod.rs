@@ -255,6 +255,11 @@ impl<'c> Usage<'c> {
         uses.filter(to).map(|one| one.carries).collect()
     }
 
+    /// Where the functions that a user may call begin, with its own.
+    pub fn functions_of(&self, user: User) -> BTreeSet<Addr> {
+        self.reached(user).into_iter().map(|(at, _)| at).collect()
+    }
+
     /// The functions of a user, with all that they call.
     fn reached(&self, user: User) -> BTreeSet<Key> {
         let of = self.users.iter().filter(|(other, _)| *other == user);
