@@ -372,7 +372,7 @@ impl<'a, 'c> Look<'a, 'c> {
         }
         let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
         let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
-        let claim = kept.said(behind(self.with_address(claim), &arrays));
+        let claim = behind(self.with_address(claim), &arrays);
         let next = || kept.next().unwrap_or_else(|| self.next(kind, &arrays));
         let mut finding = Finding::new(code, (claimed, detractors), claim)
             .evidence(self.evidence())

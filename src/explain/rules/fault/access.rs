@@ -119,7 +119,8 @@ impl Look<'_, '_> {
     }
 }
 
-/// Variables that hold a pointer that failed.
+/// Variables that hold a pointer that failed. They are evidence and no part of the claim: over a link memory is not searched for them,
+/// and what a fault is called does not depend on how it is read.
 #[derive(Default)]
 pub(super) struct Kept {
     all: Vec<StaticPointer>,
@@ -136,18 +137,11 @@ impl Kept {
         }
     }
 
-    /// A claim, with the only variable that holds it.
-    pub fn said(&self, claim: String) -> String {
-        match (self.only(), self.base) {
-            (Some(one), None) => format!("{claim}; {} holds this address", one.name),
-            (Some(one), Some(base)) => format!("{claim}; {} holds {base:#x}, of which the address was made", one.name),
-            (None, _) => claim,
-        }
-    }
-
     /// What to look at.
     pub fn next(&self) -> Option<String> {
-        self.only().map(|one| format!("look for who sets {}: it holds this pointer", one.name))
+        let holds = |base: Addr| format!("{base:#x}, of which the address was made");
+        let what = self.base.map_or_else(|| "this address".to_owned(), holds);
+        self.only().map(|one| format!("look for who sets {}: it holds {what}", one.name))
     }
 
     /// Each of them.
