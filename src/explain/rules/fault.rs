@@ -249,10 +249,12 @@ impl<'a, 'c> Look<'a, 'c> {
                 FaultKind::Secure => Code::SecureFault,
             };
             // What is no instruction of the program is no illegal one of it.
-            let words = match () {
-                () if riscv::is_fetch_outside(self.cpu) => "the program has no code there",
-                () if self.writes_constant() => "a write to read-only memory",
-                () => &bit.words,
+            let words = if riscv::is_fetch_outside(self.cpu) {
+                "the program has no code there"
+            } else if self.writes_constant() {
+                "a write to read-only memory"
+            } else {
+                &bit.words
             };
             return Some(Kind { code, words: format!("{words} ({})", bit.name), is_read: true });
         }

@@ -27,6 +27,10 @@ const CALL: u64 = 8;
 /// What suspends the current thread.
 const SUSPENDS: [&str; 2] = ["_tx_thread_system_suspend", "_tx_thread_system_ni_suspend"];
 
+/// Services that act for the current thread.
+const FOR_CURRENT: [&str; 5] =
+    ["tx_byte_allocate", "tx_mutex_get", "tx_mutex_put", "tx_thread_relinquish", "tx_thread_sleep"];
+
 /// One such call.
 pub(super) struct Call<'c> {
     /// `tx_mutex_get`.
@@ -115,7 +119,15 @@ impl<'c> Call<'c> {
     fn null(&self, case: &Case<'_>) -> Option<Addr> {
         let fault = self.cpu.registers.fault().and_then(|fault| fault.address).map(|(at, _)| at);
         let at = fault.or_else(|| self.place?.effect?.address())?;
-        (self.place.is_some() && at < NULL && thread_of(self.cpu, case.kernel).is_none()).then_some(at)
+        let is_null = self.place.is_some() && at < NULL && self.is_for_current();
+        (is_null && thread_of(self.cpu, case.kernel).is_none()).then_some(at)
+    }
+
+    /// True where the kernel acts for the current thread. A null pointer to an object would lead near address 0, too: so the object has
+    /// to be known.
+    fn is_for_current(&self) -> bool {
+        let acts = self.forbidden == Forbidden::WithWait || FOR_CURRENT.contains(&self.service.as_str());
+        acts && (self.object.is_some_and(|object| object != 0) || self.service.starts_with("tx_thread_"))
     }
 
     /// What the kernel did then.
@@ -137,7 +149,7 @@ impl<'c> Call<'c> {
                 )
             }
             (None, Some(_), _) => format!("; {name} came within it"),
-            (None, None, Some(thread)) => format!("; the kernel acts for {}, which was interrupted", thread.label()),
+            (None, None, Some(thread)) => format!("; it interrupted {}", thread.label()),
             (None, None, None) => String::new(),
         }
     }

@@ -3,10 +3,12 @@
 //! known where a dump has it (`dump --range 0xe000e010..0xe000e020`). With a reload value of 0 it does not count (B3.3.4).
 //!
 //! Against it: a program may stop its tick while it is idle, and a dump may fall into that moment. So it is a hint, but for a reload
-//! value of 0 where the handler of SysTick calls the kernel's tick: nobody stops a timer in this way on purpose.
+//! value of 0 where the handler of SysTick calls the kernel's tick: nobody stops a timer in this way on purpose. A stub may answer
+//! with zeros for registers that it does not read: so another register near it must not be 0, the priority of PendSV.
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::{self, PENDSV};
 use super::no_tick::RELOAD;
 use super::tick_rate::is_by_systick;
 use super::timers_still::{READIED, TICKLESS, armed, waits};
@@ -66,10 +68,12 @@ struct Off {
 impl Off {
     fn of(case: &Case<'_>) -> Option<Self> {
         let word = |at: u64| Endian::Little.u32(&case.look.bytes(at, 4)?, 0);
-        Self::by(word(CONTROL), word(RELOAD), || is_by_systick(case))
+        let mut cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+        let are_read = cpus.any(|cpu| interrupts::priority(cpu, PENDSV).is_some_and(|priority| priority != 0));
+        Self::by(word(CONTROL), word(RELOAD), || are_read && is_by_systick(case))
     }
 
-    /// By the values of the registers. `is_tick`: whether the handler of SysTick gives the kernel its tick.
+    /// By the values of the registers. `is_tick`: whether the handler of SysTick gives the kernel its tick, and registers near it are read.
     fn by(control: Option<u32>, reload: Option<u32>, is_tick: impl Fn() -> bool) -> Option<Self> {
         let control = control.filter(|control| is_off(*control)).map(|value| Self {
             words: "SysTick is switched off (SYST_CSR.ENABLE is 0)",

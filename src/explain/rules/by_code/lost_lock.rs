@@ -24,6 +24,19 @@ struct Lost {
     waiters: Vec<Addr>,
     /// Those who do not wait for it, and do not have it.
     others: Vec<Addr>,
+    /// What is known of those who wait: each may have taken it before.
+    waiting: Waiting,
+}
+
+/// Whether one who waits for a lock may have it itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiting {
+    /// It has not taken it.
+    Free,
+    /// The function in which it waits may have taken it before, and not put it.
+    Again,
+    /// Its stack does not show it.
+    Unknown,
 }
 
 /// A semaphore with the functions of its users that have a path without a put.
@@ -60,14 +73,14 @@ impl ByCode<'_, '_> {
         leaks.dedup();
         leaks.truncate(MOST);
         let initial = self.initial(semaphore);
-        let confidence = confidence(initial.as_ref().map(|(count, _)| *count), !leaks.is_empty())?;
+        let confidence = confidence(initial.as_ref().map(|(count, _)| *count), !leaks.is_empty(), lost.waiting)?;
         let of = Leaky { semaphore, leaks, keeper, users, initial };
         Some(self.lost_finding(&lost, of, confidence))
     }
 
     /// `None` where one of the users may have it.
     fn lost(&self, semaphore: Addr, users: &[User]) -> Option<Lost> {
-        let mut lost = Lost { waiters: Vec::new(), others: Vec::new() };
+        let mut lost = Lost { waiters: Vec::new(), others: Vec::new(), waiting: Waiting::Free };
         let is_clear = self.usage.is_put_where_taken(users, semaphore);
         for user in users {
             let User::Thread(thread) = user else { return None };
@@ -77,7 +90,10 @@ impl ByCode<'_, '_> {
                 callers.is_none_or(|callers| self.usage.may_hold(*user, semaphore, callers))
             };
             match waits {
-                true => lost.waiters.push(*thread),
+                true => {
+                    lost.waiting = lost.waiting.max(self.waiting(*thread, semaphore, is_clear)?);
+                    lost.waiters.push(*thread);
+                }
                 false if has_it() => return None,
                 false => lost.others.push(*thread),
             }
@@ -85,6 +101,23 @@ impl ByCode<'_, '_> {
         let is_user = |at: Addr| lost.waiters.contains(&at);
         let are_all_users = self.graph.tasks.waiting(semaphore).all(|task| is_user(task.address));
         (are_all_users && !lost.waiters.is_empty()).then_some(lost)
+    }
+
+    /// Whether a thread that waits may have it; `None` where one of its functions that called the one in which it waits may have
+    /// taken it: then it waits for itself.
+    fn waiting(&self, thread: Addr, semaphore: Addr, is_clear: bool) -> Option<Waiting> {
+        let user = User::Thread(thread);
+        let known = || {
+            let cpus = self.case.cpus.filter(|_| is_clear)?;
+            let (callers, own) = (cpus.callers(thread)?, cpus.call(thread)?.pc);
+            let at = callers.iter().position(|pc| *pc == own)?;
+            Some((own, callers.get(at.checked_add(1)?..)?))
+        };
+        let Some((own, outer)) = known() else { return Some(Waiting::Unknown) };
+        if self.usage.may_hold(user, semaphore, outer) {
+            return None;
+        }
+        Some(if self.usage.may_hold(user, semaphore, &[own]) { Waiting::Again } else { Waiting::Free })
     }
 
     /// The count with which a semaphore was created: by the registry of the trace, or by the program's code.
@@ -118,7 +151,8 @@ impl ByCode<'_, '_> {
             (None, _) => format!("; {functions} has a path on which it takes it and does not put it"),
         };
         let object = self.case.object(of.semaphore);
-        format!("{} {waits} for {object}, which nobody has (count 0): {others}{path}", names(&lost.waiters))
+        let none = if lost.waiting == Waiting::Free { "which nobody has" } else { "of which none is left" };
+        format!("{} {waits} for {object}, {none} (count 0): {others}{path}", names(&lost.waiters))
     }
 
     fn lost_finding(&self, lost: &Lost, of: Leaky, confidence: Confidence) -> Finding {
@@ -141,6 +175,7 @@ impl ByCode<'_, '_> {
         Finding::new(Code::SemaphoreLeak, self.case.cap(confidence), self.lost_claim(lost, &of))
             .against([BY_CODE])
             .against(stack)
+            .against((lost.waiting == Waiting::Unknown).then_some("one of those that wait may have taken it before"))
             .evidence(lost.waiters.iter().take(MOST).map(|at| waiting(*at, semaphore, self.case, self.graph)))
             .evidence([self.users(&of.users, &need)])
             .evidence(of.initial.map(|(_, evidence)| evidence))
@@ -161,9 +196,10 @@ impl ByCode<'_, '_> {
 
 /// How sure it is that a semaphore was lost that nobody has. `initial`: the count with which it was created. `has_path`: a function
 /// has a path on which it takes it and does not put it. Of several, each thread may have one and wait for another; of none, it is a
-/// signal.
-const fn confidence(initial: Option<u64>, has_path: bool) -> Option<Confidence> {
+/// signal. Who may wait for itself is at most a hint.
+fn confidence(initial: Option<u64>, has_path: bool, waiting: Waiting) -> Option<Confidence> {
     match (initial, has_path) {
+        (Some(1), true) if waiting == Waiting::Unknown => Some(Confidence::Hint),
         (Some(1), true) => Some(Confidence::Likely),
         (Some(1), false) | (None, true) => Some(Confidence::Hint),
         (Some(count), true) if count > 1 => Some(Confidence::Hint),
@@ -178,10 +214,15 @@ mod tests {
     /// Threads that wait for a lock with a time-out, which one of them did not put, were taken for a healthy system.
     #[test]
     fn a_lock_that_nobody_has_was_healthy_where_waits_have_a_time_out() {
-        assert_eq!(confidence(Some(1), true), Some(Confidence::Likely));
-        assert_eq!(confidence(Some(1), false), Some(Confidence::Hint), "no path shows it");
-        assert_eq!(confidence(None, true), Some(Confidence::Hint));
-        assert_eq!(confidence(Some(4), true), Some(Confidence::Hint), "each may have one");
-        assert_eq!((confidence(Some(0), true), confidence(None, false)), (None, None), "a signal");
+        assert_eq!(confidence(Some(1), true, Waiting::Free), Some(Confidence::Likely));
+        assert_eq!(confidence(Some(1), false, Waiting::Free), Some(Confidence::Hint), "no path shows it");
+        assert_eq!(confidence(None, true, Waiting::Free), Some(Confidence::Hint));
+        assert_eq!(confidence(Some(4), true, Waiting::Free), Some(Confidence::Hint), "each may have one");
+        assert_eq!(confidence(Some(1), true, Waiting::Unknown), Some(Confidence::Hint), "it may wait for itself");
+        assert_eq!(
+            (confidence(Some(0), true, Waiting::Free), confidence(None, false, Waiting::Free)),
+            (None, None),
+            "a signal"
+        );
     }
 }
