@@ -53,6 +53,7 @@ pub(super) mod place;
 mod pointer;
 mod pools;
 mod queue_full;
+mod recorded;
 mod released_memory;
 mod released_twice;
 mod reset;

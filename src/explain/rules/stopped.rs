@@ -11,7 +11,8 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
 use super::{
-    below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, vector, words,
+    below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, recorded, vector,
+    words,
 };
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
@@ -139,6 +140,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     evidence.extend(cpu.in_loop.map(loop_evidence));
     let said = arguments(cpu, case);
     evidence.extend(said.iter().cloned());
+    evidence.extend(recorded::of(cpu, case));
     let said = said.map_or_else(String::new, |said| format!(" ({})", said.text));
     let thread = thread_of(cpu, case.kernel);
     Finding::new(
@@ -181,8 +183,12 @@ fn source(at: Addr, line: u64, case: &Case<'_>) -> Option<String> {
         .and_then(|_| [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len)))?;
     let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
     let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
-    let is_file = SOURCES.iter().any(|ending| text.ends_with(ending));
-    is_file.then(|| text.rsplit(['/', '\\']).next().unwrap_or(text).to_owned())
+    is_source(text).then(|| text.rsplit(['/', '\\']).next().unwrap_or(text).to_owned())
+}
+
+/// True for what ends as names of source files do.
+pub(super) fn is_source(text: &str) -> bool {
+    SOURCES.iter().any(|ending| text.ends_with(ending))
 }
 
 /// `, thread victim`, `, in exception 36 (IRQ 20)`.
@@ -263,6 +269,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let disabled = primask.filter(|mask| mask & 1 == 1);
     evidence.extend(disabled.map(|mask| Evidence::register("primask", mask, "interrupts are disabled".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
+    if code == Code::Assert {
+        evidence.extend(recorded::of(cpu, case));
+    }
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     match claimed {
         Confidence::Hint => detractors.push("a thread of low priority may be idle in this way on purpose".to_owned()),

@@ -1,0 +1,145 @@
+//! What a program wrote down before it stopped itself: the text of the condition that failed, in a register; a source file with its
+//! line in a variable, and the texts beside them. All of it is evidence: the claim does not depend on how memory is read.
+
+use super::super::{Case, Evidence};
+use super::lost_blocks::words;
+use super::stopped;
+use crate::abi::Addr;
+use crate::session::{CpuState, Function};
+
+/// Registers in which arguments are passed, and where compilers keep them over calls.
+const ARGUMENTS: [&str; 16] =
+    ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "a0", "a1", "a2", "a3", "s0", "s1", "x0", "x1"];
+/// Words on each side of the name of a file in which its line is, and texts are.
+const BESIDE: u64 = 4;
+/// The most lines that a condition and its message take.
+const LINES: u64 = 8;
+/// The most bytes of a text; the fewest of one that says something.
+const TEXT: u64 = 80;
+const SHORTEST: usize = 4;
+/// The most texts of registers, and the most variables.
+const MOST: usize = 2;
+
+/// All of it. `cpu`: of a program that stopped itself.
+pub(super) fn of(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
+    let mut all = in_registers(cpu, case);
+    all.extend(in_variables(&cpu.functions, case));
+    all
+}
+
+/// Constant texts to which registers point.
+fn in_registers(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
+    let mut all: Vec<(&str, Addr)> = Vec::new();
+    for (name, at) in ARGUMENTS.iter().filter_map(|name| Some((*name, cpu.registers.get(name)?))) {
+        if !all.iter().any(|(_, other)| *other == at) {
+            all.push((name, at));
+        }
+    }
+    let said = all.into_iter().filter_map(|(name, at)| {
+        Some(Evidence::register(name, at, format!("it points to the text \"{}\"", constant_text(at, case)?)))
+    });
+    said.take(MOST).collect()
+}
+
+/// Variables that hold the name of a caller's source file, and beside it a line of that caller.
+fn in_variables(functions: &[Function], case: &Case<'_>) -> Vec<Evidence> {
+    let find = || {
+        let regions = case.cpus?.written().filter(|_| case.look.is_stored())?;
+        let mut found: Vec<Addr> = Vec::new();
+        for region in regions {
+            words(region, case, &mut |at, word| {
+                let is_it = || at.is_multiple_of(case.width()) && is_file(word, functions, case);
+                if found.len() < MOST && !found.contains(&at) && is_it() {
+                    found.push(at);
+                }
+            })?;
+        }
+        Some(found)
+    };
+    find().unwrap_or_default().into_iter().filter_map(|at| record(at, functions, case)).collect()
+}
+
+/// True for the address of the name of a source file of one of these functions.
+fn is_file(at: Addr, functions: &[Function], case: &Case<'_>) -> bool {
+    let text = constant_text(at, case);
+    let is_of = |function: &Function, text: &str| function.file.as_deref().map(base) == Some(base(text));
+    text.is_some_and(|text| stopped::is_source(&text) && functions.iter().any(|function| is_of(function, &text)))
+}
+
+/// `fault_record says "drv/spi.c", line 148; beside it "len <= MAX"`.
+fn record(at: Addr, functions: &[Function], case: &Case<'_>) -> Option<Evidence> {
+    let variable = case.look.variable(at)?;
+    let end = variable.address.checked_add(variable.size)?;
+    let (file, width) = (constant_text(read(at, case)?, case)?, case.width());
+    let places = (0..=BESIDE.checked_mul(2)?).filter_map(|n| {
+        let from = at.checked_sub(BESIDE.checked_mul(width)?)?;
+        from.checked_add(n.checked_mul(width)?)
+    });
+    let within = places.filter(|place| *place >= variable.address && *place < end && *place != at);
+    let beside: Vec<u64> = within.filter_map(|place| read(place, case)).collect();
+    let is_line = |line: &&u64| {
+        let of = functions.iter().filter_map(|function| function.line);
+        of.map(u64::from).any(|own| own.abs_diff(**line) < LINES)
+    };
+    let line = beside.iter().find(is_line)?;
+    let texts: Vec<String> = beside.iter().filter_map(|word| constant_text(*word, case)).collect();
+    let texts: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+    let texts = if texts.is_empty() { String::new() } else { format!("; beside it {}", texts.join(", ")) };
+    let name = case.look.block(at)?;
+    Some(Evidence::memory(at, format!("{name} says \"{file}\", line {line}{texts}")))
+}
+
+fn read(at: Addr, case: &Case<'_>) -> Option<u64> {
+    case.words(&case.look.bytes(at, case.width())?, true).first().copied()
+}
+
+/// The name of a file without its folders.
+fn base(file: &str) -> &str {
+    file.rsplit(['/', '\\']).next().unwrap_or(file)
+}
+
+/// The text that begins at an address of what the program does not write, with nothing of a text in front of it.
+fn constant_text(at: Addr, case: &Case<'_>) -> Option<String> {
+    let cpus = case.cpus.filter(|cpus| cpus.is_read_only(at))?;
+    let front = at.checked_sub(1).filter(|front| cpus.is_read_only(*front));
+    let front = front.and_then(|front| case.look.bytes(front, 1)).and_then(|bytes| bytes.first().copied());
+    if front.is_some_and(|byte| byte != 0 && is_text(byte)) {
+        return None;
+    }
+    let bytes = [TEXT, 32, 16, 8].into_iter().find_map(|len| case.look.bytes(at, len))?;
+    text(&bytes)
+}
+
+/// The text with which these bytes begin, and which ends in them or goes on.
+fn text(bytes: &[u8]) -> Option<String> {
+    let len = bytes.iter().take_while(|byte| is_text(**byte)).count();
+    let text = bytes.get(..len).filter(|text| text.len() >= SHORTEST)?;
+    let said = String::from_utf8_lossy(text);
+    match bytes.get(len) {
+        Some(0) => Some(said.into_owned()),
+        None => Some(format!("{said}...")),
+        Some(_) => None,
+    }
+}
+
+const fn is_text(byte: u8) -> bool {
+    byte.is_ascii_graphic() || byte == b' '
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_ends_with_a_zero_or_goes_on() {
+        assert_eq!(text(b"len <= MAX\0next").as_deref(), Some("len <= MAX"));
+        assert_eq!(text(&[b'x'; 16]).as_deref(), Some("xxxxxxxxxxxxxxxx..."));
+        assert_eq!(text(b"len\0"), None, "it may be a number");
+        assert_eq!(text(b"len <= MAX\x01"), None, "code");
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_compared_without_its_folders() {
+        assert_eq!((base("fw/app/spi.c"), base("C:\\fw\\spi.c"), base("spi.c")), ("spi.c", "spi.c", "spi.c"));
+    }
+}
