@@ -13,6 +13,9 @@ use crate::abi::Addr;
 const STEPS: usize = 20_000;
 /// So many different states are followed from one place; after that only what all of them know.
 const STATES: usize = 6;
+/// After that, so many more of what those know that have the same marks at the same places: a number that is counted up does not
+/// make memory unknown that a call gave.
+const MARKED: usize = 3;
 
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,8 +275,14 @@ impl Walk<'_> {
         if let Some((_, index)) = same().find(|(before, _)| before.joined(&state) == *before) {
             return *index;
         }
-        let joined = || same().fold(state.clone(), |all, (before, _)| all.joined(before));
-        let state = if same().count() >= STATES { joined() } else { state.clone() };
+        let known_to = |all: State, (before, _): &(State, usize)| all.joined(before);
+        let state = match same().count() {
+            count if count < STATES => state.clone(),
+            count if count < STATES.saturating_add(MARKED) => {
+                same().filter(|(before, _)| before.has_marks_of(&state)).fold(state.clone(), known_to)
+            }
+            _ => same().fold(state.clone(), known_to),
+        };
         let index = self.paths.pieces.len();
         self.paths.pieces.push(Piece::default());
         known.push((state.clone(), index));

@@ -51,6 +51,10 @@ impl Value {
         }
     }
 
+    const fn is_mark(self) -> bool {
+        matches!(self, Self::Mark(_))
+    }
+
     pub(super) const fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_add(b)),
@@ -302,6 +306,16 @@ impl State {
         self.instructions.changed_by_calls().iter().for_each(|n| self.set(*n, Value::Unknown));
         self.set(self.instructions.result(), result);
         self.flags = Flags::Unknown;
+    }
+
+    /// True where both have the same marks at the same places.
+    pub(super) fn has_marks_of(&self, other: &Self) -> bool {
+        let mut registers = self.registers.iter().zip(&other.registers);
+        registers.all(|(a, b)| a == b || !a.is_mark() && !b.is_mark()) && self.marked_slots().eq(other.marked_slots())
+    }
+
+    fn marked_slots(&self) -> impl Iterator<Item = (&i32, &Value)> {
+        self.slots.iter().filter(|(_, value)| value.is_mark())
     }
 
     /// What both know.

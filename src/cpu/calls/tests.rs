@@ -11,6 +11,35 @@ const FATAL: Addr = 0x400;
 
 struct Code(Vec<u16>);
 
+/// The same, where each call of [`GET`] gives memory.
+struct Succeeds(Code);
+
+impl Program for Succeeds {
+    fn instructions(&self) -> InstructionSet {
+        self.0.instructions()
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        None
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.0.code(at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        self.0.constant(at)
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        self.0.outcome(call)
+    }
+
+    fn marks_are_set(&self) -> bool {
+        true
+    }
+}
+
 impl Program for Code {
     fn instructions(&self) -> InstructionSet {
         InstructionSet::Thumb
@@ -224,4 +253,19 @@ fn a_pointer_that_a_loop_moves_on_was_no_argument() {
     assert_eq!((of(1, 1), of(0, 1)), (Some(Value::Mark(1)), Some(Value::Unknown)), "from");
     let nowhere = Paths::watching(&code, START, START + 21, [Value::Unknown; 4], Some((START + 40, 3)));
     assert_eq!(nowhere.1, None, "no path leads there");
+}
+
+/// A thread that numbers its packets, and gets a new one only where it has none, was said to get one while it has one.
+#[test]
+fn a_number_that_is_counted_up_made_a_pointer_unknown() {
+    // push {r0, r1, r2, lr}; movs r4, #0; str r4, [sp, #4]; again: ldr r0, [sp, #4]; cmp r0, #0; bne have; add r1, sp, #4; bl get;
+    // adds r4, #1; have: bl fill; cmp r0, #0; bne again; bl put; movs r3, #0; str r3, [sp, #4]; b again
+    let start = [Ok(0xB507), Ok(0x2400), Ok(0x9401)];
+    let get = [Ok(0x9801), Ok(0x2800), Ok(0xD103), Ok(0xA901), Err(GET), Ok(0x3401)];
+    let rest = [Err(0x500), Ok(0x2800), Ok(0xD1F4), Err(PUT), Ok(0x2300), Ok(0x9301), Ok(0xE7EF)];
+    let code = Succeeds(code(&[&start[..], &get, &rest].concat()));
+    let found = Paths::of(&code, START, START + 2 * code.0.0.len() as u64 - 1, NONE);
+    let is = |to| move |call: &Call| call.to == Callee::At(to);
+    assert!(found.is_complete && found.leads_to(is(GET), is(PUT)));
+    assert!(!found.leads_out(is(GET), is(PUT)), "it never gets another one");
 }
