@@ -1,7 +1,8 @@
 //! Where in memory a register got its value from, by the code in front of an instruction.
 //!
 //! Only those instructions in front count that were carried out for certain: up to a place to which a branch leads, or behind one
-//! that is always taken. An answer counts only where the word in memory still is what the register holds.
+//! that is always taken. An answer counts only where the word in memory still is what the register holds, or where the code moves it
+//! on, as `*p++ = c` does.
 
 use super::{Architecture, Registers};
 use crate::abi::{Addr, Region};
@@ -11,6 +12,8 @@ mod thumb;
 
 /// The most instructions that are followed from one register to another.
 const DEEP: u8 = 6;
+/// The most bytes by which a pointer is moved on.
+const STEP: u64 = 8;
 /// What one instruction does to registers.
 enum Does {
     /// It reads a word at the first register plus a constant, or plus the second one times a power of 2.
@@ -297,6 +300,11 @@ impl Way<'_, '_> {
         stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
     }
 
+    /// True where an instruction behind an address writes this very word: a pointer that is moved on.
+    fn is_stored_again(&self, place: Addr, behind: Addr) -> bool {
+        self.before.iter().any(|line| line.at > behind && self.stored(line) == Some(place))
+    }
+
     /// Where an instruction stores; `None` where that is not known without what memory held.
     fn stored(&self, line: &Line) -> Option<Addr> {
         let (base, plus) = line.stored()?;
@@ -337,7 +345,8 @@ impl Way<'_, '_> {
         match does {
             Does::Loads { base, .. } => {
                 let place = self.place(&does, writer, deep)?;
-                let is_so = (self.code.word)(place) == Some(value);
+                let word = (self.code.word)(place)?;
+                let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
                 is_so.then_some(Found { place, load: writer, base })
             }
             Does::Moves { from, plus, .. } => {

@@ -23,6 +23,19 @@ fn a_pointer_that_was_read_from_a_member() {
     assert_eq!(of(0xDEAD_0004), None, "it was changed since");
 }
 
+/// `*x->rx++ = c`: the word is one more when the write fails.
+#[test]
+fn a_pointer_that_was_moved_on_was_not_known() {
+    let of = |code: &[u16], at: Addr| {
+        let values = [("pc", at), ("r0", 0x4638_6001), ("r1", 0x4638_6000), ("r3", 0x47), ("r4", 0x2000_9938)];
+        pointer_of(code, &values, &[(0x2000_993C, 0x4638_6001)])
+    };
+    // ldr r1, [r4, #4]; adds r0, r1, #1; str r0, [r4, #4]; strb r3, [r1]
+    assert_eq!(of(&[0x6861, 0x1C48, 0x6060, 0x700B], 0x106), Some((0x2000_993C, 0x4638_6000)));
+    assert_eq!(of(&[0x6861, 0x1C48, 0x60A0, 0x700B], 0x106), None, "another member is written");
+    assert_eq!(of(&[0x6861, 0x1C48, 0x700B], 0x104), None, "nothing is written");
+}
+
 #[test]
 fn a_pointer_that_was_read_through_a_global_one() {
     // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; ldr r0, [r3, #12]; bx lr; then the constant

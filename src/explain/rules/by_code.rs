@@ -11,6 +11,7 @@ mod kept;
 mod lost_lock;
 mod own_queue;
 mod ring;
+mod unset;
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
@@ -44,6 +45,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::rings,
         ByCode::circles,
         ByCode::gone,
+        ByCode::unset,
     ];
     for of in all {
         for finding in of(&code) {
@@ -61,8 +63,12 @@ pub(super) struct Givers {
     pub names: Vec<String>,
     /// The threads among them.
     pub threads: Vec<Addr>,
-    pub evidence: Evidence,
+    /// That these are all, and where each of the first does it.
+    pub evidence: Vec<Evidence>,
 }
+
+/// The most who give something whose calls are named.
+const MOST_SITES: usize = 2;
 
 /// Who gives what a thread waits for, by the code of the program. `None` where others may.
 pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Givers> {
@@ -75,14 +81,26 @@ pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Give
     Some(Givers {
         names: users.iter().map(|user| code.name(*user)).collect(),
         threads: users.iter().filter_map(thread).collect(),
-        evidence: code.users(&users, &need),
+        evidence: std::iter::once(code.users(&users, &need))
+            .chain(users.iter().take(MOST_SITES).filter_map(|user| code.site(*user, &need)))
+            .collect(),
     })
 }
 
-/// True where the code of threads, callbacks and handlers gets some of these flags of a group.
-pub(super) fn is_got(flags: u64, group: Addr, case: &Case<'_>) -> bool {
-    let users = case.usage().and_then(|usage| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(flags)));
-    users.is_some_and(|users| !users.is_empty())
+/// The only thread whose code receives from a queue; `None` where others may.
+pub(super) fn only_reader(queue: Addr, case: &Case<'_>) -> Option<Addr> {
+    match case.usage()?.who(Act::Takes, Some(Kind::Queue), queue, None)?.as_slice() {
+        [User::Thread(only)] => Some(*only),
+        _ => None,
+    }
+}
+
+/// Those of some flags of a group that no code of threads, callbacks and handlers gets; all where that is not known.
+pub(super) fn not_got(flags: u64, group: Addr, case: &Case<'_>) -> u64 {
+    let Some(usage) = case.usage() else { return flags };
+    let users = |bit| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(bit));
+    let bits = (0..u32::BITS).map(|n| 1_u64 << n).filter(|bit| flags & bit != 0);
+    bits.filter(|bit| users(*bit).is_none_or(|users| users.is_empty())).fold(0, |all, bit| all | bit)
 }
 
 /// What is called that runs code by itself.
@@ -236,6 +254,23 @@ impl ByCode<'_, '_> {
             names => format!("by the code, all that {does} are: {}", names.join(", ")),
         };
         Evidence::memory(need.object, text)
+    }
+
+    /// Where a user gives something.
+    fn site(&self, user: User, need: &Need) -> Option<Evidence> {
+        let at = self.usage.site(user, |one| {
+            let is_it = one.action.act == need.act && one.action.kind == Some(need.kind);
+            let is_wanted = one.flags.zip(need.wanted).is_none_or(|(flags, wanted)| u64::from(flags) & wanted != 0);
+            is_it && one.object == Some(need.object) && is_wanted
+        })?;
+        let what = match (need.kind, need.wanted) {
+            (Kind::EventFlags, Some(wanted)) => format!("sets {wanted:#x} of {}", self.case.object(need.object)),
+            (Kind::EventFlags, None) => format!("sets flags of {}", self.case.object(need.object)),
+            (Kind::Queue, _) => format!("sends to {}", self.case.object(need.object)),
+            (Kind::Semaphore | Kind::Mutex, _) => format!("puts {}", self.case.object(need.object)),
+            _ => format!("releases memory of {}", self.case.object(need.object)),
+        };
+        Some(Evidence::symbol(at, &place_at(at, self.case), format!("{} {what} here", self.name(user))))
     }
 
     /// The path on which a user keeps something.

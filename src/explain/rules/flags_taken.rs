@@ -139,7 +139,7 @@ fn part(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, graph: &Graph) 
             waiting(task.address, group, case, graph),
             Evidence::memory(group, format!("{object}: {set:#x} of {:#x} is set", wanted.flags)),
         ])
-        .evidence(by_code)
+        .evidence(by_code.into_iter().flatten())
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!(
             "where one of these flags is enough, wait for any of them (TX_OR); else find out who sets {flags:#x}, and who takes it before"

@@ -1,13 +1,17 @@
 //! Threads that run and give way to each other without progress: each asks again and again for a lock that another of them
 //! has, does not get it, gives back its own, and takes it again. One thread that polls a lock is healthy; a circle of them is not.
+//! In a short trace it is a hint: two threads may meet twice by chance.
 
 use super::super::events::Events;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Evidence, Finding};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
 use crate::abi::Addr;
 
-/// Attempts in a row that fail.
+/// Attempts in a row that fail; the fewest of a hint.
 const OFTEN: u64 = 4;
+const FEWEST: u64 = 2;
+/// So many events from the end of the trace the last of them is, or within its last quarter.
+const RECENT: u64 = 32;
 
 /// A thread that asks for a lock and does not get it.
 #[derive(Clone, Copy)]
@@ -35,8 +39,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 /// Those that failed often, up to the end of the trace.
 fn tries(events: &Events) -> Vec<Try> {
-    let recent = events.count.saturating_sub(events.count / 4);
-    let failed = events.tries.failed.iter().filter(|(_, failed)| failed.times >= OFTEN && failed.seqs.1 >= recent);
+    let recent = events.count.saturating_sub(RECENT.max(events.count / 4));
+    let failed = events.tries.failed.iter().filter(|(_, failed)| failed.times >= FEWEST && failed.seqs.1 >= recent);
     failed
         .filter_map(|((thread, lock), failed)| {
             Some(Try { thread: *thread, lock: *lock, owner: failed.owner?, times: failed.times, seqs: failed.seqs })
@@ -76,7 +80,11 @@ fn finding(circle: &[Try], case: &Case<'_>, graph: &Graph) -> Finding {
         Evidence::event(one.seqs.0, text)
     };
     let threads: Vec<Addr> = circle.iter().map(|one| full(one.thread)).collect();
-    Finding::new(Code::Livelock, case.by_events(), circle.iter().map(step).collect::<Vec<_>>().join("; "))
+    let is_often = circle.iter().all(|one| one.times >= OFTEN);
+    let (most, mut against) = case.by_events();
+    against.extend((!is_often).then(|| "the trace is short: they may have met by chance".to_owned()));
+    let confidence = if is_often { most } else { Confidence::Hint };
+    Finding::new(Code::Livelock, (confidence, against), circle.iter().map(step).collect::<Vec<_>>().join("; "))
         .against(["one of them may have got both locks before the first event or after the last"])
         .evidence(circle.iter().map(evidence))
         .next(

@@ -87,8 +87,8 @@ fn wrong_mask(task: &Task, wait: &Wait, one: &One, case: &Case<'_>, graph: &Grap
     let (by, given) = one.givers.iter().filter(|(by, given)| misses(by, given.flags)).max_by_key(|(_, g)| g.times)?;
     let Giver::Interrupt(number) = by else { return None };
     let (name, object, who) = (case.label(task.address), case.object(wait.object), case.interrupt(*number));
-    let set = missed(given.flags);
-    if by_code::is_got(set, wait.object, case) {
+    let set = by_code::not_got(missed(given.flags), wait.object, case);
+    if set == 0 {
         return None;
     }
     Some(
@@ -161,7 +161,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     if givers.as_ref().is_some_and(|givers| givers.threads.iter().any(gives)) {
         return None;
     }
-    evidence.extend(givers.as_ref().map(|givers| givers.evidence.clone()));
+    evidence.extend(givers.iter().flat_map(|givers| givers.evidence.iter().cloned()));
     let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
     let next = next(wait, disabled.as_ref(), &silent, names, &object);
     Some(

@@ -80,7 +80,7 @@ impl Pointer {
         // A local variable has no name.
         let through = read.base.filter(|base| !threads().any(|thread| thread.holds(*base)));
         let through = through.and_then(|base| case.look.place(base));
-        let at = match through {
+        let at = match &through {
             Some(name) => format!("{place:#x} (in what {name} points to)"),
             None => format!("{place:#x}"),
         };
@@ -92,7 +92,16 @@ impl Pointer {
             (Some(Held { words, .. }), _) => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
             (None, Some(thread)) => (
                 format!("{at}, in the stack of {}", thread.label()),
-                "find out who sets this local variable, or writes past another one".to_owned(),
+                through.map_or_else(
+                    || "find out who sets this local variable, or writes past another one".to_owned(),
+                    |name| {
+                        format!(
+                            "look for a function of {} that sets {name} to a local variable of its own, and returns while {name} is \
+                             still used",
+                            thread.label()
+                        )
+                    },
+                ),
             ),
             (None, None) => {
                 let name = case.look.place(place)?;

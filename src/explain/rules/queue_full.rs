@@ -1,15 +1,16 @@
 //! A queue that is full, with senders that wait, while the only thread that takes from it waits for something else, is
 //! suspended, or has ended. Where it is known who has what that thread waits for, the cause is there. A queue is often full
 //! for a moment: it is likely only where the trace shows that both waits last far longer than usual. Senders that do not wait
-//! lose their messages: then it is a hint, as the reader may be suspended on purpose. Where the trace shows no reader, the
+//! lose their messages: then it is a hint, as the reader may be suspended on purpose, or wait for a slow device. Where the trace shows no reader, the
 //! program does: the thread that uses the queue and does not send to it.
 
 use super::super::events::Giver;
 use super::super::graph::Graph;
-use super::super::state::{Does, Task};
+use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::users::uses;
-use super::words::{shows, waiting};
+use super::words::{gives, shows, waiting};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -17,13 +18,69 @@ use crate::trace::many;
 
 /// So often a thread sends to a queue that nobody reads.
 const OFTEN: u64 = 8;
+/// The fewest messages that a full queue refuses while its reader waits for something else.
+const REFUSED: u64 = 2;
+/// The most who give what a reader waits for that are named.
+const GIVERS: usize = 2;
 /// Why a reader is inferred.
 const BY_EVENTS: &str = "that no other thread reads the queue is inferred from events";
 const BY_PROGRAM: &str =
     "that it reads the queue is inferred from its code or its stack, which hold the queue's address";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    full(case, graph).into_iter().filter_map(|queue| finding(queue, case, graph)).collect()
+    let of = |queue| finding(queue, case, graph).or_else(|| refused(queue, case, graph));
+    full(case, graph).into_iter().filter_map(of).collect()
+}
+
+/// A full queue refuses messages, as the only thread that reads it waits for something else without a time-out: that wait is what
+/// does not end.
+fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (events, reader) = (case.events?, reader(queue, case, graph)?);
+    let task = reader.task;
+    let wait = task.wait.filter(|wait| wait.forever && wait.object != queue && graph.wait(task.address).is_none())?;
+    let refused = events.object(queue)?.untaken.filter(|untaken| untaken.is_refused() && untaken.puts >= REFUSED)?;
+    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
+    if refused.first.0 < since || !events.is_long(task.address, wait.object) {
+        return None;
+    }
+    let (name, object, label) = (case.label(task.address), case.object(wait.object), case.object(queue));
+    let givers = by_code::givers(&wait, case, graph).filter(|givers| (1..=GIVERS).contains(&givers.names.len()));
+    let by = givers.as_ref().map(|givers| givers.names.join(" or "));
+    let what = awaited(&wait, &object, by.as_deref());
+    let times = many(refused.puts, "message", "messages");
+    let claim = format!("{name} waits for {what}; meanwhile {label}, which it reads, is full, and refused {times}");
+    let next = match by {
+        Some(by) => format!(
+            "look for a condition under which {by} does not {} {object}, though it was needed",
+            gives(wait.kind)
+        ),
+        None => format!("find out who was to {} {object}", gives(wait.kind)),
+    };
+    let first = Evidence::event(refused.first.0, format!("a message is sent to {label}, which is full"));
+    Some(
+        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against([if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }, "what it waits for may be slow"])
+            .evidence([waiting(task.address, wait.object, case, graph), first])
+            .evidence(givers.into_iter().flat_map(|givers| givers.evidence))
+            .next(next)
+            .affected(graph.waiters(&[task.address]))
+            .threads([task.address]),
+    )
+}
+
+/// `0x1 of event flags radio, which by the code only trap_entry sets`.
+fn awaited(wait: &Wait, object: &str, by: Option<&str>) -> String {
+    let of = match (wait.kind, wait.wanted) {
+        (Kind::EventFlags, Some(wanted)) => format!("{:#x} of {object}", wanted.flags),
+        _ => object.to_owned(),
+    };
+    let Some(by) = by else { return of };
+    match wait.kind {
+        Kind::EventFlags => format!("{of}, which by the code only {by} sets"),
+        Kind::Queue => format!("{of}, to which by the code only {by} sends"),
+        Kind::Semaphore | Kind::Mutex => format!("{of}, which by the code only {by} puts"),
+        _ => format!("{of}, whose memory by the code only {by} releases"),
+    }
 }
 
 /// Queues of which no reader is known: after the waits that may keep it from reading.
@@ -119,13 +176,17 @@ pub(super) struct Reader<'g> {
     pub is_inferred: bool,
 }
 
-/// The only thread that was seen to take from a queue; without one the only thread that uses it and does not send to it.
+/// The only thread that was seen to take from a queue; without one the only thread whose code does, or that uses it and does not
+/// send to it.
 pub(super) fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Option<Reader<'g>> {
     let events = case.events;
     let takers = events.map(|events| events.takers(queue)).unwrap_or_default();
     if let Some(only) = takers.first() {
         let task = graph.stored(case, *only).filter(|_| takers.len() == 1)?;
         return Some(Reader { task, is_inferred: false });
+    }
+    if let Some(task) = by_code::only_reader(queue, case).and_then(|only| graph.tasks.at(only)) {
+        return Some(Reader { task, is_inferred: true });
     }
     let givers = || events.and_then(|events| events.object(queue)).into_iter().flat_map(|one| one.givers.keys());
     let sends = |task: &Task| {

@@ -44,6 +44,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     let waited_for = graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted);
     let asked = waited_for.fold(one.map_or(0, |one| one.asked), |all, wanted| all | wanted.flags);
     let (missing, stray) = compare(current, wanted, asked)?;
+    let stray = Some(by_code::not_got(stray, wait.object, case)).filter(|stray| *stray != 0)?;
     let givers = || one.into_iter().flat_map(|one| &one.givers);
     if givers().any(|(_, given)| given.flags & missing != 0) {
         return None;
@@ -51,7 +52,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     let sets = givers().filter(|(_, given)| given.flags & stray != 0).max_by_key(|(_, given)| given.times);
     // Some of those that it waits for together are set: that the rest is missing is no matter of time alone.
     let is_half = wanted.all && current & wanted.flags != 0;
-    if case.events.is_some() && sets.is_none() && !is_half || by_code::is_got(stray, wait.object, case) {
+    if case.events.is_some() && sets.is_none() && !is_half {
         return None;
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));

@@ -309,6 +309,17 @@ impl<'c> Usage<'c> {
         self.reached(user).into_iter().map(of).filter(|(takes, gives)| *takes || *gives).collect()
     }
 
+    /// Where a user makes a call that is such a use.
+    pub fn site(&self, user: User, is: impl Fn(&Use) -> bool) -> Option<Addr> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let makes = |key: &Key| self.walker.of_function(*key).own.iter().any(&is);
+        self.reached(user).into_iter().filter(makes).find_map(|key| {
+            let paths = self.walker.paths(&follow, key)?;
+            let site = paths.calls().find(|call| self.walker.action(call).is_some_and(|one| is(&one)));
+            site.map(|call| call.at)
+        })
+    }
+
     /// True where a user may do this with an object again and again.
     pub fn repeats(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };

@@ -1,0 +1,91 @@
+//! A thread waits for event flags that no code of the program sets, while others of the group are set: who sets one of those may
+//! set the wrong one. It is likely where no code gets a flag that is set.
+//!
+//! Against it: a thread may wait for a request that no code makes yet. Nothing is said of a thread that waits for the first time,
+//! nor where no flag is set.
+
+use super::super::super::usage::{Need, User};
+use super::super::super::{Code, Confidence, Evidence, Finding};
+use super::super::words::{waiting, waits};
+use super::{BY_CODE, ByCode};
+use crate::abi::Addr;
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// The most flags, and the most who set one, that are named.
+const MOST: usize = 3;
+
+/// A flag that is set, and those whose code sets it.
+struct Set {
+    flag: u64,
+    setters: Vec<User>,
+    /// True where no code gets it.
+    is_stray: bool,
+}
+
+impl ByCode<'_, '_> {
+    /// Threads that wait for flags that no code sets.
+    pub(super) fn unset(&self) -> Vec<Finding> {
+        let is_flags = |need: &Need| need.kind == Kind::EventFlags && need.act == Act::Gives;
+        let all = self.stuck.waits.iter();
+        let all = all.filter(|(thread, need)| is_flags(need) && self.stuck.helpers(**thread).is_empty());
+        all.filter_map(|(thread, need)| self.unset_flags(*thread, need)).collect()
+    }
+
+    fn unset_flags(&self, thread: Addr, need: &Need) -> Option<Finding> {
+        let wanted = need.wanted?;
+        let (name, object) = (self.case.label(thread), self.case.object(need.object));
+        let current = self.case.kernel?.object(need.object)?.get("current")?;
+        let set = self.set(need.object, current);
+        let is_stray = set.iter().any(|set| set.is_stray);
+        // A thread may wait for a request that no code makes yet: not where others of the group were set, and it ran before.
+        let is_first = self.case.thread(thread)?.run_count.is_none_or(|runs| runs < 2);
+        if set.is_empty() || is_first && !is_stray {
+            return None;
+        }
+        let behind = self.stuck.behind(&[thread]);
+        let claim = format!(
+            "{name} waits for {wanted:#x} of {object}, which no code of the program sets{}",
+            self.instead(&set)
+        );
+        Some(
+            Finding::new(
+                Code::WrongEventMask,
+                self.case.cap(if is_stray { Confidence::Likely } else { Confidence::Hint }),
+                claim,
+            )
+            .against([BY_CODE])
+            .against((!is_stray).then_some("it may be a flag that is not used yet"))
+            .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&[], need)])
+            .evidence([Evidence::memory(need.object, format!("{object}: {current:#x} is set")).holds(current)])
+            .evidence(set.iter().flat_map(|set| {
+                set.setters.iter().filter_map(|user| self.site(*user, &Need { wanted: Some(set.flag), ..*need }))
+            }))
+            .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+            .affected(behind)
+            .next(format!("compare the flags that are set with those that {name} waits for"))
+            .threads([thread]),
+        )
+    }
+
+    /// `; of it are set: 0x1 by ui, 0x4 by motor or alarm`.
+    fn instead(&self, set: &[Set]) -> String {
+        let names = |set: &Set| set.setters.iter().map(|user| self.name(*user)).collect::<Vec<_>>().join(" or ");
+        let all = set.iter().map(|set| format!("{:#x} by {}", set.flag, names(set))).collect::<Vec<_>>();
+        format!("; of it are set: {}", all.join(", "))
+    }
+
+    /// The flags that are set, but for those of which it is not known who sets them: first those that no code gets.
+    fn set(&self, group: Addr, current: u64) -> Vec<Set> {
+        let who = |act, bit| self.usage.who(act, Some(Kind::EventFlags), group, Some(bit));
+        let bits = (0..u32::BITS).map(|n| 1_u64 << n).filter(|bit| current & bit != 0);
+        let all = bits.filter_map(|flag| {
+            let setters = who(Act::Gives, flag).filter(|all| !all.is_empty() && all.len() <= MOST)?;
+            Some(Set { flag, setters, is_stray: who(Act::Takes, flag).is_some_and(|all| all.is_empty()) })
+        });
+        let mut all: Vec<Set> = all.collect();
+        all.sort_by_key(|set| !set.is_stray);
+        all.truncate(MOST);
+        all
+    }
+}
