@@ -53,6 +53,18 @@ impl InstructionSet {
         }
     }
 
+    /// True where an instruction waits for an interrupt or an event, or is one of a coprocessor or of floating point, which may write
+    /// memory.
+    pub(super) const fn waits(self, first: u16, second: u16) -> bool {
+        match self {
+            Self::Thumb => matches!(first, 0xBF20 | 0xBF30) || first & 0xEC00 == 0xEC00,
+            Self::Riscv32 | Self::Riscv64 => {
+                let word = (second as u32) << 16 | first as u32;
+                word == 0x1050_0073 || matches!(word & 0x7F, 0x07 | 0x27 | 0x2F) || first & 3 != 3 && is_float(first)
+            }
+        }
+    }
+
     /// True where an instruction in an IT block leaves the flags as they are.
     pub(super) const fn keeps_flags(self, first: u16) -> bool {
         matches!(self, Self::Thumb) && steps::keeps_flags(first)
@@ -112,4 +124,9 @@ impl InstructionSet {
             Self::Riscv32 | Self::Riscv64 => &[1, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31],
         }
     }
+}
+
+/// True for C.FLD, C.FSD, C.FLW, C.FSW and those beside the stack pointer, whose codes are other ones in 64 bits.
+const fn is_float(first: u16) -> bool {
+    matches!((first & 3, first >> 13), (0 | 2, 1 | 5))
 }

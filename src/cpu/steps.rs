@@ -67,6 +67,47 @@ fn load(at: Value, state: &State, program: &dyn Program) -> Value {
     }
 }
 
+/// How much a load reads, or a store writes.
+#[derive(Clone, Copy)]
+struct Part {
+    bits: u32,
+    is_signed: bool,
+}
+
+impl Part {
+    const WORD: Self = Self { bits: 32, is_signed: false };
+
+    /// Of an instruction whose size is 0 for a byte, 1 for a half and 2 for a word.
+    const fn of(size: u16, is_signed: bool) -> Self {
+        let bits = match size {
+            0 => 8,
+            1 => 16,
+            _ => 32,
+        };
+        Self { bits, is_signed }
+    }
+
+    /// This part of a number.
+    fn extended(self, number: u32) -> u32 {
+        let unused = u32::BITS.saturating_sub(self.bits);
+        let top = number.checked_shl(unused).unwrap_or_default();
+        if self.is_signed {
+            top.cast_signed().checked_shr(unused).unwrap_or_default().cast_unsigned()
+        } else {
+            top.checked_shr(unused).unwrap_or_default()
+        }
+    }
+
+    /// What a load reads at an address that is known.
+    fn load(self, at: u32, program: &dyn Program) -> Value {
+        let into = at & 3;
+        if into.saturating_mul(8).saturating_add(self.bits) > u32::BITS {
+            return Value::Unknown;
+        }
+        literal(at & !3, program).map(|word| self.extended(word.checked_shr(into << 3).unwrap_or_default()))
+    }
+}
+
 fn go_to(value: Value) -> Flow {
     match value {
         Value::Return => Flow::Returns,
@@ -114,10 +155,8 @@ fn narrow(word: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow
             return target(word, 0, at).map_or(Flow::Unknown, |to| Flow::Branch(to, holds));
         }
         0xB200..=0xB2FF => {
-            let (bits, is_signed) = (if word >> 6 & 1 == 0 { 16 } else { 8 }, word >> 7 & 1 == 0);
-            let cut = |value: u32| if is_signed { value } else { value & (1u32 << bits).wrapping_sub(1) };
-            let value = state.get(middle).map(cut);
-            state.set(low, if is_signed { Value::Unknown } else { value });
+            let part = Part::of(if word >> 6 & 1 == 0 { 1 } else { 0 }, word >> 7 & 1 == 0);
+            state.set(low, state.get(middle).map(|value| part.extended(value)));
         }
         0xB400..=0xB5FF => push(word & 0xFF | (word & 1 << 8) << 6, state),
         0xBC00..=0xBDFF => return pop(SP, true, word & 0xFF | (word & 1 << 8) << 7, state, program),
@@ -220,22 +259,31 @@ fn high(word: u16, at: Addr, state: &mut State) -> Flow {
 fn access(word: u16, state: &mut State, program: &dyn Program) {
     let (register, base, offset) = (word & 7, state.get(word >> 3 & 7), word >> 6 & 0x1F);
     let by_register = || base.plus(state.get(word >> 6 & 7));
-    // Whether it reads, and whether it is a whole word.
-    let (place, is_read, is_word) = match word >> 11 {
-        0b01010 | 0b01011 => (by_register(), word >> 9 & 7 >= 3, matches!(word >> 9 & 7, 0 | 4)),
-        0b01100 | 0b01101 => (base.plus(number(offset << 2)), word & 1 << 11 != 0, true),
-        0b01110 | 0b01111 => (base.plus(number(offset)), word & 1 << 11 != 0, false),
-        _ => (base.plus(number(offset << 1)), word & 1 << 11 != 0, false),
+    let is_read = word & 1 << 11 != 0;
+    let (place, is_read, part) = match word >> 11 {
+        0b01010 | 0b01011 => {
+            let kind = word >> 9 & 7;
+            let size = match kind {
+                0 | 4 => 2,
+                1 | 5 | 7 => 1,
+                _ => 0,
+            };
+            (by_register(), kind >= 3, Part::of(size, matches!(kind, 3 | 7)))
+        }
+        0b01100 | 0b01101 => (base.plus(number(offset << 2)), is_read, Part::WORD),
+        0b01110 | 0b01111 => (base.plus(number(offset)), is_read, Part::of(0, false)),
+        _ => (base.plus(number(offset << 1)), is_read, Part::of(1, false)),
     };
-    transfer(register, place, is_read, is_word, state, program);
+    transfer(register, place, is_read, part, state, program);
 }
 
-fn transfer(register: u16, at: Value, is_read: bool, is_word: bool, state: &mut State, program: &dyn Program) {
-    match (is_read, is_word) {
-        (true, true) => state.set(register, load(at, state, program)),
-        (true, false) => state.set(register, Value::Unknown),
-        (false, true) => state.store(at, state.get(register)),
-        (false, false) => state.store_part(at),
+fn transfer(register: u16, at: Value, is_read: bool, part: Part, state: &mut State, program: &dyn Program) {
+    match (is_read, part.bits, at) {
+        (true, 32, at) => state.set(register, load(at, state, program)),
+        (true, _, Value::Is(at)) => state.set(register, part.load(at, program)),
+        (true, ..) => state.set(register, Value::Unknown),
+        (false, 32, at) => state.store(at, state.get(register)),
+        (false, ..) => state.store_part(at),
     }
 }
 
@@ -465,8 +513,8 @@ fn pair(first: u16, second: u16, state: &mut State, program: &dyn Program) {
     if writes_back {
         state.set(base, moved);
     }
-    transfer(second >> 12, place, is_read, true, state, program);
-    transfer(second >> 8 & 0xF, place.plus(number(4)), is_read, true, state, program);
+    transfer(second >> 12, place, is_read, Part::WORD, state, program);
+    transfer(second >> 8 & 0xF, place.plus(number(4)), is_read, Part::WORD, state, program);
 }
 
 /// Operations on registers of which one is shifted.
@@ -529,7 +577,8 @@ fn constant(first: u16, second: u16, at: Addr, state: &mut State) {
 /// Loads and stores of one register.
 fn single(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow {
     let (is_read, register, base) = (first & 1 << 4 != 0, second >> 12, first & 0xF);
-    let is_word = first >> 5 & 3 == 2;
+    let part = Part::of(first >> 5 & 3, first & 1 << 8 != 0);
+    let is_word = part.bits == 32;
     let low = number(second & 0xFF);
     let (place, moved) = if base == 15 {
         (Value::Is(near(at, u32::from(second & 0xFFF), first & 1 << 7 != 0)), None)
@@ -555,7 +604,7 @@ fn single(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Pr
         (true, 15) if value == Value::Unknown => Flow::Unknown,
         (true, 15) => go_to(value),
         _ => {
-            transfer(register, place, is_read, is_word, state, program);
+            transfer(register, place, is_read, part, state, program);
             Flow::Next
         }
     }

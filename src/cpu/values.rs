@@ -112,6 +112,18 @@ pub(super) enum Flags {
 }
 
 impl Flags {
+    /// Those of a program status register of a Cortex-M: two numbers whose comparison gives the same.
+    pub(super) fn of_status(status: u64) -> Self {
+        const SOME: [u32; 5] = [0, 1, 0x7FFF_FFFF, 0x8000_0000, u32::MAX];
+        let is_same = |(a, b): &(u32, u32)| {
+            let (result, overflows) = a.cast_signed().overflowing_sub(b.cast_signed());
+            let flags = [result < 0, result == 0, a >= b, overflows];
+            flags.iter().fold(0, |all, flag| all << 1 | u64::from(*flag)) == status >> 28 & 0xF
+        };
+        let mut pairs = SOME.iter().flat_map(|a| SOME.iter().map(move |b| (*a, *b)));
+        pairs.find(is_same).map_or(Self::Unknown, |(a, b)| Self::Compared(Value::Is(a), Value::Is(b)))
+    }
+
     /// Whether a condition holds; `None` where that is not known.
     pub(super) fn holds(self, condition: u16) -> Option<bool> {
         let (a, b, is_whole) = match self {
@@ -151,6 +163,10 @@ pub(super) struct State {
     pub(super) block: Vec<bool>,
     /// What has a mark is memory that is there: no null pointer.
     pub(super) marks_are_set: bool,
+    /// True where memory was written.
+    pub(super) has_stored: bool,
+    /// The registers that were written, by their bits.
+    pub(super) written: u32,
 }
 
 /// The most slots that are kept.
@@ -173,6 +189,8 @@ impl State {
             given_away: Vec::new(),
             block: Vec::new(),
             marks_are_set: false,
+            has_stored: false,
+            written: 0,
         };
         set.arguments().into_iter().zip(arguments).for_each(|(register, value)| state.set(register, value));
         state.set(set.stack_pointer(), Value::Frame(0));
@@ -204,6 +222,7 @@ impl State {
     pub(super) fn set(&mut self, register: u16, value: Value) {
         if let Some(place) = self.registers.get_mut(usize::from(register)) {
             *place = value;
+            self.written |= 1_u32.checked_shl(register.into()).unwrap_or_default();
         }
     }
 
@@ -245,6 +264,7 @@ impl State {
     }
 
     pub(super) fn store(&mut self, at: Value, value: Value) {
+        self.has_stored = true;
         self.is_shared |= matches!(value, Value::Frame(_));
         if let (Value::Mark(mark), false) = (value, matches!(at, Value::Frame(_))) {
             self.given_away.push(mark);
@@ -308,6 +328,11 @@ impl State {
         self.flags = Flags::Unknown;
     }
 
+    /// True where registers and flags hold the same.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.registers == other.registers && self.flags == other.flags && self.block == other.block
+    }
+
     /// True where both have the same marks at the same places.
     pub(super) fn has_marks_of(&self, other: &Self) -> bool {
         let mut registers = self.registers.iter().zip(&other.registers);
@@ -329,8 +354,20 @@ impl State {
         let is_shared = self.is_shared || other.is_shared;
         let halves = self.halves.union(&other.halves).copied().collect();
         let (given_away, block) = (Vec::new(), self.block.clone());
-        let (instructions, marks_are_set) = (self.instructions, self.marks_are_set);
-        Self { instructions, registers, slots, halves, is_shared, flags, given_away, block, marks_are_set }
+        let Self { instructions, marks_are_set, has_stored, written, .. } = *self;
+        Self {
+            instructions,
+            registers,
+            slots,
+            halves,
+            is_shared,
+            flags,
+            given_away,
+            block,
+            marks_are_set,
+            has_stored,
+            written,
+        }
     }
 }
 

@@ -57,6 +57,7 @@ mod recorded;
 mod released_memory;
 mod released_twice;
 mod reset;
+mod rounds;
 mod runs_on;
 mod semaphore_leak;
 mod silence;
@@ -103,6 +104,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "loops in which nothing changes", find: rounds::find },
     Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "objects that were created again", find: created_again::find },

@@ -1,0 +1,292 @@
+//! Whether a CPU is in a loop that does not end by itself: its instructions are carried out, with what registers and memory hold,
+//! until they hold the same at the same place again. Nothing is written in such a loop, so that only another thread, an interrupt or
+//! a device can end it.
+//!
+//! A loop that reads anew in each round all that it decides by waits for memory to change, and is none of these: see
+//! [`polling`](super::polling). Here something is carried from one round to the next, as the pointer that follows a list.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::calls::{Call, Outcome, Program};
+use super::instruction_set::InstructionSet;
+use super::steps::Flow;
+use super::values::{Flags, State, Value};
+use super::{Architecture, Registers};
+use crate::abi::Addr;
+
+/// The most instructions that are carried out.
+const STEPS: u32 = 20_000;
+/// The most instructions of a loop that waits for memory to change.
+const SHORT: u32 = 64;
+/// The most bytes in front of what a pointer leads to that are taken for a part of it.
+const PART: u64 = 256;
+
+/// Such a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// The words that it reads, by address, with what they hold.
+    pub reads: Vec<(Addr, u32)>,
+    /// Those of them that are addresses of what else is read: the pointers that it follows.
+    pub follows: Vec<Addr>,
+}
+
+/// Memory, for code that is carried out.
+struct Live<'a> {
+    set: InstructionSet,
+    word: &'a dyn Fn(Addr) -> Option<u32>,
+    known: RefCell<BTreeMap<Addr, Option<u32>>>,
+    reads: RefCell<Vec<(Addr, u32)>>,
+}
+
+impl Live<'_> {
+    fn word(&self, at: Addr) -> Option<u32> {
+        let mut known = self.known.try_borrow_mut().ok()?;
+        *known.entry(at).or_insert_with(|| (self.word)(at))
+    }
+}
+
+impl Program for Live<'_> {
+    fn instructions(&self) -> InstructionSet {
+        self.set
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        None
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        let word = self.word(at & !3)?;
+        u16::try_from(if at & 2 == 0 { word & 0xFFFF } else { word >> 16 }).ok()
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        let word = self.word(at)?;
+        self.reads.try_borrow_mut().ok()?.push((at, word));
+        Some(word)
+    }
+
+    fn outcome(&self, _: &Call) -> Outcome {
+        Outcome::UNKNOWN
+    }
+}
+
+/// The loop that a CPU with these registers is in. `word`: a word of its memory, also of its code, at a multiple of 4; `None` for
+/// what is not to be read.
+#[must_use]
+pub fn round(registers: &Registers, word: &dyn Fn(Addr) -> Option<u32>) -> Option<Round> {
+    let set = InstructionSet::of(registers.architecture())?;
+    let live = Live { set, word, known: RefCell::default(), reads: RefCell::default() };
+    let mut now = Place { at: registers.pc()? & !1, state: start(registers, set) };
+    // Brent's way to find a circle: the place that it is compared with is renewed after twice as many steps each time.
+    let (mut before, mut length, mut until) = (now.clone(), 0_u32, 1_u32);
+    for _ in 0..STEPS {
+        now.step(&live)?;
+        length = length.checked_add(1)?;
+        if now.is_same(&before) {
+            return before.carries(length, &live).then(|| Round::of(before, length, &live))?;
+        }
+        if length == until {
+            (before, length, until) = (now.clone(), 0, until.checked_mul(2)?);
+        }
+    }
+    None
+}
+
+impl Round {
+    fn of(mut place: Place, length: u32, live: &Live<'_>) -> Option<Self> {
+        live.reads.try_borrow_mut().ok()?.clear();
+        (0..length).try_for_each(|_| place.step(live))?;
+        let mut reads = live.reads.try_borrow().ok()?.clone();
+        reads.sort_unstable();
+        reads.dedup();
+        let is_part = |pointer: u64, at: Addr| at.checked_sub(pointer).is_some_and(|into| into < PART);
+        let leads = |word: u32| word != 0 && reads.iter().any(|(at, _)| is_part(word.into(), *at));
+        let follows = reads.iter().filter(|(_, word)| leads(*word)).map(|(at, _)| *at).collect();
+        Some(Self { reads, follows })
+    }
+}
+
+/// The code that comes next, and what registers hold there.
+#[derive(Clone)]
+struct Place {
+    at: Addr,
+    state: State,
+}
+
+impl Place {
+    fn is_same(&self, other: &Self) -> bool {
+        self.at == other.at && self.state.is_same(&other.state)
+    }
+
+    /// True where something is carried from one round to the next: wherever a round is said to begin, it is not known how it goes on
+    /// without what the loop writes.
+    fn carries(&self, length: u32, live: &Live<'_>) -> bool {
+        let mut first = self.clone();
+        first.state.written = 0;
+        if (0..length).try_for_each(|_| first.step(live)).is_none() {
+            return false;
+        }
+        let written = first.state.written;
+        let mut begin = self.clone();
+        (0..length.min(SHORT)).all(|_| {
+            let is_known = begin.is_known_without(written, length, live);
+            !is_known && begin.step(live).is_some()
+        })
+    }
+
+    /// True where a round goes on without what these registers hold at its start.
+    fn is_known_without(&self, written: u32, length: u32, live: &Live<'_>) -> bool {
+        let mut without = self.clone();
+        (0..32).filter(|n| written >> n & 1 == 1).for_each(|n| without.state.set(n, Value::Unknown));
+        without.state.flags = Flags::Unknown;
+        (0..length).try_for_each(|_| without.step(live)).is_some()
+    }
+
+    /// Carries out one instruction. `None` where it leaves the function, writes memory, waits, or leads to what is not known.
+    fn step(&mut self, live: &Live<'_>) -> Option<()> {
+        let first = live.code(self.at)?;
+        let is_wide = live.set.is_wide(first);
+        let next = self.at.wrapping_add(if is_wide { 4 } else { 2 });
+        let second = if is_wide { live.code(self.at.checked_add(2)?)? } else { 0 };
+        if live.set.waits(first, second) {
+            return None;
+        }
+        let in_block = !self.state.block.is_empty();
+        let is_skipped = in_block && !self.state.block.remove(0);
+        let flow = if is_skipped {
+            Flow::Next
+        } else {
+            let flags = self.state.flags;
+            let flow = live.set.step(first, second, self.at, &mut self.state, live);
+            if in_block && live.set.keeps_flags(first) {
+                self.state.flags = flags;
+            }
+            flow
+        };
+        if self.state.has_stored {
+            return None;
+        }
+        self.at = match flow {
+            Flow::Next => next,
+            Flow::Branch(to, Some(true)) | Flow::Jump(Some(to)) => to & !1,
+            Flow::Branch(_, Some(false)) => next,
+            Flow::Select(ways) => {
+                let [way] = <[Vec<bool>; 1]>::try_from(ways).ok()?;
+                self.state.block = way;
+                next
+            }
+            _ => return None,
+        };
+        Some(())
+    }
+}
+
+/// What the registers hold.
+fn start(registers: &Registers, set: InstructionSet) -> State {
+    let mut state = State::new(set, [Value::Unknown; 4]);
+    let is_arm = registers.architecture() == Architecture::CortexM;
+    let value = |number: u64| u32::try_from(number).map_or(Value::Wide(number), Value::Is);
+    for n in 0..32_u16 {
+        let held = match (is_arm, n) {
+            (true, 13) => registers.sp(),
+            (true, 14) => registers.lr(),
+            (true, _) => registers.get(&format!("r{n}")),
+            (false, 0) => Some(0),
+            (false, _) => registers.get(&format!("x{n}")),
+        };
+        state.set(n, held.map_or(Value::Unknown, value));
+    }
+    state.flags = registers.get("xpsr").filter(|_| is_arm).map_or(Flags::Unknown, Flags::of_status);
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of code at 0x100 and of words.
+    fn found(code: &[u16], pc: Addr, values: &[(&str, u64)], words: &[(Addr, u32)]) -> Option<Round> {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("pc", pc));
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let half = |at: Addr| code.get(usize::try_from(at.checked_sub(0x100)?).ok()? / 2).copied();
+        let word = |at: Addr| {
+            let code = || Some(u32::from(half(at)?) | u32::from(half(at.checked_add(2)?).unwrap_or_default()) << 16);
+            code().or_else(|| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word))
+        };
+        round(&registers, &word)
+    }
+
+    /// L: ldr r2, [r3, #4]; cmp r2, r1; bgt end; ldr r3, [r3]; cmp r3, #0; bne L; end: bx lr
+    const LIST: [u16; 7] = [0x685A, 0x428A, 0xDC02, 0x681B, 0x2B00, 0xD1F9, 0x4770];
+
+    #[test]
+    fn a_list_whose_node_points_to_itself() {
+        let words = [(0x2000_0010, 0x2000_0020), (0x2000_0014, 1), (0x2000_0020, 0x2000_0020), (0x2000_0024, 2)];
+        let of = |pc| found(&LIST, pc, &[("r3", 0x2000_0010), ("r1", 5), ("r2", 0), ("xpsr", 0x0100_0000)], &words);
+        let round = of(0x100).unwrap();
+        assert_eq!(
+            round,
+            Round { reads: vec![(0x2000_0020, 0x2000_0020), (0x2000_0024, 2)], follows: vec![0x2000_0020] }
+        );
+        assert_eq!(of(0x106).map(|round| round.follows), Some(vec![0x2000_0020]), "in the middle");
+        let end = [(0x2000_0010, 0x2000_0020), (0x2000_0014, 1), (0x2000_0020, 0), (0x2000_0024, 2)];
+        assert_eq!(found(&LIST, 0x100, &[("r3", 0x2000_0010), ("r1", 5)], &end), None, "it ends");
+    }
+
+    #[test]
+    fn a_list_that_is_a_circle_of_two() {
+        let words = [(0x2000_0010, 0x2000_0020), (0x2000_0014, 1), (0x2000_0020, 0x2000_0010), (0x2000_0024, 2)];
+        let round = found(&LIST, 0x100, &[("r3", 0x2000_0010), ("r1", 5)], &words).unwrap();
+        assert_eq!((round.reads.len(), round.follows), (4, vec![0x2000_0010, 0x2000_0020]));
+    }
+
+    #[test]
+    fn a_length_of_zero_never_comes_to_the_end() {
+        // L: ldrb r2, [r0, #1]; adds r0, r0, r2; cmp r0, r1; bcc L; bx lr
+        let code = [0x7842, 0x1880, 0x4288, 0xD3FB, 0x4770];
+        let of = |word| found(&code, 0x100, &[("r0", 0x2000_0000), ("r1", 0x2000_0010)], &[(0x2000_0000, word)]);
+        assert_eq!(of(0x0000_0007), Some(Round { reads: vec![(0x2000_0000, 7)], follows: Vec::new() }));
+        assert_eq!(of(0x0000_2007), None, "it is 32 bytes");
+    }
+
+    /// A loop that waits for memory to change looks the same in each round, too.
+    #[test]
+    fn a_loop_that_waits_was_one_that_does_not_end() {
+        // L: ldr r2, [r0]; ldr r2, [r2]; cmp r2, #0; beq L; bx lr
+        let code = [0x6802, 0x6812, 0x2A00, 0xD0FB, 0x4770];
+        let words = [(0x2000_0000, 0x2000_0010), (0x2000_0010, 0)];
+        assert_eq!(found(&code, 0x100, &[("r0", 0x2000_0000)], &words), None);
+        // L: nop; b L
+        assert_eq!(found(&[0xBF00, 0xE7FD], 0x100, &[], &[]), None, "a loop without a condition is a rule of its own");
+    }
+
+    #[test]
+    fn what_writes_or_counts_or_sleeps_goes_on() {
+        // L: str r0, [r3]; ldr r3, [r3]; cmp r3, #0; bne L
+        let words = [(0x2000_0020, 0x2000_0020)];
+        let of = |code: &[u16]| found(code, 0x100, &[("r3", 0x2000_0020), ("r0", 0), ("r4", 0)], &words);
+        assert_eq!(of(&[0x6018, 0x681B, 0x2B00, 0xD1FB]), None);
+        // The same with adds r4, #1, and with wfi.
+        assert_eq!(of(&[0x3401, 0x681B, 0x2B00, 0xD1FB]), None);
+        assert_eq!(of(&[0xBF30, 0x681B, 0x2B00, 0xD1FB]), None);
+        assert!(of(&[0xBF00, 0x681B, 0x2B00, 0xD1FB]).is_some());
+    }
+
+    #[test]
+    fn a_list_on_a_riscv() {
+        // L: lw a4, 4(a5); blt a1, a4, end; lw a5, 0(a5); bnez a5, L; end: ret
+        let code: [u32; 5] = [0x0047_A703, 0x00E5_C663, 0x0007_A783, 0xFE07_9AE3, 0x0000_8067];
+        let words = [(0x8000_0020, 0x8000_0020), (0x8000_0024, 2)];
+        let mut registers = Registers::new(Architecture::Riscv32);
+        for (name, value) in [("pc", 0x100), ("x15", 0x8000_0020), ("x11", 5), ("x14", 0)] {
+            assert!(registers.set(name, value));
+        }
+        let word = |at: Addr| {
+            let code = || code.get(usize::try_from(at.checked_sub(0x100)?).ok()? / 4).copied();
+            code().or_else(|| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word))
+        };
+        assert_eq!(round(&registers, &word).map(|round| round.follows), Some(vec![0x8000_0020]));
+    }
+}

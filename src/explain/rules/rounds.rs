@@ -1,0 +1,125 @@
+//! A loop that does not end, as in each round registers and memory hold the same: it follows a list that is a circle, or moves on by
+//! 0 bytes. Its instructions are carried out to find that out, with the registers and the memory of the target.
+//!
+//! Against it: another thread, an interrupt or a device may change what it reads, as that may end the loop. Where it follows no
+//! pointers it is a hint, and only where other threads are ready behind it: it may look for work that an interrupt brings.
+
+use super::super::cpus::{first_place, thread_of};
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::place_or_address;
+use super::{fault, place};
+use crate::abi::{Addr, Endian, Region};
+use crate::cpu::{Registers, Round, round};
+use crate::kernel::{State, Thread};
+use crate::session::{CpuState, Function, is_of_kernel};
+
+/// The functions of a backtrace that are named, and the words.
+const CALLERS: usize = 6;
+const WORDS: usize = 4;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let all = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    all.filter(|cpu| !fault::is_in(cpu)).filter_map(|cpu| of_cpu(cpu, case)).collect()
+}
+
+/// Of what the CPU runs, else of the thread that an interrupt left.
+fn of_cpu(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let own = finding(cpu, (&cpu.registers, &cpu.functions), cpu.exception.as_deref(), case);
+    own.or_else(|| {
+        cpu.interrupted.as_ref().filter(|found| found.is_certain)?;
+        let place = first_place(cpu).filter(|place| place.within.is_none())?;
+        finding(cpu, (&place.registers, &place.functions), None, case)
+    })
+}
+
+fn finding(
+    cpu: &CpuState,
+    (registers, functions): (&Registers, &[Function]),
+    exception: Option<&str>,
+    case: &Case<'_>,
+) -> Option<Finding> {
+    let name = functions.first()?.name.as_deref().filter(|name| !is_of_kernel(name))?;
+    let found = round(registers, &|at| word(at, case)).filter(|found| !found.reads.is_empty())?;
+    let thread = thread_of(cpu, case.kernel).filter(|_| exception.is_none());
+    let behind = thread.map(|thread| behind(thread, case)).unwrap_or_default();
+    let is_list = !found.follows.is_empty();
+    if !is_list && behind.is_empty() {
+        return None;
+    }
+    let who = match (exception, thread) {
+        (Some(exception), _) => exception.to_owned(),
+        (None, Some(thread)) => format!("thread {}", thread.label()),
+        (None, None) => "the CPU".to_owned(),
+    };
+    let at = place::of(functions).unwrap_or_else(|| name.to_owned());
+    let claim = format!("{who} is in a loop in {at} that does not end: {}", why(&found, case));
+    let claimed = if is_list { Confidence::Likely } else { Confidence::Hint };
+    let ready = behind.iter().map(|thread| format!("{} is ready and does not run", thread.label()));
+    Some(
+        Finding::new(Code::Hang, case.cap_of_registers(claimed), claim)
+            .against(["another thread, an interrupt or a device may change what the loop reads"])
+            .evidence(place::callers(functions, CALLERS))
+            .evidence(found.reads.iter().take(WORDS).map(|(at, word)| {
+                let name = case.look.place(*at).map_or_else(String::new, |name| format!("{name}: "));
+                Evidence::memory(*at, format!("{name}the loop reads it in each round")).holds((*word).into())
+            }))
+            .explains(ready)
+            .next(next(&found, case))
+            .affected(behind.iter().map(|thread| thread.address))
+            .threads(thread.map(|thread| thread.address)),
+    )
+}
+
+/// What makes it go on for ever.
+fn why(found: &Round, case: &Case<'_>) -> String {
+    let names: Vec<String> = found.follows.iter().take(WORDS).map(|at| place_or_address(*at, case)).collect();
+    match (names.as_slice(), found.reads.as_slice()) {
+        ([one], _) => format!("the list that it follows is a circle: {one} points to the element that it is a part of"),
+        ([_, ..], _) => {
+            let more = if found.follows.len() > names.len() { ", ..." } else { "" };
+            format!("the list that it follows is a circle of {}: {}{more}", found.follows.len(), names.join(", "))
+        }
+        ([], [(at, word), ..]) => {
+            let place = place_or_address(*at, case);
+            format!("its registers and what it reads are the same in each round ({place} holds {word:#x})")
+        }
+        ([], []) => "its registers are the same in each round".to_owned(),
+    }
+}
+
+fn next(found: &Round, case: &Case<'_>) -> String {
+    match (found.follows.first(), found.reads.first()) {
+        (Some(at), _) => format!(
+            "look for who sets {}: an element that is added to a list while it is in it, or removed without being taken out",
+            place_or_address(*at, case)
+        ),
+        (None, Some((at, _))) => {
+            format!("look for who sets {}, and for what the loop waits", place_or_address(*at, case))
+        }
+        (None, None) => "look at what should end the loop".to_owned(),
+    }
+}
+
+/// Threads that are ready and cannot run before it.
+fn behind<'k>(thread: &Thread, case: &Case<'k>) -> Vec<&'k Thread> {
+    let is_behind = |other: &&Thread| {
+        let ready = other.state == Some(State::READY) && other.core.is_none() && other.address != thread.address;
+        ready && other.priority.zip(thread.priority).is_some_and(|(other, own)| other >= own)
+    };
+    case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(is_behind).collect()
+}
+
+/// A word of memory that may be read without an effect on a device.
+fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
+    let cpus = case.cpus?;
+    let known = Region { start: at, len: 4 };
+    let is_in_stack = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads).any(|thread| thread.holds(at));
+    let is_safe = case.look.is_stored() || cpus.is_read_only(at) || cpus.writes(known) || is_in_stack();
+    let bytes = Some(()).filter(|()| is_safe).and_then(|()| case.look.bytes(at, 4))?;
+    case.kernel?.layout.shape.endian.u32(&bytes, 0).filter(|_| case.kernel.is_some_and(is_little))
+}
+
+fn is_little(kernel: &crate::kernel::Kernel) -> bool {
+    kernel.layout.shape.endian == Endian::Little
+}
