@@ -125,9 +125,22 @@ impl Explanation {
         }
         let mut findings = with_reason(with_circles(findings));
         findings.iter_mut().for_each(|finding| finding.evidence.extend(calls(finding, case)));
+        findings.iter_mut().for_each(|finding| finding.explains = once_each(std::mem::take(&mut finding.explains)));
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
+}
+
+/// Sentences in their order, without those that were said before, or that begin as one of those did.
+fn once_each(all: Vec<String>) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for text in all {
+        let is_known = |before: &String| text.strip_prefix(before.as_str()).is_some_and(|r| r.is_empty() || r.starts_with(';'));
+        if !said.iter().any(is_known) {
+            said.push(text);
+        }
+    }
+    said
 }
 
 /// Findings about threads that an earlier one is about, or that wait behind those, are its symptoms: they are listed under it.
@@ -448,6 +461,13 @@ mod tests {
         assert_eq!(with_reason(vec![stop(), hint(1)]), [stop(), hint(1)], "of the thread that stopped");
         assert_eq!(with_reason(vec![stop(), hint(2).usual(true)]), [stop(), hint(2).usual(true)]);
         assert_eq!(with_reason(vec![hint(1), hint(2)]), [hint(1), hint(2)], "no stop");
+    }
+
+    /// "Motor waits for mutex settings", twice: both of its findings were explained.
+    #[test]
+    fn a_symptom_was_listed_twice() {
+        let all = ["b waits", "a waits", "b waits", "a waits; c, which a needs, waits"].map(str::to_owned);
+        assert_eq!(once_each(all.to_vec()), ["b waits", "a waits"]);
     }
 
     /// A fault was proven, and what led to it, an interrupt that took a mutex, came second.

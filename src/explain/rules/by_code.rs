@@ -213,6 +213,9 @@ impl ByCode<'_, '_> {
             named.into_iter().chain(named.filter(|at| at == first).is_none().then_some(*first)).collect();
         let code = if is_gone { Code::LockOwnerGone } else { Code::SemaphoreLeak };
         let next = match culprit {
+            Some(user) if self.was_terminated(user) => {
+                format!("find out who terminates {}: it does not put what it has taken", self.name(user))
+            }
             Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
             None => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
         };
@@ -511,6 +514,11 @@ impl ByCode<'_, '_> {
                 })
                 .threads(first.into_iter().chain([thread])),
         )
+    }
+
+    fn was_terminated(&self, user: User) -> bool {
+        let does = |at| self.graph.tasks.at(at).map(|task| task.does);
+        matches!(user, User::Thread(at) if does(at) == Some(Does::Terminated))
     }
 
     fn has_ended(&self, user: User) -> bool {

@@ -61,7 +61,7 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
         .next(if is_tick(number, events, case) {
             format!("look at how long the handler of {name} takes, and at who sets how often it comes (of SysTick: SYST_RVR)")
         } else {
-            format!("acknowledge the cause of {name} in its device before the handler ends")
+            words::acknowledge(&name)
         }),
     )
 }

@@ -227,7 +227,7 @@ fn again(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             )
         }))
         .evidence(place::callers(&cpu.functions, CALLERS))
-        .next(format!("acknowledge the cause of {name} in its device before the handler ends")),
+        .next(words::acknowledge(&name)),
     )
 }
 

@@ -60,9 +60,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
                 begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),
             )
             .evidence(place::callers(&cpu.functions, CALLERS))
-            .next(format!(
-                "acknowledge the cause of {name} in its device before the handler ends, and wait for nothing in it"
-            ))
+            .next(format!("{}; wait for nothing in the handler", words::acknowledge(&name)))
             .affected(kernel.threads.iter().map(|thread| thread.address)),
     )
 }

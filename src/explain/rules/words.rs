@@ -141,6 +141,14 @@ pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
     }
 }
 
+/// What to do about an interrupt that comes again and again. `name`: its handler's.
+pub(super) fn acknowledge(name: &str) -> String {
+    format!(
+        "acknowledge the cause of {name} in its device before the handler ends; where it does so, find out who sets how often the \
+         device interrupts"
+    )
+}
+
 /// What to do about a stack that is too small.
 pub(super) fn larger_stack(thread: &Thread, case: &Case<'_>) -> String {
     let name = thread.label();
