@@ -25,7 +25,11 @@ enum failure {
     NO_SLEEP,     /* its ticks are computed, and are 0                          */
     CALLBACK_SENDS, /* with a time to wait, which the kernel refuses            */
     OWN_QUEUE,    /* its only reader sends to it, and waits for room             */
-    EARLY_RETURN  /* of the function that releases; nobody waits for the pool    */
+    EARLY_RETURN, /* of the function that releases; nobody waits for the pool    */
+    WRONG_FLAG,   /* the number of a flag is set in place of the flag            */
+    REFUSED,      /* messages: who reads them waits for an interrupt             */
+    LIST_CIRCLE,  /* an element is added to a list while it is in it             */
+    CHECK_FAILED  /* and the program writes down which, and stops                */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -41,7 +45,9 @@ struct peer {
 
 static TX_SEMAPHORE bus, flash, line, confirmed, approved, sense;
 static TX_MUTEX car;
-static TX_EVENT_FLAGS_GROUP gates;
+static TX_EVENT_FLAGS_GROUP gates, doors;
+static TX_SEMAPHORE sent;
+static TX_QUEUE outbox;
 static TX_BYTE_POOL arena;
 static UCHAR arena_memory[1024] __attribute__((aligned(8)));
 static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys, tasks, packets;
@@ -50,7 +56,7 @@ static TX_BLOCK_POOL cells, slots;
 #define CELLS 4
 #define CELL 16
 static UCHAR cell_memory[CELLS * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
-static ULONG frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4], key_storage[4], task_storage[4], packet_storage[8];
+static ULONG outbox_storage[4], frame_storage[8], order_storage[4], request_storage[4], reply_storage[4], receipt_storage[4], unused_storage[3], drawn_storage[3], late_storage[4], key_storage[4], task_storage[4], packet_storage[8];
 static UCHAR slot_memory[6 * (CELL + sizeof(VOID *))] __attribute__((aligned(8)));
 
 /* ---- where the run ends ---- */
@@ -65,6 +71,8 @@ UINT app_line_has_frame(VOID)
 VOID app_uart_isr(VOID)
 {
     mk_semaphore_put(&line);
+    if (FAILURE == REFUSED)
+        mk_semaphore_put(&sent);
 }
 
 /* ---- fills the ring ---- */
@@ -507,6 +515,140 @@ static VOID wire_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- the number of a flag in place of the flag ---- */
+
+#define ASKED 0
+#define CLOSED 5
+#define FLAG(n) (1u << (n))
+
+static VOID latch_entry(ULONG unused_parameter)
+{
+    ULONG flags;
+    (void)unused_parameter;
+    for (;;) {
+        mk_flags_get(&doors, FLAG(ASKED), TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_flags_get(&doors, FLAG(CLOSED), TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+        sum += flags;
+    }
+}
+
+static VOID mover_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_flags_set(&doors, FLAG(ASKED));
+        mk_thread_sleep(1);
+        mk_flags_set(&doors, CLOSED);
+    }
+}
+
+/* ---- messages that are sent one after the other, each when an interrupt says so ---- */
+
+static VOID modem_entry(ULONG unused_parameter)
+{
+    ULONG message;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&outbox, &message, TX_WAIT_FOREVER);
+        mk_semaphore_get(&sent, TX_WAIT_FOREVER);
+        sum += message;
+    }
+}
+
+static VOID author_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(5);
+        mk_queue_send(&outbox, &n, TX_NO_WAIT);
+    }
+}
+
+/* ---- jobs in the order of their times ---- */
+
+struct job {
+    struct job *next;
+    ULONG due;
+};
+
+static struct job jobs[3];
+static struct job *volatile first_job;
+
+/* Behind all that are due before it. */
+static NOINLINE VOID plan(struct job *job, ULONG due)
+{
+    struct job *at = first_job;
+    job->due = due;
+    while (at->next != NULL && at->next->due <= due)
+        at = at->next;
+    job->next = at->next;
+    at->next = job;
+}
+
+static VOID agenda_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        first_job = &jobs[0];
+        jobs[0].next = NULL;
+        plan(&jobs[1], n);
+        plan(&jobs[2], n + 1);
+        if (failing(LIST_CIRCLE)) {
+            run_ended();
+            plan(&jobs[2], n + 2);
+            plan(&jobs[1], n + 3);
+        }
+        mk_thread_sleep(3);
+    }
+}
+
+/* ---- a check that fails ---- */
+
+static struct {
+    ULONG count;
+    const CHAR *file;
+    ULONG line;
+    const CHAR *text;
+} failed_check;
+
+static NOINLINE VOID check_failed(const CHAR *file, ULONG at, const CHAR *text)
+{
+    failed_check.count++;
+    failed_check.file = file;
+    failed_check.line = at;
+    failed_check.text = text;
+    run_ended();
+#ifdef __riscv
+    __asm__ volatile("csrci mstatus, 8" ::: "memory");
+#else
+    __asm__ volatile("cpsid i" ::: "memory");
+#endif
+    for (;;)
+        ;
+}
+
+#define CHECK(what) ((what) ? (VOID)0 : check_failed("firmware/uses.c", __LINE__, #what))
+
+static NOINLINE VOID weigh(ULONG grams, ULONG most)
+{
+    CHECK(grams <= most);
+    sum += grams;
+}
+
+static VOID scale_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        weigh(n % 7, failing(CHECK_FAILED) ? 3 : 10);
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -625,6 +767,21 @@ VOID app_define(VOID)
         thread(PICK("worker", "clerk"), worker_entry, 0, PICK(8, 7));
         thread(PICK("wire", "post"), wire_entry, 0, PICK(5, 4));
     }
+    if (FAILURE == WRONG_FLAG) {
+        mk_flags_create(&doors, PICK("doors", "wings"));
+        thread(PICK("latch", "bolt"), latch_entry, 0, PICK(8, 7));
+        thread(PICK("mover", "drive"), mover_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == REFUSED) {
+        mk_semaphore_create(&sent, PICK("sent", "gone"), 0);
+        mk_queue_create(&outbox, PICK("outbox", "mailbag"), 1, outbox_storage, sizeof outbox_storage);
+        thread(PICK("modem", "pager"), modem_entry, 0, PICK(8, 7));
+        thread(PICK("author", "poet"), author_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == LIST_CIRCLE)
+        thread(PICK("agenda", "diary"), agenda_entry, 0, PICK(8, 7));
+    if (FAILURE == CHECK_FAILED)
+        thread(PICK("scale", "balance"), scale_entry, 0, PICK(8, 7));
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));
     if (FAILURE == PEER_RELEASED)
