@@ -135,7 +135,8 @@ impl Explanation {
 fn once_each(all: Vec<String>) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for text in all {
-        let is_known = |before: &String| text.strip_prefix(before.as_str()).is_some_and(|r| r.is_empty() || r.starts_with(';'));
+        let is_known =
+            |before: &String| text.strip_prefix(before.as_str()).is_some_and(|r| r.is_empty() || r.starts_with(';'));
         if !said.iter().any(is_known) {
             said.push(text);
         }

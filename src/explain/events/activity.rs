@@ -58,6 +58,13 @@ impl Events {
         self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
     }
 
+    /// True where a wait is no longer than one for the same object that ended in the trace.
+    #[must_use]
+    pub fn is_usual(&self, thread: Addr, object: Addr) -> bool {
+        let usual = self.object(object).map_or(0, |one| one.longest_wait);
+        self.has_clock && usual > 0 && self.lasts(thread) <= usual
+    }
+
     /// True where the buffer of a call of an interrupt is that of a thread's call, or in a thread's stack. An interrupt that comes
     /// while a thread inserts an event may leave parts of both.
     #[must_use]

@@ -490,7 +490,7 @@ impl Events {
     fn get(&mut self, now: &Now<'_>, (object, thread): (Addr, Addr), waits: Option<u64>, system: &System<'_>) {
         let Now { event, words, places: fields, .. } = *now;
         let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
-        let cleared = fields.cleared(words);
+        let (cleared, held) = (fields.cleared(words), fields.held(words));
         let no = system.thread_of(event.context);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -498,6 +498,7 @@ impl Events {
         let Some(one) = self.one(object) else { return };
         one.taker(thread);
         one.asks_in(thread, event.seq);
+        held.into_iter().for_each(|held| one.finds(held, event.seq));
         // Without a wait it may have failed.
         if waits.is_some_and(|wait| wait != 0) && !is_blocked {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });

@@ -71,6 +71,31 @@ pub struct TimeOuts {
     pub seq: u64,
 }
 
+/// What a queue held each time that a thread asked for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// How often.
+    pub times: u64,
+    /// The fewest messages.
+    pub fewest: u64,
+    /// The first event and the last.
+    pub seqs: (u64, u64),
+}
+
+impl Found {
+    /// Once more.
+    const fn again(so_far: Option<Self>, held: u64, seq: u64) -> Self {
+        match so_far {
+            Some(Self { times, fewest, seqs }) => Self {
+                times: times.saturating_add(1),
+                fewest: if held < fewest { held } else { fewest },
+                seqs: (seqs.0, seq),
+            },
+            None => Self { times: 1, fewest: held, seqs: (seq, seq) },
+        }
+    }
+}
+
 /// One object.
 #[derive(Debug, Clone, Default)]
 pub struct One {
@@ -106,6 +131,8 @@ pub struct One {
     pub kept: Option<Kept>,
     /// Puts of which no event takes anything.
     pub untaken: Option<Untaken>,
+    /// What it held each time that something was asked of it.
+    pub found: Option<Found>,
     /// Releases or sets in a row while a thread waits, which gets nothing.
     pub short: Option<Short>,
     /// True where it is among those that a gap makes unknown.
@@ -120,6 +147,11 @@ impl One {
         if self.takers.len() < MAX_THREADS {
             self.takers.insert(thread);
         }
+    }
+
+    /// What it holds when a thread asks for something.
+    pub fn finds(&mut self, held: u64, seq: u64) {
+        self.found = Some(Found::again(self.found, held, seq));
     }
 
     /// The event in which a thread asks for something.
@@ -167,7 +199,7 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
-        (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
+        (self.kept, self.untaken, self.short, self.time_outs, self.found) = (None, None, None, None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -278,6 +310,15 @@ mod tests {
         assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12 }));
         one.forget();
         assert_eq!(one.time_outs, None, "a put may be among the events that are missing");
+    }
+
+    #[test]
+    fn what_a_reader_found_each_time() {
+        let mut one = One::default();
+        [(16, 3), (16, 7), (15, 9)].into_iter().for_each(|(held, seq)| one.finds(held, seq));
+        assert_eq!(one.found, Some(Found { times: 3, fewest: 15, seqs: (3, 9) }));
+        one.forget();
+        assert_eq!(one.found, None);
     }
 
     #[test]

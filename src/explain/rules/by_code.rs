@@ -249,7 +249,10 @@ impl ByCode<'_, '_> {
         let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
         let does = match (need.act, need.wanted) {
             (Act::Takes, _) => "read from it".to_owned(),
-            (_, Some(wanted)) => format!("set {wanted:#x} of it"),
+            (_, Some(wanted)) if users.iter().all(|user| self.knows_flags(*user, need)) => {
+                format!("set {wanted:#x} of it")
+            }
+            (_, Some(wanted)) => format!("may set {wanted:#x} of it"),
             _ => format!("{} it", gives(need.kind)),
         };
         let text = match names.as_slice() {
@@ -257,6 +260,11 @@ impl ByCode<'_, '_> {
             names => format!("by the code, all that {does} are: {}", names.join(", ")),
         };
         Evidence::memory(need.object, text)
+    }
+
+    /// True where the code says which flags a user sets.
+    fn knows_flags(&self, user: User, need: &Need) -> bool {
+        self.usage.knows_flags(user, need.object)
     }
 
     /// Where a user gives something.
@@ -267,6 +275,9 @@ impl ByCode<'_, '_> {
             is_it && one.object == Some(need.object) && is_wanted
         })?;
         let what = match (need.kind, need.wanted) {
+            (Kind::EventFlags, Some(_)) if !self.knows_flags(user, need) => {
+                format!("sets flags of {}, and the code does not say which,", self.case.object(need.object))
+            }
             (Kind::EventFlags, Some(wanted)) => format!("sets {wanted:#x} of {}", self.case.object(need.object)),
             (Kind::EventFlags, None) => format!("sets flags of {}", self.case.object(need.object)),
             (Kind::Queue, _) => format!("sends to {}", self.case.object(need.object)),

@@ -9,7 +9,7 @@ use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
 use super::words::{function_at, text};
 use super::wrong_context;
-use super::{arrays, block_released};
+use super::{arrays, block_released, pointer};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
@@ -231,6 +231,9 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     if let Some(place) = place {
         evidence.push(Evidence::symbol(block.address, &place, format!("{label} is in {place}")));
     }
+    let overrun = pointer::text_into(block.address, case);
+    let by_text = overrun.as_ref().map_or_else(String::new, |(text, _)| format!("; {text}"));
+    evidence.extend(overrun.map(|(_, evidence)| evidence));
     let broken = damaged(case).filter(|issue| issue.severity == Severity::Lost);
     let within = threads(case).find(|thread| thread.holds(block.address)).map(Thread::label);
     let waiters: Vec<&Thread> =
@@ -247,7 +250,7 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
         explain::Code::CorruptControlBlock,
         case.cap(Confidence::Likely),
         format!(
-            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}",
+            "{label}{stack} was overwritten: it begins with {:#x}{reads} instead of its id{}{waited}{by_text}",
             found,
             fill.as_deref().unwrap_or_default()
         ),

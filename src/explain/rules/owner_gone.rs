@@ -105,7 +105,8 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     // Where all stop at once, no event shows how long that lasts.
     let nobody_runs = graph.tasks.list.iter().all(|task| !matches!(task.does, Does::Runs | Does::Ready));
     let all_stopped = nobody_runs && case.kernel.is_some() && is_mutex(edge, graph);
-    if !lasts && !all_stopped {
+    let is_usual = case.events.is_some_and(|events| events.is_usual(edge.holder, wait.object));
+    if !lasts && (!all_stopped || is_usual) {
         return None;
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));

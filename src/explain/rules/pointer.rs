@@ -22,6 +22,8 @@ const PIECE: u64 = 1024;
 /// Bytes in front of a word, as far as there is memory, and from it on, that are looked at for text.
 const BEFORE: [u64; 4] = [48, 32, 16, 8];
 const AFTER: u64 = 16;
+/// The fewest characters in front of an address of a text that goes on there.
+const FRONT: usize = 6;
 
 /// The place from which a pointer was read.
 pub(super) struct Pointer {
@@ -139,6 +141,31 @@ fn text_around(place: Addr, case: &Case<'_>) -> Option<Evidence> {
     let within = case.look.place(start).map_or_else(String::new, |name| format!(", in {name}"));
     let text = String::from_utf8_lossy(text);
     Some(Evidence::memory(start, format!("the text around it begins here{within}: \"{text}\"")))
+}
+
+/// A text in front of an address that goes on there, as one that was longer than its place; in words, and as evidence.
+pub(super) fn text_into(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let read = |before: u64| {
+        let (from, len) = (at.checked_sub(before)?, before.checked_add(AFTER)?);
+        let is_safe = case.look.is_stored() || case.cpus?.writes(Region { start: from, len });
+        Some((from, case.look.bytes(from, len).filter(|_| is_safe)?))
+    };
+    let (from, bytes) = BEFORE.into_iter().find_map(read)?;
+    let (before, after) = bytes.split_at_checked(usize::try_from(at.checked_sub(from)?).ok()?)?;
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let (front, back) = (before.iter().rev().take_while(is_text).count(), after.iter().take_while(is_text).count());
+    // One that goes on has its end behind it, and is longer than numbers that look like text.
+    let ends = after.get(back) == Some(&0);
+    let first = before.len().checked_sub(front).filter(|_| front >= FRONT && back > 0 && ends)?;
+    let text = String::from_utf8_lossy(bytes.get(first..before.len().checked_add(back)?)?).into_owned();
+    let start = from.checked_add(u64::try_from(first).ok()?)?;
+    let place = case.look.place(start).map_or_else(|| format!("{start:#x}"), |name| name);
+    let cut = if first == 0 { "..." } else { "" };
+    let words = format!("the text \"{cut}{text}\" in {place} goes on in it");
+    Some((
+        words,
+        Evidence::memory(start, format!("{place}: the text \"{cut}{text}\", whose last {back} characters are there")),
+    ))
 }
 
 fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {

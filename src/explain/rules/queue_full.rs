@@ -6,11 +6,11 @@
 
 use super::super::events::Giver;
 use super::super::graph::Graph;
-use super::super::state::{Does, Task, Wait};
+use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::users::uses;
-use super::words::{gives, shows, waiting};
+use super::words::{few, gives, shows, waiting, wanted};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -18,17 +18,18 @@ use crate::trace::many;
 
 /// So often a thread sends to a queue that nobody reads.
 const OFTEN: u64 = 8;
+/// So often a slow reader finds the queue full.
+const SLOW: u64 = 3;
 /// The fewest messages that a full queue refuses while its reader waits for something else.
 const REFUSED: u64 = 2;
-/// The most who give what a reader waits for that are named.
-const GIVERS: usize = 2;
 /// Why a reader is inferred.
 const BY_EVENTS: &str = "that no other thread reads the queue is inferred from events";
 const BY_PROGRAM: &str =
     "that it reads the queue is inferred from its code or its stack, which hold the queue's address";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let of = |queue| finding(queue, case, graph).or_else(|| refused(queue, case, graph));
+    let more = |queue| refused(queue, case, graph).or_else(|| slow(queue, case, graph));
+    let of = |queue| finding(queue, case, graph).or_else(|| more(queue));
     full(case, graph).into_iter().filter_map(of).collect()
 }
 
@@ -44,9 +45,8 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         return None;
     }
     let (name, object, label) = (case.label(task.address), case.object(wait.object), case.object(queue));
-    let givers = by_code::givers(&wait, case, graph).filter(|givers| (1..=GIVERS).contains(&givers.names.len()));
-    let by = givers.as_ref().map(|givers| givers.names.join(" or "));
-    let what = awaited(&wait, &object, by.as_deref());
+    let givers = by_code::givers(&wait, case, graph);
+    let (what, by) = (wanted(&wait, givers.as_ref(), case), few(givers.as_ref()));
     let times = many(refused.puts, "message", "messages");
     let claim = format!("{name} waits for {what}; meanwhile {label}, which it reads, is full, and refused {times}");
     let next = match by {
@@ -68,19 +68,45 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
-/// `0x1 of event flags radio, which by the code only trap_entry sets`.
-fn awaited(wait: &Wait, object: &str, by: Option<&str>) -> String {
-    let of = match (wait.kind, wait.wanted) {
-        (Kind::EventFlags, Some(wanted)) => format!("{:#x} of {object}", wanted.flags),
-        _ => object.to_owned(),
-    };
-    let Some(by) = by else { return of };
-    match wait.kind {
-        Kind::EventFlags => format!("{of}, which by the code only {by} sets"),
-        Kind::Queue => format!("{of}, to which by the code only {by} sends"),
-        Kind::Semaphore | Kind::Mutex => format!("{of}, which by the code only {by} puts"),
-        _ => format!("{of}, whose memory by the code only {by} releases"),
+/// Messages come faster than the only reader takes them: each time that it asks for one, the queue is full, and others wait for room.
+fn slow(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (events, reader) = (case.events?, reader(queue, case, graph)?);
+    let (task, object) = (reader.task, case.kernel?.object(queue)?);
+    let capacity = object.get("capacity").filter(|capacity| *capacity > 0)?;
+    let found = events.object(queue)?.found.filter(|found| found.times >= SLOW && found.fewest >= capacity)?;
+    let is_sender = |sender: &&Task| sender.wait.is_some_and(|wait| wait.forever) && sender.address != task.address;
+    let senders: Vec<Addr> = graph.tasks.waiting(queue).filter(is_sender).map(|task| task.address).collect();
+    if senders.is_empty() || reader.is_inferred || task.does.gone().is_some() {
+        return None;
     }
+    let (name, label) = (case.label(task.address), case.object(queue));
+    let names: Vec<String> = senders.iter().map(|sender| case.label(*sender)).collect();
+    let does = match (task.does, task.wait) {
+        (Does::Sleeps, _) => "; it sleeps now".to_owned(),
+        (Does::Waits, Some(wait)) => format!("; it waits for {} now", case.object(wait.object)),
+        _ => String::new(),
+    };
+    let claim = format!(
+        "{label} is full ({capacity} messages), and messages come faster than {name} reads them: each of the {} times that it \
+         read one, the queue was full{does}; {} {} for room",
+        found.times,
+        names.join(", "),
+        if names.len() == 1 { "waits" } else { "wait" },
+    );
+    let read = |seq: u64| Evidence::event(seq, format!("{name} takes a message from {label}, which is full"));
+    let (first, last) = found.seqs;
+    let calls = "let those who send not wait for it (TX_NO_WAIT), send less, or let";
+    Some(
+        Finding::new(Code::QueueFull, case.cap(Confidence::Hint), claim)
+            .against([BY_EVENTS, "a burst of messages looks the same while it lasts"])
+            .evidence([Evidence::memory(queue, format!("{label}: {}", object.state(&|_| String::new())))])
+            .evidence([read(first), read(last)])
+            .evidence(senders.first().map(|sender| waiting(*sender, queue, case, graph)))
+            .explains(senders.iter().map(|sender| format!("{} waits for room in {label}", case.label(*sender))))
+            .next(format!("{calls} {name} do less for each"))
+            .affected(graph.waiters(&senders).into_iter().chain(senders))
+            .threads([task.address]),
+    )
 }
 
 /// Queues of which no reader is known: after the waits that may keep it from reading.
@@ -207,6 +233,10 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
     let sure = |is_so: bool| if is_so && !reader.is_inferred { Confidence::Likely } else { Confidence::Hint };
     match (task.wait.filter(|wait| wait.object != queue), task.does.gone()) {
         (Some(wait), _) if wait.forever && graph.wait(task.address).is_none() && !senders.is_empty() => {
+            // It waits as it did before.
+            if case.events.is_some_and(|events| events.is_usual(task.address, wait.object)) {
+                return None;
+            }
             let long = is_long(task.address, wait.object) && senders.iter().any(|sender| is_long(*sender, queue));
             let proof = waiting(task.address, wait.object, case, graph);
             let next = format!("find out who was to wake {called}");

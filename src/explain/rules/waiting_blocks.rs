@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::corrupt_pool::{blocks, is_beside};
 use super::queue_full::{Reader, reader};
 use super::users::uses;
-use super::words::{shows, waiting, waits};
+use super::words::{shows, waiting, waits, wanted};
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object, PoolBlock};
 
@@ -110,14 +111,14 @@ fn reads<'g>(queue: Addr, pool: &Object, case: &Case<'_>, graph: &'g Graph) -> O
 }
 
 /// Why the reader does not read, in words, and how sure it is.
-fn why(queue: Addr, reader: &Reader<'_>, case: &Case<'_>) -> Option<(String, Confidence)> {
+fn why(queue: Addr, reader: &Reader<'_>, case: &Case<'_>, graph: &Graph) -> Option<(String, Confidence)> {
     let task = reader.task;
     let sure = |is_so: bool| if is_so { Confidence::Likely } else { Confidence::Hint };
     let is_long = |object: Addr| case.events.is_some_and(|events| events.is_long(task.address, object));
     match (task.wait.filter(|wait| wait.object != queue), task.does.gone()) {
         (Some(wait), _) if wait.forever => {
-            let wants = wait.wanted.map_or_else(String::new, |wanted| format!(" ({:#x})", wanted.flags));
-            let words = format!("it waits for {}{wants}", case.object(wait.object));
+            let givers = by_code::givers(&wait, case, graph);
+            let words = format!("it waits for {}", wanted(&wait, givers.as_ref(), case));
             Some((words, sure(is_long(wait.object))))
         }
         (None, Some(gone)) => Some((format!("it {gone}"), sure(task.does != Does::Suspended))),
@@ -135,7 +136,7 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let reader = reads(most.queue, pool, case, graph);
     let (why, claimed) = match &reader {
         Some(reader) => {
-            let (why, claimed) = why(most.queue, reader, case)?;
+            let (why, claimed) = why(most.queue, reader, case, graph)?;
             (format!("which {} reads; {why}", case.label(reader.task.address)), claimed)
         }
         None => ("and no thread is seen that reads it".to_owned(), Confidence::Hint),

@@ -1,7 +1,9 @@
 //! Sentences and evidence that several rules share.
 
 use super::super::graph::{Edge, Graph, How};
+use super::super::state::Wait;
 use super::super::{Case, Evidence, Finding};
+use super::by_code::Givers;
 use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Thread};
@@ -138,6 +140,30 @@ pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
     match case.look.line(at).filter(|_| !case.trust.other_build) {
         Some(line) => format!("{name} ({line})"),
         None => name,
+    }
+}
+
+/// The most who give something that are named.
+const GIVERS: usize = 2;
+
+/// `trap_entry or beacon`: who gives something, where these are few.
+pub(super) fn few(givers: Option<&Givers>) -> Option<String> {
+    givers.filter(|givers| (1..=GIVERS).contains(&givers.names.len())).map(|givers| givers.names.join(" or "))
+}
+
+/// `0x1 of event flags radio, which by the code only trap_entry sets`: what a thread waits for, and who gives it where that is known.
+pub(super) fn wanted(wait: &Wait, givers: Option<&Givers>, case: &Case<'_>) -> String {
+    let (object, by) = (case.object(wait.object), few(givers));
+    let of = match (wait.kind, wait.wanted) {
+        (Kind::EventFlags, Some(wanted)) => format!("{:#x} of {object}", wanted.flags),
+        _ => object,
+    };
+    let Some(by) = by else { return of };
+    match wait.kind {
+        Kind::EventFlags => format!("{of}, which by the code only {by} sets"),
+        Kind::Queue => format!("{of}, to which by the code only {by} sends"),
+        Kind::Semaphore | Kind::Mutex => format!("{of}, which by the code only {by} puts"),
+        _ => format!("{of}, whose memory by the code only {by} releases"),
     }
 }
 

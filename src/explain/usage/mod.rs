@@ -208,6 +208,15 @@ impl<'c> Usage<'c> {
         Some(seen.intersection(&self.pools).copied().collect())
     }
 
+    /// True where it is known which flags of a group a user sets.
+    pub fn knows_flags(&self, user: User, group: Addr) -> bool {
+        let sets = |one: &&Use| {
+            one.action.act == Act::Gives && one.action.kind == Some(Kind::EventFlags) && one.object == Some(group)
+        };
+        let of = self.users.iter().filter(|(other, _)| *other == user);
+        of.flat_map(|(_, summary)| &summary.uses).filter(sets).all(|one| one.flags.is_some())
+    }
+
     /// Who clears flags of a group, and which it keeps, where that is known.
     pub fn flags_kept(&self, group: Addr) -> Vec<(User, u64)> {
         let is = |one: &&Use| one.action.act == Act::Clears && one.object == Some(group);
