@@ -7,6 +7,8 @@ use crate::abi::Addr;
 
 /// The most blocks of a pool that are followed at a time.
 const MAX_BLOCKS: usize = 4096;
+/// The most owners of one block that are remembered.
+const MAX_OWNERS: usize = 4;
 /// The most threads that are followed that get no memory.
 const MAX_THREADS: usize = 64;
 /// The most threads whose rounds are followed.
@@ -117,6 +119,8 @@ impl Rounds {
 pub struct Pool {
     /// Allocated and not released, by address.
     pub live: BTreeMap<Addr, Block>,
+    /// The threads that had the block at an address, each with the last event in which it got it.
+    pub owners: BTreeMap<Addr, Vec<(Addr, u64)>>,
     /// Allocated and released, by address.
     freed: BTreeMap<Addr, Freed>,
     /// Who released the block at an address last, whoever allocated it, and the event.
@@ -145,6 +149,7 @@ impl Pool {
         let number = self.allocated;
         self.allocated = number.saturating_add(1);
         self.refused.remove(&thread);
+        self.owned(memory, thread, seq);
         if self.live.len() < MAX_BLOCKS && (self.rounds.len() < MAX_HOLDERS || self.rounds.contains_key(&thread)) {
             let rounds = self.rounds.entry(thread).or_default();
             let round = rounds.allocates();
@@ -152,6 +157,17 @@ impl Pool {
             self.live.insert(memory, Block { start: memory, thread, seq, number, round, len, is_doubtful: false });
         } else {
             self.lost = true;
+        }
+    }
+
+    fn owned(&mut self, memory: Addr, thread: Addr, seq: u64) {
+        if self.owners.len() >= MAX_BLOCKS && !self.owners.contains_key(&memory) {
+            return;
+        }
+        let owners = self.owners.entry(memory).or_default();
+        owners.retain(|(owner, _)| *owner != thread);
+        if owners.len() < MAX_OWNERS {
+            owners.push((thread, seq));
         }
     }
 

@@ -119,7 +119,8 @@ impl Pointer {
         let kept = kept.unwrap_or_default();
         let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
         let kept = kept.into_iter().map(|kept| kept.evidence);
-        let evidence = std::iter::once(read).chain(text_around(place, case)).chain(kept).collect();
+        let owners = owners(place, case, graph).filter(|_| stack.is_none());
+        let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         Some(Self { words, evidence, next })
     }
 }
@@ -206,6 +207,17 @@ fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
     pool_block(place, case).map(|(_, block)| block)
 }
 
+/// The threads that had the block in which a word is, where the trace shows several.
+fn owners(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
+    let (pool, block) = pool_block(place, case)?;
+    let all =
+        case.events?.object(pool.address)?.pool.owners.get(&case.stored(block.start)).filter(|all| all.len() > 1)?;
+    let named = all.iter().map(|(thread, seq)| format!("{} (event {seq})", giver(Giver::Thread(*thread), case, graph)));
+    let named: Vec<String> = named.collect();
+    let (_, newest) = all.last()?;
+    Some(Evidence::event(*newest, format!("this block was allocated one after the other by {}", named.join(", "))))
+}
+
 fn pool_block<'k>(place: Addr, case: &Case<'k>) -> Option<(&'k Object, PoolBlock)> {
     let is_there = |pool: &&Object| {
         let memory = pool.get("start").zip(pool.get("size")).map(|(start, len)| Region { start, len });
@@ -225,10 +237,18 @@ fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: 
     let who = |thread: Addr| giver(Giver::Thread(thread), case, graph);
     let owner = memory.and_then(|memory| memory.live.get(&case.stored(block.start)));
     let owner = owner.filter(|owner| !owner.is_doubtful);
-    let freed = memory.and_then(|memory| memory.held(case.stored(place)).map(|(_, freed)| freed));
+    let begins = || memory.and_then(|memory| memory.freed(case.stored(block.start)));
+    let freed = memory.and_then(|memory| memory.held(case.stored(place)).map(|(_, freed)| freed)).or_else(begins);
     let freed = freed.filter(|freed| owner.is_none_or(|owner| freed.seq < owner.seq));
-    let before =
-        |freed: Freed| format!("{} had it, and {} released it", who(freed.block.thread), giver(freed.by, case, graph));
+    let earlier = |last: Addr| {
+        let all = memory.and_then(|memory| memory.owners.get(&case.stored(block.start))).into_iter().flatten();
+        let names: Vec<String> = all.filter(|(thread, _)| *thread != last).map(|(thread, _)| who(*thread)).collect();
+        if names.is_empty() { String::new() } else { format!(" (earlier, {} had it)", names.join(", ")) }
+    };
+    let before = |freed: Freed| {
+        let (owner, by) = (who(freed.block.thread), giver(freed.by, case, graph));
+        format!("{owner} had it, and {by} released it{}", earlier(freed.block.thread))
+    };
     match (block.is_free, owner, freed) {
         (true, _, Some(freed)) => format!("{which} that is free: {}", before(freed)),
         (true, _, None) => format!("{which} that is free"),
