@@ -53,6 +53,8 @@ pub struct Failed {
     pub functions: Vec<Function>,
     /// True where it is known to be no code of the program.
     pub is_outside_code: bool,
+    /// Where the thread was when the trap or interrupt came within whose handler this one came.
+    pub outer: Option<Box<Place>>,
 }
 
 /// What an exception interrupted.
@@ -201,7 +203,12 @@ impl Target<'_> {
             _ => return None,
         };
         let functions = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop)).unwrap_or_default();
-        Some(Failed { function: self.function_at(at), functions, is_outside_code: self.is_outside(at, stop) })
+        // The kernel counts the traps that came within each other.
+        let is_nested = kernel.is_some_and(|kernel| kernel.system_state.first().is_some_and(|count| *count >= 2));
+        let is_within = is_nested && functions.is_empty();
+        let outer = thread.filter(|_| is_within).and_then(|thread| self.outer(at, kernel?, thread, stop)).map(Box::new);
+        let is_outside_code = self.is_outside(at, stop);
+        Some(Failed { function: self.function_at(at), functions, is_outside_code, outer })
     }
 
     /// The functions of a thread where a trap came, if its handler has stored the registers where the thread's control block says.
@@ -217,6 +224,24 @@ impl Target<'_> {
         };
         let backtrace = self.with_unwinder(Some(kernel), find);
         Some(self.names_of(&backtrace))
+    }
+
+    /// The place of a thread where the outermost trap or interrupt came, if its handler has stored the registers. `at`: where the last
+    /// one came.
+    fn outer(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Place> {
+        let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
+        let stacks: Vec<Region> = thread.stacks().collect();
+        let registers = stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?;
+        let pc = registers.pc().filter(|pc| *pc != at && self.is_code(*pc))?;
+        if stop.code.holds(pc) == Some(false) {
+            return None;
+        }
+        let find = |unwinder: &Unwinder<'_>, memory: &mut dyn Memory, _: &dyn Symbols| {
+            unwinder.backtrace(&registers, &stacks, memory)
+        };
+        let backtrace = self.with_unwinder(Some(kernel), find);
+        let functions = self.names_of(&backtrace);
+        Some(self.place(saved, &registers, None, functions, stop))
     }
 
     /// The functions of a backtrace. Reads nothing of the target.

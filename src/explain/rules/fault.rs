@@ -427,6 +427,11 @@ impl<'a, 'c> Look<'a, 'c> {
         }
     }
 
+    /// Where the thread was when the trap came within whose handler this one came.
+    fn outer(&self) -> Option<&Place> {
+        self.cpu.failed.as_ref()?.outer.as_deref()
+    }
+
     /// ` in parse_field (crashes.c:121), thread victim`. `passed`: the function that passed the pointer.
     fn whereabouts(&self, within: Option<&str>, with_place: bool, passed: Option<String>) -> String {
         let functions = self.functions();
@@ -434,6 +439,11 @@ impl<'a, 'c> Look<'a, 'c> {
         let at = place::of(functions).filter(|_| with_place).map_or_else(String::new, |at| format!(" in {at}{by}"));
         match (within, self.thread) {
             (Some(exception), _) => format!("{at}, within {exception}"),
+            (None, Some(thread)) if self.outer().is_some() => {
+                let first = self.outer().and_then(|outer| place::of(&outer.functions));
+                let first = first.map_or_else(String::new, |first| format!(" in {first}"));
+                format!("{at}, within the handler of an earlier trap, which came{first}, thread {}", thread.label())
+            }
             (None, Some(thread)) => {
                 format!("{at}, thread {}{}", thread.label(), callback::of(functions, Some(thread), self.case))
             }
@@ -493,6 +503,14 @@ impl<'a, 'c> Look<'a, 'c> {
         }
         if self.cpu.failed.is_some() {
             all.extend(place::callers(self.functions(), CALLERS));
+        }
+        if let Some(outer) = self.outer() {
+            let pc = outer.registers.pc().unwrap_or_default();
+            all.push(Evidence::stack(outer.frame, format!("the earlier trap stored its registers here: pc {pc:#x}")));
+            all.extend(
+                outer.effect.map(|e| Evidence::memory(pc, format!("the instruction there: {}", self.access(e)))),
+            );
+            all.extend(place::callers(&outer.functions, CALLERS));
         }
         all
     }

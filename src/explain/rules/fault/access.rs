@@ -10,6 +10,7 @@ use super::super::static_pointers::{self, StaticPointer};
 use super::{Look, PART, can_fail, riscv};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Effect, Registers};
+use crate::session::Place;
 use crate::unwind::Origin;
 
 /// What `mcause` says of a store that was refused: an access fault, a page fault.
@@ -71,8 +72,24 @@ impl Look<'_, '_> {
 
     /// The same of a RISC-V.
     pub(super) fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
+        if let Some(outer) = self.outer() {
+            return self.pointer_of_outer(outer, graph);
+        }
         let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
         Pointer::of(at, &registers, self.thread.and_then(stack_of), self.case, graph)
+    }
+
+    /// The same of the trap within whose handler this one came, where its instruction needed memory that is not there.
+    fn pointer_of_outer(&self, outer: &Place, graph: &Graph) -> Option<Pointer> {
+        self.base_of_outer(outer)?;
+        Pointer::of(outer.registers.pc()?, &outer.registers, self.thread.and_then(stack_of), self.case, graph)
+    }
+
+    /// The pointer that the instruction of that trap needed, where it leads to no memory.
+    fn base_of_outer(&self, outer: &Place) -> Option<Addr> {
+        let access = Access { at: outer.registers.pc()?, failed: self.accessed(), registers: &outer.registers };
+        let (_, base) = access.base(self.case)?;
+        base.filter(|base| *base >= NULL && self.cpus.has(*base) == Some(false))
     }
 
     /// The instruction whose access failed, with the registers in front of it.
@@ -95,19 +112,29 @@ impl Look<'_, '_> {
     /// Variables that hold the pointer that failed: the address itself, or what the instruction adds to.
     pub(super) fn kept(&self) -> Kept {
         let find = || {
+            if let Some(outer) = self.outer() {
+                // Its handler uses variables of the program, too.
+                return self.kept_of(&[self.base_of_outer(outer)?], &|one| one.is_pointer == Some(true));
+            }
             let (at, registers) = self.instruction()?;
             let failed = self.accessed()?;
             let base = Access { at, failed: Some(failed), registers: &registers }.base(self.case);
             let base = base.and_then(|(_, value)| value);
             let base = base.filter(|base| *base != failed && base.abs_diff(failed) < NEAR);
-            let values = [Some(failed), base].into_iter().flatten().filter(|value| *value >= NULL);
-            values.into_iter().find_map(|value| {
-                let all = static_pointers::into(Region { start: value, len: 1 }, self.case);
-                let all: Vec<StaticPointer> = all.into_iter().filter(|one| self.may_be_origin(one)).collect();
-                (!all.is_empty()).then_some(Kept { all, base: Some(value).filter(|value| *value != failed) })
-            })
+            let values: Vec<Addr> = [Some(failed), base].into_iter().flatten().filter(|value| *value >= NULL).collect();
+            let kept = self.kept_of(&values, &|one| self.may_be_origin(one))?;
+            Some(Kept { base: kept.base.filter(|base| *base != failed), ..kept })
         };
         find().unwrap_or_default()
+    }
+
+    /// Variables that hold the first of these that some hold.
+    fn kept_of(&self, values: &[Addr], is: &dyn Fn(&StaticPointer) -> bool) -> Option<Kept> {
+        values.iter().find_map(|value| {
+            let all = static_pointers::into(Region { start: *value, len: 1 }, self.case);
+            let all: Vec<StaticPointer> = all.into_iter().filter(is).collect();
+            (!all.is_empty()).then_some(Kept { all, base: Some(*value) })
+        })
     }
 
     /// False for a number, and for what the handler of the fault writes: it may store the address.

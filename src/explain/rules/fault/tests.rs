@@ -101,7 +101,12 @@ fn trapped(exception: Option<&str>, is_loop: bool, is_outside: bool) -> CpuState
         polling: None,
         is_outside_code: false,
         interrupted: None,
-        failed: Some(crate::session::Failed { function, functions: Vec::new(), is_outside_code: is_outside }),
+        failed: Some(crate::session::Failed {
+            function,
+            functions: Vec::new(),
+            is_outside_code: is_outside,
+            outer: None,
+        }),
         interrupts: None,
     }
 }
