@@ -483,7 +483,7 @@ impl Events {
                 }
                 None => Giver::Other,
             };
-            self.put(now, object, giver);
+            self.put(now, object, giver, waits);
         }
     }
 

@@ -96,6 +96,28 @@ impl Found {
     }
 }
 
+/// The most messages that a queue held when something was sent to it without a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fullest {
+    /// So many messages.
+    pub held: u64,
+    /// How often it held so many.
+    pub times: u64,
+    /// The last event.
+    pub seq: u64,
+}
+
+impl Fullest {
+    /// Once more.
+    const fn again(so_far: Option<Self>, held: u64, seq: u64) -> Self {
+        match so_far {
+            Some(most) if held < most.held => most,
+            Some(most) if held == most.held => Self { times: most.times.saturating_add(1), seq, ..most },
+            _ => Self { held, times: 1, seq },
+        }
+    }
+}
+
 /// One object.
 #[derive(Debug, Clone, Default)]
 pub struct One {
@@ -133,6 +155,8 @@ pub struct One {
     pub untaken: Option<Untaken>,
     /// What it held each time that something was asked of it.
     pub found: Option<Found>,
+    /// The most that it held when something was put into it without a wait.
+    pub fullest: Option<Fullest>,
     /// Releases or sets in a row while a thread waits, which gets nothing.
     pub short: Option<Short>,
     /// True where it is among those that a gap makes unknown.
@@ -199,7 +223,8 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
-        (self.kept, self.untaken, self.short, self.time_outs, self.found) = (None, None, None, None, None);
+        (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
+        (self.found, self.fullest) = (None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -246,7 +271,8 @@ impl super::Events {
         self.object(object).map_or_else(BTreeSet::new, |one| one.takers.clone())
     }
 
-    pub(super) fn put(&mut self, now: &Now<'_>, object: Addr, by: Giver) {
+    /// Something is given. `waits`: how long the caller would wait.
+    pub(super) fn put(&mut self, now: &Now<'_>, object: Addr, by: Giver, waits: Option<u64>) {
         let Now { event, words, places: fields, .. } = *now;
         let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
         let is_handed_over = fields.is_handed_over(words);
@@ -257,6 +283,9 @@ impl super::Events {
             one.away.clear(by, kept, event.seq);
         }
         if let Some(held) = fields.held(words) {
+            if waits == Some(0) {
+                one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
+            }
             one.untaken = Some(Untaken::put(one.untaken, held, event.seq, event.ticks));
         }
         one.short = Short::give(one.short, fields.free(words), event.seq, event.ticks);
@@ -310,6 +339,13 @@ mod tests {
         assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12 }));
         one.forget();
         assert_eq!(one.time_outs, None, "a put may be among the events that are missing");
+    }
+
+    #[test]
+    fn the_most_that_a_queue_held_when_it_was_sent_to() {
+        let all = [(7, 1), (8, 2), (6, 3), (8, 4)].into_iter();
+        let fullest = all.fold(None, |so_far, (held, seq)| Some(Fullest::again(so_far, held, seq)));
+        assert_eq!(fullest, Some(Fullest { held: 8, times: 2, seq: 4 }));
     }
 
     #[test]

@@ -230,6 +230,7 @@ impl ByCode<'_, '_> {
                         &Need { act: Act::Gives, kind: Kind::Semaphore, object: semaphore, wanted: None },
                     ),
                 ])
+                .evidence(culprit.filter(|_| is_gone).and_then(|user| self.gone_evidence(user)))
                 .evidence(path)
                 .explains(rest.iter().chain(&behind).filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())
@@ -525,6 +526,13 @@ impl ByCode<'_, '_> {
                 })
                 .threads(first.into_iter().chain([thread])),
         )
+    }
+
+    /// That a thread has ended.
+    fn gone_evidence(&self, user: User) -> Option<Evidence> {
+        let User::Thread(at) = user else { return None };
+        let gone = self.graph.tasks.at(at)?.does.gone()?;
+        Some(Evidence::memory(at, format!("{}: {gone}", self.case.label(at))))
     }
 
     fn was_terminated(&self, user: User) -> bool {

@@ -192,6 +192,9 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         let kernel_ticks = in_kernel_ticks(&[since, ran], case);
         format!(" and has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}")
     });
+    // A more urgent one may have just begun.
+    let is_running = graph.tasks.at(culprit.address).is_none_or(|task| task.does == Does::Runs);
+    let (does, runs) = if is_running { ("runs", "runs and keeps") } else { ("ran", "ran and kept") };
     let is_mutex = case.kernel.and_then(|kernel| kernel.object(edge.object)).is_some_and(|o| o.kind == Kind::Mutex);
     let (owns, next) = if is_mutex {
         ("owns", "create the mutex with TX_INHERIT, or make what runs in between shorter")
@@ -205,7 +208,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         Code::PriorityInversion,
         case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
         format!(
-            "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} runs and keeps {owner} from running",
+            "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} {runs} {owner} from running",
             priority(edge.waiter, graph),
             priority(edge.holder, graph),
             priority(culprit.address, graph)
@@ -221,7 +224,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     .evidence([
         holds(edge, case),
         shows(edge.holder, format!("{owner}: ready, and does not run"), graph),
-        shows(culprit.address, format!("{name}: runs{lasts}"), graph),
+        shows(culprit.address, format!("{name}: {does}{lasts}"), graph),
     ])
     .evidence(loop_of(culprit, case))
     .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)

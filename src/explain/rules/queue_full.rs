@@ -6,14 +6,14 @@
 
 use super::super::events::Giver;
 use super::super::graph::Graph;
-use super::super::state::{Does, Task};
+use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::users::uses;
 use super::words::{few, gives, shows, waiting, wanted};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
-use crate::kernel::Kind;
+use crate::kernel::{Kind, Object};
 use crate::trace::many;
 
 /// So often a thread sends to a queue that nobody reads.
@@ -30,7 +30,39 @@ const BY_PROGRAM: &str =
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let more = |queue| refused(queue, case, graph).or_else(|| slow(queue, case, graph));
     let of = |queue| finding(queue, case, graph).or_else(|| more(queue));
-    full(case, graph).into_iter().filter_map(of).collect()
+    let mut found: Vec<Finding> = full(case, graph).into_iter().filter_map(of).collect();
+    let queues = case.kernel.into_iter().flat_map(|kernel| &kernel.objects).filter(|object| object.kind == Kind::Queue);
+    found.extend(queues.filter_map(|queue| left(queue, case, graph)));
+    found
+}
+
+/// A queue that is nearly full, and that refused messages, while its only reader waits for something else, and not for its messages:
+/// it may take fewer than come each time that it is woken.
+fn left(queue: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (held, room) = (queue.get("enqueued")?, queue.get("available_storage").filter(|room| *room > 0)?);
+    let capacity = held.checked_add(room).filter(|capacity| held >= capacity.saturating_sub(capacity / 4))?;
+    let refused = case.events?.object(queue.address)?.fullest.filter(|most| most.held >= capacity)?;
+    let reader = reader(queue.address, case, graph).filter(|reader| !reader.is_inferred)?;
+    let is_other = |wait: &Wait| wait.object != queue.address;
+    let wait = reader.task.wait.filter(is_other).filter(|_| graph.wait(reader.task.address).is_none())?;
+    if graph.tasks.waiting(queue.address).next().is_some() {
+        return None;
+    }
+    let (name, label) = (case.label(reader.task.address), case.object(queue.address));
+    let claim = format!(
+        "{name} waits for {}, though {held} of {capacity} messages are left in {label}, which it alone reads and which refused {}",
+        wanted(&wait, None, case),
+        many(refused.times, "message", "messages"),
+    );
+    Some(
+        Finding::new(Code::QueueFull, case.cap(Confidence::Hint), claim)
+            .against([BY_EVENTS, "it may be woken for the rest of the messages soon"])
+            .evidence([waiting(reader.task.address, wait.object, case, graph)])
+            .evidence([Evidence::memory(queue.address, format!("{label}: {}", queue.state(&|_| String::new())))])
+            .evidence([Evidence::event(refused.seq, format!("a message is sent to {label}, which is full"))])
+            .next(format!("let {name} read all messages each time that it is woken, until the queue is empty"))
+            .threads([reader.task.address]),
+    )
 }
 
 /// A full queue refuses messages, as the only thread that reads it waits for something else without a time-out: that wait is what

@@ -91,7 +91,9 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
             .evidence(found.evidence)
             .evidence(calls.map(|calls| calls.evidence))
             .explains(suffers)
-            .next(if is_over || is_near {
+            .next(if is_near {
+                format!("make the stack of {name} larger: in another case it may need more")
+            } else if is_over {
                 format!("make the stack of {name} larger; what is below {start:#x} may be damaged")
             } else {
                 format!("find out what else has the memory from {start:#x} on: another object, or DMA")

@@ -15,7 +15,7 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
-use super::{left_running, place, silence};
+use super::{interrupts, left_running, place, silence};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -58,7 +58,9 @@ fn within(hog: &Task, case: &Case<'_>, graph: &Graph) -> Option<(String, Option<
     });
     let at = cpu.filter(|_| hog.does == Does::Runs).and_then(place::of_thread);
     if let Some(at) = at {
-        return Some((at, None));
+        let polled = cpu.filter(|cpu| cpu.exception.is_none()).and_then(|cpu| interrupts::polled(case, cpu));
+        let waits = polled.map_or_else(String::new, |what| format!(", where it waits for {what} to change,"));
+        return Some((format!("{at}{waits}"), None));
     }
     let (at, shown) = left_running::place_of(hog.address, case, graph).filter(|_| hog.does == Does::Runs)?;
     Some((at, Some(shown)))
