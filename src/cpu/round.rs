@@ -17,6 +17,9 @@ use crate::abi::Addr;
 
 /// The most instructions that are carried out.
 const STEPS: u32 = 20_000;
+/// The most instructions of a round, and the most words of code and memory that are read: over a link each takes time.
+const LONGEST: u32 = 4096;
+const WORDS: usize = 1024;
 /// The most instructions of a loop that waits for memory to change.
 const SHORT: u32 = 64;
 /// The most bytes in front of what a pointer leads to that are taken for a part of it.
@@ -42,6 +45,9 @@ struct Live<'a> {
 impl Live<'_> {
     fn word(&self, at: Addr) -> Option<u32> {
         let mut known = self.known.try_borrow_mut().ok()?;
+        if known.len() >= WORDS && !known.contains_key(&at) {
+            return None;
+        }
         *known.entry(at).or_insert_with(|| (self.word)(at))
     }
 }
@@ -84,6 +90,9 @@ pub fn round(registers: &Registers, word: &dyn Fn(Addr) -> Option<u32>) -> Optio
         now.step(&live)?;
         length = length.checked_add(1)?;
         if now.is_same(&before) {
+            if length > LONGEST {
+                return None;
+            }
             return before.carries(length, &live).then(|| Round::of(before, length, &live))?;
         }
         if length == until {

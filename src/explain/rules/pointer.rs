@@ -160,7 +160,7 @@ pub(super) fn text_into(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)>
     let first = before.len().checked_sub(front).filter(|_| front >= FRONT && back > 0 && ends)?;
     let text = String::from_utf8_lossy(bytes.get(first..before.len().checked_add(back)?)?).into_owned();
     let start = from.checked_add(u64::try_from(first).ok()?)?;
-    let place = case.look.place(start).map_or_else(|| format!("{start:#x}"), |name| name);
+    let place = case.look.place(start).unwrap_or_else(|| format!("{start:#x}"));
     let cut = if first == 0 { "..." } else { "" };
     let words = format!("the text \"{cut}{text}\" in {place} goes on in it");
     Some((
