@@ -53,14 +53,22 @@ impl InstructionSet {
         }
     }
 
-    /// True where an instruction waits for an interrupt or an event, or is one of a coprocessor or of floating point, which may write
-    /// memory.
-    pub(super) const fn waits(self, first: u16, second: u16) -> bool {
+    /// True where an instruction waits, calls the supervisor or a debugger, stores exclusively, or is one of a coprocessor or of
+    /// floating point: what it does to memory is not followed.
+    pub(super) const fn is_not_followed(self, first: u16, second: u16) -> bool {
         match self {
-            Self::Thumb => matches!(first, 0xBF20 | 0xBF30) || first & 0xEC00 == 0xEC00,
+            Self::Thumb => match first {
+                0xBF20 | 0xBF30 | 0xBE00..=0xBEFF | 0xDF00..=0xDFFF => true,
+                0xF3AF => second & 0xFF != 0,
+                // STREX and its kin; STL of an Armv8-M.
+                0xE840..=0xE84F | 0xE8C0..=0xE8CF => true,
+                first => first & 0xEC00 == 0xEC00,
+            },
             Self::Riscv32 | Self::Riscv64 => {
                 let word = (second as u32) << 16 | first as u32;
-                word == 0x1050_0073 || matches!(word & 0x7F, 0x07 | 0x27 | 0x2F) || first & 3 != 3 && is_float(first)
+                // ECALL, EBREAK and WFI; their short forms, and those of floating point.
+                let is_system = matches!(word, 0x0000_0073 | 0x0010_0073 | 0x1050_0073) || first == 0x9002;
+                is_system || matches!(word & 0x7F, 0x07 | 0x27 | 0x2F) || first & 3 != 3 && is_float(first)
             }
         }
     }

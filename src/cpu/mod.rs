@@ -18,6 +18,7 @@ mod instruction_set;
 mod level;
 mod notes;
 mod origin;
+mod part;
 mod polling;
 mod pushed;
 mod register;

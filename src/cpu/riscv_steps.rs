@@ -3,6 +3,7 @@
 
 use super::InstructionSet;
 use super::calls::Program;
+use super::part::Part;
 use super::riscv_compressed::expanded;
 use super::riscv_jumps::{branch, far, signed, word};
 use super::steps::{ENTRIES, Flow};
@@ -208,8 +209,13 @@ impl Step<'_> {
         let constant = |at: u32| self.program.constant(at.into()).map(u64::from);
         let sign = |word: u64| i64::from(low(word).cast_signed()).cast_unsigned();
         let known = |number: Option<u64>| number.map_or(Value::Unknown, |number| numbers.value(number));
+        let part = |size: u16, is_signed: bool, at: u32| {
+            let word = self.program.constant(Addr::from(at & !3))?;
+            Part::of(size, is_signed).within(word, at).map(u64::from)
+        };
         let value = match (self.kind(), place) {
-            (kind @ (0 | 1 | 4 | 5), Value::Is(at)) => known(part(kind, at, constant(at & !3))),
+            (kind @ (0 | 1), Value::Is(at)) => known(part(kind, true, at).map(sign)),
+            (kind @ (4 | 5), Value::Is(at)) => known(part(kind & 1, false, at)),
             (2, Value::Is(at)) => known(constant(at).map(sign)),
             (6, Value::Is(at)) => known(constant(at)),
             (3, Value::Is(at)) => {
@@ -358,17 +364,6 @@ impl Step<'_> {
 }
 
 /// The lower half of a number.
-/// The byte or the half at an address, of the word in which it is. `kind`: 0 and 1 with their sign, 4 and 5 without.
-fn part(kind: u16, at: u32, word: Option<u64>) -> Option<u64> {
-    let (into, bits) = ((at & 3) << 3, if kind & 1 == 0 { 8 } else { 16 });
-    let unused = 64_u32.checked_sub(bits)?;
-    if into.checked_add(bits)? > u32::BITS {
-        return None;
-    }
-    let top = word?.checked_shr(into)?.checked_shl(unused)?;
-    if kind < 4 { Some(top.cast_signed().checked_shr(unused)?.cast_unsigned()) } else { top.checked_shr(unused) }
-}
-
 fn low(number: u64) -> u32 {
     u32::try_from(number & 0xFFFF_FFFF).unwrap_or_default()
 }

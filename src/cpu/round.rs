@@ -18,10 +18,10 @@ use crate::abi::Addr;
 /// The most instructions that are carried out.
 const STEPS: u32 = 20_000;
 /// The most instructions of a round, and the most words of code and memory that are read: over a link each takes time.
-const LONGEST: u32 = 4096;
+const LONGEST: u32 = 512;
 const WORDS: usize = 1024;
-/// The most instructions of a loop that waits for memory to change.
-const SHORT: u32 = 64;
+/// Of the program status register of a Cortex-M: in the middle of an IT block.
+const IN_BLOCK: u64 = 0x0600_FC00;
 /// The most bytes in front of what a pointer leads to that are taken for a part of it.
 const PART: u64 = 256;
 
@@ -30,7 +30,7 @@ const PART: u64 = 256;
 pub struct Round {
     /// The words that it reads, by address, with what they hold.
     pub reads: Vec<(Addr, u32)>,
-    /// Those of them that are addresses of what else is read: the pointers that it follows.
+    /// Those of them that lead to each other in a circle, as addresses of what else is read: the pointers that it follows.
     pub follows: Vec<Addr>,
 }
 
@@ -78,22 +78,28 @@ impl Program for Live<'_> {
 }
 
 /// The loop that a CPU with these registers is in. `word`: a word of its memory, also of its code, at a multiple of 4; `None` for
-/// what is not to be read.
+/// what is not to be read. `is_constant`: whether the program does not write what is at an address.
 #[must_use]
-pub fn round(registers: &Registers, word: &dyn Fn(Addr) -> Option<u32>) -> Option<Round> {
+pub fn round(
+    registers: &Registers,
+    word: &dyn Fn(Addr) -> Option<u32>,
+    is_constant: &dyn Fn(Addr) -> bool,
+) -> Option<Round> {
     let set = InstructionSet::of(registers.architecture())?;
     let live = Live { set, word, known: RefCell::default(), reads: RefCell::default() };
-    let mut now = Place { at: registers.pc()? & !1, state: start(registers, set) };
+    if registers.get("xpsr").is_some_and(|status| status & IN_BLOCK != 0) {
+        return None;
+    }
+    let first = registers.pc()? & !1;
+    let mut now = Place { at: first, state: start(registers, set) };
     // Brent's way to find a circle: the place that it is compared with is renewed after twice as many steps each time.
     let (mut before, mut length, mut until) = (now.clone(), 0_u32, 1_u32);
     for _ in 0..STEPS {
         now.step(&live)?;
         length = length.checked_add(1)?;
         if now.is_same(&before) {
-            if length > LONGEST {
-                return None;
-            }
-            return before.carries(length, &live).then(|| Round::of(before, length, &live))?;
+            let is_one = length <= LONGEST && before.passes(first, length, &live) && before.carries(length, &live);
+            return if is_one { Round::of(before, length, &live, is_constant) } else { None };
         }
         if length == until {
             (before, length, until) = (now.clone(), 0, until.checked_mul(2)?);
@@ -103,16 +109,31 @@ pub fn round(registers: &Registers, word: &dyn Fn(Addr) -> Option<u32>) -> Optio
 }
 
 impl Round {
-    fn of(mut place: Place, length: u32, live: &Live<'_>) -> Option<Self> {
+    fn of(mut place: Place, length: u32, live: &Live<'_>, is_constant: &dyn Fn(Addr) -> bool) -> Option<Self> {
         live.reads.try_borrow_mut().ok()?.clear();
         (0..length).try_for_each(|_| place.step(live))?;
         let mut reads = live.reads.try_borrow().ok()?.clone();
         reads.sort_unstable();
         reads.dedup();
-        let is_part = |pointer: u64, at: Addr| at.checked_sub(pointer).is_some_and(|into| into < PART);
-        let leads = |word: u32| word != 0 && reads.iter().any(|(at, _)| is_part(word.into(), *at));
-        let follows = reads.iter().filter(|(_, word)| leads(*word)).map(|(at, _)| *at).collect();
+        reads.retain(|(at, _)| !is_constant(*at));
+        let follows = in_circles(&reads);
         Some(Self { reads, follows })
+    }
+}
+
+/// Of words with their addresses those that lead to each other in a circle: each leads to one of them, and one of them to it.
+fn in_circles(reads: &[(Addr, u32)]) -> Vec<Addr> {
+    let leads = |from: &(Addr, u32), to: &(Addr, u32)| {
+        from.1 != 0 && to.0.checked_sub(from.1.into()).is_some_and(|into| into < PART)
+    };
+    let mut all = reads.to_vec();
+    loop {
+        let is_on = |one: &(Addr, u32)| all.iter().any(|to| leads(one, to)) && all.iter().any(|from| leads(from, one));
+        let left: Vec<(Addr, u32)> = all.iter().filter(|one| is_on(one)).copied().collect();
+        if left.len() == all.len() {
+            return all.into_iter().map(|(at, _)| at).collect();
+        }
+        all = left;
     }
 }
 
@@ -128,6 +149,16 @@ impl Place {
         self.at == other.at && self.state.is_same(&other.state)
     }
 
+    /// True where a round comes to this address.
+    fn passes(&self, at: Addr, length: u32, live: &Live<'_>) -> bool {
+        let mut place = self.clone();
+        (0..length).any(|_| {
+            let is_there = place.at == at;
+            let goes_on = place.step(live).is_some();
+            is_there && goes_on
+        })
+    }
+
     /// True where something is carried from one round to the next: wherever a round is said to begin, it is not known how it goes on
     /// without what the loop writes.
     fn carries(&self, length: u32, live: &Live<'_>) -> bool {
@@ -138,7 +169,7 @@ impl Place {
         }
         let written = first.state.written;
         let mut begin = self.clone();
-        (0..length.min(SHORT)).all(|_| {
+        (0..length).all(|_| {
             let is_known = begin.is_known_without(written, length, live);
             !is_known && begin.step(live).is_some()
         })
@@ -158,7 +189,7 @@ impl Place {
         let is_wide = live.set.is_wide(first);
         let next = self.at.wrapping_add(if is_wide { 4 } else { 2 });
         let second = if is_wide { live.code(self.at.checked_add(2)?)? } else { 0 };
-        if live.set.waits(first, second) {
+        if live.set.is_not_followed(first, second) {
             return None;
         }
         let in_block = !self.state.block.is_empty();
@@ -224,7 +255,7 @@ mod tests {
             let code = || Some(u32::from(half(at)?) | u32::from(half(at.checked_add(2)?).unwrap_or_default()) << 16);
             code().or_else(|| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word))
         };
-        round(&registers, &word)
+        round(&registers, &word, &|at| at < 0x1000)
     }
 
     /// L: ldr r2, [r3, #4]; cmp r2, r1; bgt end; ldr r3, [r3]; cmp r3, #0; bne L; end: bx lr
@@ -258,6 +289,36 @@ mod tests {
         let of = |word| found(&code, 0x100, &[("r0", 0x2000_0000), ("r1", 0x2000_0010)], &[(0x2000_0000, word)]);
         assert_eq!(of(0x0000_0007), Some(Round { reads: vec![(0x2000_0000, 7)], follows: Vec::new() }));
         assert_eq!(of(0x0000_2007), None, "it is 32 bytes");
+    }
+
+    /// A thread that looks through a list again and again until an interrupt marks an element was said to be in a circle.
+    #[test]
+    fn a_list_that_is_looked_through_again_was_a_circle() {
+        // again: ldr r3, [r0]; L: ldr r2, [r3, #4]; cmp r2, #1; beq end; ldr r3, [r3]; cmp r3, #0; bne L; b again; end: bx lr
+        let code = [0x6803, 0x685A, 0x2A01, 0xD003, 0x681B, 0x2B00, 0xD1F9, 0xE7F7, 0x4770];
+        let node = |n: u64| 0x2000_0100 + 16 * n;
+        let next = |n: u64| if n < 19 { u32::try_from(node(n + 1)).unwrap() } else { 0 };
+        let nodes = (0..20).flat_map(|n| [(node(n), next(n)), (node(n) + 4, 0)]);
+        let words: Vec<(Addr, u32)> = nodes.chain([(0x2000_0000, 0x2000_0100)]).collect();
+        for pc in [0x100, 0x102, 0x108, 0x10E] {
+            let values = [("r0", 0x2000_0000), ("r3", node(3)), ("r2", 0), ("xpsr", 0x0100_0000)];
+            assert_eq!(found(&code, pc, &values, &words), None, "{pc:#x}");
+        }
+    }
+
+    /// A function that returns to a circle is not in it, and a constant of the code that is an address is no pointer that is followed.
+    #[test]
+    fn a_loop_that_is_not_reached_yet_was_the_one_that_does_not_end() {
+        // nop; then the list
+        let code = [&[0xBF00][..], &LIST].concat();
+        let words = [(0x2000_0020, 0x2000_0020), (0x2000_0024, 2)];
+        let of = |pc| found(&code, pc, &[("r3", 0x2000_0020), ("r1", 5), ("r2", 0)], &words);
+        assert_eq!(of(0x100), None);
+        assert!(of(0x102).is_some());
+        let in_block = [("r3", 0x2000_0020), ("r1", 5), ("r2", 0), ("xpsr", 0x0100_0800)];
+        assert_eq!(found(&code, 0x102, &in_block, &words), None, "in an IT block");
+        assert_eq!(in_circles(&[(0x110, 0x2000_0000), (0x2000_0000, 7)]), [] as [Addr; 0]);
+        assert_eq!(in_circles(&[(0x2000_0000, 0x2000_0010), (0x2000_0010, 0x2000_0000)]).len(), 2);
     }
 
     /// A loop that waits for memory to change looks the same in each round, too.
@@ -296,6 +357,6 @@ mod tests {
             let code = || code.get(usize::try_from(at.checked_sub(0x100)?).ok()? / 4).copied();
             code().or_else(|| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word))
         };
-        assert_eq!(round(&registers, &word).map(|round| round.follows), Some(vec![0x8000_0020]));
+        assert_eq!(round(&registers, &word, &|at| at < 0x1000).map(|round| round.follows), Some(vec![0x8000_0020]));
     }
 }

@@ -2,6 +2,7 @@
 //! Armv7-M Architecture Reference Manual (A5, A7).
 
 use super::calls::Program;
+use super::part::Part;
 use super::polling::target;
 use super::values::{Flags, SP, State, Value, expanded};
 use crate::abi::Addr;
@@ -67,45 +68,10 @@ fn load(at: Value, state: &State, program: &dyn Program) -> Value {
     }
 }
 
-/// How much a load reads, or a store writes.
-#[derive(Clone, Copy)]
-struct Part {
-    bits: u32,
-    is_signed: bool,
-}
-
-impl Part {
-    const WORD: Self = Self { bits: 32, is_signed: false };
-
-    /// Of an instruction whose size is 0 for a byte, 1 for a half and 2 for a word.
-    const fn of(size: u16, is_signed: bool) -> Self {
-        let bits = match size {
-            0 => 8,
-            1 => 16,
-            _ => 32,
-        };
-        Self { bits, is_signed }
-    }
-
-    /// This part of a number.
-    fn extended(self, number: u32) -> u32 {
-        let unused = u32::BITS.saturating_sub(self.bits);
-        let top = number.checked_shl(unused).unwrap_or_default();
-        if self.is_signed {
-            top.cast_signed().checked_shr(unused).unwrap_or_default().cast_unsigned()
-        } else {
-            top.checked_shr(unused).unwrap_or_default()
-        }
-    }
-
-    /// What a load reads at an address that is known.
-    fn load(self, at: u32, program: &dyn Program) -> Value {
-        let into = at & 3;
-        if into.saturating_mul(8).saturating_add(self.bits) > u32::BITS {
-            return Value::Unknown;
-        }
-        literal(at & !3, program).map(|word| self.extended(word.checked_shr(into << 3).unwrap_or_default()))
-    }
+/// What a load of less than a word reads at an address.
+fn load_part(part: Part, at: u32, program: &dyn Program) -> Value {
+    let word = program.constant(Addr::from(at & !3));
+    word.and_then(|word| part.within(word, at)).map_or(Value::Unknown, Value::Is)
 }
 
 fn go_to(value: Value) -> Flow {
@@ -280,7 +246,7 @@ fn access(word: u16, state: &mut State, program: &dyn Program) {
 fn transfer(register: u16, at: Value, is_read: bool, part: Part, state: &mut State, program: &dyn Program) {
     match (is_read, part.bits, at) {
         (true, 32, at) => state.set(register, load(at, state, program)),
-        (true, _, Value::Is(at)) => state.set(register, part.load(at, program)),
+        (true, _, Value::Is(at)) => state.set(register, load_part(part, at, program)),
         (true, ..) => state.set(register, Value::Unknown),
         (false, 32, at) => state.store(at, state.get(register)),
         (false, ..) => state.store_part(at),
@@ -592,7 +558,8 @@ fn single(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Pr
         let by = state.get(second & 0xF).shifted(0, u32::from(second >> 4 & 3));
         (state.get(base).plus(by), None)
     };
-    let value = load(place, state, program);
+    // Only of pc: other registers have their turn below.
+    let value = if is_read && register == 15 && is_word { load(place, state, program) } else { Value::Unknown };
     // The base is that of POP, and the other adds 4 and is not indexed.
     let is_pop = base == SP && moved.is_some();
     if let Some(moved) = moved.filter(|_| base != 15) {

@@ -166,9 +166,10 @@ impl Pool {
         }
         let owners = self.owners.entry(memory).or_default();
         owners.retain(|(owner, _)| *owner != thread);
-        if owners.len() < MAX_OWNERS {
-            owners.push((thread, seq));
+        if owners.len() >= MAX_OWNERS {
+            owners.remove(0);
         }
+        owners.push((thread, seq));
     }
 
     /// The call with this event blocks: the kernel wrote no address yet, and the event has what the variable held before. It may
@@ -234,6 +235,7 @@ impl Pool {
     /// Events are missing: what is allocated is not known any more.
     pub fn forget(&mut self) {
         self.live.clear();
+        self.owners.clear();
         self.freed.clear();
         self.rounds.clear();
         self.refused.clear();

@@ -442,7 +442,10 @@ impl<'a, 'c> Look<'a, 'c> {
             (None, Some(thread)) if self.outer().is_some() => {
                 let first = self.outer().and_then(|outer| place::of(&outer.functions));
                 let first = first.map_or_else(String::new, |first| format!(" in {first}"));
-                format!("{at}, within the handler of an earlier trap, which came{first}, thread {}", thread.label())
+                format!(
+                    "{at}, within the handler of an earlier trap or interrupt, which came{first}, thread {}",
+                    thread.label()
+                )
             }
             (None, Some(thread)) => {
                 format!("{at}, thread {}{}", thread.label(), callback::of(functions, Some(thread), self.case))
@@ -506,7 +509,7 @@ impl<'a, 'c> Look<'a, 'c> {
         }
         if let Some(outer) = self.outer() {
             let pc = outer.registers.pc().unwrap_or_default();
-            all.push(Evidence::stack(outer.frame, format!("the earlier trap stored its registers here: pc {pc:#x}")));
+            all.push(Evidence::stack(outer.frame, format!("the earlier one stored its registers here: pc {pc:#x}")));
             all.extend(
                 outer.effect.map(|e| Evidence::memory(pc, format!("the instruction there: {}", self.access(e)))),
             );

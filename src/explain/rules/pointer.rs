@@ -24,6 +24,8 @@ const BEFORE: [u64; 4] = [48, 32, 16, 8];
 const AFTER: u64 = 16;
 /// The fewest characters in front of an address of a text that goes on there.
 const FRONT: usize = 6;
+/// The fewest of its characters there.
+const BACK: usize = 2;
 
 /// The place from which a pointer was read.
 pub(super) struct Pointer {
@@ -112,7 +114,10 @@ impl Pointer {
                 (format!("{name} ({place:#x})"), format!("{next} {name}"))
             }
         };
-        let read = Evidence::memory(place, format!("the pointer {value:#x} was read from here")).holds(value);
+        let word = case.look.bytes(place, case.width()).and_then(|bytes| case.words(&bytes, true).first().copied());
+        let moved = if word.is_some_and(|word| word != value) { "; the code has moved it on since" } else { "" };
+        let read = format!("the pointer {value:#x} was read from here{moved}");
+        let read = Evidence::memory(place, read).holds(word.unwrap_or(value));
         // The block's owner may keep such a pointer; one that was kept after a release looks the same.
         let block = block_at(place, case).filter(|_| stack.is_none());
         let kept = block.map(|block| static_pointers::into(Region { start: block.start, len: block.len }, case));
@@ -156,13 +161,14 @@ pub(super) fn text_into(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)>
     let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
     let (front, back) = (before.iter().rev().take_while(is_text).count(), after.iter().take_while(is_text).count());
     // One that goes on has its end behind it, and is longer than numbers that look like text.
-    let ends = after.get(back) == Some(&0);
-    let first = before.len().checked_sub(front).filter(|_| front >= FRONT && back > 0 && ends)?;
+    let ends = after.get(back).is_none_or(|byte| *byte == 0);
+    let first = before.len().checked_sub(front).filter(|_| front >= FRONT && back >= BACK && ends)?;
     let text = String::from_utf8_lossy(bytes.get(first..before.len().checked_add(back)?)?).into_owned();
     let start = from.checked_add(u64::try_from(first).ok()?)?;
     let place = case.look.place(start).unwrap_or_else(|| format!("{start:#x}"));
     let cut = if first == 0 { "..." } else { "" };
-    let words = format!("the text \"{cut}{text}\" in {place} goes on in it");
+    let more = if back == after.len() { "..." } else { "" };
+    let words = format!("the text \"{cut}{text}{more}\" in {place} runs on into it");
     Some((
         words,
         Evidence::memory(start, format!("{place}: the text \"{cut}{text}\", whose last {back} characters are there")),

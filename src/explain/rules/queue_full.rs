@@ -61,6 +61,7 @@ fn left(queue: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .evidence([Evidence::memory(queue.address, format!("{label}: {}", queue.state(&|_| String::new())))])
             .evidence([Evidence::event(refused.seq, format!("a message is sent to {label}, which is full"))])
             .next(format!("let {name} read all messages each time that it is woken, until the queue is empty"))
+            .usual(true)
             .threads([reader.task.address]),
     )
 }
@@ -127,7 +128,6 @@ fn slow(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     );
     let read = |seq: u64| Evidence::event(seq, format!("{name} takes a message from {label}, which is full"));
     let (first, last) = found.seqs;
-    let calls = "let those who send not wait for it (TX_NO_WAIT), send less, or let";
     Some(
         Finding::new(Code::QueueFull, case.cap(Confidence::Hint), claim)
             .against([BY_EVENTS, "a burst of messages looks the same while it lasts"])
@@ -135,7 +135,10 @@ fn slow(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .evidence([read(first), read(last)])
             .evidence(senders.first().map(|sender| waiting(*sender, queue, case, graph)))
             .explains(senders.iter().map(|sender| format!("{} waits for room in {label}", case.label(*sender))))
-            .next(format!("{calls} {name} do less for each"))
+            .next(format!(
+                "let {name} do less work for each message, send fewer, or send with TX_NO_WAIT where a message may be lost"
+            ))
+            .usual(true)
             .affected(graph.waiters(&senders).into_iter().chain(senders))
             .threads([task.address]),
     )

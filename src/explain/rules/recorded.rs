@@ -44,6 +44,7 @@ fn in_registers(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
 /// Variables that hold the name of a caller's source file, and beside it a line of that caller.
 fn in_variables(functions: &[Function], case: &Case<'_>) -> Vec<Evidence> {
     let find = || {
+        functions.iter().find(|function| function.file.is_some())?;
         let regions = case.cpus?.written().filter(|_| case.look.is_stored())?;
         let mut found: Vec<Addr> = Vec::new();
         for region in regions {
@@ -78,8 +79,8 @@ fn record(at: Addr, functions: &[Function], case: &Case<'_>) -> Option<Evidence>
     let within = places.filter(|place| *place >= variable.address && *place < end && *place != at);
     let beside: Vec<u64> = within.filter_map(|place| read(place, case)).collect();
     let is_line = |line: &&u64| {
-        let of = functions.iter().filter_map(|function| function.line);
-        of.map(u64::from).any(|own| own.abs_diff(**line) < LINES)
+        let of = functions.iter().filter(|function| function.file.as_deref().map(base) == Some(base(&file)));
+        of.filter_map(|function| function.line).map(u64::from).any(|own| own.abs_diff(**line) < LINES)
     };
     let line = beside.iter().find(is_line)?;
     let texts: Vec<String> = beside.iter().filter_map(|word| constant_text(*word, case)).collect();

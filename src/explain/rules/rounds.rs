@@ -40,7 +40,8 @@ fn finding(
     case: &Case<'_>,
 ) -> Option<Finding> {
     let name = functions.first()?.name.as_deref().filter(|name| !is_of_kernel(name))?;
-    let found = round(registers, &|at| word(at, case)).filter(|found| !found.reads.is_empty())?;
+    let is_constant = |at: Addr| case.cpus.is_some_and(|cpus| cpus.is_read_only(at));
+    let found = round(registers, &|at| word(at, case), &is_constant).filter(|found| !found.reads.is_empty())?;
     let thread = thread_of(cpu, case.kernel).filter(|_| exception.is_none());
     let behind = thread.map(|thread| behind(thread, case)).unwrap_or_default();
     let is_list = !found.follows.is_empty();
@@ -75,7 +76,7 @@ fn finding(
 fn why(found: &Round, case: &Case<'_>) -> String {
     let names: Vec<String> = found.follows.iter().take(WORDS).map(|at| place_or_address(*at, case)).collect();
     match (names.as_slice(), found.reads.as_slice()) {
-        ([one], _) => format!("the list that it follows is a circle: {one} points to the element that it is a part of"),
+        ([one], _) => format!("the list that it follows is a circle: {one} points to its own element"),
         ([_, ..], _) => {
             let more = if found.follows.len() > names.len() { ", ..." } else { "" };
             format!("the list that it follows is a circle of {}: {}{more}", found.follows.len(), names.join(", "))
@@ -91,7 +92,7 @@ fn why(found: &Round, case: &Case<'_>) -> String {
 fn next(found: &Round, case: &Case<'_>) -> String {
     match (found.follows.first(), found.reads.first()) {
         (Some(at), _) => format!(
-            "look for who sets {}: an element that is added to a list while it is in it, or removed without being taken out",
+            "look for who sets {}: an element that is added to a list while it is in it, or freed while it is still in the list",
             place_or_address(*at, case)
         ),
         (None, Some((at, _))) => {
@@ -114,8 +115,7 @@ fn behind<'k>(thread: &Thread, case: &Case<'k>) -> Vec<&'k Thread> {
 fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
     let cpus = case.cpus?;
     let known = Region { start: at, len: 4 };
-    let is_in_stack = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads).any(|thread| thread.holds(at));
-    let is_safe = case.look.is_stored() || cpus.is_read_only(at) || cpus.writes(known) || is_in_stack();
+    let is_safe = case.look.is_stored() || cpus.is_read_only(at) || cpus.writes(known);
     let bytes = Some(()).filter(|()| is_safe).and_then(|()| case.look.bytes(at, 4))?;
     case.kernel?.layout.shape.endian.u32(&bytes, 0).filter(|_| case.kernel.is_some_and(is_little))
 }

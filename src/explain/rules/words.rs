@@ -170,8 +170,8 @@ pub(super) fn wanted(wait: &Wait, givers: Option<&Givers>, case: &Case<'_>) -> S
 /// What to do about an interrupt that comes again and again. `name`: its handler's.
 pub(super) fn acknowledge(name: &str) -> String {
     format!(
-        "acknowledge the cause of {name} in its device before the handler ends; where it does so, find out who sets how often the \
-         device interrupts"
+        "acknowledge the cause of {name} in its device before the handler ends; if the handler already does so, check the rate \
+         that the device is set to"
     )
 }
 

@@ -1,5 +1,5 @@
 //! A thread waits for event flags that no code of the program sets, while others of the group are set: who sets one of those may
-//! set the wrong one. It is likely where no code gets a flag that is set.
+//! set the wrong one. It is likely where the number of the flag is set in its place: 5 where `1 << 5` is waited for.
 //!
 //! Against it: a thread may wait for a request that no code makes yet. Nothing is said of a thread that waits for the first time,
 //! nor where no flag is set.
@@ -37,12 +37,12 @@ impl ByCode<'_, '_> {
         let (name, object) = (self.case.label(thread), self.case.object(need.object));
         let current = self.case.kernel?.object(need.object)?.get("current")?;
         let set = self.set(need.object, current);
-        let is_stray = set.iter().any(|set| set.is_stray);
         // A thread may wait for a request that no code makes yet: not where others of the group were set, and it ran before.
         let is_first = self.case.thread(thread)?.run_count.is_none_or(|runs| runs < 2);
-        if set.is_empty() || is_first && !is_stray {
+        if set.is_empty() || is_first {
             return None;
         }
+        let is_number = set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
         let behind = self.stuck.behind(&[thread]);
         let claim = format!(
             "{name} waits for {wanted:#x} of {object}, which no code of the program sets{}",
@@ -51,11 +51,11 @@ impl ByCode<'_, '_> {
         Some(
             Finding::new(
                 Code::WrongEventMask,
-                self.case.cap(if is_stray { Confidence::Likely } else { Confidence::Hint }),
+                self.case.cap(if is_number { Confidence::Likely } else { Confidence::Hint }),
                 claim,
             )
             .against([BY_CODE])
-            .against((!is_stray).then_some("it may be a flag that is not used yet"))
+            .against((!is_number).then_some("it may be a flag that is not used yet"))
             .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&[], need)])
             .evidence([Evidence::memory(need.object, format!("{object}: {current:#x} is set")).holds(current)])
             .evidence(set.iter().flat_map(|set| {
@@ -68,11 +68,21 @@ impl ByCode<'_, '_> {
         )
     }
 
-    /// `; of it are set: 0x1 by ui, 0x4 by motor or alarm`.
+    /// True where a user sets the number of a flag in place of the flag.
+    fn sets_number(&self, user: User, need: &Need, wanted: u64) -> bool {
+        let site = self.usage.site(user, |one| {
+            let sets = one.action.act == Act::Gives && one.action.kind == Some(Kind::EventFlags);
+            let flag = one.flags.and_then(|number| 1_u64.checked_shl(number));
+            sets && one.object == Some(need.object) && flag == Some(wanted)
+        });
+        site.is_some()
+    }
+
+    /// `; these flags of it are set instead: 0x1 (set by ui), 0x4 (set by motor or alarm)`.
     fn instead(&self, set: &[Set]) -> String {
         let names = |set: &Set| set.setters.iter().map(|user| self.name(*user)).collect::<Vec<_>>().join(" or ");
-        let all = set.iter().map(|set| format!("{:#x} by {}", set.flag, names(set))).collect::<Vec<_>>();
-        format!("; of it are set: {}", all.join(", "))
+        let all = set.iter().map(|set| format!("{:#x} (set by {})", set.flag, names(set))).collect::<Vec<_>>();
+        format!("; these flags of it are set instead: {}", all.join(", "))
     }
 
     /// The flags that are set, but for those of which it is not known who sets them: first those that no code gets.

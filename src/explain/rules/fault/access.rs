@@ -72,24 +72,20 @@ impl Look<'_, '_> {
 
     /// The same of a RISC-V.
     pub(super) fn pointer_of_trap(&self, graph: &Graph) -> Option<Pointer> {
-        if let Some(outer) = self.outer() {
-            return self.pointer_of_outer(outer, graph);
+        if self.outer().is_some() {
+            return None;
         }
         let (at, registers) = riscv::access(self.cpu, self.thread, self.way.as_ref(), self.case)?;
         Pointer::of(at, &registers, self.thread.and_then(stack_of), self.case, graph)
     }
 
-    /// The same of the trap within whose handler this one came, where its instruction needed memory that is not there.
-    fn pointer_of_outer(&self, outer: &Place, graph: &Graph) -> Option<Pointer> {
-        self.base_of_outer(outer)?;
-        Pointer::of(outer.registers.pc()?, &outer.registers, self.thread.and_then(stack_of), self.case, graph)
-    }
-
-    /// The pointer that the instruction of that trap needed, where it leads to no memory.
+    /// The pointer that the instruction needed at which the trap or interrupt came within whose handler this one came: where the access
+    /// that failed here was near it, both failed by it.
     fn base_of_outer(&self, outer: &Place) -> Option<Addr> {
-        let access = Access { at: outer.registers.pc()?, failed: self.accessed(), registers: &outer.registers };
-        let (_, base) = access.base(self.case)?;
-        base.filter(|base| *base >= NULL && self.cpus.has(*base) == Some(false))
+        let (at, failed) = (outer.registers.pc()?, self.accessed()?);
+        let (_, base) = Access { at, failed: Some(failed), registers: &outer.registers }.base(self.case)?;
+        let is_it = |base: &Addr| *base >= NULL && base.abs_diff(failed) < NEAR && self.cpus.has(*base) == Some(false);
+        base.filter(is_it)
     }
 
     /// The instruction whose access failed, with the registers in front of it.
