@@ -203,45 +203,43 @@ impl Target<'_> {
             _ => return None,
         };
         let functions = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop)).unwrap_or_default();
-        // The kernel counts the traps that came within each other.
-        let is_nested = kernel.is_some_and(|kernel| kernel.system_state.first().is_some_and(|count| *count >= 2));
-        let is_within = is_nested && functions.is_empty();
-        let outer = thread.filter(|_| is_within).and_then(|thread| self.outer(at, kernel?, thread, stop)).map(Box::new);
+        let nested = thread.zip(kernel).filter(|(thread, kernel)| functions.is_empty() && is_nested(thread, kernel));
+        let outer = nested.and_then(|(thread, kernel)| self.outer(at, kernel, thread, stop)).map(Box::new);
         let is_outside_code = self.is_outside(at, stop);
         Some(Failed { function: self.function_at(at), functions, is_outside_code, outer })
     }
 
     /// The functions of a thread where a trap came, if its handler has stored the registers where the thread's control block says.
     fn trapped(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Vec<Function>> {
-        let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
-        let stacks: Vec<Region> = thread.stacks().collect();
-        let registers = stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?;
-        if registers.pc() != Some(at) || stop.code.holds(at) == Some(false) {
-            return None;
-        }
-        let find = |unwinder: &Unwinder<'_>, memory: &mut dyn Memory, _: &dyn Symbols| {
-            unwinder.backtrace(&registers, &stacks, memory)
-        };
-        let backtrace = self.with_unwinder(Some(kernel), find);
-        Some(self.names_of(&backtrace))
+        let (_, registers) = self.stored_by_trap(thread, stop)?;
+        (registers.pc() == Some(at)).then(|| self.functions_of(&registers, kernel, thread))
     }
 
     /// The place of a thread where the outermost trap or interrupt came, if its handler has stored the registers. `at`: where the last
     /// one came.
     fn outer(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Place> {
+        let (frame, registers) = self.stored_by_trap(thread, stop)?;
+        registers.pc().filter(|pc| *pc != at && self.is_code(*pc))?;
+        let functions = self.functions_of(&registers, kernel, thread);
+        Some(self.place(frame, &registers, None, functions, stop))
+    }
+
+    /// The registers that the handler of a trap stored where a thread's control block says, and where that is.
+    fn stored_by_trap(&mut self, thread: &Thread, stop: &Stop) -> Option<(Addr, Registers)> {
         let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
-        let stacks: Vec<Region> = thread.stacks().collect();
         let registers = stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?;
-        let pc = registers.pc().filter(|pc| *pc != at && self.is_code(*pc))?;
-        if stop.code.holds(pc) == Some(false) {
-            return None;
-        }
+        let is_code = registers.pc().is_some_and(|pc| stop.code.holds(pc) != Some(false));
+        is_code.then_some((saved, registers))
+    }
+
+    /// The functions of a thread with these registers.
+    fn functions_of(&mut self, registers: &Registers, kernel: &Kernel, thread: &Thread) -> Vec<Function> {
+        let stacks: Vec<Region> = thread.stacks().collect();
         let find = |unwinder: &Unwinder<'_>, memory: &mut dyn Memory, _: &dyn Symbols| {
-            unwinder.backtrace(&registers, &stacks, memory)
+            unwinder.backtrace(registers, &stacks, memory)
         };
         let backtrace = self.with_unwinder(Some(kernel), find);
-        let functions = self.names_of(&backtrace);
-        Some(self.place(saved, &registers, None, functions, stop))
+        self.names_of(&backtrace)
     }
 
     /// The functions of a backtrace. Reads nothing of the target.
@@ -388,4 +386,11 @@ impl Target<'_> {
             active: words(&active),
         })
     }
+}
+
+/// True where a trap came within the handler of another trap or interrupt: the kernel counts those of each core, and is at its start
+/// where the number is a large one.
+fn is_nested(thread: &Thread, kernel: &Kernel) -> bool {
+    let count = thread.core.and_then(|core| kernel.system_state.get(core));
+    !kernel.is_initializing() && count.is_some_and(|count| *count >= 2)
 }

@@ -157,22 +157,29 @@ pub(super) fn text_into(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)>
         Some((from, case.look.bytes(from, len).filter(|_| is_safe)?))
     };
     let (from, bytes) = BEFORE.into_iter().find_map(read)?;
-    let (before, after) = bytes.split_at_checked(usize::try_from(at.checked_sub(from)?).ok()?)?;
-    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
-    let (front, back) = (before.iter().rev().take_while(is_text).count(), after.iter().take_while(is_text).count());
-    // One that goes on has its end behind it, and is longer than numbers that look like text.
-    let ends = after.get(back).is_none_or(|byte| *byte == 0);
-    let first = before.len().checked_sub(front).filter(|_| front >= FRONT && back >= BACK && ends)?;
-    let text = String::from_utf8_lossy(bytes.get(first..before.len().checked_add(back)?)?).into_owned();
+    let into = usize::try_from(at.checked_sub(from)?).ok()?;
+    let (first, back) = runs_on(&bytes, into)?;
+    let text = String::from_utf8_lossy(bytes.get(first..into.checked_add(back)?)?).into_owned();
     let start = from.checked_add(u64::try_from(first).ok()?)?;
     let place = case.look.place(start).unwrap_or_else(|| format!("{start:#x}"));
     let cut = if first == 0 { "..." } else { "" };
-    let more = if back == after.len() { "..." } else { "" };
+    let more = if into.checked_add(back)? == bytes.len() { "..." } else { "" };
     let words = format!("the text \"{cut}{text}{more}\" in {place} runs on into it");
     Some((
         words,
         Evidence::memory(start, format!("{place}: the text \"{cut}{text}\", whose last {back} characters are there")),
     ))
+}
+
+/// Where a text begins that runs on over a place, and how many of its characters are behind that. It has its end there, or goes on as
+/// far as there are bytes, and is longer than numbers that look like text.
+fn runs_on(bytes: &[u8], place: usize) -> Option<(usize, usize)> {
+    let (before, after) = bytes.split_at_checked(place)?;
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let (front, back) = (before.iter().rev().take_while(is_text).count(), after.iter().take_while(is_text).count());
+    let ends = after.get(back).is_none_or(|byte| *byte == 0);
+    let first = before.len().checked_sub(front)?;
+    (front >= FRONT && back >= BACK && ends).then_some((first, back))
 }
 
 fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
@@ -263,5 +270,21 @@ fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: 
         }
         (false, Some(owner), None) => format!("{which} that {} has", who(owner.thread)),
         (false, None, _) => which,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name of 14 characters in a place of 12: the mutex behind it begins with "di", a zero and an old byte.
+    #[test]
+    fn a_name_that_was_too_long_was_a_number_in_a_control_block() {
+        assert_eq!(runs_on(b"\0\0Salvator Mundi\0M", 14), Some((2, 2)));
+        assert_eq!(runs_on(b"\0\0Salvator Mund\0\0M", 14), None, "one character may be a number");
+        assert_eq!(runs_on(b"\0\0Salvator Mun\0\0\0M", 14), None, "it ends in front of it");
+        assert_eq!(runs_on(b"\0\0\0\0\0MunPEVT\0", 8), None, "three characters in front may be a number");
+        assert_eq!(runs_on(b"Salvator Mundi\x01\0", 12), None, "it does not end as a text");
+        assert_eq!(runs_on(b"Salvator Mundi et omnium", 12), Some((0, 12)), "as far as there are bytes");
     }
 }

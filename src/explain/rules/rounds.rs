@@ -1,8 +1,9 @@
 //! A loop that does not end, as in each round registers and memory hold the same: it follows a list that is a circle, or moves on by
-//! 0 bytes. Its instructions are carried out to find that out, with the registers and the memory of the target.
+//! 0 bytes. Its instructions are simulated to find that out, with the registers and the memory of the target.
 //!
-//! Against it: another thread, an interrupt or a device may change what it reads, as that may end the loop. Where it follows no
-//! pointers it is a hint, and only where other threads are ready behind it: it may look for work that an interrupt brings.
+//! Against it: another thread, an interrupt or a device may change what it reads, as that may end the loop. A list may be a circle
+//! on purpose, and a thread look through it until an interrupt brings work: likely only where other threads are ready behind it, or
+//! in an interrupt. Where it follows no pointers it is a hint, and only where other threads are ready behind it.
 
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
@@ -55,7 +56,8 @@ fn finding(
     };
     let at = place::of(functions).unwrap_or_else(|| name.to_owned());
     let claim = format!("{who} is in a loop in {at} that does not end: {}", why(&found, case));
-    let claimed = if is_list { Confidence::Likely } else { Confidence::Hint };
+    let keeps = exception.is_some() || !behind.is_empty();
+    let claimed = if is_list && keeps { Confidence::Likely } else { Confidence::Hint };
     let ready = behind.iter().map(|thread| format!("{} is ready and does not run", thread.label()));
     Some(
         Finding::new(Code::Hang, case.cap_of_registers(claimed), claim)
