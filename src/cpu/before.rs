@@ -30,7 +30,7 @@ pub fn with_those_before(
                 let mut then = found.clone();
                 written.iter().chain(&[to]).for_each(|number| then.forget(&format!("r{number}")));
                 let at = match effect(&then, first, second) {
-                    Some(Effect::Read(at, 4)) => Some(at),
+                    Some(Effect::Read(at, size)) if size.bytes == 4 => Some(at),
                     _ => None,
                 };
                 (to, at.and_then(&mut *read).map(u64::from))

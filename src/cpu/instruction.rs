@@ -5,13 +5,35 @@
 use super::{Architecture, Registers};
 use crate::abi::{Addr, Endian};
 
+/// How much an instruction accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// So many bytes; of several registers those of one.
+    pub bytes: u8,
+    /// True where the address has to be a multiple of 4 on each Cortex-M: accesses of several registers, and of those of the FPU
+    /// (Armv7-M Architecture Reference Manual, A3.2.1).
+    pub is_aligned: bool,
+}
+
+impl Size {
+    /// An access that may be unaligned where the processor takes that.
+    pub const fn any(bytes: u8) -> Self {
+        Self { bytes, is_aligned: false }
+    }
+
+    /// One that has to be aligned.
+    pub const fn aligned(bytes: u8) -> Self {
+        Self { bytes, is_aligned: true }
+    }
+}
+
 /// What the instruction at a program counter is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A read of so many bytes at an address.
-    Read(Addr, u8),
-    /// A write of so many bytes to an address.
-    Write(Addr, u8),
+    /// A read at an address.
+    Read(Addr, Size),
+    /// A write to an address.
+    Write(Addr, Size),
     /// A division whose divisor is 0.
     DivideByZero,
     /// A breakpoint.
@@ -47,8 +69,8 @@ impl Effect {
     /// In words.
     pub fn words(self) -> String {
         match self {
-            Self::Read(at, size) => format!("a read of {size} bytes at {at:#x}"),
-            Self::Write(at, size) => format!("a write of {size} bytes to {at:#x}"),
+            Self::Read(at, size) => format!("a read of {} bytes at {at:#x}", size.bytes),
+            Self::Write(at, size) => format!("a write of {} bytes to {at:#x}", size.bytes),
             Self::DivideByZero => "a division by zero".to_owned(),
             Self::Breakpoint => "a breakpoint instruction".to_owned(),
             Self::Undefined => "an undefined instruction".to_owned(),
@@ -81,7 +103,7 @@ type Value<'a> = &'a dyn Fn(u16) -> Option<Addr>;
 /// Bits of an address.
 const MASK: Addr = 0xFFFF_FFFF;
 
-fn access(is_read: bool, at: Addr, size: u8) -> Effect {
+fn access(is_read: bool, at: Addr, size: Size) -> Effect {
     if is_read { Effect::Read(at & MASK, size) } else { Effect::Write(at & MASK, size) }
 }
 
@@ -100,17 +122,21 @@ fn narrow(word: u16, value: Value<'_>) -> Option<Effect> {
                 0b100 => (true, 4),
                 _ => (true, 2),
             };
-            access(is_read, register(3)?.wrapping_add(register(6)?), size)
+            access(is_read, register(3)?.wrapping_add(register(6)?), Size::any(size))
         }
-        0b01100 | 0b01101 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 2), 4),
-        0b01110 | 0b01111 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate), 1),
-        0b10000 | 0b10001 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 1), 2),
-        0b10010 | 0b10011 => access(word & 1 << 11 != 0, value(13)?.wrapping_add(u64::from(word & 0xFF) << 2), 4),
-        0b11000 | 0b11001 => access(word & 1 << 11 != 0, register(8)?, 4),
+        0b01100 | 0b01101 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 2), Size::any(4)),
+        0b01110 | 0b01111 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate), Size::any(1)),
+        0b10000 | 0b10001 => access(word & 1 << 11 != 0, register(3)?.wrapping_add(immediate << 1), Size::any(2)),
+        0b10010 | 0b10011 => {
+            access(word & 1 << 11 != 0, value(13)?.wrapping_add(u64::from(word & 0xFF) << 2), Size::any(4))
+        }
+        0b11000 | 0b11001 => access(word & 1 << 11 != 0, register(8)?, Size::aligned(4)),
         0b10110 if word & 0xFF80 == 0xB080 => lower(value, u64::from(word & 0x7F) << 2)?,
         0b01000 if word & 0xFF87 == 0x4485 => lower(value, value(word >> 3 & 0xF)?.wrapping_neg() & MASK)?,
-        0b10110 if word & 0xFE00 == 0xB400 => Effect::Write(value(13)?.wrapping_sub(pushed(word)) & MASK, 4),
-        0b10111 if word & 0xFE00 == 0xBC00 => Effect::Read(value(13)? & MASK, 4),
+        0b10110 if word & 0xFE00 == 0xB400 => {
+            Effect::Write(value(13)?.wrapping_sub(pushed(word)) & MASK, Size::aligned(4))
+        }
+        0b10111 if word & 0xFE00 == 0xBC00 => Effect::Read(value(13)? & MASK, Size::aligned(4)),
         0b10111 if word & 0xFF00 == 0xBE00 => Effect::Breakpoint,
         0b11011 if word & 0xFF00 == 0xDE00 => Effect::Undefined,
         _ => return None,
@@ -173,15 +199,19 @@ fn wide(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
     if first & 0xFE40 == 0xE800 {
         // LDM and STM: upwards from the base, or down from below it.
         let count = u64::from(second.count_ones()) << 2;
-        return Some(access(is_read, if indexed { base()?.wrapping_sub(count) } else { base()? }, 4));
+        return Some(access(is_read, if indexed { base()?.wrapping_sub(count) } else { base()? }, Size::aligned(4)));
     }
     if first & 0xFE40 == 0xE840 && (indexed || writes_back) && first & 0xF != 15 {
         // LDRD and STRD.
-        return Some(access(is_read, if indexed { moved()? } else { base()? }, 8));
+        return Some(access(is_read, if indexed { moved()? } else { base()? }, Size::aligned(8)));
     }
     if first & 0xFF20 == 0xED00 && second & 0xE00 == 0xA00 && first & 0xF != 15 {
         // VLDR and VSTR.
-        return Some(access(is_read, moved()?, if second & 1 << 8 == 0 { 4 } else { 8 }));
+        return Some(access(is_read, moved()?, Size::aligned(if second & 1 << 8 == 0 { 4 } else { 8 })));
+    }
+    if first & 0xFE00 == 0xEC00 && second & 0xE00 == 0xA00 && (adds != indexed) && (adds || writes_back) {
+        // VLDM and VSTM, VPOP and VPUSH: upwards from the base, or down from below it.
+        return Some(access(is_read, if indexed { moved()? } else { base()? }, Size::aligned(4)));
     }
     None
 }
@@ -209,7 +239,27 @@ fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
     } else {
         return None;
     };
-    Some(access(is_read, at, size))
+    Some(access(is_read, at, Size::any(size)))
+}
+
+/// True for an instruction of Thumb code that accesses no memory and jumps to no address of a register: it gives no fault itself
+/// (Armv7-M Architecture Reference Manual, A5.2 and A5.3).
+pub const fn cannot_fail(first: u16, second: u16) -> bool {
+    match first >> 11 {
+        // Shifts, additions, comparisons; additions to pc and sp; conditional branches but for UDF and SVC; branches.
+        0..=7 | 0b1_0100 | 0b1_0101 | 0b1_1100 => true,
+        0b1_1010 | 0b1_1011 => first >> 8 & 0xF < 0xE,
+        // Data processing, and what has high registers: not of pc.
+        0b0_1000 => first >> 10 & 1 == 0 || first >> 8 & 3 != 3 && first & 0x87 != 0x87,
+        // Additions to sp, extensions and compare-and-branch; CPS, compare-and-branch; hints and IT.
+        0b1_0110 => first & 0xFE00 != 0xB400,
+        0b1_0111 => first & 0xFE00 != 0xBC00 && first & 0xFF00 != 0xBE00,
+        // MRS, MSR, barriers; a direct call.
+        0b1_1110 => {
+            matches!(first, 0xF3EF | 0xF3BF) || first & 0xFFF0 == 0xF380 && second >> 14 == 2 || second >> 14 == 3
+        }
+        _ => false,
+    }
 }
 
 /// Where BL or B.W goes to, with its signed offset of 25 bits from after it (Armv7-M Architecture Reference Manual, A7.7.12 and
@@ -443,29 +493,32 @@ mod tests {
             let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
             Effect::of(&all, &bytes)
         };
-        assert_eq!(of(&[0x600A]), Some(Effect::Write(0x1000, 4)), "str r2, [r1]");
-        assert_eq!(of(&[0x6848]), Some(Effect::Read(0x1004, 4)), "ldr r0, [r1, #4]");
-        assert_eq!(of(&[0x7848]), Some(Effect::Read(0x1001, 1)), "ldrb r0, [r1, #1]");
-        assert_eq!(of(&[0x8848]), Some(Effect::Read(0x1002, 2)), "ldrh r0, [r1, #2]");
-        assert_eq!(of(&[0x5088]), Some(Effect::Write(0x1020, 4)), "str r0, [r1, r2]");
-        assert_eq!(of(&[0x9001]), Some(Effect::Write(0x2000_0104, 4)), "str r0, [sp, #4]");
-        assert_eq!(of(&[0xB510]), Some(Effect::Write(0x2000_00F8, 4)), "push {{r4, lr}}");
+        assert_eq!(of(&[0x600A]), Some(Effect::Write(0x1000, Size::any(4))), "str r2, [r1]");
+        assert_eq!(of(&[0x6848]), Some(Effect::Read(0x1004, Size::any(4))), "ldr r0, [r1, #4]");
+        assert_eq!(of(&[0x7848]), Some(Effect::Read(0x1001, Size::any(1))), "ldrb r0, [r1, #1]");
+        assert_eq!(of(&[0x8848]), Some(Effect::Read(0x1002, Size::any(2))), "ldrh r0, [r1, #2]");
+        assert_eq!(of(&[0x5088]), Some(Effect::Write(0x1020, Size::any(4))), "str r0, [r1, r2]");
+        assert_eq!(of(&[0x9001]), Some(Effect::Write(0x2000_0104, Size::any(4))), "str r0, [sp, #4]");
+        assert_eq!(of(&[0xB510]), Some(Effect::Write(0x2000_00F8, Size::aligned(4))), "push {{r4, lr}}");
         assert_eq!(of(&[0xB0A9]), Some(Effect::Lower(0x2000_005C)), "sub sp, #164");
         assert_eq!(of(&[0xF5AD, 0x7D00]), Some(Effect::Lower(0x1FFF_FF00)), "sub.w sp, sp, #512");
         assert_eq!(of(&[0xF6AD, 0x0D04]), Some(Effect::Lower(0x1FFF_F8FC)), "subw sp, sp, #2052");
         assert_eq!(of(&[0xEBAD, 0x0D02]), Some(Effect::Lower(0x2000_00E0)), "sub.w sp, sp, r2");
         assert_eq!(of(&[0xB029]), None, "add sp, #164");
-        assert_eq!(of(&[0xBD10]), Some(Effect::Read(0x2000_0100, 4)), "pop {{r4, pc}}");
-        assert_eq!(of(&[0xC90C]), Some(Effect::Read(0x1000, 4)), "ldmia r1, {{r2, r3}}");
+        assert_eq!(of(&[0xBD10]), Some(Effect::Read(0x2000_0100, Size::aligned(4))), "pop {{r4, pc}}");
+        assert_eq!(of(&[0xC90C]), Some(Effect::Read(0x1000, Size::aligned(4))), "ldmia r1, {{r2, r3}}");
         assert_eq!(of(&[0x4798]), Some(Effect::Jump(0)), "blx r3");
         assert_eq!(of(&[0xBE00]), Some(Effect::Breakpoint), "bkpt");
         assert_eq!(of(&[0xDE00]), Some(Effect::Undefined), "udf");
-        assert_eq!(of(&[0xF8C1, 0x0FFC]), Some(Effect::Write(0x1FFC, 4)), "str.w r0, [r1, #0xffc]");
-        assert_eq!(of(&[0xF851, 0x0C04]), Some(Effect::Read(0xFFC, 4)), "ldr r0, [r1, #-4]");
-        assert_eq!(of(&[0xF851, 0x0B04]), Some(Effect::Read(0x1000, 4)), "ldr r0, [r1], #4");
-        assert_eq!(of(&[0xF851, 0x0022]), Some(Effect::Read(0x1080, 4)), "ldr r0, [r1, r2, lsl #2]");
-        assert_eq!(of(&[0xE9D1, 0x0102]), Some(Effect::Read(0x1008, 8)), "ldrd r0, r1, [r1, #8]");
-        assert_eq!(of(&[0xE92D, 0x4FF0]), Some(Effect::Write(0x2000_00DC, 4)), "push {{r4-r11, lr}}");
+        assert_eq!(of(&[0xF8C1, 0x0FFC]), Some(Effect::Write(0x1FFC, Size::any(4))), "str.w r0, [r1, #0xffc]");
+        assert_eq!(of(&[0xF851, 0x0C04]), Some(Effect::Read(0xFFC, Size::any(4))), "ldr r0, [r1, #-4]");
+        assert_eq!(of(&[0xF851, 0x0B04]), Some(Effect::Read(0x1000, Size::any(4))), "ldr r0, [r1], #4");
+        assert_eq!(of(&[0xF851, 0x0022]), Some(Effect::Read(0x1080, Size::any(4))), "ldr r0, [r1, r2, lsl #2]");
+        assert_eq!(of(&[0xE9D1, 0x0102]), Some(Effect::Read(0x1008, Size::aligned(8))), "ldrd r0, r1, [r1, #8]");
+        assert_eq!(of(&[0xE92D, 0x4FF0]), Some(Effect::Write(0x2000_00DC, Size::aligned(4))), "push {{r4-r11, lr}}");
+        assert_eq!(of(&[0xEDD1, 0x6A00]), Some(Effect::Read(0x1000, Size::aligned(4))), "vldr s13, [r1]");
+        assert_eq!(of(&[0xECB1, 0x7A01]), Some(Effect::Read(0x1000, Size::aligned(4))), "vldmia r1!, {{s14}}");
+        assert_eq!(of(&[0xED2D, 0x8B02]), Some(Effect::Write(0x2000_00F8, Size::aligned(4))), "vpush {{d8}}");
         assert_eq!(of(&[0xFBB0, 0xF0F3]), Some(Effect::DivideByZero), "udiv r0, r0, r3");
         assert_eq!(of(&[0xFB90, 0xF0F2]), None, "sdiv r0, r0, r2");
         assert_eq!(of(&[0x680C, 0]).map(Effect::address), Some(Some(0x1000)), "ldr r4, [r1]");

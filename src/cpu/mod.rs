@@ -42,7 +42,7 @@ pub use code::CodeRanges;
 pub use cortex_m::INTERRUPT_STATE;
 pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
-pub use instruction::{Effect, LOOP, Loop, Waiting, endless_loop, long_branch, waiting};
+pub use instruction::{Effect, LOOP, Loop, Size, Waiting, cannot_fail, endless_loop, long_branch, waiting};
 pub use instruction_set::InstructionSet;
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};

@@ -12,6 +12,9 @@ mod thumb;
 
 /// The most instructions that are followed from one register to another.
 const DEEP: u8 = 6;
+/// Below it is what a null pointer and a small number point to. An index is less than so many bytes.
+const NULL: u64 = 0x100;
+const SMALL: u64 = 0x1_0000;
 /// The most bytes by which a pointer is moved on.
 const STEP: u64 = 8;
 /// What one instruction does to registers.
@@ -77,8 +80,9 @@ impl Code<'_> {
     pub fn pointer(&self) -> Option<Read> {
         let all = self.lines()?;
         let (before, rest) = all.split_at_checked(all.iter().position(|line| line.at == self.at)?)?;
-        let register = rest.first()?.pointer()?;
         let way = Way { before: straight(before, self.at, &all)?, code: self };
+        let line = rest.first()?;
+        let register = line.pointer().or_else(|| way.indexed(line))?;
         let value = way.now(register)?;
         let found = way.origin(register, END, value, DEEP)?;
         let base = way.value(found.base, found.load, DEEP).and_then(|of| way.origin(found.base, found.load, of, DEEP));
@@ -195,6 +199,11 @@ impl Line {
         }
     }
 
+    /// True where the index of its address is multiplied.
+    const fn is_scaled(&self) -> bool {
+        matches!(self.instruction, Instruction::Thumb { first, second, .. } if first >> 11 == 0b11111 && second >> 4 & 3 != 0)
+    }
+
     /// The register that it takes for an address: of a load or a store, or of a jump.
     fn pointer(&self) -> Option<u16> {
         match self.instruction {
@@ -253,6 +262,21 @@ impl Way<'_, '_> {
             (_, 0) => Some(0),
             _ => registers.get(&format!("x{register}")),
         }
+    }
+
+    /// Of a base and an index, the one that is no address of memory, where the other is a small number: as a rule the pointer is the
+    /// wrong one then. An index that is multiplied is no pointer.
+    fn indexed(&self, line: &Line) -> Option<u16> {
+        let (base, index) = line.addressing().and_then(|(base, index)| Some((base, index?)))?;
+        let is_no_address = |value: u64| value < NULL || (self.code.word)(value & !3).is_none();
+        let is_it = |(pointer, other): &(u16, u16)| {
+            let is_small = self.now(*other).is_some_and(|other| other < SMALL);
+            is_small && self.now(*pointer).is_some_and(is_no_address)
+        };
+        let turned = (index, base);
+        let ways = [(base, index), turned];
+        let count = if line.is_scaled() { 1 } else { ways.len() };
+        ways.into_iter().take(count).find(is_it).map(|(pointer, _)| pointer)
     }
 
     /// An address as long as a register.

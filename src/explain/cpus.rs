@@ -5,7 +5,7 @@ use std::iter::repeat;
 
 use super::address;
 use crate::abi::{Addr, Region};
-use crate::cpu::{Effect, Fault, Level};
+use crate::cpu::{Effect, Fault, Level, Size};
 use crate::error::Error;
 use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
 use crate::session::{CpuState, Function, Place, Target};
@@ -142,15 +142,15 @@ impl Cpus {
         self.callers.get(&thread).map(Vec::as_slice)
     }
 
-    /// True for an access that is refused as it is not aligned: of 8 bytes on each Cortex-M (Armv7-M Architecture Reference
-    /// Manual, A3.2.1), of 2 and 4 on those with the small instruction set alone (Armv6-M, A3.2).
-    pub(super) fn refuses(&self, at: Addr, size: u8) -> bool {
-        let mask = match size {
-            8 => 3,
-            2 | 4 if self.is_baseline => Addr::from(size).saturating_sub(1),
-            _ => 0,
+    /// True for an access that is refused as it is not aligned: of several registers, and of those of the FPU, on each Cortex-M, of 2
+    /// and 4 bytes on those with the small instruction set alone (Armv7-M Architecture Reference Manual, A3.2.1; Armv6-M, A3.2).
+    pub(super) fn refuses(&self, at: Addr, size: Size) -> bool {
+        let multiple = match size.bytes {
+            _ if size.is_aligned => 4,
+            bytes @ (2 | 4) if self.is_baseline => bytes,
+            _ => 1,
         };
-        at & mask != 0
+        !at.is_multiple_of(multiple.into())
     }
 
     /// True for an address at which the program's file has code or constants.

@@ -310,6 +310,19 @@ pub struct Finding {
     pub damages_memory: bool,
     /// True where the first finding names this one as what may be behind it.
     pub is_reason: bool,
+    /// What may be behind it, where it is the first.
+    pub behind: Option<Behind>,
+    /// True where it keeps a caller from getting memory.
+    pub denies_memory: bool,
+}
+
+/// What may be behind a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// The program stopped itself because of something that it noticed of other threads.
+    OtherThreads,
+    /// A variable holds a null pointer, as one does where a caller got no memory.
+    NoMemory,
 }
 
 impl Finding {
@@ -330,7 +343,21 @@ impl Finding {
             is_usual: false,
             damages_memory: false,
             is_reason: false,
+            behind: if matches!(code, Code::Assert) { Some(Behind::OtherThreads) } else { None },
+            denies_memory: matches!(code, Code::PoolEmpty | Code::PoolLeak),
         }
+    }
+
+    /// The same with what may be behind it.
+    pub(super) fn behind(mut self, what: Option<Behind>) -> Self {
+        self.behind = what.or(self.behind);
+        self
+    }
+
+    /// The same as what keeps a caller from getting memory, or not.
+    pub(super) const fn denying_memory(mut self, is_so: bool) -> Self {
+        self.denies_memory = is_so;
+        self
     }
 
     /// The same as a fault in the switch of threads, or not.

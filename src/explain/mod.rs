@@ -15,7 +15,7 @@ mod usage;
 
 pub use cpus::Cpus;
 pub use events::Events;
-pub use finding::{Code, Confidence, Evidence, Finding, Source};
+pub use finding::{Behind, Code, Confidence, Evidence, Finding, Source};
 pub use look::Look;
 
 use std::cell::OnceCell;
@@ -32,6 +32,9 @@ use usage::Usage;
 /// first that a program may announce as an interrupt.
 const FIRST_INTERRUPT: u64 = 16;
 const FIRST_NAMED: u64 = 11;
+
+/// The most findings that may be behind a null pointer.
+const MOST_REASONS: usize = 2;
 
 /// The most threads of a finding whose calls are named.
 const MOST_CALLS: usize = 4;
@@ -198,22 +201,33 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// A program stops itself because of something that it noticed: what was found of other threads may be that.
+/// What was found of other threads may be why a program stopped itself, and what denied memory why a variable holds a null pointer.
 fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let is_stop = |finding: &&Finding| finding.code == Code::Assert && finding.confidence > Confidence::Hint;
-    let Some(threads) = findings.first().filter(is_stop).map(|stop| stop.threads.clone()) else { return findings };
+    let Some((first, behind)) = findings.first().and_then(|first| Some((first, first.behind?))) else {
+        return findings;
+    };
+    let threads = first.threads.clone();
     // What is said of the thread that stopped follows from the stop.
     let is_of_others = |finding: &Finding| {
         !finding.is_usual && !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at))
     };
-    let Some(at) = findings.iter().skip(1).position(is_of_others).and_then(|at| at.checked_add(1)) else {
-        return findings;
+    let (is_it, most): (&dyn Fn(&Finding) -> bool, usize) = match behind {
+        Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
+        Behind::OtherThreads => return findings,
+        Behind::NoMemory => (&|finding| finding.denies_memory, MOST_REASONS),
     };
-    let reason = findings.remove(at);
-    if let Some(stop) = findings.first_mut() {
-        stop.claim = format!("{}; perhaps because {}", stop.claim, reason.claim);
+    let mut left = most;
+    let (reasons, others): (Vec<Finding>, Vec<Finding>) = findings.split_off(1).into_iter().partition(|finding| {
+        let is_one = left > 0 && is_it(finding);
+        left = left.saturating_sub(usize::from(is_one));
+        is_one
+    });
+    let claims: Vec<&str> = reasons.iter().map(|reason| reason.claim.as_str()).collect();
+    if let Some(first) = findings.first_mut().filter(|_| !claims.is_empty()) {
+        first.claim = format!("{}; perhaps because {}", first.claim, claims.join("; "));
     }
-    findings.insert(1, Finding { is_reason: true, ..reason });
+    findings.extend(reasons.into_iter().map(|reason| Finding { is_reason: true, ..reason }));
+    findings.extend(others);
     findings
 }
 
@@ -462,6 +476,22 @@ mod tests {
         assert_eq!(with_reason(vec![stop(), hint(1)]), [stop(), hint(1)], "of the thread that stopped");
         assert_eq!(with_reason(vec![stop(), hint(2).usual(true)]), [stop(), hint(2).usual(true)]);
         assert_eq!(with_reason(vec![hint(1), hint(2)]), [hint(1), hint(2)], "no stop");
+    }
+
+    /// A fault through a null pointer was the whole answer, and `--all` had the pool that was used up.
+    #[test]
+    fn why_a_variable_held_a_null_pointer_was_hidden() {
+        let of = |code, claim: &str| Finding::new(code, (Confidence::Hint, Vec::new()), claim.to_owned());
+        let fault = |behind| of(Code::IsrFault, "a null pointer").behind(behind);
+        let refused = || of(Code::WrongContext, "an interrupt allocates").denying_memory(true);
+        let all = |behind| {
+            vec![fault(behind), of(Code::QueueFull, "a queue is full"), refused(), of(Code::PoolEmpty, "no block")]
+        };
+        let claims = |found: &[Finding]| found.iter().map(|one| one.claim.clone()).collect::<Vec<_>>();
+        let found = with_reason(all(Some(Behind::NoMemory)));
+        let named = "a null pointer; perhaps because an interrupt allocates; no block";
+        assert_eq!(claims(&found), [named, "an interrupt allocates", "no block", "a queue is full"]);
+        assert_eq!(with_reason(all(None)), all(None), "another fault");
     }
 
     /// "Motor waits for mutex settings", twice: both of its findings were explained.

@@ -1,7 +1,7 @@
 //! Where a Cortex-M was interrupted: the exceptions on the way of a backtrace, and frames that may be of one.
 
 use super::{Backtrace, End, Origin, Unwinder};
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Pushed, Registers};
 use crate::mem::Memory;
 
@@ -106,11 +106,29 @@ impl Unwinder<'_> {
             }
             found.extend(self.candidate(at, &pushed, search, memory));
         }
-        // Words that are 0 look like a call of 0.
-        if found.iter().any(|candidate| self.is_in_code(candidate)) {
+        // Words that are 0 look like a call of 0. One that went through a register that holds the same is no chance: at such an
+        // address there is only the fault, and frames below it are left over.
+        let calls: Vec<bool> = found.iter().map(|one| self.has_called(&one.registers, memory)).collect();
+        if calls.contains(&true) {
+            let mut calls = calls.into_iter();
+            found.retain(|_| calls.next() == Some(true));
+        } else if found.iter().any(|candidate| self.is_in_code(candidate)) {
             found.retain(|candidate| self.is_in_code(candidate));
         }
         found
+    }
+
+    /// True where pc is no code, and lr is behind a call through a register that holds pc: BLX (Armv7-M Architecture Reference
+    /// Manual, A7.7.19).
+    fn has_called(&self, registers: &Registers, memory: &mut dyn Memory) -> bool {
+        let (Some(pc), Some(lr)) = (registers.pc(), registers.lr()) else { return false };
+        if self.code.holds(pc) == Some(true) && pc != 0 || self.return_to(lr, memory).is_none() {
+            return false;
+        }
+        let before = (lr & !1).checked_sub(2).and_then(|at| memory.read_bytes(at, 2).ok());
+        let call = before.and_then(|bytes| Endian::Little.u16(&bytes, 0)).filter(|call| call & 0xFF87 == 0x4780);
+        let called = call.and_then(|call| registers.get(&format!("r{}", call >> 3 & 0xF)));
+        called.is_some_and(|called| called & !1 == pc & !1)
     }
 
     /// Reads what is before the return addresses that are looked at, in one batch: over a link each read takes time.

@@ -26,6 +26,8 @@ pub struct Activity {
     pub suspended: u64,
     /// Ticks since which it is in its state, where an event shows that.
     pub since: Option<(i64, u64)>,
+    /// True where its first event says that it was ready before.
+    pub was_ready: bool,
     /// For how many ticks of the kernel it went to sleep last, and the event.
     pub sleeps: Option<(u64, u64)>,
     /// How often it went to sleep.

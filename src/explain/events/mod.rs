@@ -366,7 +366,10 @@ impl Events {
                 self.blocked(event, thread, call, system);
             }
             Change::Readied { thread, by, interrupt, waited, call } => {
+                let was_ready = self.fields.of_event(event).was_ready(system.trace.words(event));
                 if let Some(activity) = self.does(thread) {
+                    let is_first = activity.woken.is_none() && activity.blocked.is_none() && activity.first.is_none();
+                    activity.was_ready |= is_first && was_ready;
                     activity.woken = Some(event.seq);
                 }
                 self.readied(event, thread, (by, interrupt), system);

@@ -20,6 +20,7 @@ pub struct Places {
     free: Word,
     sleep: Word,
     clock: Word,
+    previous: Word,
     /// True where one of these is of time.
     pub is_timed: bool,
 }
@@ -38,6 +39,7 @@ impl Places {
         free: Word::NONE,
         sleep: Word::NONE,
         clock: Word::NONE,
+        previous: Word::NONE,
         is_timed: false,
     };
 }
@@ -70,6 +72,7 @@ impl Fields {
                 time,
                 sleep,
                 clock,
+                previous: find(&|field| field.name == "previous_state"),
             }
         };
         Self(catalogue.iter().map(places).collect())
@@ -107,6 +110,11 @@ impl Places {
     /// The kernel's count of ticks, where a call asks for it.
     pub fn clock(&self, words: &[u64]) -> Option<u64> {
         self.clock.of(words)
+    }
+
+    /// True where a thread is made ready that was so before.
+    pub fn was_ready(&self, words: &[u64]) -> bool {
+        self.previous.of(words) == Some(0)
     }
 
     /// True for a call that changes the kernel's count of ticks.

@@ -85,7 +85,10 @@ fn the_place(all: &[Place]) -> Option<&Place> {
 /// True for a handler of NMI that serves no other exception: the program has it on purpose. The table that is known may be that of
 /// the program's file, and another one in use.
 pub(super) fn is_own_nmi(cpu: &CpuState, case: &Case<'_>) -> bool {
-    let vector = |number| vector::vector(number, case).map(|(_, vector)| vector & !1);
+    let table = case.look.handlers();
+    let of_file = |number: u64| table.iter().find(|(known, _)| u64::from(*known) == number).map(|(_, at)| *at);
+    let in_use = |number| vector::vector(number, case).map(|(_, vector)| vector);
+    let vector = |number| in_use(number).or_else(|| of_file(number)).map(|vector| vector & !1);
     let start = |at: Addr| case.look.function(at & !1).map(|function| function.address & !1);
     let is_nmi = matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) == interrupts::NMI);
     let own = vector(interrupts::NMI);

@@ -15,7 +15,7 @@ mod unset;
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
-use super::super::usage::{Leak, Need, Stuck, Usage, User};
+use super::super::usage::{Leak, Need, Stuck, Usage, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{function_at, gives, place_at, waiting, waits};
 use super::{lost_blocks, waiting_blocks};
@@ -27,7 +27,7 @@ use crate::kernel::api::Act;
 const BY_CODE: &str = "who can give it is inferred from the program's code";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let is_wait = |wait: Wait| wait.forever || wait.kind == Kind::Semaphore;
+    let is_wait = |wait: Wait| wait.forever || wait.kind == Kind::Semaphore || time_outs(wait.object, case).is_some();
     if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(is_wait)) {
         return Vec::new();
     }
@@ -171,15 +171,10 @@ impl ByCode<'_, '_> {
         all.iter().filter(|need| !is_known(need)).filter_map(|need| self.lock(need.object)).collect()
     }
 
-    fn is_lock(&self, semaphore: Addr) -> bool {
-        let who = |act| self.usage.who(act, Some(Kind::Semaphore), semaphore, None);
-        who(Act::Gives).zip(who(Act::Takes)).is_some_and(|(givers, takers)| givers == takers)
-    }
-
     fn lock(&self, semaphore: Addr) -> Option<Finding> {
         let users = self.usage.who(Act::Gives, Some(Kind::Semaphore), semaphore, None)?;
         let waiters = self.waiters(semaphore);
-        let (first, rest) = waiters.split_first().filter(|_| self.is_lock(semaphore))?;
+        let (first, rest) = waiters.split_first().filter(|_| self.usage.is_lock(semaphore))?;
         let others = self.others(*first, semaphore);
         // Who waits for something else may have it: that wait is the cause.
         if others.iter().any(|user| matches!(user, User::Thread(at) if self.waits_for(*at).is_some())) {
@@ -455,7 +450,7 @@ impl ByCode<'_, '_> {
 
     /// `semaphore done, which only Motor puts`.
     fn given(&self, need: &Need, object: &str, only: &str) -> String {
-        let is_lock = need.kind == Kind::Semaphore && self.is_lock(need.object);
+        let is_lock = need.kind == Kind::Semaphore && self.usage.is_lock(need.object);
         match (need.kind, need.act) {
             (Kind::Mutex, _) => format!("{object}, which {only} holds"),
             (Kind::Queue, Act::Takes) => format!("room in {object}, which only {only} reads"),
@@ -475,7 +470,7 @@ impl ByCode<'_, '_> {
         let mut found: Vec<Finding> = Vec::new();
         for (thread, need) in &self.stuck.waits {
             let is_said = |f: &Finding| f.affected.contains(thread);
-            let is_other = need.kind == Kind::Mutex || need.kind == Kind::Semaphore && self.is_lock(need.object);
+            let is_other = need.kind == Kind::Mutex || need.kind == Kind::Semaphore && self.usage.is_lock(need.object);
             if !is_other && !found.iter().any(is_said) {
                 found.extend(self.gone_givers(*thread, need));
             }

@@ -7,7 +7,7 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::{arrays, callback, place};
 use crate::abi::Addr;
@@ -88,26 +88,6 @@ fn leaves_popped(place: &Place) -> bool {
     matches!(pushed, Some(36 | 108))
 }
 
-/// The place where a fault came: that which is certain, or where all that look like it agree. Else the only one of them whose
-/// instruction can have failed so: an interrupt that is over, and a switch of threads, leave such frames anywhere.
-fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus) -> Option<&'a Place> {
-    let found = cpu.interrupted.as_ref()?;
-    let first = found.all.first()?;
-    let agrees = |with: &'_ Place, place: &'_ Place| place.registers.pc() == with.registers.pc();
-    if found.is_certain || found.all.iter().all(|place| agrees(first, place)) {
-        return Some(first);
-    }
-    let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
-    // Memory that can be read gives no bus error at a fetch.
-    let is_fetch = fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == "IBUSERR"));
-    let is_there = |place: &Place| place.registers.pc().and_then(|pc| cpus.has(pc)) == Some(true);
-    let failed = |place: &&Place| can_fail(place, cpus) && !(is_fetch && is_there(place));
-    let named = |place: &&Place| address.is_some() && place.effect.and_then(Effect::address) == address;
-    let some = found.all.iter().find(named).or_else(|| found.all.iter().find(failed))?;
-    let mut others = found.all.iter().filter(|place| if named(&some) { named(place) } else { failed(place) });
-    others.all(|other| agrees(some, other)).then_some(some)
-}
-
 /// A place that looks like that of the fault, where others do as well.
 fn possible_place(place: &Place) -> Evidence {
     let pc = place.registers.pc().unwrap_or_default();
@@ -148,20 +128,6 @@ fn is_null(place: &Place, case: &Case<'_>) -> bool {
     place.registers.pc().is_some_and(|pc| pc < NULL && case.look.function(pc).is_none())
 }
 
-/// True where the instruction at a place can have failed, as far as it and memory are known.
-fn can_fail(place: &Place, cpus: &Cpus) -> bool {
-    place.is_outside_code
-        || lost_thumb(place)
-        || match place.effect {
-            Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
-                let is_constant = matches!(place.effect, Some(Effect::Write(..))) && cpus.is_read_only(at);
-                cpus.has(at) != Some(true) || cpus.refuses(at, size) || is_constant
-            }
-            Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
-            Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
-        }
-}
-
 /// What the fault is, and how that is known.
 struct Kind {
     code: Code,
@@ -177,6 +143,8 @@ struct Look<'a, 'c> {
     case: &'a Case<'c>,
     fault: Option<Fault>,
     place: Option<&'a Place>,
+    /// Where the handler saved the words that the exception pushed there.
+    saved: Option<Addr>,
     thread: Option<&'a Thread>,
     /// The exception that the fault interrupted, in words; `None` for a thread.
     within: Option<String>,
@@ -190,7 +158,9 @@ impl<'a, 'c> Look<'a, 'c> {
         let fault = cpu.registers.fault();
         let sure = sure(cpu, fault.as_ref())?;
         let thread = thread_of(cpu, case.kernel);
-        let place = the_place(cpu, fault.as_ref(), cpus);
+        let hints = chosen::Hints::of(cpu, cpus, case);
+        let place = chosen::the_place(cpu, fault.as_ref(), cpus, &hints);
+        let saved = place.and_then(|place| hints.copy(place));
         // The table of vectors at 0 may be in a section of code.
         let outside = place.filter(|place| place.is_outside_code || lost_thumb(place) && is_null(place, case));
         let way =
@@ -199,7 +169,7 @@ impl<'a, 'c> Look<'a, 'c> {
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
-        Some(Self { cpu, cpus, case, fault, place, thread, within, way, sure })
+        Some(Self { cpu, cpus, case, fault, place, saved, thread, within, way, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -358,7 +328,9 @@ impl<'a, 'c> Look<'a, 'c> {
             if self.place.is_some() {
                 claimed = claimed.min(Confidence::Likely);
             }
-            detractors.extend(self.cpu.interrupted.iter().flat_map(|found| found.remarks.iter().cloned()));
+            // Which of several places it is shows where a handler saved it.
+            let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none());
+            detractors.extend(found.flat_map(|found| found.remarks.iter().cloned()));
         }
         let (kind, is_null_call) = (code, code == Code::NullCall);
         let within = self.within.as_deref();
@@ -383,7 +355,8 @@ impl<'a, 'c> Look<'a, 'c> {
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
         if let Some(pointer) = pointer {
-            finding = pointer.added_to(finding);
+            let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
+            finding = pointer.added_to(finding).behind(is_null.then_some(Behind::NoMemory));
         }
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
@@ -492,6 +465,7 @@ impl<'a, 'c> Look<'a, 'c> {
             let pc = place.registers.pc().unwrap_or_default();
             let text = format!("the exception pushed its registers here: pc {pc:#x}");
             all.push(Evidence::stack(place.frame, text).holds(pc));
+            all.extend(self.saved.map(|at| possible::saved(at, self.case)));
             if let Some(effect) = place.effect {
                 all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));
             }
@@ -568,6 +542,7 @@ fn behind(claim: String, arrays: &[ArrayMember]) -> String {
 }
 
 mod access;
+mod chosen;
 mod possible;
 mod riscv;
 mod stack;

@@ -1,5 +1,6 @@
-//! The handler of an interrupt, or the callback of a timer, calls a function of the kernel with a time to wait. Where parameters are
-//! checked the kernel refuses the call, which leaves no event: what it was to do is never done. The code of the program shows it.
+//! The handler of an interrupt, or the callback of a timer, calls a function of the kernel with a time to wait, or a handler one that
+//! an interrupt must not call at all. Where parameters are checked the kernel refuses the call, which leaves no event: what it was to
+//! do is never done. The code of the program shows it.
 //!
 //! Against it: a function that looks whether it is in an interrupt may have a path with a time for threads.
 
@@ -17,15 +18,16 @@ const CHECKED: &str = "_txe_";
 const LOOKED: u64 = 1024;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    // Somebody waits for what is refused, or is a victim of what waits.
-    if !graph.tasks.list.iter().any(|task| task.wait.is_some_and(|wait| wait.forever)) {
+    // Somebody waits for what is refused, or is a victim of what waits; or a fault came in an interrupt.
+    let waits = graph.tasks.list.iter().any(|task| task.wait.is_some_and(|wait| wait.forever));
+    if !waits && !case.cpus.is_some_and(|cpus| cpus.all.iter().any(|cpu| cpu.exception.is_some())) {
         return Vec::new();
     }
     let Some(usage) = case.usage() else { return Vec::new() };
     let known = forbidden_call::all(case);
     let is_known = |call: &Made| known.iter().any(|one| one.is_at(call.at));
     let mut found: Vec<Finding> = Vec::new();
-    for (user, call) in usage.waiting_calls().into_iter().filter(|(_, call)| !is_known(call)) {
+    for (user, call) in usage.refused_calls().into_iter().filter(|(_, call)| !is_known(call)) {
         if !call.object.is_some_and(|object| found.iter().any(|finding| finding.affected.contains(&object))) {
             found.extend(finding(user, &call, case, graph));
         }
@@ -46,14 +48,21 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
     // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
     let is_sure = is_checked && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
-    let claim = format!("{who} calls {function} of {} with a time to wait: {cannot}{then}", case.object(object));
-    let text = format!("{function} with a time to wait");
+    let label = case.object(object);
+    let (text, claim) = if call.wait == Some(0) || call.wait.is_none() {
+        let not = "which an interrupt must not call at all";
+        (format!("{function}, {not}"), format!("{who} calls {function} of {label}, {not}{then}"))
+    } else {
+        let claim = format!("{who} calls {function} of {label} with a time to wait: {cannot}{then}");
+        (format!("{function} with a time to wait"), claim)
+    };
     Some(
         Finding::new(Code::WrongContext, case.cap(claimed), claim)
             .against(["that it makes this call is inferred from the program's code"])
             .evidence([Evidence::symbol(call.at, &place_at(call.at, case), text)])
             .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
             .next(next(&function))
+            .denying_memory(is_checked && matches!(function.as_str(), "tx_block_allocate" | "tx_byte_allocate"))
             .affected(waiters.iter().copied().chain([object])),
     )
 }

@@ -7,15 +7,19 @@
 //!
 //! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise. Where the time stands still
 //! for less than two ticks, it is a hint.
+//!
+//! The interrupts of a RISC-V come through one handler of traps: which one it is shows by the function in which the CPU is.
 
 use super::super::cpus::thread_of;
-use super::super::events::Events;
+use super::super::events::{Events, Giver, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, PENDSTSET, Still};
+use super::words::gives;
 use super::{place, silence, words};
-use crate::cpu::Level;
-use crate::kernel::{Kernel, Under};
+use crate::abi::Addr;
+use crate::cpu::{Architecture, Level};
+use crate::kernel::{Kernel, Kind, Under};
 use crate::session::CpuState;
 
 /// So many events of interrupts alone are more than a few handlers in a row.
@@ -35,12 +39,11 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
     // Where events of threads are not inserted, that none comes shows nothing.
     silence::inserts_all(case).filter(|all| *all)?;
+    // A handler that is an endless loop is another rule.
     let number = match cpu.registers.level() {
-        // A handler that is an endless loop is another rule.
-        Level::Exception(number) if cpu.in_loop.is_none() => {
-            Some(u64::from(number)).filter(|number| *number >= FIRST)?
-        }
-        _ => return None,
+        _ if cpu.in_loop.is_some() => return None,
+        Level::Exception(number) => Some(u64::from(number)).filter(|number| *number >= FIRST)?,
+        _ => return of_riscv(cpu, kernel, events, case),
     };
     let kept = thread_waits(cpu, kernel, events, case).or_else(|| time_stands_still(cpu, case))?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
@@ -56,6 +59,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Finding::new(code, case.cap_of_registers(kept.confidence), format!("{name} {why}: {}", kept.words))
             .against(kept.against)
             .evidence(kept.evidence)
+            .evidence(calls(events, case))
             .evidence(
                 begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),
             )
@@ -63,6 +67,42 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             .next(format!("{}; wait for nothing in the handler", words::acknowledge(&name)))
             .affected(kernel.threads.iter().map(|thread| thread.address)),
     )
+}
+
+/// The same of a RISC-V in its handler of traps, above the scheduler.
+fn of_riscv(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Finding> {
+    let is_riscv = matches!(cpu.registers.architecture(), Architecture::Riscv32 | Architecture::Riscv64);
+    let at = place::of(&cpu.functions).filter(|_| is_riscv && cpu.exception.is_some())?;
+    let is_fault = cpu.registers.get("mcause").is_some() && cpu.registers.fault().is_some();
+    let kept = thread_waits(cpu, kernel, events, case).filter(|_| !is_fault)?;
+    let (calls, claim) =
+        (calls(events, case), format!("an interrupt comes again and again, or does not end: {}", kept.words));
+    let code = if cpu.polling.is_some() { Code::IsrNeverEnds } else { Code::IsrStorm };
+    Some(
+        Finding::new(code, case.cap_of_registers(kept.confidence), format!("{claim}; the CPU is in {at}"))
+            .against(["the CPU may be in the handler of another interrupt at this moment"])
+            .evidence(kept.evidence)
+            .evidence(calls)
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .next(format!("{}; wait for nothing in the handler", words::acknowledge("this interrupt")))
+            .affected(kernel.threads.iter().map(|thread| thread.address)),
+    )
+}
+
+/// What interrupts give most often in the trace.
+fn calls(events: &Events, case: &Case<'_>) -> Option<Evidence> {
+    let given = |(object, one): (Addr, &One)| {
+        let by_interrupts = one.givers.iter().filter(|(by, _)| matches!(by, Giver::Interrupt(_)));
+        let (_, most) = by_interrupts.max_by_key(|(_, given)| given.times)?;
+        Some((most.times, most.seq, object))
+    };
+    let (times, seq, stored) = events.objects().filter_map(given).max().filter(|(times, ..)| *times >= FEWEST)?;
+    let object = case.kernel?.objects.iter().find(|object| events.is(object.address, stored))?;
+    let is_full = object.kind == Kind::Queue && object.get("available_storage") == Some(0);
+    let refused = if is_full { ", which is full: it refuses them" } else { "" };
+    let (does, label) = (gives(object.kind), case.object(object.address));
+    let text = format!("interrupts {does} {label}{refused}: {times} of {} events are such calls", events.count);
+    Some(Evidence::event(seq, text))
 }
 
 /// What an interrupt keeps back, for how long, and what shows it.
@@ -79,7 +119,8 @@ fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_
     let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next))?;
     // What shows no change of its state was ready before the first event.
     let oldest = (events.span.0, events.newest.saturating_add(1).saturating_sub(events.count));
-    let (since, seq) = events.activity(next.address).and_then(|next| next.since).unwrap_or(oldest);
+    let since = events.activity(next.address).filter(|next| !next.was_ready).and_then(|next| next.since);
+    let (since, seq) = since.unwrap_or(oldest);
     let is_other = match thread_of(cpu, case.kernel) {
         Some(thread) => pends.is_some() && thread.address != next.address,
         None => matches!(cpu.under, Some(Under::Scheduler(_))),

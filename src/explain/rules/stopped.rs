@@ -8,7 +8,7 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
 use super::{
     below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, recorded, vector,
@@ -56,6 +56,9 @@ const NAME: u64 = 128;
 const STACK: u64 = 96;
 /// How names of source files end.
 const SOURCES: [&str; 7] = [".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s"];
+/// What is not known of an NMI, and what to look at.
+const BY_NMI: &str = "what raises NMI is not known: a watchdog, a clock that failed, or an error of memory";
+const NEXT_OF_NMI: &str = "find out what raises NMI on this chip";
 /// So many functions above it may be the one that was called where it failed.
 const NEAR: usize = 4;
 /// The vectors that are looked at: the exceptions of the architecture, and some interrupts.
@@ -218,11 +221,11 @@ fn by_nmi(cpu: &CpuState, of: Loop, case: &Case<'_>, graph: &Graph) -> Option<Fi
             format!("{}; then {exception} stopped the system: its handler {at} is an endless loop", below.words),
         )
         .against(below.doubt)
-        .against(["what raises NMI is not known: a watchdog, a clock that failed, or an error of memory"])
+        .against([BY_NMI])
         .evidence([loop_evidence(of)])
         .evidence(below.evidence)
         .evidence(place::callers(&cpu.functions, CALLERS))
-        .next("find out what raises NMI on this chip, and why the thread did not give the processor up before")
+        .next(format!("{NEXT_OF_NMI}, and why the thread did not give the processor up before"))
         .threads([below.thread])
         .affected(below.ready),
     )
@@ -246,7 +249,13 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let breakpoint = cpu.effect == Some(Effect::Breakpoint);
     let said = arguments(cpu, case).filter(|_| cpu.exception.is_none() && is_masked);
     let line = said.as_ref().map_or_else(String::new, |said| format!(" at {},", said.text));
+    let is_own_nmi = below_handler::is_own_nmi(cpu, case);
     let (code, claimed, claim) = match (&cpu.exception, is_masked) {
+        (Some(exception), _) if is_own_nmi => (
+            Code::Hang,
+            Confidence::Proven,
+            format!("{exception} stopped the system: its handler {at} is an endless loop"),
+        ),
         (Some(exception), _) => (
             Code::Hang,
             Confidence::Proven,
@@ -285,9 +294,12 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .evidence(evidence)
             .next(match code {
                 Code::Assert => "look at who called it, and at the condition that is checked there".to_owned(),
+                _ if is_own_nmi => NEXT_OF_NMI.to_owned(),
                 _ if cpu.exception.is_some() => next_of_exception(&cpu.registers).to_owned(),
                 _ => "look at what the loop waits for".to_owned(),
             })
+            .against(is_own_nmi.then_some(BY_NMI))
+            .behind(is_own_nmi.then_some(Behind::OtherThreads))
             .threads(thread.map(|thread| thread.address)),
     )
 }

@@ -2,11 +2,13 @@
 
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Wait;
+use super::super::usage::time_outs;
 use super::super::{Case, Evidence, Finding};
 use super::by_code::Givers;
 use super::callback::is_timer_thread;
 use crate::abi::{Addr, Endian};
 use crate::kernel::{Kind, Thread};
+use crate::trace::many;
 
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
@@ -84,7 +86,11 @@ pub(super) fn kernel_ticks(lasts: &[i64], period: Option<i64>) -> String {
 /// That a thread waits, and for how long where events show that.
 pub(super) fn waiting(thread: Addr, object: Addr, case: &Case<'_>, graph: &Graph) -> Evidence {
     let forever = graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
-    let without = if forever { " without a time-out" } else { "" };
+    let without = match time_outs(object, case) {
+        _ if forever => " without a time-out".to_owned(),
+        Some(all) => format!(" with a time-out, as the {} before that ended so", many(all.times, "wait", "waits")),
+        None => String::new(),
+    };
     let for_long = case.events.and_then(|events| {
         let activity = events.activity(thread)?;
         activity.since.filter(|_| events.has_clock)?;

@@ -32,6 +32,11 @@ impl Made {
         api::service(&self.function)
     }
 
+    /// True where an interrupt must not make it, whatever its time to wait is.
+    pub fn is_never_allowed(&self) -> bool {
+        self.service().as_deref().and_then(api::in_interrupt) == Some(Forbidden::Always)
+    }
+
     /// True where an interrupt must not make it, as far as its time to wait is known.
     pub fn is_forbidden(&self) -> bool {
         match self.service().as_deref().and_then(api::in_interrupt) {
@@ -127,15 +132,18 @@ impl Usage<'_> {
     }
 
     /// The calls of the handlers of interrupts, and of the callbacks of timers, of a known object and with a time to wait other
-    /// than 0.
-    pub fn waiting_calls(&self) -> Vec<(User, Made)> {
+    /// than 0; and those of handlers that an interrupt must not make at all.
+    pub fn refused_calls(&self) -> Vec<(User, Made)> {
         let is_short = |user: &User| matches!(user, User::Handler(_) | User::Callback(_));
         let mut all = Vec::new();
         for (user, summary) in self.users.iter().filter(|(user, _)| is_short(user)) {
             for (key, paths) in self.paths_with(*user, |one| one.object.is_some()) {
                 let is_own = summary.key == Some(key) && paths.calls().all(|call| self.walker.action(call).is_some());
-                let waits = |one: &Made| one.wait.is_some_and(|wait| wait != 0) && one.object.is_some();
-                let made = paths.calls().filter_map(|call| self.made(call)).filter(waits);
+                let is_handler = matches!(user, User::Handler(_));
+                let is_never = |one: &Made| is_handler && one.is_never_allowed();
+                let waits = |one: &Made| one.wait.is_some_and(|wait| wait != 0);
+                let is_refused = |one: &Made| one.object.is_some() && (waits(one) || is_never(one));
+                let made = paths.calls().filter_map(|call| self.made(call)).filter(is_refused);
                 all.extend(made.map(|one| (*user, Made { is_own, ..one })));
             }
         }

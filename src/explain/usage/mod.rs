@@ -24,7 +24,7 @@ use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 use program::Code;
 pub use program::global_pointer;
-pub use stuck::{Need, Stuck};
+pub use stuck::{Need, Stuck, time_outs};
 use walk::{Acts, Follow, Key, Summary, Walker};
 
 /// The functions that run before the kernel starts: the one that creates the objects, and those behind the reset of a RISC-V.
@@ -180,6 +180,12 @@ impl<'c> Usage<'c> {
         all.sort_unstable();
         all.dedup();
         Some(all)
+    }
+
+    /// True where all who put a semaphore take it, too, and the other way round: it is used as a lock.
+    pub fn is_lock(&self, semaphore: Addr) -> bool {
+        let who = |act| self.who(act, Some(Kind::Semaphore), semaphore, None);
+        who(Act::Gives).zip(who(Act::Takes)).is_some_and(|(givers, takers)| givers == takers)
     }
 
     /// True where memory from here may be that of a pool: out of a queue whose messages are not all known to be of other pools.

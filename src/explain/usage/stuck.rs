@@ -1,16 +1,21 @@
-//! Which threads cannot go on, by the code: each waits for ever for what only threads that cannot go on either can give.
+//! Which threads cannot go on, by the code: each waits for ever for what only threads that cannot go on either can give. A thread
+//! whose waits for the same thing end by a time-out again and again does not get it either, but it goes on, and may help others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
+use super::super::events::TimeOuts;
 use super::super::graph::Graph;
 use super::super::rules::callback::is_timer_task;
 use super::super::rules::disabled_interrupt;
-use super::super::state::{Does, Task};
+use super::super::state::{Does, Task, Wait};
 use super::{Usage, User};
 use crate::abi::Addr;
 use crate::kernel::api::{self, Act};
 use crate::kernel::{Kind, Object, Thread};
+
+/// So many waits in a row that end by a time-out are a long wait.
+const AGAIN: u64 = 4;
 
 /// What a thread waits for, as its own control block, its code and the object agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,8 @@ struct Halt {
     need: Option<Need>,
     /// Those who could give that.
     helpers: Vec<User>,
+    /// True where a time-out ends its waits, so that it may help others.
+    goes_on: bool,
 }
 
 impl Stuck {
@@ -52,8 +59,10 @@ impl Stuck {
             let needs = needs(task, case, usage);
             let gone = task.does.gone().filter(|_| needs.is_empty());
             let starters = gone.and_then(|_| usage.who(Act::Starts, None, task.address, None));
-            all.extend(starters.map(|helpers| Halt { user, need: None, helpers }));
-            let halt = |need: Need| Some(Halt { user, need: Some(need), helpers: helpers(task, &need, usage)? });
+            all.extend(starters.map(|helpers| Halt { user, need: None, helpers, goes_on: false }));
+            let goes_on = task.wait.is_some_and(|wait| !wait.forever);
+            let halt =
+                |need: Need| Some(Halt { user, need: Some(need), helpers: helpers(task, &need, usage)?, goes_on });
             all.extend(needs.into_iter().filter_map(halt));
         }
         let timers = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
@@ -63,7 +72,7 @@ impl Stuck {
         for timer in timers.filter(|timer| may_be_off && timer.active() == Some(false)) {
             let (user, starters) =
                 (User::Callback(timer.address), usage.who(Act::Starts, Some(Kind::Timer), timer.address, None));
-            all.extend(starters.map(|helpers| Halt { user, need: None, helpers }));
+            all.extend(starters.map(|helpers| Halt { user, need: None, helpers, goes_on: false }));
         }
         let disabled = disabled_interrupt::all(case);
         Self::settle(all, &disabled, &|thread, object| case.events.is_some_and(|events| events.is_long(thread, object)))
@@ -115,7 +124,7 @@ fn without(all: &mut Vec<Halt>, disabled: &[u64], is_long: &dyn Fn(Addr, Addr) -
             _ => true,
         };
         if all.iter().filter(|halt| halt.helpers.contains(&handler)).all(is_late) {
-            all.push(Halt { user: handler, need: None, helpers: Vec::new() });
+            all.push(Halt { user: handler, need: None, helpers: Vec::new(), goes_on: false });
         }
     }
 }
@@ -123,7 +132,7 @@ fn without(all: &mut Vec<Halt>, disabled: &[u64], is_long: &dyn Fn(Addr, Addr) -
 /// Takes out who can be helped by one who goes on, until nobody can.
 fn keep_stuck(all: &mut Vec<Halt>) {
     loop {
-        let known: BTreeSet<User> = all.iter().map(|halt| halt.user).collect();
+        let known: BTreeSet<User> = all.iter().filter(|halt| !halt.goes_on).map(|halt| halt.user).collect();
         let count = all.len();
         all.retain(|halt| halt.helpers.iter().all(|helper| known.contains(helper)));
         if all.len() == count {
@@ -153,9 +162,10 @@ fn needs(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Vec<Need> {
     bits.map(|bit| Need { wanted: Some(bit), ..need }).collect()
 }
 
-/// What a thread waits for without a time-out; `None` where its control block, its code and the object do not agree.
+/// What a thread waits for without a time-out, or again and again; `None` where its control block, its code and the object do not
+/// agree.
 fn need(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
-    let wait = task.wait.filter(|wait| wait.forever && task.does == Does::Waits)?;
+    let wait = task.wait.filter(|wait| task.does == Does::Waits && lasts(wait, case, usage))?;
     let (thread, object) = (case.thread(task.address)?, case.kernel?.object(wait.object)?);
     if !ends_by(thread, wait.kind, case) {
         return None;
@@ -175,6 +185,18 @@ fn need(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
     };
     let wanted = wait.wanted.map(|wanted| wanted.flags);
     is_so.then_some(Need { act, kind: wait.kind, object: wait.object, wanted })
+}
+
+/// True for a wait without a time-out, and for one after others for the same that ended by a time-out, while nothing was given.
+/// A lock may be put by one who does not need it now.
+fn lasts(wait: &Wait, case: &Case<'_>, usage: &Usage<'_>) -> bool {
+    let is_lock = || wait.kind == Kind::Semaphore && usage.is_lock(wait.object);
+    wait.forever || time_outs(wait.object, case).is_some() && !is_lock()
+}
+
+/// Many waits for an object that ended by a time-out, while nothing was given.
+pub fn time_outs(object: Addr, case: &Case<'_>) -> Option<TimeOuts> {
+    case.events?.object(object)?.time_outs.filter(|all| all.times >= AGAIN)
 }
 
 /// True where the function that would end a thread's wait is that for objects of this kind.
@@ -206,7 +228,7 @@ mod tests {
     const NEED: Need = Need { act: Act::Gives, kind: Kind::Semaphore, object: 0x100, wanted: None };
 
     fn halt(thread: Addr, helpers: &[User]) -> Halt {
-        Halt { user: User::Thread(thread), need: Some(NEED), helpers: helpers.to_vec() }
+        Halt { user: User::Thread(thread), need: Some(NEED), helpers: helpers.to_vec(), goes_on: false }
     }
 
     fn stuck(all: &[(Addr, &[User])]) -> Stuck {
@@ -231,6 +253,17 @@ mod tests {
         let found = stuck(&[(1, &[User::Handler(16)]), (1, &[of(2)]), (2, &[of(1)])]);
         assert_eq!((found.waits.len(), found.helpers(1)), (2, [of(2)].as_slice()));
         assert!(stuck(&[(1, &[User::Handler(16)]), (1, &[of(3)]), (2, &[of(1)])]).waits.is_empty());
+    }
+
+    /// A thread whose waits end by a time-out goes on, and gives others what they need; it does not get its own.
+    #[test]
+    fn waits_with_a_time_out_that_end_in_vain_were_not_looked_at() {
+        let of = User::Thread;
+        let timed = || Halt { goes_on: true, ..halt(2, &[of(3)]) };
+        let gone = || Halt { user: of(3), need: None, helpers: Vec::new(), goes_on: false };
+        let found = Stuck::settle(vec![halt(1, &[of(2)]), timed(), gone()], &[], &|_, _| false);
+        assert_eq!(found.waits.keys().copied().collect::<Vec<_>>(), [2], "it may help the first");
+        assert_eq!(Stuck::settle(vec![timed(), halt(3, &[of(2)])], &[], &|_, _| false).waits.len(), 0);
     }
 
     #[test]

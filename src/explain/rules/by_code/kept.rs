@@ -12,15 +12,15 @@ use super::super::callback::is_timer_task;
 use super::super::words::{holds, place_at, waiting};
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
-use crate::explain::events::{Kept, TimeOuts};
+use crate::explain::events::Kept;
 use crate::explain::graph::{Edge, How};
 use crate::explain::state::{Task, Wait};
-use crate::explain::usage::{Leak, Need, User};
+use crate::explain::usage::{Leak, Need, User, time_outs};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 use crate::trace::many;
 
-/// So many waits in a row that end by a time-out are a long wait.
+/// So often an owner blocked that goes on.
 const AGAIN: u64 = 4;
 /// Puts in a row that leave a mutex with its owner, which has a path without a put.
 const PUTS: u64 = 4;
@@ -32,7 +32,7 @@ impl ByCode<'_, '_> {
         let of = |task: &Task| {
             let wait = task.wait.filter(|wait| wait.kind == Kind::Semaphore && self.is_late(task.address, wait))?;
             let is_stuck = self.stuck.waits.contains_key(&task.address);
-            let is_other = is_stuck || self.graph.wait(task.address).is_some() || !self.is_lock(wait.object);
+            let is_other = is_stuck || self.graph.wait(task.address).is_some() || !self.usage.is_lock(wait.object);
             let count = self.case.kernel?.object(wait.object)?.get("count");
             (!is_other && count == Some(0)).then_some((task.address, wait.object))
         };
@@ -48,12 +48,7 @@ impl ByCode<'_, '_> {
     /// True for a long wait without a time-out, and for one with a time-out after others that ended so.
     fn is_late(&self, thread: Addr, wait: &Wait) -> bool {
         let is_long = || self.case.events.is_some_and(|events| events.is_long(thread, wait.object));
-        wait.forever && is_long() || self.time_outs(wait.object).is_some()
-    }
-
-    /// Many waits for an object that ended by a time-out, and no event gives it between them.
-    fn time_outs(&self, object: Addr) -> Option<TimeOuts> {
-        self.case.events?.object(object)?.time_outs.filter(|all| all.times >= AGAIN)
+        wait.forever && is_long() || time_outs(wait.object, self.case).is_some()
     }
 
     fn kept_lock(&self, waiter: Addr, semaphore: Addr) -> Option<Finding> {
@@ -72,7 +67,7 @@ impl ByCode<'_, '_> {
             "{} waits for {object}{again}; {name} has a path on which it takes it and does not put it",
             self.case.label(waiter),
         );
-        let time_outs = self.time_outs(semaphore).map(|all| {
+        let time_outs = time_outs(semaphore, self.case).map(|all| {
             let waits = many(all.times, "wait", "waits");
             let text = format!("from here on {waits} for {object} ended by a time-out, and no event puts it");
             Evidence::event(all.seq, text)

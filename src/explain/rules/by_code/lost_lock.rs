@@ -53,7 +53,7 @@ impl ByCode<'_, '_> {
     /// Semaphores that are used as locks, of which none is left and nobody has one.
     pub(super) fn lost_locks(&self) -> Vec<Finding> {
         let semaphores = self.case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
-        let is_none_left = |at: Addr| self.graph.tasks.waiting(at).next().is_some() && self.is_lock(at);
+        let is_none_left = |at: Addr| self.graph.tasks.waiting(at).next().is_some() && self.usage.is_lock(at);
         let all = semaphores.filter(|object| object.kind == Kind::Semaphore && object.get("count") == Some(0));
         all.map(|object| object.address).filter(|at| is_none_left(*at)).filter_map(|at| self.lost_lock(at)).collect()
     }

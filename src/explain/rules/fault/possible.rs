@@ -47,7 +47,8 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) 
         return Some(finding);
     }
     let may_fail: Vec<Why<'_>> = found.all.iter().filter_map(|place| Why::of(place, cpus, case)).collect();
-    let saved: Vec<Option<Addr>> = copies(&may_fail, cpus, case);
+    let places: Vec<&Place> = may_fail.iter().map(|why| why.place).collect();
+    let saved: Vec<Option<Addr>> = copies(&places, cpus, case);
     let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
     Some(why.with_pointer(why.finding(copy, cpu, cpus, case), case, graph))
@@ -157,9 +158,7 @@ impl<'a> Why<'a> {
         let mut evidence = self.evidence(cpu, cpus);
         let mut detractors = Vec::new();
         let is_likely = copy.map(|at| {
-            let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
-            let text = format!("its lr, pc and xpsr again{variable}: a handler saved them");
-            evidence.insert(1.min(evidence.len()), Evidence::memory(at, text));
+            evidence.insert(1.min(evidence.len()), saved(at, case));
         });
         let if_so = if is_likely.is_some() { "" } else { ", if the CPU is in a fault" };
         let (confidence, against) =
@@ -242,9 +241,15 @@ impl<'a> Why<'a> {
     }
 }
 
+/// That a handler saved what an exception pushed.
+pub(super) fn saved(at: Addr, case: &Case<'_>) -> Evidence {
+    let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
+    Evidence::memory(at, format!("its lr, pc and xpsr again{variable}: a handler saved them"))
+}
+
 /// Where memory outside of stacks has lr, pc and xpsr of each place again.
-fn copies(places: &[Why<'_>], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
-    let needle = |why: &Why<'_>| case.look.bytes(why.place.frame.checked_add(SAVED.0)?, SAVED.1);
+pub(super) fn copies(places: &[&Place], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
+    let needle = |place: &&Place| case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1);
     let needles: Vec<Option<Vec<u8>>> = places.iter().map(needle).collect();
     let mut found = vec![None; places.len()];
     if places.is_empty() || !case.look.is_stored() {
@@ -258,7 +263,7 @@ fn copies(places: &[Why<'_>], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>>
         while at < end && left > 0 {
             let bytes = case.look.bytes(at, STEP.min(end.saturating_sub(at))).unwrap_or_default();
             for (needle, place, to) in needles.iter().zip(places).zip(&mut found).map(|((n, p), t)| (n, p, t)) {
-                let is_copy = |at: &Addr| is_copy(*at, place.place.frame, case);
+                let is_copy = |at: &Addr| is_copy(*at, place.frame, case);
                 let hits = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
                 let mut hits = hits.filter_map(|offset| at.checked_add(offset)).filter(is_copy);
                 *to = to.or_else(|| hits.next());

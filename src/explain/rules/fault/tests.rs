@@ -1,8 +1,12 @@
 //! Which of several places is named.
 
+use super::chosen::{Hints, the_place};
 use super::*;
-use crate::cpu::Registers;
+use crate::cpu::{Registers, Size};
 use crate::session::Places;
+
+/// Where the instruction accesses no memory.
+const HARMLESS: Addr = 0x710;
 
 fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
     let mut registers = Registers::new(Architecture::CortexM);
@@ -29,14 +33,15 @@ fn placed_of(registers: Registers, all: Vec<Place>, cpus: &Cpus) -> Option<Addr>
         failed: None,
         interrupts: None,
     };
-    the_place(&cpu, cpu.registers.fault().as_ref(), cpus)?.registers.pc()
+    let hints = Hints { saved: vec![(0x40, 0x2000_0400)], harmless: vec![HARMLESS] };
+    the_place(&cpu, cpu.registers.fault().as_ref(), cpus, &hints)?.registers.pc()
 }
 
 /// A frame that a switch of threads had left was named as the place of a fault.
 #[test]
 fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
     let switched = || place(0x720, THUMB, None);
-    let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, 4)));
+    let stored = |pc| place(pc, THUMB, Some(Effect::Write(0xE030_0000, Size::any(4))));
     assert_eq!(placed(vec![switched(), place(0, 0, None)]), Some(0), "a call through a null pointer");
     assert_eq!(placed(vec![switched(), stored(0x200)]), Some(0x200));
     assert_eq!(placed(vec![stored(0x200), stored(0x300)]), None);
@@ -45,19 +50,33 @@ fn of_places_that_differ_only_one_that_can_have_failed_is_named() {
     assert_eq!(placed(vec![switched()]), Some(0x720), "there is no other");
 }
 
+/// A tick that came behind an instruction which enables interrupts was named as the place of a fault.
+#[test]
+fn where_no_memory_is_accessed_was_the_place_of_a_fault() {
+    let harmless = || place(HARMLESS, THUMB, None);
+    assert_eq!(placed(vec![harmless()]), None, "it may be that of an imprecise bus fault");
+    assert_eq!(placed(vec![harmless(), place(0x730, THUMB, None)]), Some(0x730));
+    let saved = Place { frame: 0x40, ..harmless() };
+    assert_eq!(placed(vec![place(0x730, THUMB, None), saved]), Some(HARMLESS), "its handler saved it");
+}
+
 #[test]
 fn room_below_the_end_of_a_stack() {
     let stack = Stack { start: Some(0x1000), size: Some(0x200), ..Stack::default() };
     let of = |effect| lowered(effect, 0x1080, &stack, false);
     assert_eq!(of(Effect::Lower(0xFDC)), Some(0xFDC), "local variables");
-    assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1060, &stack, false), Some(0xFF8), "a push");
+    assert_eq!(lowered(Effect::Write(0xFF8, Size::any(4)), 0x1060, &stack, false), Some(0xFF8), "a push");
     assert_eq!(of(Effect::Lower(0x1000)), None, "it fits");
-    let store = |at| lowered(Effect::Write(at, 8), 0x1020, &stack, false);
+    let store = |at| lowered(Effect::Write(at, Size::any(8)), 0x1020, &stack, false);
     assert_eq!(store(0xFFC), Some(0xFFC));
     assert_eq!((store(0xFFB), store(0x20)), (None, None), "a store through another register was taken for a push");
-    assert_eq!(of(Effect::Write(0x1090, 4)), None, "a local variable");
-    assert_eq!(of(Effect::Read(0xFF8, 4)), None);
-    assert_eq!(lowered(Effect::Write(0xFF8, 4), 0x1080, &stack, true), None, "the fault registers say what it is");
+    assert_eq!(of(Effect::Write(0x1090, Size::any(4))), None, "a local variable");
+    assert_eq!(of(Effect::Read(0xFF8, Size::any(4))), None);
+    assert_eq!(
+        lowered(Effect::Write(0xFF8, Size::any(4)), 0x1080, &stack, true),
+        None,
+        "the fault registers say what it is"
+    );
     assert_eq!(lowered(Effect::Lower(0xFDC), 0xF80, &stack, false), None, "on another stack");
 }
 

@@ -1,0 +1,87 @@
+//! Which of the places that look like that of a fault is it. Where PSP is not known, an interrupt that is over leaves such words, and
+//! a switch of threads does.
+//!
+//! A handler that saves what the exception pushed does so for the fault alone: the place whose words are in memory elsewhere is it.
+//! An instruction that accesses no memory cannot have failed, unless a write in front of it did that the bus refused later (an imprecise
+//! bus fault): such a place is one that may be it, and no more.
+
+use super::super::super::{Case, Cpus};
+use super::lost_thumb;
+use super::possible::copies;
+use crate::abi::{Addr, Endian};
+use crate::cpu::{Architecture, Effect, Fault, cannot_fail};
+use crate::session::{CpuState, Place};
+
+/// What else speaks for a place, or against it.
+pub(super) struct Hints {
+    /// The frames whose words a handler saved, and where.
+    pub saved: Vec<(Addr, Addr)>,
+    /// Where the instruction at pc accesses no memory.
+    pub harmless: Vec<Addr>,
+}
+
+impl Hints {
+    /// Of the places of a CPU, where none is certain.
+    pub fn of(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Self {
+        let found = cpu.interrupted.as_ref().filter(|found| !found.is_certain);
+        let all: Vec<&Place> = found.into_iter().flat_map(|found| &found.all).collect();
+        let saved = all.iter().zip(copies(&all, cpus, case)).filter_map(|(place, copy)| Some((place.frame, copy?)));
+        let is_harmless = |pc: &Addr| {
+            let bytes = case.look.bytes(*pc, 4).unwrap_or_default();
+            let half = |at| Endian::Little.u16(&bytes, at);
+            half(0).zip(half(2)).is_some_and(|(first, second)| cannot_fail(first, second))
+        };
+        let is_thumb = cpu.registers.architecture() == Architecture::CortexM;
+        let in_code = all.iter().filter(|place| is_thumb && !place.is_outside_code && !lost_thumb(place));
+        let harmless = in_code.filter_map(|place| place.registers.pc()).filter(is_harmless).collect();
+        Self { saved: saved.collect(), harmless }
+    }
+
+    /// Where a handler saved the words of a place.
+    pub fn copy(&self, place: &Place) -> Option<Addr> {
+        self.saved.iter().find(|(frame, _)| *frame == place.frame).map(|(_, copy)| *copy)
+    }
+}
+
+/// The place where a fault came: that which is certain; else that which a handler saved, or where all that may be it agree. Else the
+/// only one of them whose instruction can have failed so.
+pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus, hints: &Hints) -> Option<&'a Place> {
+    let found = cpu.interrupted.as_ref()?;
+    if found.is_certain {
+        return found.all.first();
+    }
+    let mut saved = found.all.iter().filter(|place| hints.copy(place).is_some());
+    if let (Some(only), None) = (saved.next(), saved.next()) {
+        return Some(only);
+    }
+    let is_harmless = |place: &Place| place.registers.pc().is_some_and(|pc| hints.harmless.contains(&pc));
+    let all: Vec<&Place> = found.all.iter().filter(|place| !is_harmless(place)).collect();
+    let agrees = |with: &Place, place: &Place| place.registers.pc() == with.registers.pc();
+    let first = all.first().copied()?;
+    if all.iter().all(|place| agrees(first, place)) {
+        return Some(first);
+    }
+    let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
+    // Memory that can be read gives no bus error at a fetch.
+    let is_fetch = fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == "IBUSERR"));
+    let is_there = |place: &Place| place.registers.pc().and_then(|pc| cpus.has(pc)) == Some(true);
+    let failed = |place: &Place| can_fail(place, cpus) && !(is_fetch && is_there(place));
+    let named = |place: &Place| address.is_some() && place.effect.and_then(Effect::address) == address;
+    let some = all.iter().find(|place| named(place)).or_else(|| all.iter().find(|place| failed(place)))?;
+    let mut others = all.iter().filter(|place| if named(some) { named(place) } else { failed(place) });
+    others.all(|other| agrees(some, other)).then_some(*some)
+}
+
+/// True where the instruction at a place can have failed, as far as it and memory are known.
+pub(super) fn can_fail(place: &Place, cpus: &Cpus) -> bool {
+    place.is_outside_code
+        || lost_thumb(place)
+        || match place.effect {
+            Some(Effect::Read(at, size) | Effect::Write(at, size)) => {
+                let is_constant = matches!(place.effect, Some(Effect::Write(..))) && cpus.is_read_only(at);
+                cpus.has(at) != Some(true) || cpus.refuses(at, size) || is_constant
+            }
+            Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
+            Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
+        }
+}
