@@ -207,6 +207,7 @@ pub struct Thread {
     pub(super) suspended_next: Option<Addr>,
     suspend_info: Option<u64>,
     suspend_option: Option<u64>,
+    more_info: Option<u64>,
     /// The stack that its control block names, whichever that is: where, and how many bytes.
     named: Option<(Addr, u64)>,
     /// Where a module's thread goes on with its own stack when it has left the kernel.
@@ -291,6 +292,12 @@ impl Thread {
         self.suspend_info.filter(|_| is_so)
     }
 
+    /// Where the message goes that it waits for, or comes from that it waits to send.
+    pub fn message_buffer(&self) -> Option<Addr> {
+        let is_so = self.state.and_then(|state| Kind::of_state(state.0)) == Some(Kind::Queue);
+        self.more_info.filter(|buffer| is_so && *buffer != 0)
+    }
+
     /// `modules`: some are loaded.
     pub(super) fn read(
         memory: &mut dyn Memory,
@@ -339,6 +346,7 @@ impl Thread {
             suspended_next: get("tx_thread_suspended_next"),
             suspend_info: get("tx_thread_suspend_info"),
             suspend_option: get("tx_thread_suspend_option"),
+            more_info: get("tx_thread_additional_suspend_info"),
             named: named.start.zip(named.size),
             // Its lowest bit says what was pushed there.
             module_pointer: get("tx_thread_module_stack_ptr").map(|sp| sp & !3),

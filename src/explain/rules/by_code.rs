@@ -7,6 +7,7 @@
 //! release some, but memory shows that the blocks are lost; threads wait for each other in a circle; who alone gave has ended. A
 //! thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
+mod cleared_late;
 mod kept;
 mod lost_lock;
 mod own_queue;
@@ -43,6 +44,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::pools,
         ByCode::own_queues,
         ByCode::rings,
+        ByCode::cleared_late,
         ByCode::circles,
         ByCode::gone,
         ByCode::unset,

@@ -470,7 +470,10 @@ impl<'a, 'c> Look<'a, 'c> {
                 all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));
             }
             match &self.way {
-                Some(way) => all.extend(way.evidence.iter().cloned()),
+                Some(way) => {
+                    all.extend(way.evidence.iter().cloned());
+                    all.extend(place::above(&place.functions).filter(|_| !way.is_call));
+                }
                 None => all.extend(place::callers(&place.functions, CALLERS)),
             }
         }

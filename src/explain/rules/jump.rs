@@ -19,6 +19,7 @@ use super::{place, through, vector, words};
 use crate::abi::{Addr, Endian};
 pub(in super::super) use crate::cpu::long_branch as target;
 use crate::cpu::{Architecture, Level, Registers, is_fault};
+use crate::kernel::Thread;
 use crate::session::CpuState;
 use crate::unwind::is_exc_return;
 
@@ -55,6 +56,7 @@ pub(super) struct Way {
 
 /// What to look at behind a return address that was damaged, and behind a wrong pointer.
 pub(super) const NEXT_OF_RETURN: &str = "look for a write past the end of a local variable, in the function that returned there or in one that it called, and at the bytes around this stack pointer";
+const NEXT_OF_OTHERS: &str = "look for a function that gives the address of a local variable to another thread, and returns while that one may still write there";
 pub(super) const NEXT_OF_CALL: &str = "find out who sets the pointer that is called there";
 pub(super) const NEXT_OF_JUMP: &str = "find out who sets the pointer, or the table, that is jumped through there";
 
@@ -111,6 +113,10 @@ impl Way {
         let words = format!("{what}{how}");
         let words = static_pointers::said(&words, &written, "points into its stack", "point into its stack");
         evidence.extend(written.into_iter().map(|pointer| pointer.evidence));
+        let others = if is_return { others(registers, case) } else { Vec::new() };
+        let words = with_others(words, &others, case);
+        let next = if others.is_empty() { next } else { NEXT_OF_OTHERS.to_owned() };
+        evidence.extend(others.into_iter().map(|(_, evidence)| evidence));
         Some(Self { words, evidence, is_call: !is_return, by: None, site, next })
     }
 
@@ -122,9 +128,33 @@ impl Way {
 
 /// Variables that point into the stack of the thread, near its stack pointer or above it.
 fn written(registers: &Registers, case: &Case<'_>) -> Vec<StaticPointer> {
-    let sp = registers.sp();
-    let thread = case.kernel.and_then(|kernel| kernel.threads.iter().find(|t| sp.is_some_and(|sp| t.holds(sp))));
-    thread.map(|thread| static_pointers::into_stack(thread, sp, case)).unwrap_or_default()
+    let thread = thread_with(registers, case);
+    thread.map(|(thread, sp)| static_pointers::into_stack(thread, Some(sp), case)).unwrap_or_default()
+}
+
+/// Other threads that have an address of what is below the stack pointer.
+fn others(registers: &Registers, case: &Case<'_>) -> Vec<(Addr, Evidence)> {
+    let thread = thread_with(registers, case);
+    thread.map(|(thread, sp)| static_pointers::in_other_stacks(thread, sp, case)).unwrap_or_default()
+}
+
+/// The thread in whose stack the stack pointer is.
+fn thread_with<'k>(registers: &Registers, case: &Case<'k>) -> Option<(&'k Thread, Addr)> {
+    let sp = registers.sp()?;
+    Some((case.kernel?.threads.iter().find(|thread| thread.holds(sp))?, sp))
+}
+
+/// `...; line has an address of a variable there in its stack, of a function that has returned`.
+fn with_others(words: String, others: &[(Addr, Evidence)], case: &Case<'_>) -> String {
+    let names: Vec<String> = others.iter().map(|(thread, _)| case.label(*thread)).collect();
+    if names.is_empty() {
+        return words;
+    }
+    let has = if names.len() == 1 { "has, in its stack," } else { "have, in their stacks," };
+    format!(
+        "{words}; {} {has} an address of what is below this stack pointer: a variable of a function that has returned",
+        names.join(" and ")
+    )
 }
 
 /// `0x0 (a null pointer)`: the address that the CPU came to.

@@ -60,6 +60,39 @@ pub(super) fn into_stack(thread: &Thread, sp: Option<Addr>, case: &Case<'_>) -> 
     into(Region { start, len }, case)
 }
 
+/// Other threads that have an address below the stack pointer of a thread in the part of their stacks that is in use: a function of
+/// it has returned, and its local variable is used still. With the words.
+pub(super) fn in_other_stacks(own: &Thread, sp: Addr, case: &Case<'_>) -> Vec<(Addr, Evidence)> {
+    if !case.look.is_stored() || !stack_of(own).is_some_and(|stack| stack.contains(sp)) {
+        return Vec::new();
+    }
+    let start = sp.saturating_sub(BELOW).max(own.stack.start.unwrap_or(sp));
+    let memory = Region { start, len: sp.saturating_sub(start) };
+    let others = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(|t| t.address != own.address);
+    let of = |thread: &Thread| {
+        let (from, end) = (thread.stack.pointer.filter(|sp| thread.stack.holds(*sp))?, thread.stack.end()?);
+        let mut found = None;
+        words(Region { start: from, len: end.checked_sub(from)? }, case, &mut |at, word| {
+            let is_it = at.is_multiple_of(case.width()) && memory.contains(word);
+            found = found.or(is_it.then_some((at, word)));
+        })?;
+        let (at, word) = found?;
+        let from = received(thread, at, case).map_or_else(String::new, |queue| format!(", received from {queue}"));
+        let text = format!("the stack of {} has an address there{from}", thread.label());
+        Some((thread.address, Evidence::stack(at, text).holds(word)))
+    };
+    others.filter_map(of).take(MOST).collect()
+}
+
+/// The queue from which a thread that waits for its next message received the last one to an address.
+fn received(thread: &Thread, at: Addr, case: &Case<'_>) -> Option<String> {
+    let wait = thread.waits.as_ref().filter(|wait| wait.kind == Kind::Queue)?;
+    let words = case.kernel?.object(wait.address)?.get("message_size")?;
+    let len = words.checked_mul(case.kernel?.layout.shape.word.bytes() as u64)?;
+    let buffer = Region { start: thread.message_buffer()?, len };
+    buffer.contains(at).then(|| case.object(wait.address))
+}
+
 fn find(memory: Region, case: &Case<'_>) -> Option<Vec<StaticPointer>> {
     if !case.look.is_stored() || case.trust.other_build || memory.len == 0 {
         return None;

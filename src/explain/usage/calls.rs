@@ -151,6 +151,23 @@ impl Usage<'_> {
         all
     }
 
+    /// Where a user clears event flags of a group between a request to `asked` and its wait for them, in one function.
+    pub fn clears_answer(&self, user: User, (group, wanted): (Addr, u64), asked: Addr) -> Option<Addr> {
+        let clears = |one: &Use| {
+            let is_it = one.action.act == Act::Clears && one.object == Some(group);
+            is_it && one.flags.is_some_and(|kept| u64::from(kept) & wanted != wanted)
+        };
+        self.paths_with(user, clears).find_map(|(_, paths)| {
+            let is = |call: &Call, of: &dyn Fn(&Use) -> bool| self.walker.action(call).is_some_and(|one| of(&one));
+            let takes = |one: &Use| one.action.act == Act::Takes && one.object == Some(group);
+            let asks = |one: &Use| one.action.act == Act::Gives && one.object == Some(asked);
+            let at = paths.calls().find(|call| is(call, &clears))?.at;
+            let after = paths.leads_between(|call| is(call, &asks), |call| call.at == at, |call| is(call, &takes));
+            let before = || paths.leads_between(|call| call.at == at, |call| is(call, &takes), |call| is(call, &asks));
+            (after && before()).then_some(at)
+        })
+    }
+
     /// The services that this user calls, itself or through functions.
     pub fn calls_of(&self, user: User) -> Vec<Made> {
         self.calls_in(self.reached(user))
