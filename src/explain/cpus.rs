@@ -9,6 +9,7 @@ use crate::cpu::{Effect, Fault, Level, Size};
 use crate::error::Error;
 use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
 use crate::session::{CpuState, Function, Place, Target};
+use crate::unwind::{Backtrace, Origin};
 
 /// The handler that a kernel built with stack checking calls where a stack was used beyond its end.
 const STACK_HANDLER: &str = "_tx_thread_stack_error_handler";
@@ -30,6 +31,8 @@ pub struct Cpus {
     calls: BTreeMap<Addr, CalledFrom>,
     /// Of those of them whose callers are all known: where they go on once a call has returned, the innermost first.
     callers: BTreeMap<Addr, Vec<Addr>>,
+    /// Of threads that do not run, the program counters of their functions, the innermost first, as far as they are known.
+    frames: BTreeMap<Addr, Vec<Addr>>,
     /// What is at addresses that matter, in words.
     names: BTreeMap<Addr, String>,
     /// What is at addresses of code and constants that were accessed, in words.
@@ -76,7 +79,7 @@ impl Cpus {
             let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
-        let (calls, callers) = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
+        let Callers { calls, callers, frames } = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
         let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
@@ -89,6 +92,7 @@ impl Cpus {
             stack_handlers,
             calls,
             callers,
+            frames,
             names,
             regions,
             is_baseline: target.is_baseline(),
@@ -140,6 +144,12 @@ impl Cpus {
     /// of them are known for certain.
     pub(super) fn callers(&self, thread: Addr) -> Option<&[Addr]> {
         self.callers.get(&thread).map(Vec::as_slice)
+    }
+
+    /// The program counters of the functions of a thread that does not run, the innermost first: return addresses, but for the first of
+    /// one that was interrupted.
+    pub(super) fn frames(&self, thread: Addr) -> Option<&[Addr]> {
+        self.frames.get(&thread).map(Vec::as_slice)
     }
 
     /// True for an access that is refused as it is not aligned: of several registers, and of those of the FPU, on each Cortex-M, of 2
@@ -223,14 +233,19 @@ fn accessed(cpu: &CpuState) -> Vec<Addr> {
 }
 
 /// The callers of threads that do not run.
-type Callers = (BTreeMap<Addr, CalledFrom>, BTreeMap<Addr, Vec<Addr>>);
+#[derive(Default)]
+struct Callers {
+    calls: BTreeMap<Addr, CalledFrom>,
+    callers: BTreeMap<Addr, Vec<Addr>>,
+    frames: BTreeMap<Addr, Vec<Addr>>,
+}
 
 /// From where the threads that do not run called the kernel, and all of their callers.
 fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
     // The stack of a thread that has ended is old.
-    let is_in_call = |state: State| !matches!(state, State(1 | 2)) && state != State::READY;
-    let waits = |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(is_in_call);
-    let threads: Vec<&Thread> = kernel.in_order().filter(waits).take(MOST_CALLS).collect();
+    let is_alive =
+        |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(|state| !matches!(state, State(1 | 2)));
+    let threads: Vec<&Thread> = kernel.in_order().filter(is_alive).take(MOST_CALLS).collect();
     if threads.is_empty() || !target.has_unwind_information() {
         return Callers::default();
     }
@@ -240,11 +255,20 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
         let name = function.name.clone().filter(|_| !function.is_inferred())?;
         Some(CalledFrom { pc: function.pc, function: name, file: function.file, line: function.line })
     };
-    let whole = unwound.threads.iter().zip(&unwound.backtraces).filter(|(_, backtrace)| backtrace.is_complete());
-    let callers = whole.map(|(thread, backtrace)| (*thread, backtrace.frames.iter().map(|frame| frame.pc).collect()));
-    let callers = callers.collect();
-    let all = unwound.threads.into_iter().zip(functions);
-    (all.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect(), callers)
+    // One that is ready may have been interrupted anywhere.
+    let is_in_call = |at: &Addr| kernel.thread(*at).is_some_and(|thread| thread.state != Some(State::READY));
+    let pcs = |backtrace: &Backtrace| backtrace.frames.iter().map(|frame| frame.pc).collect::<Vec<_>>();
+    let sure = |backtrace: &Backtrace| {
+        let sure = backtrace.frames.iter().take_while(|frame| frame.origin != Origin::Found);
+        sure.map(|frame| frame.pc).collect::<Vec<_>>()
+    };
+    let all = || unwound.threads.iter().zip(&unwound.backtraces);
+    let frames = all().map(|(thread, backtrace)| (*thread, sure(backtrace))).collect();
+    let whole = all().filter(|(thread, backtrace)| backtrace.is_complete() && is_in_call(thread));
+    let callers = whole.map(|(thread, backtrace)| (*thread, pcs(backtrace))).collect();
+    let calls = unwound.threads.iter().copied().zip(functions).filter(|(thread, _)| is_in_call(thread));
+    let calls = calls.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect();
+    Callers { calls, callers, frames }
 }
 
 /// The number of an interrupt without the name of its handler, which the program's vector table gives.

@@ -7,6 +7,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
+use super::shared::Shared;
 use super::words::{function_at, text};
 use super::wrong_context;
 use super::{arrays, block_released, pointer};
@@ -246,7 +247,8 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     let fill = within.as_ref().filter(|_| found & 0xFFFF_FFFF == FILL);
     let fill =
         fill.map(|stack| format!(", which is what stacks are filled with when their threads are created ({stack})"));
-    Finding::new(
+    let is_on_stack = within.is_some();
+    let finding = Finding::new(
         explain::Code::CorruptControlBlock,
         case.cap(Confidence::Likely),
         format!(
@@ -268,33 +270,47 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     })
     .threads([block.address])
     .affected(waiters.iter().map(|thread| thread.address))
-    .affected(followers(&words, case))
+    .affected(followers(&words, case));
+    if is_on_stack { finding } else { with_what_is_in_front(finding, block.address, case) }
+}
+
+/// What is in front of an address that was overwritten.
+struct InFront {
+    /// In words.
+    what: String,
+    memory: Region,
+    /// The variable.
+    variable: String,
+    /// The arrays that end there, where they are in the same variable.
+    arrays: Option<String>,
+}
+
+fn in_front(at: Addr, case: &Case<'_>) -> Option<InFront> {
+    match case.look.variable(at) {
+        Some(own) if own.address < at => {
+            let len = at.saturating_sub(own.address);
+            let arrays = arrays::named(&case.look.arrays_before(at));
+            let what = match &arrays {
+                Some(named) => format!("{named}, which ends in front of it, in {} itself", own.name),
+                None => format!("the {len} bytes in front of it, in {} itself", own.name),
+            };
+            Some(InFront { what, memory: Region { start: own.address, len }, variable: own.name, arrays })
+        }
+        _ => {
+            let before = at.checked_sub(1).and_then(|before| case.look.variable(before))?;
+            let within = case.look.arrays_before(at).into_iter();
+            let within: Vec<ArrayMember> = within.filter(|array| array.name != before.name).collect();
+            let end = arrays::named(&within).map_or_else(String::new, |named| format!("{named} at the end of "));
+            let what = format!("{end}{}, which is in front of it", before.name);
+            let memory = Region { start: before.address, len: before.size };
+            Some(InFront { what, memory, variable: before.name, arrays: None })
+        }
+    }
 }
 
 /// Who wrote past its end where an address was overwritten: what is in front of it, and the functions that use that.
 fn writer(at: Addr, case: &Case<'_>) -> String {
-    let (what, memory) = match case.look.variable(at) {
-        Some(own) if own.address < at => {
-            let len = at.saturating_sub(own.address);
-            let what = match arrays::named(&case.look.arrays_before(at)) {
-                Some(named) => format!("{named}, which ends in front of it, in {} itself", own.name),
-                None => format!("the {len} bytes in front of it, in {} itself", own.name),
-            };
-            (what, Region { start: own.address, len })
-        }
-        _ => match at.checked_sub(1).and_then(|before| case.look.variable(before)) {
-            Some(before) => {
-                let within = case.look.arrays_before(at).into_iter();
-                let within: Vec<ArrayMember> = within.filter(|array| array.name != before.name).collect();
-                let end = arrays::named(&within).map_or_else(String::new, |named| format!("{named} at the end of "));
-                (
-                    format!("{end}{}, which is in front of it", before.name),
-                    Region { start: before.address, len: before.size },
-                )
-            }
-            None => return "what is in front of it".to_owned(),
-        },
-    };
+    let Some(InFront { what, memory, .. }) = in_front(at, case) else { return "what is in front of it".to_owned() };
     let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
     let by = match names.as_slice() {
         [] => String::new(),
@@ -302,6 +318,16 @@ fn writer(at: Addr, case: &Case<'_>) -> String {
         all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
     };
     format!("{what}{by}")
+}
+
+/// With the array that ends in front of it, and who uses that without a lock.
+fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
+    let Some(InFront { memory, variable, arrays, .. }) = in_front(at, case) else { return finding };
+    let claim = match arrays {
+        Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
+        None => finding.claim,
+    };
+    Finding { claim, ..finding }.with_shared(Shared::of(memory, &variable, case))
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {

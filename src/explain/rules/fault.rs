@@ -356,7 +356,7 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         if let Some(pointer) = pointer {
             let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
-            finding = pointer.added_to(finding).behind(is_null.then_some(Behind::NoMemory));
+            finding = pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory));
         }
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);

@@ -60,6 +60,7 @@ mod reset;
 mod rounds;
 mod runs_on;
 mod semaphore_leak;
+mod shared;
 mod silence;
 mod slow_callback;
 mod stack_calls;

@@ -8,12 +8,14 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
+use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
 use crate::cpu::{Code, Read, Registers};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
+use crate::sym::Symbol;
 
 /// The most bytes of a function, and those that are read at once.
 const LONGEST: u64 = 4096;
@@ -34,6 +36,8 @@ pub(super) struct Pointer {
     pub evidence: Vec<Evidence>,
     /// What to look at.
     pub next: String,
+    /// The variable that it was read from, where the program writes that.
+    variable: Option<Symbol>,
 }
 
 impl Pointer {
@@ -69,13 +73,17 @@ impl Pointer {
     }
 
     /// Adds it to a fault.
-    pub fn added_to(self, fault: Finding) -> Finding {
+    pub fn added_to(self, fault: Finding, case: &Case<'_>) -> Finding {
         let claim = format!("{}; the pointer was read from {}", fault.claim, self.words);
         let confidence = fault.confidence.min(Confidence::Likely);
+        let shared = self.variable.and_then(|variable| {
+            Shared::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
+        });
         Finding { claim, confidence, ..fault }
             .against(["where the pointer was read from is inferred from the code in front of the instruction"])
             .evidence(self.evidence)
             .next(self.next)
+            .with_shared(shared)
     }
 
     fn read_from(read: Read, case: &Case<'_>, graph: &Graph) -> Option<Self> {
@@ -126,7 +134,8 @@ impl Pointer {
         let kept = kept.into_iter().map(|kept| kept.evidence);
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
-        Some(Self { words, evidence, next })
+        let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
+        Some(Self { words, evidence, next, variable })
     }
 }
 

@@ -10,6 +10,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
+use super::shared::Shared;
 use super::{
     below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, recorded, vector,
     words,
@@ -154,6 +155,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     .evidence(evidence)
     .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
     .threads(thread.map(|thread| thread.address))
+    .with_shared(Shared::of_functions(own.get(1..).unwrap_or_default(), case))
 }
 
 /// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.
@@ -281,6 +283,7 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     if code == Code::Assert {
         evidence.extend(recorded::of(cpu, case));
     }
+    let shared = (code == Code::Assert).then(|| Shared::of_functions(&cpu.functions, case)).flatten();
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     match claimed {
         Confidence::Hint => detractors.push("a thread of low priority may be idle in this way on purpose".to_owned()),
@@ -300,7 +303,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             })
             .against(is_own_nmi.then_some(BY_NMI))
             .behind(is_own_nmi.then_some(Behind::OtherThreads))
-            .threads(thread.map(|thread| thread.address)),
+            .threads(thread.map(|thread| thread.address))
+            .with_shared(shared),
     )
 }
 

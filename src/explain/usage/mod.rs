@@ -10,6 +10,7 @@ mod calls;
 mod dropped;
 mod holds;
 mod program;
+mod shared;
 mod stuck;
 mod walk;
 
@@ -24,6 +25,7 @@ use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 use program::Code;
 pub use program::global_pointer;
+pub use shared::{Access, Lock};
 pub use stuck::{Need, Stuck, time_outs};
 use walk::{Acts, Follow, Key, Summary, Walker};
 
@@ -162,6 +164,11 @@ impl<'c> Usage<'c> {
     /// The functions of the program that have an address of this memory: those that may write past its end.
     pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
         self.walker.code().functions_with(memory)
+    }
+
+    /// The constants of a function that may be addresses of variables.
+    pub fn constants_of(&self, function: Addr) -> BTreeSet<u32> {
+        self.walker.code().constants_of(function & !1)
     }
 
     /// All who do this with an object, but those who do before the kernel starts; `None` where others may. `wanted`: event

@@ -257,6 +257,38 @@ impl<'c> Code<'c> {
         functions.filter(|function| !function.is_kernel).map(|function| function.first).collect()
     }
 
+    /// The constants of a function that may be addresses: those among its code, and those that it makes.
+    pub fn constants_of(&self, first: Addr) -> BTreeSet<u32> {
+        let Some(function) = self.function(first) else { return BTreeSet::new() };
+        let of = |at: Addr| match self.set {
+            InstructionSet::Thumb => {
+                let literal = self.literal(at).and_then(|at| self.word(at));
+                literal.into_iter().chain(self.built(at)).collect::<Vec<u32>>()
+            }
+            _ if self.is_instruction(at) => self.added(at).into_iter().chain(self.accessed(at)).collect(),
+            _ => Vec::new(),
+        };
+        (function.first..=function.last).step_by(2).flat_map(of).collect()
+    }
+
+    /// True for a function with an instruction that disables interrupts: CPSID or MSR of BASEPRI or PRIMASK (Armv7-M Architecture
+    /// Reference Manual, B5.2.1 and B5.2.3), or a write to `mstatus` of a RISC-V (The RISC-V Instruction Set Manual, volume II, 3.1.6).
+    pub fn disables_interrupts(&self, first: Addr) -> bool {
+        let Some(function) = self.function(first) else { return false };
+        let is_it = |at: Addr| match self.set {
+            InstructionSet::Thumb => {
+                let second = at.checked_add(2).and_then(|at| self.half(at)).unwrap_or_default();
+                let is_mask = |first: u16| first & 0xFFF0 == 0xF380 && matches!(second & 0xFFF, 0x810..=0x813);
+                self.half(at).is_some_and(|first| matches!(first, 0xB671..=0xB673) || is_mask(first))
+            }
+            _ => {
+                let is_status = |word: u32| word & 0x7F == 0x73 && word >> 20 == 0x300 && word >> 12 & 3 != 0;
+                self.word(at).is_some_and(is_status) && self.is_instruction(at)
+            }
+        };
+        (function.first..=function.last).step_by(2).any(is_it)
+    }
+
     /// The word of the code that a load of a constant reads (Armv7-M Architecture Reference Manual, A7.7.43): an instruction may look
     /// like an address of RAM.
     fn literal(&self, at: Addr) -> Option<Addr> {

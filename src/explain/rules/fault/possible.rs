@@ -196,7 +196,7 @@ impl<'a> Why<'a> {
     /// With where the pointer was read from.
     fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
         match Pointer::of_place(self.place, self.way.as_ref(), case, graph) {
-            Some(pointer) => pointer.added_to(finding),
+            Some(pointer) => pointer.added_to(finding, case),
             None => finding,
         }
     }

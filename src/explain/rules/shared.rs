@@ -1,0 +1,179 @@
+//! Memory of the program that several use, and at least one of them without a lock: what one of them computes another one may change
+//! meanwhile. It is said of memory that a failure is about, as what may be behind it, with who was interrupted there.
+//!
+//! Against it: such uses may never come together, or may not harm each other, as the reading of a counter. So it is never a finding of
+//! its own.
+
+use std::collections::BTreeSet;
+
+use super::super::cpus::thread_of;
+use super::super::usage::{Access, Lock, User};
+use super::super::{Case, Evidence, Finding};
+use super::by_code::user_name;
+use super::words::{function_at, place_at};
+use crate::abi::{Addr, Region};
+use crate::session::{Function, is_of_kernel};
+use crate::sym::Symbol;
+
+/// The most users that are named, and the most places in threads.
+const MOST: usize = 3;
+/// The most users of what a few parts of a program share. What more of them use is a service of its own.
+const MANY: usize = 6;
+/// What speaks against it.
+const AGAINST: &str = "that several use it without a lock is inferred from the program's code, and may be harmless";
+
+/// The most variables of a function that are looked at, and the most bytes of one.
+const VARIABLES: usize = 16;
+const LARGEST: u64 = 4096;
+
+/// How memory is used.
+pub(super) struct Shared {
+    /// `cyclic and alarm use it, and hold no lock there`.
+    words: String,
+    evidence: Vec<Evidence>,
+    /// True where another one holds a lock, or a thread that does not run is in the middle of such a use.
+    is_telling: bool,
+}
+
+impl Shared {
+    /// Of this memory, which is called so.
+    pub fn of(memory: Region, name: &str, case: &Case<'_>) -> Option<Self> {
+        let all = case.usage()?.accesses(memory);
+        let users: BTreeSet<User> = all.iter().map(|access| access.user).collect();
+        let free: BTreeSet<User> = all.iter().filter(|a| a.lock == Lock::None).map(|a| a.user).collect();
+        if !(2..=MANY).contains(&users.len()) || free.is_empty() {
+            return None;
+        }
+        let locked = locked(&all, &free);
+        let words = words(locked, &users, &free, name, case);
+        let mut evidence = vec![Evidence::memory(memory.start, by(&all, &free, name, case))];
+        let within = within(&all, case);
+        let is_telling = locked.is_some() || within.len() > 1;
+        evidence.extend(within);
+        Some(Self { words, evidence, is_telling })
+    }
+
+    /// Of the variables of functions in which a program stopped itself: the one of which most is known.
+    pub fn of_functions(functions: &[Function], case: &Case<'_>) -> Option<Self> {
+        let usage = case.usage()?;
+        let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
+        let starts = functions.iter().filter(is_own).take(MOST).filter_map(|f| case.look.function(f.pc & !1));
+        let mut variables: Vec<Symbol> = Vec::new();
+        for at in starts.flat_map(|function| usage.constants_of(function.address)) {
+            let variable = case.look.variable(at.into()).filter(|variable| is_data(variable, case));
+            let is_new = |one: &Symbol| !variables.iter().any(|other| other.address == one.address);
+            variables.extend(variable.filter(is_new));
+        }
+        let shared = variables.iter().take(VARIABLES).filter_map(|variable| {
+            Self::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
+        });
+        shared.filter(|shared| shared.is_telling).max_by_key(|shared| shared.evidence.len())
+    }
+}
+
+impl Finding {
+    /// The same with what may be behind it.
+    pub(super) fn with_shared(self, shared: Option<Shared>) -> Self {
+        let Some(Shared { words, evidence, .. }) = shared else { return self };
+        let claim = format!("{}; {words}", self.claim);
+        Self { claim, ..self }.against([AGAINST]).evidence(evidence)
+    }
+}
+
+fn names(users: &BTreeSet<User>, case: &Case<'_>) -> String {
+    let mut all: Vec<String> = users.iter().take(MOST).map(|user| user_name(*user, case)).collect();
+    let more = users.len().saturating_sub(all.len());
+    if more > 0 {
+        all.push(format!("{more} more"));
+    }
+    match all.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        all => all.concat(),
+    }
+}
+
+/// True for a variable that the program writes, and that is not one of the kernel's objects, a stack or the memory of one.
+pub(super) fn is_data(variable: &Symbol, case: &Case<'_>) -> bool {
+    let memory = Region { start: variable.address, len: variable.size };
+    let is_written = case.cpus.is_some_and(|cpus| cpus.writes(memory));
+    let objects = || case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+    let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let is_object =
+        || objects().any(|object| object.address == memory.start || object.get("start") == Some(memory.start));
+    let is_thread =
+        || threads().any(|thread| thread.address == memory.start || thread.stack.start == Some(memory.start));
+    let is_kernel = variable.name.starts_with("_tx");
+    (1..=LARGEST).contains(&variable.size) && is_written && !is_kernel && !is_object() && !is_thread()
+}
+
+/// One who holds a lock, and which.
+fn locked(all: &[Access], free: &BTreeSet<User>) -> Option<(User, Addr)> {
+    all.iter().find_map(|access| match access.lock {
+        Lock::Object(object) if !free.contains(&access.user) => Some((access.user, object)),
+        _ => None,
+    })
+}
+
+/// `alarm uses tg without mutex line, which cyclic holds there`, `alarm and cyclic use tg, and no lock is held`.
+fn words(
+    locked: Option<(User, Addr)>,
+    users: &BTreeSet<User>,
+    free: &BTreeSet<User>,
+    name: &str,
+    case: &Case<'_>,
+) -> String {
+    let uses = if free.len() == 1 { "uses" } else { "use" };
+    match locked {
+        Some((holder, object)) => format!(
+            "{} {uses} {name} without {}, which {} holds there",
+            names(free, case),
+            case.object(object),
+            user_name(holder, case)
+        ),
+        None if free.len() == users.len() => format!("{} {uses} {name}, and hold no lock there", names(users, case)),
+        None => {
+            let others: BTreeSet<User> = users.difference(free).copied().collect();
+            format!(
+                "{} {uses} {name} without a lock, and so may come between what {} does",
+                names(free, case),
+                names(&others, case)
+            )
+        }
+    }
+}
+
+/// The functions through which each of the first does.
+fn by(all: &[Access], free: &BTreeSet<User>, name: &str, case: &Case<'_>) -> String {
+    let of = |user: &User| {
+        let own: BTreeSet<Addr> =
+            all.iter().filter(|access| access.user == *user).map(|access| access.function).collect();
+        let functions: Vec<String> = own.iter().take(MOST).map(|at| function_at(*at, case)).collect();
+        format!("{} in {}", user_name(*user, case), functions.join(", "))
+    };
+    let named: Vec<String> = free.iter().take(MOST).map(of).collect();
+    format!("by the code, these use {name} without a lock: {}", named.join("; "))
+}
+
+/// Threads that are in one of the functions now.
+fn within(all: &[Access], case: &Case<'_>) -> Vec<Evidence> {
+    let Some(cpus) = case.cpus else { return Vec::new() };
+    let functions: BTreeSet<Addr> = all.iter().map(|access| access.function).collect();
+    let start = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1);
+    let in_it = |pc: &Addr| start(pc.saturating_sub(1)).is_some_and(|at| functions.contains(&at));
+    let threads = case.kernel.into_iter().flat_map(|kernel| kernel.in_order());
+    let running = |thread: Addr| {
+        let cpu = cpus.all.iter().find(|cpu| thread_of(cpu, case.kernel).is_some_and(|of| of.address == thread))?;
+        let found = cpu.interrupted.as_ref();
+        let below = found.filter(|found| found.is_certain).and_then(|found| found.all.first());
+        let functions =
+            if cpu.exception.is_none() { Some(&cpu.functions) } else { below.map(|place| &place.functions) };
+        Some(functions?.iter().map(|function| function.pc).collect::<Vec<_>>())
+    };
+    let found = threads.filter_map(|thread| {
+        let frames = cpus.frames(thread.address).map(<[Addr]>::to_vec).or_else(|| running(thread.address))?;
+        let pc = frames.into_iter().find(in_it)?;
+        let place = place_at(pc.saturating_sub(1), case);
+        Some(Evidence::symbol(pc, &place, format!("{} is in {place}", thread.label())))
+    });
+    found.take(MOST).collect()
+}
