@@ -36,6 +36,8 @@ pub struct Activity {
     pub woken: Option<u64>,
     /// Its stack pointers.
     pub pointer: Option<Pointer>,
+    /// The queue that it received from last, where to, and the event.
+    pub received: Option<(Addr, Addr, u64)>,
 }
 
 impl Events {

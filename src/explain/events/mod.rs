@@ -497,7 +497,11 @@ impl Events {
         let no = system.thread_of(event.context);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-        let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
+        let activity = no.and_then(|no| self.does(no));
+        let blocks = activity.as_ref().map_or(0, |activity| activity.blocks);
+        if let Some((activity, to)) = activity.zip(fields.buffer(words)) {
+            activity.received = Some((object, to, event.seq));
+        }
         let Some(one) = self.one(object) else { return };
         one.taker(thread);
         one.asks_in(thread, event.seq);

@@ -344,6 +344,7 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
+        let brought = if pointer.is_none() { self.brought() } else { None };
         let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
         let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
         let claim = behind(self.with_address(claim), &arrays);
@@ -354,6 +355,10 @@ impl<'a, 'c> Look<'a, 'c> {
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
+        if let Some((words, evidence)) = brought {
+            finding.claim = format!("{}; {words}", finding.claim);
+            finding.evidence.push(evidence);
+        }
         if let Some(pointer) = pointer {
             let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
             finding = pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory));

@@ -2,6 +2,8 @@
 //! variable, the last words of the message lie over what the function saved on its stack, its return address with it. The code of
 //! the program shows how far below the return address the variable is, the queue how long its messages are.
 
+use super::super::address::NULL;
+use super::super::events::Giver;
 use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::words::{function_at, place_at};
@@ -40,6 +42,10 @@ fn over(words: u64, below: i32, width: u64) -> Option<(u64, u64)> {
     (size > room).then_some((size, room))
 }
 
+/// The most senders that are named.
+const SENDERS: usize = 2;
+/// So far behind a pointer is what it points to.
+const NEAR: u64 = 1024;
 /// The functions that receive a message.
 const RECEIVE: [&str; 2] = ["_tx_queue_receive", "_txe_queue_receive"];
 /// The most words of a message (ThreadX User Guide, `tx_queue_create`).
@@ -53,6 +59,36 @@ fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Mess
     );
     let text = format!("tx_queue_receive copies {size} bytes here, to {room} bytes below the return address");
     Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue }
+}
+
+/// That a pointer came in the last message that a thread received, by its event: in words, and as evidence. `failed`: the address that
+/// the thread accessed, near what the message has.
+pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let (events, kernel) = (case.events?, case.kernel?);
+    let (stored, to, seq) = events.activity(thread)?.received?;
+    let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
+    let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
+    let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
+    let words = case.words(&case.look.bytes(to, len)?, true);
+    let is_it = |word: &&u64| **word >= NULL && failed.checked_sub(**word).is_some_and(|into| into < NEAR);
+    let pointer = *words.iter().find(is_it)?;
+    let label = case.object(queue.address);
+    let givers = events.object(queue.address)?.givers.keys();
+    let names: Vec<String> = givers
+        .filter_map(|giver| match giver {
+            Giver::Thread(at) => {
+                let named = kernel.threads.iter().find(|thread| events.is(thread.address, *at));
+                named.map(|thread| thread.label())
+            }
+            Giver::Interrupt(number) => Some(case.interrupt(*number)),
+            Giver::Other => None,
+        })
+        .take(SENDERS)
+        .collect();
+    let by = if names.is_empty() { String::new() } else { format!(", to which {} sent", names.join(" and ")) };
+    let text =
+        format!("{} received a message of {label} here: its buffer has the pointer {pointer:#x}", case.label(thread));
+    Some((format!("the pointer {pointer:#x} came in a message of {label}{by}"), Evidence::event(seq, text)))
 }
 
 #[cfg(test)]

@@ -55,11 +55,13 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         (.., Some(_)) => (Code::IsrNeverEnds, "does not end, or comes again and again"),
         _ => (Code::IsrStorm, "comes again and again, or does not end"),
     };
+    let (full, calls) = calls(events, case).unzip();
+    let claim = format!("{name} {why}: {}{}", kept.words, full.unwrap_or_default());
     Some(
-        Finding::new(code, case.cap_of_registers(kept.confidence), format!("{name} {why}: {}", kept.words))
+        Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)
             .evidence(kept.evidence)
-            .evidence(calls(events, case))
+            .evidence(calls)
             .evidence(
                 begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),
             )
@@ -75,22 +77,26 @@ fn of_riscv(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -
     let at = place::of(&cpu.functions).filter(|_| is_riscv && cpu.exception.is_some())?;
     let is_fault = cpu.registers.get("mcause").is_some() && cpu.registers.fault().is_some();
     let kept = thread_waits(cpu, kernel, events, case).filter(|_| !is_fault)?;
-    let (calls, claim) =
-        (calls(events, case), format!("an interrupt comes again and again, or does not end: {}", kept.words));
+    let (full, calls) = calls(events, case).unzip();
+    let claim = format!("an interrupt comes again and again, or does not end: {}", kept.words);
     let code = if cpu.polling.is_some() { Code::IsrNeverEnds } else { Code::IsrStorm };
     Some(
-        Finding::new(code, case.cap_of_registers(kept.confidence), format!("{claim}; the CPU is in {at}"))
-            .against(["the CPU may be in the handler of another interrupt at this moment"])
-            .evidence(kept.evidence)
-            .evidence(calls)
-            .evidence(place::callers(&cpu.functions, CALLERS))
-            .next(format!("{}; wait for nothing in the handler", words::acknowledge("this interrupt")))
-            .affected(kernel.threads.iter().map(|thread| thread.address)),
+        Finding::new(
+            code,
+            case.cap_of_registers(kept.confidence),
+            format!("{claim}; the CPU is in {at}{}", full.unwrap_or_default()),
+        )
+        .against(["the CPU may be in the handler of another interrupt at this moment"])
+        .evidence(kept.evidence)
+        .evidence(calls)
+        .evidence(place::callers(&cpu.functions, CALLERS))
+        .next(format!("{}; wait for nothing in the handler", words::acknowledge("this interrupt")))
+        .affected(kernel.threads.iter().map(|thread| thread.address)),
     )
 }
 
 /// What interrupts give most often in the trace.
-fn calls(events: &Events, case: &Case<'_>) -> Option<Evidence> {
+fn calls(events: &Events, case: &Case<'_>) -> Option<(String, Evidence)> {
     let given = |(object, one): (Addr, &One)| {
         let by_interrupts = one.givers.iter().filter(|(by, _)| matches!(by, Giver::Interrupt(_)));
         let (_, most) = by_interrupts.max_by_key(|(_, given)| given.times)?;
@@ -99,10 +105,11 @@ fn calls(events: &Events, case: &Case<'_>) -> Option<Evidence> {
     let (times, seq, stored) = events.objects().filter_map(given).max().filter(|(times, ..)| *times >= FEWEST)?;
     let object = case.kernel?.objects.iter().find(|object| events.is(object.address, stored))?;
     let is_full = object.kind == Kind::Queue && object.get("available_storage") == Some(0);
-    let refused = if is_full { ", which is full: it refuses them" } else { "" };
+    let refused = if is_full { ", which is full and refuses them" } else { "" };
     let (does, label) = (gives(object.kind), case.object(object.address));
     let text = format!("interrupts {does} {label}{refused}: {times} of {} events are such calls", events.count);
-    Some(Evidence::event(seq, text))
+    let words = if is_full { format!("; interrupts {does} {label}{refused}") } else { String::new() };
+    Some((words, Evidence::event(seq, text)))
 }
 
 /// What an interrupt keeps back, for how long, and what shows it.

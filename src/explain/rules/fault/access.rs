@@ -4,6 +4,7 @@
 use super::super::super::Evidence;
 use super::super::super::address::NULL;
 use super::super::super::graph::Graph;
+use super::super::message;
 use super::super::passed::Access;
 use super::super::pointer::{Pointer, stack_of};
 use super::super::static_pointers::{self, StaticPointer};
@@ -98,6 +99,13 @@ impl Look<'_, '_> {
             self.place.filter(|place| self.is_of_pointer() && place.effect.is_some_and(|e| e.address().is_some()));
         let of_place = || Some((place?.registers.pc()?, place?.registers.clone()));
         of_place().or_else(|| riscv::access(self.cpu, self.thread, None, self.case))
+    }
+
+    /// That the pointer that failed came in a message.
+    pub(super) fn brought(&self) -> Option<(String, Evidence)> {
+        let (thread, failed) = (self.thread?, self.accessed().filter(|failed| *failed >= NULL)?);
+        let is_of_thread = self.within.is_none() && self.way.is_none() && self.is_of_pointer();
+        if is_of_thread { message::brought(thread.address, failed, self.case) } else { None }
     }
 
     /// The function that passed the pointer that failed.
