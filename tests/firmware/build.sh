@@ -78,7 +78,7 @@ for name in semaphore_get semaphore_put queue_send queue_receive block_allocate 
     mutex_get mutex_put thread_create thread_sleep; do
     names="$names -Dmk_$name=_tx_$name"
 done
-names="$names -Dmk_flags_get=_tx_event_flags_get -Dmk_flags_set=_tx_event_flags_set"
+names="$names -Dmk_flags_get=_tx_event_flags_get -Dmk_flags_change=_tx_event_flags_set"
 
 for failing in failures resources waits uses; do
     [ "$which" = all ] || [ "$which" = "$failing" ] || continue

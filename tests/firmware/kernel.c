@@ -854,14 +854,24 @@ static UINT satisfied(ULONG current, ULONG wanted, UINT option)
     return (option & TX_AND) ? (current & wanted) == wanted : (current & wanted) != 0;
 }
 
+#ifdef FW_NAMES
+UINT mk_flags_change(TX_EVENT_FLAGS_GROUP *g, ULONG flags, UINT option)
+#else
 UINT mk_flags_set(TX_EVENT_FLAGS_GROUP *g, ULONG flags)
+#endif
 {
+#ifndef FW_NAMES
+    const UINT option = TX_OR;
+#endif
     UINT posture = port_disable();
     UINT n = g->tx_event_flags_group_suspended_count;
     TX_THREAD *t = g->tx_event_flags_group_suspension_list;
 
-    mk_trace(36, T_FLAGS, UL(g), flags, TX_OR, n);
-    g->tx_event_flags_group_current |= flags;
+    mk_trace(36, T_FLAGS, UL(g), flags, option, n);
+    if (option == TX_AND)
+        g->tx_event_flags_group_current &= flags;
+    else
+        g->tx_event_flags_group_current |= flags;
     while (n--) {
         TX_THREAD *next = t->tx_thread_suspended_next;
         ULONG current = g->tx_event_flags_group_current;

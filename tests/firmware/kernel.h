@@ -408,7 +408,13 @@ VOID mk_mutex_create(TX_MUTEX *m, const CHAR *name, UINT inherit);
 UINT mk_mutex_get(TX_MUTEX *m, ULONG wait);
 UINT mk_mutex_put(TX_MUTEX *m);
 VOID mk_flags_create(TX_EVENT_FLAGS_GROUP *g, const CHAR *name);
+#ifdef FW_NAMES
+/* TX_OR sets flags, TX_AND keeps these and clears all others. */
+UINT mk_flags_change(TX_EVENT_FLAGS_GROUP *g, ULONG flags, UINT option);
+#define mk_flags_set(g, flags) mk_flags_change(g, flags, TX_OR)
+#else
 UINT mk_flags_set(TX_EVENT_FLAGS_GROUP *g, ULONG flags);
+#endif
 UINT mk_flags_get(TX_EVENT_FLAGS_GROUP *g, ULONG flags, UINT option, ULONG *actual, ULONG wait);
 VOID mk_block_pool_create(TX_BLOCK_POOL *p, const CHAR *name, ULONG block, VOID *start, ULONG size);
 UINT mk_block_allocate(TX_BLOCK_POOL *p, VOID **block, ULONG wait);

@@ -29,7 +29,10 @@ enum failure {
     WRONG_FLAG,   /* the number of a flag is set in place of the flag            */
     REFUSED,      /* messages: who reads them waits for an interrupt             */
     LIST_CIRCLE,  /* an element is added to a list while it is in it             */
-    CHECK_FAILED  /* and the program writes down which, and stops                */
+    CHECK_FAILED, /* and the program writes down which, and stops                */
+    TIMES_OUT,    /* a wait for one who has ended, again and again               */
+    ANSWER_CLEARED, /* by the one that waits for it, after its request            */
+    SHARED_TEXT   /* two threads write one text, and the second writes past it    */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -49,7 +52,7 @@ static TX_EVENT_FLAGS_GROUP gates, doors;
 static TX_SEMAPHORE sent;
 static TX_QUEUE outbox;
 static TX_BYTE_POOL arena;
-static UCHAR arena_memory[1024] __attribute__((aligned(8)));
+static UCHAR arena_memory[768] __attribute__((aligned(8)));
 static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys, tasks, packets;
 static TX_BLOCK_POOL cells, slots;
 
@@ -649,6 +652,111 @@ static VOID scale_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- waits with a time-out for one who has ended ---- */
+
+static TX_QUEUE grain;
+static ULONG grain_storage[4];
+
+static VOID feeder_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0; !failing(TIMES_OUT); n++) {
+        mk_thread_sleep(3);
+        mk_queue_send(&grain, &n, TX_NO_WAIT);
+    }
+}
+
+static VOID mill_entry(ULONG unused_parameter)
+{
+    ULONG message;
+    (void)unused_parameter;
+    for (;;) {
+        if (mk_queue_receive(&grain, &message, 4) == TX_SUCCESS)
+            sum += message;
+    }
+}
+
+/* ---- an answer that is there before its flag is cleared ---- */
+
+#define ANSWERED 1u
+static TX_EVENT_FLAGS_GROUP answers;
+static TX_QUEUE inquiries;
+static ULONG inquiry_storage[4];
+
+static VOID gauge_entry(ULONG unused_parameter)
+{
+    ULONG message;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&inquiries, &message, TX_WAIT_FOREVER);
+        if (!failing(ANSWER_CLEARED))
+            mk_thread_sleep(1);
+        mk_flags_change(&answers, ANSWERED, TX_OR);
+    }
+}
+
+static NOINLINE VOID inquire(ULONG what)
+{
+    ULONG flags;
+    mk_queue_send(&inquiries, &what, TX_WAIT_FOREVER);
+    mk_flags_change(&answers, ~ANSWERED, TX_AND);
+    mk_flags_get(&answers, ANSWERED, TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+    sum += flags;
+}
+
+static VOID pilot_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        inquire(n);
+        mk_thread_sleep(2);
+    }
+}
+
+/* ---- a text that two threads write ---- */
+
+static struct {
+    UINT at;
+    CHAR text[16];
+    TX_SEMAPHORE shown;
+} caption;
+
+static NOINLINE VOID add(CHAR c)
+{
+    caption.text[caption.at++] = c;
+}
+
+static VOID notice_entry(ULONG unused_parameter)
+{
+    UINT n;
+    (void)unused_parameter;
+    for (;;) {
+        caption.at = 0;
+        for (n = 0; n < 12; n++) {
+            add('a' + n);
+            if (n == 4)
+                mk_thread_sleep(2);
+        }
+        mk_thread_sleep(3);
+    }
+}
+
+static VOID status_entry(ULONG unused_parameter)
+{
+    UINT n;
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(1);
+        if (!failing(SHARED_TEXT))
+            continue;
+        caption.at = 0;
+        for (n = 0; n < 14; n++)
+            add('A' + n);
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -782,6 +890,22 @@ VOID app_define(VOID)
         thread(PICK("agenda", "diary"), agenda_entry, 0, PICK(8, 7));
     if (FAILURE == CHECK_FAILED)
         thread(PICK("scale", "balance"), scale_entry, 0, PICK(8, 7));
+    if (FAILURE == TIMES_OUT) {
+        mk_queue_create(&grain, PICK("grain", "corn"), 1, grain_storage, sizeof grain_storage);
+        thread(PICK("feeder", "hopper"), feeder_entry, 0, PICK(10, 9));
+        thread(PICK("mill", "grinder"), mill_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == ANSWER_CLEARED) {
+        mk_flags_create(&answers, PICK("answers", "results"));
+        mk_queue_create(&inquiries, PICK("inquiries", "questions"), 1, inquiry_storage, sizeof inquiry_storage);
+        thread(PICK("pilot", "driver"), pilot_entry, 0, PICK(10, 9));
+        thread(PICK("gauge", "probe"), gauge_entry, 0, PICK(6, 5));
+    }
+    if (FAILURE == SHARED_TEXT) {
+        mk_semaphore_create(&caption.shown, PICK("shown", "painted"), 0);
+        thread(PICK("notice", "message"), notice_entry, 0, PICK(10, 9));
+        thread(PICK("status", "state"), status_entry, 0, PICK(8, 7));
+    }
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));
     if (FAILURE == PEER_RELEASED)

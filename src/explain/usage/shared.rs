@@ -38,20 +38,17 @@ pub struct Access {
 }
 
 impl Usage<'_> {
-    /// Who uses this memory after the kernel has started, each with the locks that it holds then; empty where it is not known who calls
-    /// one of the functions that have its address.
+    /// Who uses this memory after the kernel has started, each with the locks that it holds then. Others may, too.
     pub fn accesses(&self, memory: Region) -> Vec<Access> {
         let functions = self.functions_with(memory);
         let mut all = BTreeSet::new();
-        for (user, summary) in self.users.iter().filter(|(user, _)| *user != User::Start) {
+        // Who calls a function that no path led to is not known: it may be that of a thread which does not exist.
+        let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
+        for (user, summary) in self.users.iter().filter(|(user, _)| is_known(user)) {
             let Some(root) = summary.key else { continue };
             let mut walk = Walk { usage: self, functions: &functions, leads: BTreeMap::new(), seen: BTreeSet::new() };
             if !walk.leads_there(root) {
                 continue;
-            }
-            // Who calls a function that no path led to is not known.
-            if matches!(user, User::Other(_)) {
-                return Vec::new();
             }
             let mut found = BTreeSet::new();
             walk.visit(root, Lock::None, &mut found);
