@@ -126,9 +126,7 @@ impl Unwinder<'_> {
             return false;
         }
         let before = (lr & !1).checked_sub(2).and_then(|at| memory.read_bytes(at, 2).ok());
-        let call = before.and_then(|bytes| Endian::Little.u16(&bytes, 0)).filter(|call| call & 0xFF87 == 0x4780);
-        let called = call.and_then(|call| registers.get(&format!("r{}", call >> 3 & 0xF)));
-        called.is_some_and(|called| called & !1 == pc & !1)
+        before.and_then(|bytes| Endian::Little.u16(&bytes, 0)).is_some_and(|call| calls(call, pc, registers))
     }
 
     /// Reads what is before the return addresses that are looked at, in one batch: over a link each read takes time.
@@ -208,7 +206,32 @@ impl Unwinder<'_> {
     }
 }
 
+/// True for a call through a register that holds an address: BLX.
+fn calls(call: u16, pc: Addr, registers: &Registers) -> bool {
+    let register = Some(call >> 3 & 0xF).filter(|_| call & 0xFF87 == 0x4780);
+    let called = register.and_then(|register| registers.get(&format!("r{register}")));
+    called.is_some_and(|called| called & !1 == pc & !1)
+}
+
 /// True where it is a thread's first function that has no caller.
 fn ends(backtrace: &Backtrace) -> bool {
     matches!(backtrace.end, End::Entry | End::Outermost | End::NoCaller(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Architecture;
+
+    /// A frame that a tick had left was the place of a call through a null pointer: words that are 0 look like such a call.
+    #[test]
+    fn a_call_through_a_register_that_holds_pc_was_taken_for_zeros() {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("r3", 0) && registers.set("r2", 0x2000_0101));
+        assert!(calls(0x4798, 0, &registers), "blx r3");
+        assert!(calls(0x4790, 0x2000_0100, &registers), "blx r2, in data");
+        assert!(!calls(0x4790, 0, &registers), "r2 is not 0");
+        assert!(!calls(0x47A0, 0, &registers), "r4 is not known");
+        assert!(!calls(0x4718, 0, &registers), "bx r3");
+    }
 }

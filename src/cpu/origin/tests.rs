@@ -274,6 +274,21 @@ fn of_two_registers_that_nearer_to_the_address_is_the_pointer() {
     assert_eq!(base(&[0x4718], &[("r3", 0)], 0), None, "bx r3");
 }
 
+/// `capture.cur->x[n] = v`: of a base and an index the pointer was not followed.
+#[test]
+fn a_null_pointer_with_an_index_was_not_followed() {
+    // ldr r4, [r0]; movs r3, #4; strh.w r2, [r4, r3, lsl #1]
+    let code = [0x6804, 0x2304, 0xF824, 0x2013];
+    let of = |r4: u64, r3: u64| {
+        let values = [("pc", 0x104), ("r0", 0x2000_00F4), ("r3", r3), ("r4", r4)];
+        let word = u32::try_from(r4).unwrap();
+        pointer_of(&code, &values, &[(0x2000_00F4, word), (0x2000_1000, 0)])
+    };
+    assert_eq!(of(0, 4), Some((0x2000_00F4, 0)));
+    assert_eq!(of(0x2000_1000, 4), None, "there is memory: the index, or what is there, is wrong");
+    assert_eq!(of(0, 0x2000_0000), None, "the index is no small number");
+}
+
 #[test]
 fn any_code_is_survived() {
     let mut state = 11_u32;
