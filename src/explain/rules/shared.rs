@@ -38,7 +38,9 @@ pub(super) struct Shared {
 impl Shared {
     /// Of this memory, which is called so.
     pub fn of(memory: Region, name: &str, case: &Case<'_>) -> Option<Self> {
-        let all = case.usage()?.accesses(memory);
+        let variable = case.look.variable(memory.start)?;
+        let variable = Region { start: variable.address, len: variable.size.max(memory.len) };
+        let all = case.usage()?.accesses(memory, variable);
         let users: BTreeSet<User> = all.iter().map(|access| access.user).collect();
         let free: BTreeSet<User> = all.iter().filter(|a| a.lock == Lock::None).map(|a| a.user).collect();
         if !(2..=MANY).contains(&users.len()) || free.is_empty() {

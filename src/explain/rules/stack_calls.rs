@@ -90,15 +90,18 @@ fn function_name(at: Addr, case: &Case<'_>) -> Option<String> {
     Some(words::function_at(at, case)).filter(|name| !is_of_kernel(name))
 }
 
+/// True for an address behind a call.
+pub(super) fn is_return(word: Addr, case: &Case<'_>) -> bool {
+    match case.kernel.and_then(|kernel| kernel.processor) {
+        Some(Architecture::CortexM) => word & 1 == 1 && jump::is_behind_call(word, case),
+        Some(of @ (Architecture::Riscv32 | Architecture::Riscv64)) => through::riscv_call(word, of, case).is_some(),
+        _ => false,
+    }
+}
+
 /// The function of the application that a return address is in.
 fn caller(word: Addr, case: &Case<'_>) -> Option<(Addr, String)> {
-    let of = case.kernel?.processor?;
-    let is_return = match of {
-        Architecture::CortexM => word & 1 == 1 && jump::is_behind_call(word, case),
-        Architecture::Riscv32 | Architecture::Riscv64 => through::riscv_call(word, of, case).is_some(),
-        _ => false,
-    };
-    let function = case.look.function(word & !1).filter(|_| is_return)?;
+    let function = case.look.function(word & !1).filter(|_| is_return(word, case))?;
     let name = words::function_at(word, case);
     (!is_of_kernel(&name)).then_some((function.address & !1, name))
 }

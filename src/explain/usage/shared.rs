@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::walk::{Follow, Key};
+use super::walk::{Follow, Key, Summary};
 use super::{Usage, Use, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee};
@@ -38,9 +38,17 @@ pub struct Access {
 }
 
 impl Usage<'_> {
-    /// Who uses this memory after the kernel has started, each with the locks that it holds then. Others may, too.
-    pub fn accesses(&self, memory: Region) -> Vec<Access> {
-        let functions = self.functions_with(memory);
+    /// Who uses this memory after the kernel has started, each with the locks that it holds then. Others may, too. What a function does
+    /// that passes one of the kernel's objects in `variable` to the kernel is not known to be more than that.
+    pub fn accesses(&self, memory: Region, variable: Region) -> Vec<Access> {
+        let passes = |summary: &Summary| {
+            summary.own.iter().any(|one| one.object.is_some_and(|object| variable.contains(object)))
+        };
+        let only_passes = |at: &Addr| {
+            let of = self.users.iter().flat_map(|(user, _)| self.reached(*user)).filter(|(function, _)| function == at);
+            of.into_iter().any(|key| passes(&self.walker.of_function(key)))
+        };
+        let functions: BTreeSet<Addr> = self.functions_with(memory).into_iter().filter(|at| !only_passes(at)).collect();
         let mut all = BTreeSet::new();
         // Who calls a function that no path led to is not known: it may be that of a thread which does not exist.
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
