@@ -312,6 +312,8 @@ pub struct Finding {
     pub is_reason: bool,
     /// What may be behind it, where it is the first.
     pub behind: Option<Behind>,
+    /// What may be behind it where nothing else was found that is: in words, and what shows it.
+    pub otherwise: Option<(String, Vec<Evidence>)>,
     /// True where it keeps a caller from getting memory.
     pub denies_memory: bool,
 }
@@ -343,6 +345,7 @@ impl Finding {
             is_usual: false,
             damages_memory: false,
             is_reason: false,
+            otherwise: None,
             behind: if matches!(code, Code::Assert) { Some(Behind::OtherThreads) } else { None },
             denies_memory: matches!(code, Code::PoolEmpty | Code::PoolLeak),
         }

@@ -126,7 +126,7 @@ impl Explanation {
         for check in &mut checked {
             (check.found, check.symptoms) = check.found.iter().partition(|code| is_shown(code));
         }
-        let mut findings = with_reason(with_circles(findings));
+        let mut findings = with_otherwise(with_reason(with_circles(findings)));
         findings.iter_mut().for_each(|finding| finding.evidence.extend(calls(finding, case)));
         findings.iter_mut().for_each(|finding| finding.explains = once_each(std::mem::take(&mut finding.explains)));
         let not_checked = not_checked(case, &findings);
@@ -228,6 +228,19 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     }
     findings.extend(reasons.into_iter().map(|reason| Finding { is_reason: true, ..reason }));
     findings.extend(others);
+    findings
+}
+
+/// The first finding with what may be behind it where nothing else was found that is.
+fn with_otherwise(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let has_reason = findings.iter().any(|finding| finding.is_reason);
+    if let Some(first) = findings.first_mut().filter(|_| !has_reason)
+        && let Some((words, evidence)) = first.otherwise.take()
+    {
+        first.claim = format!("{}; perhaps because {words}", first.claim);
+        first.evidence.extend(evidence);
+        first.detractors.push("who uses memory without a lock is inferred from the program's code".to_owned());
+    }
     findings
 }
 

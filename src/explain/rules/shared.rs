@@ -80,6 +80,12 @@ impl Finding {
         let claim = format!("{}; {words}", self.claim);
         Self { claim, ..self }.against([AGAINST]).evidence(evidence)
     }
+
+    /// The same with that where nothing else is behind it.
+    pub(super) fn otherwise_shared(self, shared: Option<Shared>) -> Self {
+        let otherwise = shared.map(|Shared { words, evidence, .. }| (words, evidence));
+        Self { otherwise, ..self }
+    }
 }
 
 fn names(users: &BTreeSet<User>, case: &Case<'_>) -> String {

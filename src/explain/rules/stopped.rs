@@ -155,7 +155,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     .evidence(evidence)
     .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
     .threads(thread.map(|thread| thread.address))
-    .with_shared(Shared::of_functions(own.get(1..).unwrap_or_default(), case))
+    .otherwise_shared(Shared::of_functions(own.get(1..).unwrap_or_default(), case))
 }
 
 /// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.
@@ -304,7 +304,7 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .against(is_own_nmi.then_some(BY_NMI))
             .behind(is_own_nmi.then_some(Behind::OtherThreads))
             .threads(thread.map(|thread| thread.address))
-            .with_shared(shared),
+            .otherwise_shared(shared),
     )
 }
 

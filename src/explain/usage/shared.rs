@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::walk::{Follow, Key, Summary};
+use super::walk::{Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee};
@@ -38,17 +38,16 @@ pub struct Access {
 }
 
 impl Usage<'_> {
-    /// Who uses this memory after the kernel has started, each with the locks that it holds then. Others may, too. What a function does
-    /// that passes one of the kernel's objects in `variable` to the kernel is not known to be more than that.
+    /// Who uses this memory after the kernel has started, each with the locks that it holds then. Others may, too. `variable`: of
+    /// which it is a part. A function that passes an address in it to another one may do no more than that, and that one may take a lock.
     pub fn accesses(&self, memory: Region, variable: Region) -> Vec<Access> {
-        let passes = |summary: &Summary| {
-            summary.own.iter().any(|one| one.object.is_some_and(|object| variable.contains(object)))
-        };
-        let only_passes = |at: &Addr| {
-            let of = self.users.iter().flat_map(|(user, _)| self.reached(*user)).filter(|(function, _)| function == at);
-            of.into_iter().any(|key| passes(&self.walker.of_function(key)))
-        };
-        let functions: BTreeSet<Addr> = self.functions_with(memory).into_iter().filter(|at| !only_passes(at)).collect();
+        let mut functions = self.functions_with(memory);
+        let with: Vec<Key> = self.users.iter().flat_map(|(user, _)| self.reached(*user)).collect();
+        for key in with.into_iter().filter(|(at, _)| functions.contains(at)).collect::<BTreeSet<Key>>() {
+            if self.passes_address(key, variable) {
+                functions.remove(&key.0);
+            }
+        }
         let mut all = BTreeSet::new();
         // Who calls a function that no path led to is not known: it may be that of a thread which does not exist.
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
@@ -63,6 +62,17 @@ impl Usage<'_> {
             all.extend(found.into_iter().map(|(lock, function)| Access { user: *user, lock, function }));
         }
         all.into_iter().collect()
+    }
+}
+
+impl Usage<'_> {
+    /// True where a function may pass an address in a variable to a function that it calls.
+    fn passes_address(&self, key: Key, variable: Region) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: true };
+        let passes = |call: &Call| {
+            call.arguments.iter().any(|value| value.known().is_some_and(|at| variable.contains(at.into())))
+        };
+        self.walker.paths(&follow, key).is_none_or(|paths| !paths.is_complete || paths.calls().any(passes))
     }
 }
 
