@@ -12,6 +12,7 @@ mod kept;
 mod lost_lock;
 mod own_queue;
 mod ring;
+mod suspended;
 mod unset;
 
 use super::super::graph::Graph;
@@ -47,6 +48,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::cleared_late,
         ByCode::circles,
         ByCode::gone,
+        ByCode::suspended,
         ByCode::unset,
     ];
     for of in all {

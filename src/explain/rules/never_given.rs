@@ -16,7 +16,7 @@ use super::by_code;
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
-use super::words::{gives, waiting};
+use super::words::{few, gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::trace::many;
@@ -154,8 +154,9 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
     let user = gone_user(task, wait.object, case, graph);
     let givers = if is_known { None } else { by_code::givers(wait, case, graph) };
-    // What gives it is about to, as it has just begun; or it may do so only now and then.
-    let is_preempted = is_preempted(task, &graph.tasks, events);
+    // What gives it is about to, as it has just begun; or it may do so only now and then. Who has a lock meanwhile does not wait so
+    // long for what is rare.
+    let is_preempted = is_preempted(task, &graph.tasks, events) && held_mutex(task, case).is_none();
     let is_gone = |thread: &Addr| graph.tasks.at(*thread).is_none_or(|giver| giver.does.gone().is_some());
     let gives = |thread: &Addr| has_begun(*thread, events, case) || is_preempted && !is_gone(thread);
     if givers.as_ref().is_some_and(|givers| givers.threads.iter().any(gives)) {
@@ -164,11 +165,15 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     evidence.extend(givers.iter().flat_map(|givers| givers.evidence.iter().cloned()));
     let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
     let next = next(wait, disabled.as_ref(), &silent, names, &object);
+    let by = few(givers.as_ref()).map_or_else(String::new, |by| format!("; by the code only {by} {verb}"));
+    let with = held_mutex(task, case).map_or_else(String::new, |at| format!(" while it owns {}", case.object(at)));
     Some(
         Finding::new(
             Code::EventNeverSet,
             (confidence, detractors),
-            format!("{name} waits for {object}{wants}, and {why}, though it ran {runs} times before{user}{also}"),
+            format!(
+                "{name} waits for {object}{wants}{with}, and {why}, though it ran {runs} times before{by}{user}{also}"
+            ),
         )
         .evidence(evidence)
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)
@@ -214,6 +219,13 @@ fn is_preempted(task: &Task, all: &Tasks, events: &Events) -> bool {
     let is_urgent = |other: &&Task| other.priority.zip(task.priority).is_none_or(|(other, own)| other < own);
     let runs = |other: &Task| events.activity(other.address).is_some_and(|activity| activity.dispatched > 0);
     all.list.iter().filter(is_urgent).any(runs)
+}
+
+/// A mutex that a thread owns.
+fn held_mutex(task: &Task, case: &Case<'_>) -> Option<Addr> {
+    let mutexes = case.kernel?.objects.iter().filter(|object| object.kind == Kind::Mutex);
+    let mut owned = mutexes.filter(|mutex| mutex.owner() == Some(task.address));
+    owned.next().map(|mutex| mutex.address)
 }
 
 /// How long a trace is: `, of 450 events in about 312 kernel ticks`.
