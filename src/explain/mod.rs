@@ -208,8 +208,11 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     };
     let threads = first.threads.clone();
     // What is said of the thread that stopped follows from the stop.
+    // A pool is used up for all who ask for its memory.
     let is_of_others = |finding: &Finding| {
-        !finding.is_usual && !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at))
+        let is_pool = finding.denies_memory && finding.confidence > Confidence::Hint;
+        let is_about_others = !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at));
+        !finding.is_usual && (is_about_others || is_pool)
     };
     let (is_it, most): (&dyn Fn(&Finding) -> bool, usize) = match behind {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),

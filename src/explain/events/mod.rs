@@ -78,6 +78,8 @@ pub struct Events {
     stacks: BTreeMap<Addr, (Addr, Option<u64>)>,
     /// The last event that created an object.
     created: BTreeMap<Addr, u64>,
+    /// Of threads that another one terminated, who did so last, and the event.
+    terminated: BTreeMap<Addr, (Addr, u64)>,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
     /// Interrupts.
@@ -200,6 +202,12 @@ impl Events {
     #[must_use]
     pub fn created(&self, object: Addr) -> Option<u64> {
         self.created.get(&(object & self.mask)).copied()
+    }
+
+    /// Who terminated a thread last, as the trace stores its address, and the event.
+    #[must_use]
+    pub fn terminated(&self, thread: Addr) -> Option<(Addr, u64)> {
+        self.terminated.get(&(thread & self.mask)).copied()
     }
 
     /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
@@ -446,10 +454,16 @@ impl Events {
                 self.wrong.extend(WrongCall::of(now, role, system));
             }
         }
+        let by = now.thread();
+        if let (Some(ended), Some(by)) = (role.end_thread.of(words), by)
+            && ended != by
+            && self.terminated.len() < MAX_THREADS
+        {
+            self.terminated.insert(ended, (by, event.seq));
+        }
         if !role.gives_or_takes {
             return;
         }
-        let by = now.thread();
         let buffer = by.and(places.buffer(words)).filter(|_| self.buffers.len() < MAX_OBJECTS);
         self.buffers.extend(buffer);
         let waits = role.wait.of(words);

@@ -19,6 +19,7 @@ mod forbidden_call;
 mod frames;
 mod giver_gone;
 mod handler_waits;
+mod held_blocks;
 mod hold_and_wait;
 pub(super) mod interrupts;
 mod inversion;

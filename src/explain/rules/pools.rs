@@ -263,7 +263,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         Some(lost) => (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
         None => (Code::PoolEmpty, claimed, claim, next),
     };
-    Finding::new(code, case.cap(claimed), claim)
+    let is_lost = lost.is_some();
+    let finding = Finding::new(code, case.cap(claimed), claim)
         .against([if lost.is_some() { NOT_IN_MEMORY } else { NOT_KNOWN }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
@@ -271,7 +272,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         .next(next)
         .threads([task.address])
         .affected(behind)
-        .usual(is_usual)
+        .usual(is_usual);
+    if is_lost { finding } else { finding.with_holder(pool, case) }
 }
 
 fn lost(pool: Addr, case: &Case<'_>) -> Option<Lost> {
@@ -348,7 +350,8 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
         .next(next)
         .affected(graph.waiters(&threads))
-        .threads(threads),
+        .threads(threads)
+        .with_holder(pool, case),
     )
 }
 
@@ -378,7 +381,8 @@ fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) 
         .against(["who has the memory is not known from the kernel"])
         .evidence([Evidence::event(refused.first.0, text)])
         .evidence(room.map(|room| Evidence::memory(pool, format!("{label}: {}", room.text))))
-        .next(next(pool, Some(events))),
+        .next(next(pool, Some(events)))
+        .with_holder(pool, case),
     )
 }
 

@@ -126,7 +126,15 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         }
     }
     let waiter = case.label(edge.waiter);
-    let claim = if itself {
+    // It was started again since.
+    let ended = events.terminated(edge.holder).filter(|(_, seq)| *seq > taken.seq);
+    let by = ended
+        .map(|(by, _)| graph.stored(case, by).map_or_else(|| "another thread".to_owned(), |by| case.label(by.address)));
+    let claim = if let Some(by) = &by {
+        format!(
+            "{waiter} waits for {object}, which {holder} took; {by} terminated {holder} with it, and it was started again"
+        )
+    } else if itself {
         format!("{holder} waits for {object}, which it took itself and did not give back")
     } else {
         format!("{waiter} waits for {object}, which {holder} took and did not give back; {holder} has gone on since")
@@ -136,12 +144,18 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         evidence.push(Evidence::event(taken.seq, format!("{holder} has blocked {since} times since")));
     }
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
+    let next = match &by {
+        Some(by) => format!("let {by} not terminate {holder} while it may have {object}, or let it put that then"),
+        None => format!("look for a path of {holder} that returns without tx_semaphore_put"),
+    };
+    let code = if by.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak };
+    evidence.extend(ended.zip(by).map(|((_, seq), by)| Evidence::event(seq, format!("{by} terminates {holder}"))));
     Some(
-        Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
+        Finding::new(code, case.cap(Confidence::Likely), claim)
             .against([NO_OWNER])
             .evidence(evidence)
             .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-            .next(format!("look for a path of {holder} that returns without tx_semaphore_put"))
+            .next(next)
             .threads([edge.holder, edge.waiter]),
     )
 }

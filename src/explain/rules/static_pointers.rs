@@ -138,7 +138,7 @@ fn trace(case: &Case<'_>) -> Option<Region> {
 }
 
 /// Control blocks, stacks, messages and the memory of pools: what they hold is the kernel's, or not static.
-fn kernel_memory(case: &Case<'_>) -> Vec<Region> {
+pub(super) fn kernel_memory(case: &Case<'_>) -> Vec<Region> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let block = |at: Addr| {
         let whole = case.look.variable(at).filter(|variable| variable.address == at && variable.size > 0);

@@ -1,0 +1,94 @@
+//! Which variable of the program leads to most of the blocks of a pool that are in use: a list that only grows, a ring of buffers
+//! that nobody takes out. Pointers in blocks that are reached so lead on to others.
+//!
+//! Against it: a number may look like such an address by chance, and what is kept may be kept on purpose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::{Case, Evidence, Finding};
+use super::corrupt_pool::blocks;
+use super::lost_blocks::{each_pointer, holding, is_old, old};
+use super::static_pointers::kernel_memory;
+use super::words::function_at;
+use crate::abi::{Addr, Region};
+use crate::kernel::PoolBlock;
+use crate::sym::Symbol;
+
+/// The fewest blocks that are worth a word.
+const FEWEST: usize = 3;
+/// The most functions that are named.
+const MOST: usize = 4;
+
+/// Such a variable.
+struct Holder {
+    variable: Symbol,
+    /// How many blocks it leads to, and how many are in use.
+    counts: (usize, usize),
+}
+
+impl Finding {
+    /// The same with the variable that leads to most of a pool's blocks.
+    pub(super) fn with_holder(self, pool: Addr, case: &Case<'_>) -> Self {
+        let Some(Holder { variable, counts: (held, used) }) = holder(pool, case) else { return self };
+        let words = format!("{held} of its {used} blocks in use are reached from {}", variable.name);
+        let memory = Region { start: variable.address, len: variable.size.max(1) };
+        let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
+        let by = match names.as_slice() {
+            [] => String::new(),
+            all if all.len() > MOST => format!("; {} functions have its address", all.len()),
+            all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
+        };
+        let claim = format!("{}; {words}", self.claim);
+        Self { claim, ..self }.evidence([Evidence::memory(variable.address, format!("{words}{by}"))])
+    }
+}
+
+/// The one that leads to at least half of the blocks in use.
+fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
+    if !case.look.is_stored() || case.trust.other_build {
+        return None;
+    }
+    let pool = case.kernel?.object(pool)?;
+    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
+    used.retain(|block| !block.is_free);
+    used.sort_unstable_by_key(|block| block.start);
+    let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
+    let (old, kernel) = (old(case)?, kernel_memory(case));
+    let mut from: BTreeMap<Addr, (Symbol, BTreeSet<usize>)> = BTreeMap::new();
+    let mut within: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    each_pointer(&used, case, &mut |at, block| {
+        if memory.contains(at) {
+            holding(at, &used).into_iter().for_each(|from| _ = within.entry(from).or_default().insert(block));
+        } else if !is_old(at, &old)
+            && !kernel.iter().any(|region| region.contains(at))
+            && let Some(variable) = case.look.variable(at).filter(|variable| !variable.name.starts_with("_tx"))
+        {
+            from.entry(variable.address).or_insert_with(|| (variable, BTreeSet::new())).1.insert(block);
+        }
+    })?;
+    let all = from.into_values().map(|(variable, direct)| (reached(direct, &within).len(), variable));
+    let (held, variable) = all.max_by_key(|(held, _)| *held)?;
+    (held >= FEWEST && held >= used.len() / 2).then_some(Holder { variable, counts: (held, used.len()) })
+}
+
+/// The blocks to which some lead, themselves too.
+fn reached(first: BTreeSet<usize>, within: &BTreeMap<usize, BTreeSet<usize>>) -> BTreeSet<usize> {
+    let (mut all, mut next) = (first.clone(), Vec::from_iter(first));
+    while let Some(from) = next.pop() {
+        next.extend(within.get(&from).into_iter().flatten().filter(|to| all.insert(**to)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list that kept a pool full was not named: its variable has the address of its first element alone.
+    #[test]
+    fn a_list_of_blocks_was_one_block() {
+        let within = BTreeMap::from([(0, BTreeSet::from([1])), (1, BTreeSet::from([2])), (2, BTreeSet::from([0]))]);
+        assert_eq!(reached(BTreeSet::from([0]), &within), BTreeSet::from([0, 1, 2]));
+        assert_eq!(reached(BTreeSet::from([5]), &within), BTreeSet::from([5]));
+    }
+}
