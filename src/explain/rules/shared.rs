@@ -57,20 +57,50 @@ impl Shared {
 
     /// Of the variables of functions in which a program stopped itself: the one of which most is known.
     pub fn of_functions(functions: &[Function], case: &Case<'_>) -> Option<Self> {
-        let usage = case.usage()?;
-        let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
-        let starts = functions.iter().filter(is_own).take(MOST).filter_map(|f| case.look.function(f.pc & !1));
-        let mut variables: Vec<Symbol> = Vec::new();
-        for at in starts.flat_map(|function| usage.constants_of(function.address)) {
-            let variable = case.look.variable(at.into()).filter(|variable| is_data(variable, case));
-            let is_new = |one: &Symbol| !variables.iter().any(|other| other.address == one.address);
-            variables.extend(variable.filter(is_new));
-        }
-        let shared = variables.iter().take(VARIABLES).filter_map(|variable| {
+        let variables = variables(functions, case);
+        let shared = variables.iter().take(VARIABLES).filter_map(|(variable, _)| {
             Self::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
         });
         shared.filter(|shared| shared.is_telling).max_by_key(|shared| shared.evidence.len())
     }
+}
+
+/// The variables of the first functions of the application, each with the function.
+fn variables(functions: &[Function], case: &Case<'_>) -> Vec<(Symbol, Addr)> {
+    let Some(usage) = case.usage() else { return Vec::new() };
+    let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
+    let starts = functions.iter().filter(is_own).take(MOST).filter_map(|f| case.look.function(f.pc & !1));
+    let mut all: Vec<(Symbol, Addr)> = Vec::new();
+    for (at, function) in starts.flat_map(|f| usage.constants_of(f.address).into_iter().map(move |at| (at, f.address)))
+    {
+        let variable = case.look.variable(at.into()).filter(|variable| is_data(variable, case));
+        let is_new = |one: &Symbol| !all.iter().any(|(other, _)| other.address == one.address);
+        all.extend(variable.filter(is_new).map(|variable| (variable, function)));
+    }
+    all
+}
+
+/// The one or two of some threads that cannot run that use a variable of functions in which one goes on: that one may wait in a loop
+/// for what they change there. In words, and as evidence.
+pub(super) fn awaited(functions: &[Function], others: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> {
+    let usage = case.usage()?;
+    let users = |variable: &Symbol| usage.users_of(Region { start: variable.address, len: variable.size });
+    let is_other = |user: &&User| matches!(user, User::Thread(at) if others.contains(at));
+    let find = |(variable, function): (Symbol, Addr)| {
+        let users = users(&variable);
+        let waited: BTreeSet<User> = users.iter().filter(is_other).copied().collect();
+        let uses = match waited.len() {
+            1 => "uses",
+            2 => "use",
+            _ => return None,
+        };
+        let (name, by) = (names(&waited, case), function_at(function, case));
+        let words = format!("{name}, which cannot run, {uses} {}, as {by} does", variable.name);
+        let text = format!("by the code, {name} {uses} it, and {by}");
+        Some((users.len(), (words, Evidence::memory(variable.address, text).named(&variable.name))))
+    };
+    let all = variables(functions, case).into_iter().take(VARIABLES).filter_map(find);
+    all.min_by_key(|(users, _)| *users).map(|(_, said)| said)
 }
 
 impl Finding {

@@ -15,7 +15,7 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
-use super::{interrupts, left_running, place, silence};
+use super::{interrupts, left_running, place, shared, silence};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -33,6 +33,8 @@ const AT_START: u64 = 1000;
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
 
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
 /// The functions of the kernel that let a thread sleep, and give way to others of its priority.
 const SLEEP: &str = "_tx_thread_sleep";
 const RELINQUISH: [&str; 2] = ["_tx_thread_relinquish", "_txe_thread_relinquish"];
@@ -48,6 +50,15 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let silence = silence::of(case, events);
     let find = |hog| finding(hog, events, case, graph).or_else(|| silent(hog, silence.as_ref()?, events, case, graph));
     hogs.filter_map(find).collect()
+}
+
+/// The CPU that runs a thread, outside of interrupts.
+fn cpu_of<'c>(hog: &Task, case: &Case<'c>) -> Option<&'c CpuState> {
+    let is_in = |cpu: &&CpuState| {
+        let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
+        thread.is_some_and(|thread| thread.address == hog.address)
+    };
+    case.cpus?.all.iter().find(is_in)
 }
 
 /// ` in flash_wait (flash.c:4)`: where it is, if that is known, and what shows it where no register does.
@@ -262,14 +273,21 @@ fn claim(
         }
         _ => "",
     };
+    let cpu = cpu_of(hog, case);
+    let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
+    let awaited = cpu.and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
+    let (waits, used) = awaited.unzip();
     let claim = format!(
-        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run",
+        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run{}",
         rank(hog, starved),
         all.join(", "),
-        if starved.len() == 1 { "is" } else { "are" }
+        if starved.len() == 1 { "is" } else { "are" },
+        waits.map_or_else(String::new, |waits| format!("; {waits}: it may wait for that in a loop"))
     );
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))
+        .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
+        .evidence(used)
         .next(match &sleeps {
             Some(_) => {
                 format!("look at the loop in which {name} runs, and at how it computes the ticks that it sleeps for")

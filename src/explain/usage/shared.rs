@@ -66,6 +66,14 @@ impl Usage<'_> {
 }
 
 impl Usage<'_> {
+    /// Who calls a function that has an address of this memory, after the kernel has started.
+    pub fn users_of(&self, memory: Region) -> BTreeSet<User> {
+        let functions = self.functions_with(memory);
+        let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
+        let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
+        users.filter(|user| self.reached(*user).iter().any(|(at, _)| functions.contains(at))).collect()
+    }
+
     /// True where a function may pass an address in a variable to a function that it calls.
     fn passes_address(&self, key: Key, variable: Region) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: true };
