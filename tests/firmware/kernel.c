@@ -1111,7 +1111,7 @@ VOID mk_thread_suspend(TX_THREAD *t)
 {
     UINT posture = port_disable();
     mk_trace(114, T_THREAD, UL(t), t->tx_thread_state, HERE, 0);
-    if (t->tx_thread_state == TX_READY && t != CURRENT)
+    if (t->tx_thread_state == TX_READY)
         suspend(t, TX_SUSPENDED, 0);
     leave(posture);
 }

@@ -32,7 +32,9 @@ enum failure {
     CHECK_FAILED, /* and the program writes down which, and stops                */
     TIMES_OUT,    /* a wait for one who has ended, again and again               */
     ANSWER_CLEARED, /* by the one that waits for it, after its request            */
-    SHARED_TEXT   /* two threads write one text, and the second writes past it    */
+    SHARED_TEXT,  /* two threads write one text, and the second writes past it    */
+    RESUME_LOST,  /* as the thread sleeps before it suspends itself               */
+    KEPT_IN_LIST  /* blocks, until none is left                                   */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -52,7 +54,7 @@ static TX_EVENT_FLAGS_GROUP gates, doors;
 static TX_SEMAPHORE sent;
 static TX_QUEUE outbox;
 static TX_BYTE_POOL arena;
-static UCHAR arena_memory[768] __attribute__((aligned(8)));
+static UCHAR arena_memory[640] __attribute__((aligned(8)));
 static TX_QUEUE frames, orders, requests, replies, receipts, unused, drawn, late, keys, tasks, packets;
 static TX_BLOCK_POOL cells, slots;
 
@@ -757,6 +759,66 @@ static VOID status_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a thread that suspends itself while there is nothing to do ---- */
+
+static TX_SEMAPHORE rung;
+static TX_THREAD bell;
+static volatile UINT is_asked;
+
+static VOID bell_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        if (!is_asked) {
+            if (failing(RESUME_LOST))
+                mk_thread_sleep(2);
+            mk_thread_suspend(&bell);
+        }
+        if (is_asked) {
+            is_asked = 0;
+            mk_semaphore_put(&rung);
+        }
+    }
+}
+
+static VOID porter_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(1);
+        is_asked = 1;
+        mk_thread_resume(&bell);
+        mk_semaphore_get(&rung, TX_WAIT_FOREVER);
+    }
+}
+
+/* ---- blocks in a list ---- */
+
+struct note {
+    struct note *next;
+    ULONG number;
+};
+
+static struct note *volatile notes;
+
+static VOID writer_entry(ULONG unused_parameter)
+{
+    struct note *note;
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(5);
+        mk_block_allocate(&cells, (VOID **)&note, TX_WAIT_FOREVER);
+        note->number = n;
+        note->next = notes;
+        notes = note;
+        if (!failing(KEPT_IN_LIST)) {
+            notes = note->next;
+            mk_block_release(note);
+        }
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -906,6 +968,14 @@ VOID app_define(VOID)
         thread(PICK("notice", "message"), notice_entry, 0, PICK(10, 9));
         thread(PICK("status", "state"), status_entry, 0, PICK(8, 7));
     }
+    if (FAILURE == RESUME_LOST) {
+        mk_semaphore_create(&rung, PICK("rung", "chimed"), 0);
+        mk_thread_create(&bell, PICK("bell", "gong"), bell_entry, 0, stacks[used], FW_STACK, PICK(10, 9), 1);
+        used++;
+        thread(PICK("porter", "guest"), porter_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == KEPT_IN_LIST)
+        thread(PICK("writer", "scribe"), writer_entry, 0, PICK(8, 7));
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));
     if (FAILURE == PEER_RELEASED)

@@ -47,8 +47,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::rings,
         ByCode::cleared_late,
         ByCode::circles,
-        ByCode::gone,
         ByCode::suspended,
+        ByCode::gone,
         ByCode::unset,
     ];
     for of in all {
