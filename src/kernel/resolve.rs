@@ -24,6 +24,14 @@ impl Kernel {
         self.find_current(&threads);
     }
 
+    /// Threads that wait for an object by their own control blocks, and are not in its list of those that do.
+    pub fn unlisted(&self, object: &super::Object) -> Vec<Addr> {
+        let places: Places = self.threads.iter().enumerate().map(|(i, t)| (t.address, i)).collect();
+        let listed = object.listed(&self.threads, &places);
+        let waiting = self.threads.iter().filter(|thread| thread.waits_on(object)).map(|thread| thread.address);
+        waiting.filter(|thread| !listed.contains(thread)).collect()
+    }
+
     fn find_waiting(&mut self, index: usize, places: &Places) {
         let Some(object) = self.objects.get(index) else { return };
         let waiting: Vec<Addr> = self.threads.iter().filter(|t| t.waits_on(object)).map(|t| t.address).collect();

@@ -36,11 +36,19 @@ pub struct Activity {
     pub woken: Option<u64>,
     /// Its stack pointers.
     pub pointer: Option<Pointer>,
+    /// The object that was deleted while it waited for it, by whom, and the event that ended the wait, where that was its last wait.
+    pub deleted: Option<(Addr, Option<Addr>, u64)>,
     /// The queue that it received from last, where to, and the event.
     pub received: Option<(Addr, Addr, u64)>,
 }
 
 impl Events {
+    /// Who terminated a thread last, as the trace stores its address, and the event.
+    #[must_use]
+    pub fn terminated(&self, thread: Addr) -> Option<(Addr, u64)> {
+        self.terminated.get(&(thread & self.mask)).copied()
+    }
+
     /// Ticks from the first event to the last.
     #[must_use]
     pub const fn length(&self) -> i64 {

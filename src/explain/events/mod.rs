@@ -192,24 +192,6 @@ impl Events {
         self.kinds.get(&(address & self.mask)).copied()
     }
 
-    /// The count that a semaphore was created with, by the registry of the trace.
-    #[must_use]
-    pub fn initial(&self, semaphore: Addr) -> Option<u64> {
-        self.initial.get(&(semaphore & self.mask)).copied()
-    }
-
-    /// The last event that created a thread or an object.
-    #[must_use]
-    pub fn created(&self, object: Addr) -> Option<u64> {
-        self.created.get(&(object & self.mask)).copied()
-    }
-
-    /// Who terminated a thread last, as the trace stores its address, and the event.
-    #[must_use]
-    pub fn terminated(&self, thread: Addr) -> Option<(Addr, u64)> {
-        self.terminated.get(&(thread & self.mask)).copied()
-    }
-
     /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
     #[must_use]
     pub fn stack(&self, thread: Addr) -> Option<(Addr, Option<u64>)> {
@@ -420,7 +402,12 @@ impl Events {
         };
         let Some((call, object)) = wait.call.and_then(|call| Some((call, call.object?))) else { return };
         let gets = system.role_of(call.def).is_some_and(|role| role.get.is_some());
-        let blocks = self.does(no).map_or(0, |activity| activity.blocks);
+        let by = || system.thread_of(event.context).and_then(|no| system.thread(no)).map(|by| by.address);
+        let deleted = (wait.ending == Ending::Deleted).then(|| (system.address(object), by(), event.seq));
+        let blocks = self.does(no).map_or(0, |activity| {
+            activity.deleted = deleted;
+            activity.blocks
+        });
         if wait.ending == Ending::TimedOut && system.lock_of(Some(call)).is_some() {
             let owner = system.lock(object).and_then(|lock| system.thread(lock.owner?)).map(|owner| owner.address);
             self.tries.fails(thread, system.address(object), owner, event.seq);

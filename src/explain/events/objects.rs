@@ -265,6 +265,18 @@ impl One {
 }
 
 impl super::Events {
+    /// The count that a semaphore was created with, by the registry of the trace.
+    #[must_use]
+    pub fn initial(&self, semaphore: Addr) -> Option<u64> {
+        self.initial.get(&(semaphore & self.mask)).copied()
+    }
+
+    /// The last event that created a thread or an object.
+    #[must_use]
+    pub fn created(&self, object: Addr) -> Option<u64> {
+        self.created.get(&(object & self.mask)).copied()
+    }
+
     /// The threads that take from an object, as the trace stores their addresses.
     #[must_use]
     pub fn takers(&self, object: Addr) -> BTreeSet<Addr> {

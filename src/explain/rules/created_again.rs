@@ -30,10 +30,13 @@ pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
         let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
         // A thread is out of the list for a moment before it is ready: a wait that is long is no such moment.
         let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
-        let waits = || waiters(object.address, case).iter().any(is_long);
+        let unlisted = || kernel.unlisted(object);
         // A call that sets event flags takes the threads out of the list while it looks at them.
         let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
-        is_listed && !is_twice && object.get("suspended_count") == Some(0) && waits()
+        // Those that came later are in its list.
+        let counted = object.get("suspended_count").and_then(|count| usize::try_from(count).ok());
+        let are_others = || counted == waiters(object.address, case).len().checked_sub(unlisted().len());
+        is_listed && !is_twice && unlisted().iter().any(is_long) && are_others()
     };
     kernel.objects.iter().filter(is_so).map(|object| (object.kind, object.address)).collect()
 }
@@ -49,7 +52,8 @@ fn waiters(object: Addr, case: &Case<'_>) -> Vec<Addr> {
 /// block that is all 0, and the call that creates it clears the list of those that wait.
 fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {
     let label = case.object(address);
-    let waits = waiters(address, case);
+    let object = case.kernel.and_then(|kernel| Some((kernel, kernel.object(address)?)));
+    let waits = object.map(|(kernel, object)| kernel.unlisted(object)).unwrap_or_default();
     let names: Vec<String> = waits.iter().map(|at| case.label(*at)).collect();
     let (names, wait, are) = match names.as_slice() {
         [one] => (one.clone(), "waits", "is"),
@@ -58,11 +62,10 @@ fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Fi
     let claim = format!(
         "{names} {wait} for {label} and {are} not in its list of waiting threads: it was created (again) after the wait began"
     );
-    let state = case.kernel.and_then(|kernel| Some(kernel.object(address)?.state(&|_| String::new())));
-    let state = state.map_or_else(String::new, |state| format!(" ({state})"));
+    let state = object.map_or_else(String::new, |(_, object)| format!(" ({})", object.state(&|_| String::new())));
     Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
         .against(["a write of zeros over its list would look the same"])
-        .evidence([Evidence::memory(address, format!("{label}: no thread waits for it{state}"))])
+        .evidence([Evidence::memory(address, format!("{label}: {names} {are} not in its list{state}"))])
         .evidence(waits.iter().map(|at| waiting(*at, address, case, graph)))
         .next(format!("look for the call of {}, and start the threads that use {label} after it", create(kind)))
         .threads([address])

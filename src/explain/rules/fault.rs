@@ -355,6 +355,10 @@ impl<'a, 'c> Look<'a, 'c> {
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
+        if let Some((words, evidence)) = self.deleted() {
+            finding.claim = format!("{}; {words}", finding.claim);
+            finding.evidence.push(evidence);
+        }
         if let Some((words, evidence)) = brought {
             finding.claim = format!("{}; {words}", finding.claim);
             finding.evidence.push(evidence);

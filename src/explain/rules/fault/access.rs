@@ -12,6 +12,7 @@ use super::chosen::can_fail;
 use super::{Look, PART, riscv};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Effect, Registers};
+use crate::kernel::{Kind, Thread};
 use crate::session::Place;
 use crate::unwind::Origin;
 
@@ -99,6 +100,23 @@ impl Look<'_, '_> {
             self.place.filter(|place| self.is_of_pointer() && place.effect.is_some_and(|e| e.address().is_some()));
         let of_place = || Some((place?.registers.pc()?, place?.registers.clone()));
         of_place().or_else(|| riscv::access(self.cpu, self.thread, None, self.case))
+    }
+
+    /// That the last wait of the thread ended as its object was deleted: the call returned `TX_DELETED`, and gave nothing.
+    pub(super) fn deleted(&self) -> Option<(String, Evidence)> {
+        let (thread, events) = (self.thread.filter(|_| self.within.is_none())?, self.case.events?);
+        let (stored, by, seq) = events.activity(thread.address)?.deleted?;
+        let kind = events.kind(stored).map_or("object", Kind::name);
+        let named = events.name(stored).map(str::to_owned).or_else(|| self.case.look.place(stored));
+        let object = named.map_or_else(|| format!("the {kind} at {stored:#x}"), |name| format!("{kind} {name}"));
+        let threads = || self.case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+        let by = by.and_then(|by| threads().find(|thread| events.is(thread.address, by))).map(Thread::label);
+        let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+        let name = thread.label();
+        let words = format!(
+            "before it, {object} was deleted{by} while {name} waited for it, so that its call got nothing (TX_DELETED)"
+        );
+        Some((words, Evidence::event(seq, format!("the wait of {name} for {object} ends, as it is deleted{by}"))))
     }
 
     /// That the pointer that failed came in a message.
