@@ -277,6 +277,14 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
             let next = format!("find out who was to wake {called}");
             Some((format!("waits for {}", case.object(wait.object)), proof, sure(long), next))
         }
+        // Where the program has stopped itself, what was late then counts.
+        (Some(wait), _) if !wait.forever && has_stopped(case) && !senders.is_empty() => {
+            let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
+            let left = left.map_or_else(String::new, |left| format!(" for another {left} kernel ticks"));
+            let proof = waiting(task.address, wait.object, case, graph);
+            let next = format!("find out why {called} waits so long, and in which unit its time-out is computed");
+            Some((format!("waits for {}{left}", case.object(wait.object)), proof, Confidence::Hint, next))
+        }
         (None, Some(gone)) => {
             let proof = shows(task.address, format!("{called}: {gone}"), graph);
             // Who is suspended may be resumed soon.
@@ -287,6 +295,11 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
         }
         _ => None,
     }
+}
+
+/// True where the CPU is in a loop without an exit.
+fn has_stopped(case: &Case<'_>) -> bool {
+    case.cpus.is_some_and(|cpus| cpus.all.iter().any(|cpu| cpu.in_loop.is_some()))
 }
 
 fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {

@@ -245,7 +245,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     }
     let primask = cpu.registers.get("primask");
     // A trap of a RISC-V comes with interrupts disabled: only of a thread that shows a loop on purpose.
-    let is_on_purpose = of.is_masked && may_be_assert(cpu, thread.is_some(), case);
+    let by_call = if cpu.exception.is_none() && !of.is_masked { masking_code::of(case, cpu) } else { None };
+    let is_on_purpose = (of.is_masked || by_call.is_some()) && may_be_assert(cpu, thread.is_some(), case);
     let is_masked = primask.is_some_and(|mask| mask & 1 != 0) || primask.is_none() && is_on_purpose;
     let at = place::of(&cpu.functions)?;
     let breakpoint = cpu.effect == Some(Effect::Breakpoint);
@@ -277,6 +278,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     };
     let mut evidence = vec![loop_evidence(of)];
     evidence.extend(said);
+    evidence.extend(
+        by_call.map(|by| Evidence::symbol(by.at, &by.words, format!("interrupts are disabled in {}", by.words))),
+    );
     let disabled = primask.filter(|mask| mask & 1 == 1);
     evidence.extend(disabled.map(|mask| Evidence::register("primask", mask, "interrupts are disabled".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));

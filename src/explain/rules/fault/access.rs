@@ -107,7 +107,7 @@ impl Look<'_, '_> {
         let (thread, events) = (self.thread.filter(|_| self.within.is_none())?, self.case.events?);
         let (stored, by, seq) = events.activity(thread.address)?.deleted?;
         let kind = events.kind(stored).map_or("object", Kind::name);
-        let named = events.name(stored).map(str::to_owned).or_else(|| self.case.look.place(stored));
+        let named = events.name(stored).map(str::to_owned).or_else(|| self.case.look.block(stored));
         let object = named.map_or_else(|| format!("the {kind} at {stored:#x}"), |name| format!("{kind} {name}"));
         let threads = || self.case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
         let by = by.and_then(|by| threads().find(|thread| events.is(thread.address, by))).map(Thread::label);
