@@ -325,6 +325,8 @@ pub enum Behind {
     OtherThreads,
     /// A variable holds a null pointer, as one does where a caller got no memory.
     NoMemory,
+    /// A callback of a timer, or an interrupt, goes on without what the kernel refused to it.
+    RefusedCall,
 }
 
 impl Finding {

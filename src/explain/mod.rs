@@ -218,6 +218,7 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
         Behind::OtherThreads => return findings,
         Behind::NoMemory => (&|finding| finding.denies_memory, MOST_REASONS),
+        Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext, 1),
     };
     let mut left = most;
     let (reasons, others): (Vec<Finding>, Vec<Finding>) = findings.split_off(1).into_iter().partition(|finding| {

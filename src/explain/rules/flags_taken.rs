@@ -12,9 +12,10 @@
 use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
-use super::words::waiting;
+use super::words::{few, place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Wanted};
 
@@ -29,10 +30,64 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, lacks.flags, task, events);
         match taker(task, lacks, events, case, graph).filter(|_| is_quiet) {
             Some(taker) => Some(finding(task, lacks, taker, case, graph)),
-            None => (is_quiet && lacks.set != 0).then(|| part(task, &wait, lacks, case, graph)),
+            None if is_quiet => by_clearing_get(task, &wait, lacks, case, graph)
+                .or_else(|| (lacks.set != 0).then(|| part(task, &wait, lacks, case, graph))),
+            None => None,
         }
     });
-    found.collect()
+    let mut all: Vec<Finding> = Vec::new();
+    // Who waits behind one of them is said there.
+    for finding in found {
+        if !all.iter().any(|before| finding.threads.iter().all(|thread| before.affected.contains(thread))) {
+            all.push(finding);
+        }
+    }
+    all
+}
+
+/// By the code, where no event shows it: another thread gets one of these flags and clears it, and none of those who set it does so
+/// for each.
+fn by_clearing_get(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (usage, group) = (case.usage()?, lacks.group);
+    let has_run = |at: Addr| graph.tasks.at(at).is_some_and(|other| other.runs.is_some_and(|runs| runs > 0));
+    let takes = |(user, at): (User, Addr)| match user {
+        User::Thread(other) if other != task.address && has_run(other) => Some((other, at)),
+        _ => None,
+    };
+    let (other, at) = usage.clears_by_get(group, lacks.flags).into_iter().find_map(takes)?;
+    let givers =
+        by_code::givers(&Wait { wanted: Some(Wanted { flags: lacks.flags, ..lacks.wanted }), ..*wait }, case, graph)?;
+    let by = few(Some(&givers))?;
+    let (name, object, label, place) =
+        (case.label(task.address), case.object(group), case.label(other), place_at(at, case));
+    let claim = format!(
+        "{name} waits for {:#x} of {object}, which by the code only {by} sets, and {label} clears when it gets it, in {place}",
+        lacks.flags
+    );
+    let mut behind: Vec<Addr> = graph.tasks.waiting(group).map(|task| task.address).collect();
+    behind.retain(|at| *at != task.address);
+    behind.extend(senders(task.address, case, graph));
+    let all = [&[task.address][..], &behind].concat();
+    behind.extend(graph.waiters(&all));
+    Some(
+        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against(["the flag may be that of a rare event, which comes later"])
+            .evidence([waiting(task.address, group, case, graph)])
+            .evidence([Evidence::symbol(at, &place, format!("{label} gets it here, with a clear option"))])
+            .evidence(givers.evidence)
+            .waiters(behind, task.address, case, graph)
+            .next(format!(
+                "where the flag says that something is so, get it without a clear option; else give {name} a flag of its own"
+            ))
+            .threads([task.address]),
+    )
+}
+
+/// Threads that wait for room in a queue which a thread alone reads.
+fn senders(reader: Addr, case: &Case<'_>, graph: &Graph) -> Vec<Addr> {
+    let sends =
+        graph.tasks.list.iter().filter_map(|task| Some((task.address, task.wait.filter(|wait| wait.sends)?.object)));
+    sends.filter(|(_, queue)| by_code::only_reader(*queue, case) == Some(reader)).map(|(thread, _)| thread).collect()
 }
 
 /// What a thread waits for.

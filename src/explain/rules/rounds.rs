@@ -7,9 +7,10 @@
 
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
+use super::shared::Shared;
 use super::words::place_or_address;
-use super::{fault, place};
+use super::{callback, fault, place};
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Registers, Round, round};
 use crate::kernel::{State, Thread};
@@ -58,6 +59,8 @@ fn finding(
     let claim = format!("{who} is in a loop in {at} that does not end: {}", why(&found, case));
     let keeps = exception.is_some() || !behind.is_empty();
     let claimed = if is_list && keeps { Confidence::Likely } else { Confidence::Hint };
+    // A callback of a timer, or the handler of an interrupt.
+    let is_short = exception.is_some() || thread.is_some_and(|thread| callback::is_timer_thread(thread, case));
     let ready = behind.iter().map(|thread| format!("{} is ready and does not run", thread.label()));
     Some(
         Finding::new(Code::Hang, case.cap_of_registers(claimed), claim)
@@ -70,7 +73,9 @@ fn finding(
             .explains(ready)
             .next(next(&found, case))
             .affected(behind.iter().map(|thread| thread.address))
-            .threads(thread.map(|thread| thread.address)),
+            .threads(thread.map(|thread| thread.address))
+            .behind(is_short.then_some(Behind::RefusedCall))
+            .otherwise_shared(Shared::of_functions(functions, case)),
     )
 }
 

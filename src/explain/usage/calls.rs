@@ -10,6 +10,9 @@ use crate::cpu::{Call, Callee, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{self, Act, Forbidden};
 
+/// The bit of an option that clears the event flags that a thread gets.
+const CLEAR: u32 = 1;
+
 /// A call of a service of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
@@ -149,6 +152,26 @@ impl Usage<'_> {
         }
         all.dedup();
         all
+    }
+
+    /// Who gets one of these event flags of a group and clears it (`TX_OR_CLEAR`, `TX_AND_CLEAR`), and where.
+    pub fn clears_by_get(&self, group: Addr, flags: u64) -> Vec<(User, Addr)> {
+        let takes = |one: &Use| {
+            let is_it = one.action.act == Act::Takes && one.action.kind == Some(Kind::EventFlags);
+            is_it && one.object == Some(group) && one.flags.is_some_and(|wanted| u64::from(wanted) & flags != 0)
+        };
+        let clears = |call: &&Call| {
+            let [_, _, option, _] = call.arguments;
+            let is_it = self.walker.action(call).is_some_and(|one| takes(&one));
+            is_it && option.known().is_some_and(|option| option & CLEAR != 0)
+        };
+        let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
+        let of = |user: User| {
+            let site =
+                self.paths_with(user, takes).find_map(|(_, paths)| paths.calls().find(clears).map(|call| call.at));
+            site.map(|at| (user, at))
+        };
+        users.filter_map(of).collect()
     }
 
     /// Where a user clears event flags of a group between a request to `asked` and its wait for them, in one function.

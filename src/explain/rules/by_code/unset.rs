@@ -2,7 +2,7 @@
 //! set the wrong one. It is likely where the number of the flag is set in its place: 5 where `1 << 5` is waited for.
 //!
 //! Against it: a thread may wait for a request that no code makes yet. Nothing is said of a thread that waits for the first time,
-//! nor where no flag is set.
+//! nor where no flag is set and no other thread waits for it.
 
 use super::super::super::usage::{Need, User};
 use super::super::super::{Code, Confidence, Evidence, Finding};
@@ -39,15 +39,18 @@ impl ByCode<'_, '_> {
         let set = self.set(need.object, current);
         // A thread may wait for a request that no code makes yet: not where others of the group were set, and it ran before.
         let is_first = self.case.thread(thread)?.run_count.is_none_or(|runs| runs < 2);
-        if set.is_empty() || is_first {
+        let behind = self.stuck.behind(&[thread]);
+        if set.is_empty() && behind.is_empty() || is_first {
             return None;
         }
         let is_number = set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
-        let behind = self.stuck.behind(&[thread]);
-        let claim = format!(
-            "{name} waits for {wanted:#x} of {object}, which no code of the program sets{}",
-            self.instead(&set)
-        );
+        let others: Vec<String> = behind.iter().filter_map(|at| waits(*at, self.case, self.graph)).collect();
+        let instead = match others.first() {
+            _ if !set.is_empty() => self.instead(&set),
+            Some(first) => format!("; {first}, which only {name} can give"),
+            None => String::new(),
+        };
+        let claim = format!("{name} waits for {wanted:#x} of {object}, which no code of the program sets{instead}");
         Some(
             Finding::new(
                 Code::WrongEventMask,
@@ -61,7 +64,7 @@ impl ByCode<'_, '_> {
             .evidence(set.iter().flat_map(|set| {
                 set.setters.iter().filter_map(|user| self.site(*user, &Need { wanted: Some(set.flag), ..*need }))
             }))
-            .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+            .explains(others)
             .affected(behind)
             .next(format!("compare the flags that are set with those that {name} waits for"))
             .threads([thread]),
