@@ -5,9 +5,10 @@
 use super::super::address::NULL;
 use super::super::events::Giver;
 use super::super::usage::User;
-use super::super::{Case, Evidence};
+use super::super::{Case, Evidence, Finding};
 use super::words::{function_at, place_at};
 use crate::abi::Addr;
+use crate::kernel::Thread;
 
 /// A call that receives such a message.
 pub(super) struct Message {
@@ -20,12 +21,17 @@ pub(super) struct Message {
 
 /// A call of a thread that receives a message over a return address; `sp`: in the stack of the thread.
 pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
+    over_return_of(case.kernel?.threads.iter().find(|thread| thread.holds(sp))?, case)
+}
+
+/// The same of a thread, also by a function to which no path led: it may be called through a pointer.
+pub(super) fn over_return_of(thread: &Thread, case: &Case<'_>) -> Option<Message> {
     let kernel = case.kernel?;
-    let thread = kernel.threads.iter().find(|thread| thread.holds(sp))?;
     let usage = case.usage()?;
     let width = kernel.layout.shape.word.bytes() as u64;
     let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
-    let received = usage.received(User::Thread(thread.address), &receive);
+    let others = usage.unreached().map(|user| usage.received(user, &receive));
+    let received = usage.received(User::Thread(thread.address), &receive).into_iter().chain(others.flatten());
     received.into_iter().find_map(|(at, queue, below)| {
         let words = kernel.object(queue)?.get("message_size")?;
         let (size, room) = over(words, below, width)?;
@@ -61,6 +67,30 @@ fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Mess
     Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue }
 }
 
+/// That the last message which a thread received holds an address in the stack of another thread, which sends to that queue: a local
+/// variable of a function that may have returned since.
+pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let (events, kernel) = (case.events?, case.kernel?);
+    let (stored, to, seq) = events.activity(thread)?.received?;
+    let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
+    let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
+    let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
+    let words = case.words(&case.look.bytes(to, len)?, true);
+    let sends = |other: &Thread| {
+        let givers = events.object(queue.address).map(|one| &one.givers);
+        givers.is_some_and(|all| all.keys().any(|by| matches!(by, Giver::Thread(at) if events.is(other.address, *at))))
+    };
+    let others = || kernel.threads.iter().filter(|other| other.address != thread && sends(other));
+    let within = |word: &u64| Some((*word, others().find(|other| other.holds(*word))?));
+    let (word, sender) = words.iter().find_map(within)?;
+    let (name, label, by) = (case.label(thread), case.object(queue.address), sender.label());
+    let claim = format!(
+        "the message of {label} that {name} works on has the address {word:#x}, in the stack of {by}, which sends them: a local \
+         variable of a function that may have returned"
+    );
+    Some((claim, Evidence::event(seq, format!("{name} received a message of {label} here: its buffer has {word:#x}"))))
+}
+
 /// That a pointer came in the last message that a thread received, by its event: in words, and as evidence. `failed`: the address that
 /// the thread accessed, near what the message has.
 pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
@@ -89,6 +119,16 @@ pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(St
     let text =
         format!("{} received a message of {label} here: its buffer has the pointer {pointer:#x}", case.label(thread));
     Some((format!("the pointer {pointer:#x} came in a message of {label}{by}"), Evidence::event(seq, text)))
+}
+
+impl Finding {
+    /// The same with a message that is received over a return address, where nothing else is behind it.
+    pub(super) fn otherwise_message(mut self, message: Option<Message>) -> Self {
+        if let Some(Message { words, evidence, .. }) = message {
+            self.otherwise = Some((words, vec![evidence]));
+        }
+        self
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
 use super::shared::Shared;
 use super::{
-    below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, place, recorded, vector,
-    words,
+    below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, message, place, recorded,
+    vector, words,
 };
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Level, Loop, Registers};
@@ -288,6 +288,11 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         evidence.extend(recorded::of(cpu, case));
     }
     let shared = (code == Code::Assert).then(|| Shared::of_functions(&cpu.functions, case)).flatten();
+    // What came is not known of a RISC-V without its registers.
+    let is_unknown =
+        cpu.exception.is_some() && cpu.registers.get("xpsr").is_none() && cpu.registers.get("mcause").is_none();
+    let over =
+        thread_of(cpu, case.kernel).filter(|_| is_unknown).and_then(|thread| message::over_return_of(thread, case));
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     match claimed {
         Confidence::Hint => detractors.push("a thread of low priority may be idle in this way on purpose".to_owned()),
@@ -308,7 +313,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .against(is_own_nmi.then_some(BY_NMI))
             .behind(is_own_nmi.then_some(Behind::OtherThreads))
             .threads(thread.map(|thread| thread.address))
-            .otherwise_shared(shared),
+            .otherwise_shared(shared)
+            .otherwise_message(over),
     )
 }
 

@@ -123,7 +123,11 @@ impl Look<'_, '_> {
     pub(super) fn brought(&self) -> Option<(String, Evidence)> {
         let (thread, failed) = (self.thread?, self.accessed().filter(|failed| *failed >= NULL)?);
         let is_of_thread = self.within.is_none() && self.way.is_none() && self.is_of_pointer();
-        if is_of_thread { message::brought(thread.address, failed, self.case) } else { None }
+        let by_message = || {
+            let brought = message::brought(thread.address, failed, self.case);
+            message::of_stack(thread.address, self.case).or(brought)
+        };
+        if is_of_thread { by_message() } else { None }
     }
 
     /// The function that passed the pointer that failed.
