@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, Section};
+use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, Section, Segment};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -111,10 +111,26 @@ impl Target<'_> {
 
     /// The memory that the program's file says is not written: code and constants.
     pub fn read_only(&self) -> Vec<Region> {
+        self.loaded(|segment| segment.flags & PF_W == 0, |segment| segment.flags & PF_W != 0)
+    }
+
+    /// Segments for which `whole` holds; of those for which `parts` does, the sections that are not written: small linker scripts
+    /// put code and variables into one segment.
+    fn loaded(&self, whole: impl Fn(&Segment) -> bool, parts: impl Fn(&Segment) -> bool) -> Vec<Region> {
         let offset = self.load_offset().value;
         let Some(elf) = self.info.elf() else { return Vec::new() };
-        let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_W == 0);
-        loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+        let moved = |start: Addr, len: u64| Region { start: elf.width().moved(start, offset), len };
+        let loads = || elf.segments().filter(|segment| segment.kind == PT_LOAD);
+        let segments = loads().filter(|segment| whole(segment)).map(|segment| moved(segment.vaddr, segment.memsz));
+        let is_constant = |flags: u32| flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC;
+        let is_part = |section: &Section| {
+            let is_within = |segment: Segment| {
+                parts(&segment) && Region { start: segment.vaddr, len: segment.memsz }.contains(section.addr)
+            };
+            is_constant(section.flags) && section.size > 0 && loads().any(is_within)
+        };
+        let sections = elf.sections().filter(is_part).map(|section| moved(section.addr, section.size));
+        segments.chain(sections).collect()
     }
 
     /// The section of the program's file in which an address is, where the program does not write it. Hostile text: escape before
@@ -141,10 +157,15 @@ impl Target<'_> {
 
     /// The memory that the program's file says is code, with the constants that are beside it.
     pub fn code(&self) -> Vec<Region> {
-        let offset = self.load_offset().value;
-        let Some(elf) = self.info.elf() else { return Vec::new() };
-        let loads = elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
-        loads.map(|segment| Region { start: elf.width().moved(segment.vaddr, offset), len: segment.memsz }).collect()
+        let is_code = |segment: &Segment| segment.flags & PF_X != 0;
+        let is_written = |segment: &Segment| segment.flags & PF_W != 0;
+        let parts = self.loaded(|_| false, |segment| is_code(segment) && is_written(segment));
+        // Without sections nothing says which part of such a segment is code.
+        let is_whole = parts.is_empty();
+        self.loaded(|segment| is_code(segment) && (is_whole || !is_written(segment)), |_| false)
+            .into_iter()
+            .chain(parts)
+            .collect()
     }
 
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.
