@@ -10,10 +10,12 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{place_at, waits};
 use super::{forbidden_call, wrong_context};
 use crate::abi::{Addr, Endian};
-use crate::kernel::api::{self, Forbidden};
+use crate::kernel::api::{self, Act, Forbidden};
 
 /// What the names of functions begin with that check their parameters.
 const CHECKED: &str = "_txe_";
+/// What to do in place of such a call of a callback.
+const NEXT_OF_CALLBACK: &str = "give a semaphore or set event flags in the callback, and let a thread do the rest";
 /// Bytes of a function that are looked at.
 const LOOKED: u64 = 1024;
 
@@ -44,6 +46,7 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
     let is_checked = call.function.starts_with(CHECKED);
     let (function, object) = (call.service()?, call.object?);
     let waiters: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
+    let gives = api::action(&call.function).is_some_and(|action| action.act == Act::Gives);
     let then = if is_checked { ", and the kernel refuses the call" } else { "" };
     // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
     let is_sure = is_checked && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
@@ -60,16 +63,18 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
         Finding::new(Code::WrongContext, case.cap(claimed), claim)
             .against(["that it makes this call is inferred from the program's code"])
             .evidence([Evidence::symbol(call.at, &place_at(call.at, case), text)])
-            .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
-            .next(next(&function))
+            // Who takes something gives nothing to those that wait.
+            .explains(waiters.iter().filter(|_| gives).filter_map(|at| waits(*at, case, graph)))
+            .next(next(&function, user))
             .denying_memory(is_checked && matches!(function.as_str(), "tx_block_allocate" | "tx_byte_allocate"))
-            .affected(waiters.iter().copied().chain([object])),
+            .affected(waiters.iter().copied().filter(|_| gives).chain([object])),
     )
 }
 
 /// What to do in place of such a call: where an interrupt must not call it at all, a time of 0 does not help.
-fn next(function: &str) -> String {
+fn next(function: &str, user: User) -> String {
     match api::in_interrupt(function) {
+        Some(Forbidden::Always) if matches!(user, User::Callback(_)) => NEXT_OF_CALLBACK.to_owned(),
         Some(Forbidden::Always) => wrong_context::NEXT.to_owned(),
         _ => format!("call {function} with TX_NO_WAIT there, and look at what it returns"),
     }

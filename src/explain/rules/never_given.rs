@@ -134,6 +134,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             ),
         ),
     ];
+    let is_seen = events.activity(task.address).is_some_and(|activity| activity.since.is_some());
     let silent = silent(events, case);
     if let Some(first) = graph.tasks.list.first() {
         evidence
@@ -148,6 +149,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let why = match (gone, &disabled) {
         (Some(gone), _) => gone,
         (None, Some(interrupt)) if interrupt.is_user => interrupt.why.clone(),
+        (None, _) if is_seen => format!("no event {verb} since then"),
         (None, _) => format!("no event {verb}"),
     };
     let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);

@@ -265,7 +265,11 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     };
     let is_lost = lost.is_some();
     let finding = Finding::new(code, case.cap(claimed), claim)
-        .against([if lost.is_some() { NOT_IN_MEMORY } else { NOT_KNOWN }])
+        .against([match &lost {
+            Some(_) => NOT_IN_MEMORY,
+            None if fragmented => "pieces that are released later may join to a larger one",
+            None => NOT_KNOWN,
+        }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
         .explains(others.filter_map(|other| waits(other.address, case, graph)))
