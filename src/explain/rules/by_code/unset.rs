@@ -15,6 +15,9 @@ use crate::kernel::api::Act;
 /// The most flags, and the most who set one, that are named.
 const MOST: usize = 3;
 
+/// The most threads behind it that are named.
+const MOST_WAITERS: usize = 2;
+
 /// A flag that is set, and those whose code sets it.
 struct Set {
     flag: u64,
@@ -45,10 +48,11 @@ impl ByCode<'_, '_> {
         }
         let is_number = set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
         let others: Vec<String> = behind.iter().filter_map(|at| waits(*at, self.case, self.graph)).collect();
-        let instead = match others.first() {
+        let first = others.get(..MOST_WAITERS.min(others.len())).unwrap_or_default().join(", and ");
+        let instead = match first.as_str() {
             _ if !set.is_empty() => self.instead(&set),
-            Some(first) => format!("; {first}, which only {name} can give"),
-            None => String::new(),
+            "" => String::new(),
+            first => format!("; {first}, which only {name} can give"),
         };
         let claim = format!("{name} waits for {wanted:#x} of {object}, which no code of the program sets{instead}");
         Some(
