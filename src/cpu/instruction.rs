@@ -246,17 +246,28 @@ fn single(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
 /// (Armv7-M Architecture Reference Manual, A5.2 and A5.3).
 pub const fn cannot_fail(first: u16, second: u16) -> bool {
     match first >> 11 {
-        // Shifts, additions, comparisons; additions to pc and sp; conditional branches but for UDF and SVC; branches.
+        // Shifts, additions, comparisons; additions to pc and sp; branches.
         0..=7 | 0b1_0100 | 0b1_0101 | 0b1_1100 => true,
+        // Conditional branches, but for UDF and SVC.
         0b1_1010 | 0b1_1011 => first >> 8 & 0xF < 0xE,
-        // Data processing, and what has high registers: not of pc.
-        0b0_1000 => first >> 10 & 1 == 0 || first >> 8 & 3 != 3 && first & 0x87 != 0x87,
-        // Additions to sp, extensions and compare-and-branch; CPS, compare-and-branch; hints and IT.
-        0b1_0110 => first & 0xFE00 != 0xB400,
-        0b1_0111 => first & 0xFE00 != 0xBC00 && first & 0xFF00 != 0xBE00,
-        // MRS, MSR, barriers; a direct call.
+        // Data processing, and what has high registers: not of pc or sp.
+        0b0_1000 => first >> 10 & 1 == 0 || first >> 8 & 3 != 3 && !matches!(first & 0x87, 0x85 | 0x87),
+        // Additions to sp, extensions, compare-and-branch, CPS.
+        0b1_0110 => {
+            first & 0xFF80 == 0xB000
+                || first & 0xFD00 == 0xB100
+                || first & 0xFF00 == 0xB200
+                || matches!(first, 0xB661..=0xB663 | 0xB671..=0xB673)
+        }
+        // Compare-and-branch, reversals of bytes, hints and IT.
+        0b1_0111 => {
+            first & 0xFD00 == 0xB900 || first & 0xFF00 == 0xBA00 && first >> 6 & 3 != 2 || first & 0xFF00 == 0xBF00
+        }
+        // MRS, MSR of other registers than those of stacks, barriers; a direct call.
         0b1_1110 => {
-            matches!(first, 0xF3EF | 0xF3BF) || first & 0xFFF0 == 0xF380 && second >> 14 == 2 || second >> 14 == 3
+            matches!(first, 0xF3EF | 0xF3BF)
+                || first & 0xFFF0 == 0xF380 && second >> 14 == 2 && matches!(second & 0xFF, 16..=19)
+                || second & 0xD000 == 0xD000
         }
         _ => false,
     }

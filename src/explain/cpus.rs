@@ -183,8 +183,7 @@ impl Cpus {
     /// overlap where the source has sections as well. `None` where sections are not known.
     pub(super) fn written(&self) -> Option<Vec<Region>> {
         let regions = self.regions.as_deref()?;
-        let is_other = |region: &&Region| !self.read_only.iter().any(|code| code.overlaps(**region));
-        let others = regions.iter().filter(is_other).copied();
+        let others = regions.iter().flat_map(|region| without(*region, &self.read_only));
         (!self.writable.is_empty()).then(|| self.writable.iter().copied().chain(others).collect())
     }
 
@@ -197,6 +196,24 @@ impl Cpus {
     pub(super) fn has(&self, address: Addr) -> Option<bool> {
         self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
     }
+}
+
+/// The parts of a region that none of others covers.
+fn without(region: Region, others: &[Region]) -> Vec<Region> {
+    let mut parts = vec![region];
+    for other in others {
+        let end = other.start.saturating_add(other.len);
+        parts = parts
+            .into_iter()
+            .flat_map(|part| {
+                let last = part.start.saturating_add(part.len);
+                let between = |from: Addr, to: Addr| Region { start: from, len: to.saturating_sub(from) };
+                [between(part.start, last.min(other.start)), between(part.start.max(end), last)]
+            })
+            .filter(|part| part.len > 0)
+            .collect();
+    }
+    parts
 }
 
 /// What is at the addresses of code and constants that were accessed.
@@ -310,4 +327,20 @@ pub(super) fn thread_of<'k>(cpu: &CpuState, kernel: Option<&'k Kernel>) -> Optio
 /// The place that an exception interrupted, the most likely one.
 pub(super) fn first_place(cpu: &CpuState) -> Option<&Place> {
     cpu.interrupted.as_ref()?.all.first()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dump of all RAM, with code in it, was left out: no pointer to a block was left anywhere.
+    #[test]
+    fn memory_beside_code_was_not_searched() {
+        let region = |start, len| Region { start, len };
+        let ram = region(0x1000, 0x1000);
+        assert_eq!(without(ram, &[region(0x1000, 0x400)]), [region(0x1400, 0xC00)]);
+        assert_eq!(without(ram, &[region(0x1400, 0x400)]), [region(0x1000, 0x400), region(0x1800, 0x800)]);
+        assert_eq!(without(ram, &[region(0, 0x8000)]), []);
+        assert_eq!(without(ram, &[region(0x4000, 0x100)]), [ram]);
+    }
 }

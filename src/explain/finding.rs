@@ -316,6 +316,8 @@ pub struct Finding {
     pub otherwise: Option<(String, Vec<Evidence>)>,
     /// True where it keeps a caller from getting memory.
     pub denies_memory: bool,
+    /// Where functions begin that run: those on the stack of a callback or a handler, or the one that a refused call is part of.
+    pub runs: Vec<Addr>,
 }
 
 /// What may be behind a finding.
@@ -350,12 +352,19 @@ impl Finding {
             otherwise: None,
             behind: if matches!(code, Code::Assert) { Some(Behind::OtherThreads) } else { None },
             denies_memory: matches!(code, Code::PoolEmpty | Code::PoolLeak),
+            runs: Vec::new(),
         }
     }
 
     /// The same with what may be behind it.
     pub(super) fn behind(mut self, what: Option<Behind>) -> Self {
         self.behind = what.or(self.behind);
+        self
+    }
+
+    /// The same with where functions begin that run.
+    pub(super) fn running(mut self, functions: impl IntoIterator<Item = Addr>) -> Self {
+        self.runs.extend(functions);
         self
     }
 

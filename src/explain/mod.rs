@@ -206,7 +206,8 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some((first, behind)) = findings.first().and_then(|first| Some((first, first.behind?))) else {
         return findings;
     };
-    let threads = first.threads.clone();
+    let (threads, runs) = (first.threads.clone(), first.runs.clone());
+    let runs_in = |finding: &Finding| finding.runs.iter().any(|at| runs.contains(at));
     // What is said of the thread that stopped follows from the stop.
     // A pool is used up for all who ask for its memory.
     let is_of_others = |finding: &Finding| {
@@ -217,8 +218,8 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     let (is_it, most): (&dyn Fn(&Finding) -> bool, usize) = match behind {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
         Behind::OtherThreads => return findings,
-        Behind::NoMemory => (&|finding| finding.denies_memory, MOST_REASONS),
-        Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext, 1),
+        Behind::NoMemory => (&|finding| finding.denies_memory && !finding.is_usual, MOST_REASONS),
+        Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext && runs_in(finding), 1),
     };
     let mut left = most;
     let (reasons, others): (Vec<Finding>, Vec<Finding>) = findings.split_off(1).into_iter().partition(|finding| {

@@ -3,7 +3,7 @@
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Level};
-use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_TLS, SHF_WRITE, Section, Segment};
+use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, Section, Segment};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
 use crate::sym::Exceptions;
@@ -109,28 +109,39 @@ impl Target<'_> {
         }
     }
 
-    /// The memory that the program's file says is not written: code and constants.
+    /// The memory that the program's file says is not written: code and constants. Small linker scripts put code and variables into
+    /// one segment: its sections say which part is what.
     pub fn read_only(&self) -> Vec<Region> {
-        self.loaded(|segment| segment.flags & PF_W == 0, |segment| segment.flags & PF_W != 0)
+        let is_constant = |flags: u32| flags & SHF_WRITE == 0;
+        self.loaded(|segment| segment.flags & PF_W == 0, |_| true, is_constant, false)
     }
 
-    /// Segments for which `whole` holds; of those for which `parts` does, the sections that are not written: small linker scripts
-    /// put code and variables into one segment.
-    fn loaded(&self, whole: impl Fn(&Segment) -> bool, parts: impl Fn(&Segment) -> bool) -> Vec<Region> {
+    /// Segments for which `whole` holds; of others for which `parts` does, the sections for whose flags `is` holds: where it has no
+    /// such section, all of it, if `or_all`.
+    fn loaded(
+        &self,
+        whole: impl Fn(&Segment) -> bool,
+        parts: impl Fn(&Segment) -> bool,
+        is: impl Fn(u32) -> bool,
+        or_all: bool,
+    ) -> Vec<Region> {
         let offset = self.load_offset().value;
         let Some(elf) = self.info.elf() else { return Vec::new() };
         let moved = |start: Addr, len: u64| Region { start: elf.width().moved(start, offset), len };
-        let loads = || elf.segments().filter(|segment| segment.kind == PT_LOAD);
-        let segments = loads().filter(|segment| whole(segment)).map(|segment| moved(segment.vaddr, segment.memsz));
-        let is_constant = |flags: u32| flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC;
-        let is_part = |section: &Section| {
-            let is_within = |segment: Segment| {
-                parts(&segment) && Region { start: segment.vaddr, len: segment.memsz }.contains(section.addr)
+        let of = |segment: Segment| {
+            let all = moved(segment.vaddr, segment.memsz);
+            if whole(&segment) {
+                return vec![all];
+            }
+            let memory = Region { start: segment.vaddr, len: segment.memsz };
+            let is_part = |section: &Section| {
+                section.flags & SHF_ALLOC != 0 && section.size > 0 && memory.contains(section.addr) && is(section.flags)
             };
-            is_constant(section.flags) && section.size > 0 && loads().any(is_within)
+            let sections = elf.sections().filter(|section| parts(&segment) && is_part(section));
+            let sections: Vec<Region> = sections.map(|section| moved(section.addr, section.size)).collect();
+            if sections.is_empty() && or_all && parts(&segment) { vec![all] } else { sections }
         };
-        let sections = elf.sections().filter(is_part).map(|section| moved(section.addr, section.size));
-        segments.chain(sections).collect()
+        elf.segments().filter(|segment| segment.kind == PT_LOAD).flat_map(of).collect()
     }
 
     /// The section of the program's file in which an address is, where the program does not write it. Hostile text: escape before
@@ -158,14 +169,9 @@ impl Target<'_> {
     /// The memory that the program's file says is code, with the constants that are beside it.
     pub fn code(&self) -> Vec<Region> {
         let is_code = |segment: &Segment| segment.flags & PF_X != 0;
-        let is_written = |segment: &Segment| segment.flags & PF_W != 0;
-        let parts = self.loaded(|_| false, |segment| is_code(segment) && is_written(segment));
-        // Without sections nothing says which part of such a segment is code.
-        let is_whole = parts.is_empty();
-        self.loaded(|segment| is_code(segment) && (is_whole || !is_written(segment)), |_| false)
-            .into_iter()
-            .chain(parts)
-            .collect()
+        // Functions may be in RAM, in a section that is written.
+        let may_be = |flags: u32| flags & SHF_WRITE == 0 || flags & SHF_EXECINSTR != 0;
+        self.loaded(|segment| is_code(segment) && segment.flags & PF_W == 0, is_code, may_be, true)
     }
 
     /// True for a program of the small instruction set, whose loads and stores have to be aligned.

@@ -38,11 +38,47 @@ pub struct Activity {
     pub pointer: Option<Pointer>,
     /// The object that was deleted while it waited for it, by whom, and the event that ended the wait, where that was its last wait.
     pub deleted: Option<(Addr, Option<Addr>, u64)>,
-    /// The queue that it received from last, where to, and the event.
-    pub received: Option<(Addr, Addr, u64)>,
+    /// The last message that it received.
+    received: Option<Received>,
+    /// What it asked for last, where it had to wait.
+    asked: Option<Received>,
+}
+
+/// A message that a thread receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// The queue, as the trace stores its address.
+    pub queue: Addr,
+    /// Where the message goes.
+    pub to: Addr,
+    /// The event of the call.
+    pub seq: u64,
+    /// How often events were missing before.
+    pub gaps: u64,
+}
+
+impl Activity {
+    /// The thread asks for a message. `is_there`: one is in the queue.
+    pub(super) const fn asks(&mut self, message: Received, is_there: bool) {
+        (self.received, self.asked) = if is_there { (Some(message), None) } else { (None, Some(message)) };
+    }
+
+    /// Its wait is over.
+    pub(super) const fn is_answered(&mut self, is_given: bool) {
+        if is_given && self.asked.is_some() {
+            self.received = self.asked;
+        }
+        self.asked = None;
+    }
 }
 
 impl Events {
+    /// The last message that a thread received, where no event is missing since.
+    #[must_use]
+    pub fn received(&self, thread: Addr) -> Option<Received> {
+        self.activity(thread)?.received.filter(|message| message.gaps == self.gaps)
+    }
+
     /// Who terminated a thread last, as the trace stores its address, and the event.
     #[must_use]
     pub fn terminated(&self, thread: Addr) -> Option<(Addr, u64)> {

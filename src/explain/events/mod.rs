@@ -15,7 +15,7 @@ mod tries;
 mod untaken;
 mod words;
 
-pub use activity::{Activity, WrongCall};
+pub use activity::{Activity, Received, WrongCall};
 pub use away::ClearedFlags;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One, TimeOuts};
@@ -114,6 +114,8 @@ pub struct Events {
     pub has_clock: bool,
     /// True where it has all events since it began: none was overwritten or lost.
     pub is_whole: bool,
+    /// How often events are missing.
+    gaps: u64,
     /// The bits that the trace stores of an address.
     mask: u64,
     fields: Fields,
@@ -327,6 +329,7 @@ impl Events {
                 activity.longest = activity.longest.max(activity.ran.saturating_sub(before));
             }
             activity.blocks = activity.blocks.saturating_add(1);
+            (activity.deleted, activity.was_ready) = (None, false);
             activity.blocked = Some((event.ticks, event.seq, activity.ran));
         }
     }
@@ -404,8 +407,10 @@ impl Events {
         let gets = system.role_of(call.def).is_some_and(|role| role.get.is_some());
         let by = || system.thread_of(event.context).and_then(|no| system.thread(no)).map(|by| by.address);
         let deleted = (wait.ending == Ending::Deleted).then(|| (system.address(object), by(), event.seq));
+        let is_given = wait.ending == Ending::Given;
         let blocks = self.does(no).map_or(0, |activity| {
             activity.deleted = deleted;
+            activity.is_answered(is_given);
             activity.blocks
         });
         if wait.ending == Ending::TimedOut && system.lock_of(Some(call)).is_some() {
@@ -444,7 +449,7 @@ impl Events {
         let by = now.thread();
         if let (Some(ended), Some(by)) = (role.end_thread.of(words), by)
             && ended != by
-            && self.terminated.len() < MAX_THREADS
+            && (self.terminated.len() < MAX_THREADS || self.terminated.contains_key(&ended))
         {
             self.terminated.insert(ended, (by, event.seq));
         }
@@ -498,10 +503,11 @@ impl Events {
         let no = system.thread_of(event.context);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
+        let gaps = self.gaps;
         let activity = no.and_then(|no| self.does(no));
         let blocks = activity.as_ref().map_or(0, |activity| activity.blocks);
         if let Some((activity, to)) = activity.zip(fields.buffer(words)) {
-            activity.received = Some((object, to, event.seq));
+            activity.asks(Received { queue: object, to, seq: event.seq, gaps }, held.is_some_and(|held| held > 0));
         }
         let Some(one) = self.one(object) else { return };
         one.taker(thread);
@@ -582,6 +588,7 @@ impl Consumer for Events {
 
     fn gap(&mut self) {
         self.is_whole = false;
+        self.gaps = self.gaps.saturating_add(1);
         // Only what was learned since the last gap is looked at: a damaged trace may have many of both.
         for at in self.known.drain(..) {
             if let Some((_, one)) = self.objects.get_mut(at) {

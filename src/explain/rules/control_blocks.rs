@@ -324,6 +324,7 @@ fn writer(at: Addr, case: &Case<'_>) -> String {
 fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
     let Some(InFront { memory, variable, arrays, .. }) = in_front(at, case) else { return finding };
     let claim = match arrays {
+        Some(arrays) if arrays.starts_with("the arrays") => format!("{}; {arrays} end in front of it", finding.claim),
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
         None => finding.claim,
     };

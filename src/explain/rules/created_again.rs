@@ -30,13 +30,16 @@ pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
         let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
         // A thread is out of the list for a moment before it is ready: a wait that is long is no such moment.
         let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
-        let unlisted = || kernel.unlisted(object);
         // A call that sets event flags takes the threads out of the list while it looks at them.
         let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
+        let all = if is_listed && !is_twice { waiters(object.address, case) } else { Vec::new() };
+        if all.is_empty() {
+            return false;
+        }
+        let unlisted = kernel.unlisted(object);
         // Those that came later are in its list.
         let counted = object.get("suspended_count").and_then(|count| usize::try_from(count).ok());
-        let are_others = || counted == waiters(object.address, case).len().checked_sub(unlisted().len());
-        is_listed && !is_twice && unlisted().iter().any(is_long) && are_others()
+        unlisted.iter().any(is_long) && counted == all.len().checked_sub(unlisted.len())
     };
     kernel.objects.iter().filter(is_so).map(|object| (object.kind, object.address)).collect()
 }

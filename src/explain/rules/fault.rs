@@ -9,6 +9,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
+use super::pointer::Pointer;
 use super::{arrays, callback, place};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
@@ -344,7 +345,6 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }
-        let brought = if pointer.is_none() { self.brought() } else { None };
         let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
         let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
         let claim = behind(self.with_address(claim), &arrays);
@@ -355,18 +355,7 @@ impl<'a, 'c> Look<'a, 'c> {
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
-        if let Some((words, evidence)) = self.deleted() {
-            finding.claim = format!("{}; {words}", finding.claim);
-            finding.evidence.push(evidence);
-        }
-        if let Some((words, evidence)) = brought {
-            finding.claim = format!("{}; {words}", finding.claim);
-            finding.evidence.push(evidence);
-        }
-        if let Some(pointer) = pointer {
-            let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
-            finding = pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory));
-        }
+        finding = self.with_causes(finding, pointer);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
@@ -374,6 +363,19 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.confidence = confidence;
         finding.detractors.extend(against);
         Some(finding)
+    }
+
+    /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
+    fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>) -> Finding {
+        let brought = if pointer.is_none() { self.brought() } else { None };
+        for (words, evidence) in self.deleted().into_iter().chain(brought) {
+            finding.claim = format!("{}; {words}", finding.claim);
+            finding.confidence = finding.confidence.min(Confidence::Likely);
+            finding = finding.against(["that this led to the fault is inferred from events"]).evidence([evidence]);
+        }
+        let Some(pointer) = pointer else { return finding };
+        let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
+        pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
     }
 
     /// The arrays behind whose last element the access failed, where it was one to memory that the program has.

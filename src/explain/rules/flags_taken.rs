@@ -38,7 +38,11 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     // Who waits behind one of them is said there.
     for finding in found {
-        if !all.iter().any(|before| finding.threads.iter().all(|thread| before.affected.contains(thread))) {
+        let is_said = |before: &Finding| {
+            let is_behind = finding.threads.iter().all(|thread| before.affected.contains(thread));
+            is_behind && before.confidence >= finding.confidence
+        };
+        if !all.iter().any(is_said) {
             all.push(finding);
         }
     }
@@ -64,8 +68,11 @@ fn by_clearing_get(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, grap
         "{name} waits for {:#x} of {object}, which by the code only {by} sets, and {label} clears when it gets it, in {place}",
         lacks.flags
     );
-    let mut behind: Vec<Addr> = graph.tasks.waiting(group).map(|task| task.address).collect();
-    behind.retain(|at| *at != task.address);
+    let wants = |other: &&Task| {
+        let wanted = other.wait.and_then(|wait| wait.wanted);
+        other.address != task.address && wanted.is_some_and(|wanted| wanted.flags & lacks.flags != 0)
+    };
+    let mut behind: Vec<Addr> = graph.tasks.waiting(group).filter(wants).map(|task| task.address).collect();
     behind.extend(senders(task.address, case, graph));
     let all = [&[task.address][..], &behind].concat();
     behind.extend(graph.waiters(&all));

@@ -49,7 +49,7 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
     let gives = api::action(&call.function).is_some_and(|action| action.act == Act::Gives);
     let then = if is_checked { ", and the kernel refuses the call" } else { "" };
     // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
-    let is_sure = is_checked && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
+    let is_sure = is_checked && gives && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let label = case.object(object);
     let (text, claim) = if call.wait == Some(0) || call.wait.is_none() {
@@ -66,9 +66,24 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
             // Who takes something gives nothing to those that wait.
             .explains(waiters.iter().filter(|_| gives).filter_map(|at| waits(*at, case, graph)))
             .next(next(&function, user))
+            .running(starts(user, case))
             .denying_memory(is_checked && matches!(function.as_str(), "tx_block_allocate" | "tx_byte_allocate"))
             .affected(waiters.iter().copied().filter(|_| gives).chain([object])),
     )
+}
+
+/// Where the code of a callback or a handler begins.
+fn starts(user: User, case: &Case<'_>) -> Option<Addr> {
+    match user {
+        User::Callback(timer) => {
+            let timer = case.kernel?.object(timer)?;
+            timer.get("tx_timer_internal_timeout_function").map(|at| at & !1)
+        }
+        User::Handler(number) => {
+            case.look.handlers().into_iter().find(|(known, _)| *known == number).map(|(_, at)| at & !1)
+        }
+        _ => None,
+    }
 }
 
 /// What to do in place of such a call: where an interrupt must not call it at all, a time of 0 does not help.

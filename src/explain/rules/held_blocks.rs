@@ -16,6 +16,8 @@ use crate::sym::Symbol;
 
 /// The fewest blocks that are worth a word.
 const FEWEST: usize = 3;
+/// The most variables that are followed.
+const VARIABLES: usize = 64;
 /// The most functions that are named.
 const MOST: usize = 4;
 
@@ -39,7 +41,9 @@ impl Finding {
             all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
         };
         let claim = format!("{}; {words}", self.claim);
-        Self { claim, ..self }.evidence([Evidence::memory(variable.address, format!("{words}{by}"))])
+        Self { claim, ..self }
+            .against(["blocks may be kept on purpose"])
+            .evidence([Evidence::memory(variable.address, format!("{words}{by}"))])
     }
 }
 
@@ -66,9 +70,13 @@ fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
             from.entry(variable.address).or_insert_with(|| (variable, BTreeSet::new())).1.insert(block);
         }
     })?;
-    let all = from.into_values().map(|(variable, direct)| (reached(direct, &within).len(), variable));
+    // Of many variables only those that lead to most by themselves, and lists.
+    let mut from: Vec<(Symbol, BTreeSet<usize>)> = from.into_values().collect();
+    from.sort_by_key(|(_, direct)| std::cmp::Reverse(direct.len()));
+    from.truncate(VARIABLES);
+    let all = from.into_iter().map(|(variable, direct)| (reached(direct, &within).len(), variable));
     let (held, variable) = all.max_by_key(|(held, _)| *held)?;
-    (held >= FEWEST && held >= used.len() / 2).then_some(Holder { variable, counts: (held, used.len()) })
+    (held >= FEWEST && held >= used.len().div_ceil(2)).then_some(Holder { variable, counts: (held, used.len()) })
 }
 
 /// The blocks to which some lead, themselves too.

@@ -108,14 +108,14 @@ impl Way {
             ),
             None => (how, next.to_owned()),
         };
-        evidence.extend(message.map(|message| message.evidence));
+        evidence.extend(message.as_ref().map(|message| message.evidence.clone()));
         let written = if is_return { written(registers, case) } else { Vec::new() };
         let words = format!("{what}{how}");
         let words = static_pointers::said(&words, &written, "points into its stack", "point into its stack");
         evidence.extend(written.into_iter().map(|pointer| pointer.evidence));
         let others = if is_return { others(registers, case) } else { Vec::new() };
         let words = with_others(words, &others, case);
-        let next = if others.is_empty() { next } else { NEXT_OF_OTHERS.to_owned() };
+        let next = if others.is_empty() || message.is_some() { next } else { NEXT_OF_OTHERS.to_owned() };
         evidence.extend(others.into_iter().map(|(_, evidence)| evidence));
         Some(Self { words, evidence, is_call: !is_return, by: None, site, next })
     }
@@ -144,16 +144,16 @@ fn thread_with<'k>(registers: &Registers, case: &Case<'k>) -> Option<(&'k Thread
     Some((case.kernel?.threads.iter().find(|thread| thread.holds(sp))?, sp))
 }
 
-/// `...; line has an address of a variable there in its stack, of a function that has returned`.
+/// `...; perhaps by line, whose stack has an address of what is below this stack pointer`.
 fn with_others(words: String, others: &[(Addr, Evidence)], case: &Case<'_>) -> String {
     let names: Vec<String> = others.iter().map(|(thread, _)| case.label(*thread)).collect();
     if names.is_empty() {
         return words;
     }
-    let has = if names.len() == 1 { "has, in its stack," } else { "have, in their stacks," };
     format!(
-        "{words}; {} {has} an address of what is below this stack pointer: a variable of a function that has returned",
-        names.join(" and ")
+        "{words}; perhaps overwritten by {}, whose stack has an address of what is below this stack pointer, as of a variable of a \
+         function that has returned",
+        names.join(" or ")
     )
 }
 

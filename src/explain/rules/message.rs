@@ -3,7 +3,7 @@
 //! the program shows how far below the return address the variable is, the queue how long its messages are.
 
 use super::super::address::NULL;
-use super::super::events::Giver;
+use super::super::events::{Giver, Received};
 use super::super::usage::User;
 use super::super::{Case, Evidence, Finding};
 use super::words::{function_at, place_at};
@@ -24,14 +24,13 @@ pub(super) fn over_return(sp: Addr, case: &Case<'_>) -> Option<Message> {
     over_return_of(case.kernel?.threads.iter().find(|thread| thread.holds(sp))?, case)
 }
 
-/// The same of a thread, also by a function to which no path led: it may be called through a pointer.
+/// The same of a thread.
 pub(super) fn over_return_of(thread: &Thread, case: &Case<'_>) -> Option<Message> {
     let kernel = case.kernel?;
     let usage = case.usage()?;
     let width = kernel.layout.shape.word.bytes() as u64;
     let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
-    let others = usage.unreached().map(|user| usage.received(user, &receive));
-    let received = usage.received(User::Thread(thread.address), &receive).into_iter().chain(others.flatten());
+    let received = usage.received(User::Thread(thread.address), &receive);
     received.into_iter().find_map(|(at, queue, below)| {
         let words = kernel.object(queue)?.get("message_size")?;
         let (size, room) = over(words, below, width)?;
@@ -71,7 +70,7 @@ fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Mess
 /// variable of a function that may have returned since.
 pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let (events, kernel) = (case.events?, case.kernel?);
-    let (stored, to, seq) = events.activity(thread)?.received?;
+    let Received { queue: stored, to, seq, .. } = events.received(thread)?;
     let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
     let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
     let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
@@ -95,7 +94,7 @@ pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidenc
 /// the thread accessed, near what the message has.
 pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let (events, kernel) = (case.events?, case.kernel?);
-    let (stored, to, seq) = events.activity(thread)?.received?;
+    let Received { queue: stored, to, seq, .. } = events.received(thread)?;
     let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
     let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
     let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;

@@ -149,7 +149,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let why = match (gone, &disabled) {
         (Some(gone), _) => gone,
         (None, Some(interrupt)) if interrupt.is_user => interrupt.why.clone(),
-        (None, _) if is_seen => format!("no event {verb} since then"),
+        (None, _) if is_seen => format!("no event {verb} after the wait began"),
         (None, _) => format!("no event {verb}"),
     };
     let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);

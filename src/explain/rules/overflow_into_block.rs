@@ -126,7 +126,7 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
     let (name, start) = (case.label(used.thread), used.start);
     let size = used.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
     let fill = match used.left {
-        None => "what is below it are return addresses, and addresses of this stack".to_owned(),
+        None => "below it are return addresses, and addresses of this stack".to_owned(),
         Some(0) => "its lowest bytes hold no fill (0xEF) any more".to_owned(),
         Some(left) => format!("all but the lowest {left} bytes were used"),
     };

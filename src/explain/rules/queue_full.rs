@@ -279,10 +279,13 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
         }
         // Where the program has stopped itself, what was late then counts.
         (Some(wait), _) if !wait.forever && has_stopped(case) && !senders.is_empty() => {
+            if case.events.is_some_and(|events| events.is_usual(task.address, wait.object)) {
+                return None;
+            }
             let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
             let left = left.map_or_else(String::new, |left| format!(" for another {left} kernel ticks"));
             let proof = waiting(task.address, wait.object, case, graph);
-            let next = format!("find out why {called} waits so long, and in which unit its time-out is computed");
+            let next = format!("find out what {called} waits for there, and in which unit its time-out is computed");
             Some((format!("waits for {}{left}", case.object(wait.object)), proof, Confidence::Hint, next))
         }
         (None, Some(gone)) => {

@@ -75,6 +75,9 @@ fn finding(
             .affected(behind.iter().map(|thread| thread.address))
             .threads(thread.map(|thread| thread.address))
             .behind(is_short.then_some(Behind::RefusedCall))
+            .running(
+                functions.iter().filter_map(|function| case.look.function(function.pc & !1)).map(|f| f.address & !1),
+            )
             .otherwise_shared(Shared::of_functions(functions, case)),
     )
 }

@@ -126,14 +126,12 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         }
     }
     let waiter = case.label(edge.waiter);
-    // It was started again since.
+    // A thread that was terminated gives nothing back, also where it was started again.
     let ended = events.terminated(edge.holder).filter(|(_, seq)| *seq > taken.seq);
     let by = ended
         .map(|(by, _)| graph.stored(case, by).map_or_else(|| "another thread".to_owned(), |by| case.label(by.address)));
     let claim = if let Some(by) = &by {
-        format!(
-            "{waiter} waits for {object}, which {holder} took; {by} terminated {holder} with it, and it was started again"
-        )
+        format!("{waiter} waits for {object}, which {holder} took; {by} terminated {holder} meanwhile")
     } else if itself {
         format!("{holder} waits for {object}, which it took itself and did not give back")
     } else {

@@ -12,6 +12,7 @@ use super::super::{Case, Evidence, Finding};
 use super::by_code::user_name;
 use super::words::{function_at, place_at};
 use crate::abi::{Addr, Region};
+use crate::kernel::{State, Thread};
 use crate::session::{Function, is_of_kernel};
 use crate::sym::Symbol;
 
@@ -96,7 +97,7 @@ pub(super) fn awaited(functions: &[Function], others: &[Addr], case: &Case<'_>) 
         };
         let (name, by) = (names(&waited, case), function_at(function, case));
         let words = format!("{name}, which cannot run, {uses} {}, as {by} does", variable.name);
-        let text = format!("by the code, {name} {uses} it, and {by}");
+        let text = format!("by the code, {name} {uses} it, and so does {by}");
         Some((users.len(), (words, Evidence::memory(variable.address, text).named(&variable.name))))
     };
     let all = variables(functions, case).into_iter().take(VARIABLES).filter_map(find);
@@ -172,7 +173,7 @@ fn words(
         None => {
             let others: BTreeSet<User> = users.difference(free).copied().collect();
             format!(
-                "{} {uses} {name} without a lock, and so may come between what {} does",
+                "{} {uses} {name} without a lock, and may come between the accesses of {}",
                 names(free, case),
                 names(&others, case)
             )
@@ -197,7 +198,7 @@ fn within(all: &[Access], case: &Case<'_>) -> Vec<Evidence> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let functions: BTreeSet<Addr> = all.iter().map(|access| access.function).collect();
     let start = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1);
-    let in_it = |pc: &Addr| start(pc.saturating_sub(1)).is_some_and(|at| functions.contains(&at));
+    let in_it = |pc: &Addr| start(*pc).is_some_and(|at| functions.contains(&at));
     let threads = case.kernel.into_iter().flat_map(|kernel| kernel.in_order());
     let running = |thread: Addr| {
         let cpu = cpus.all.iter().find(|cpu| thread_of(cpu, case.kernel).is_some_and(|of| of.address == thread))?;
@@ -207,10 +208,15 @@ fn within(all: &[Access], case: &Case<'_>) -> Vec<Evidence> {
             if cpu.exception.is_none() { Some(&cpu.functions) } else { below.map(|place| &place.functions) };
         Some(functions?.iter().map(|function| function.pc).collect::<Vec<_>>())
     };
+    // A return address is behind its call; the first place of a thread that was interrupted is none.
+    let calls = |thread: &Thread| {
+        let frames = cpus.frames(thread.address)?.iter().enumerate();
+        let is_exact = thread.state == Some(State::READY);
+        Some(frames.map(|(n, pc)| if n == 0 && is_exact { *pc } else { pc.saturating_sub(1) }).collect::<Vec<_>>())
+    };
     let found = threads.filter_map(|thread| {
-        let frames = cpus.frames(thread.address).map(<[Addr]>::to_vec).or_else(|| running(thread.address))?;
-        let pc = frames.into_iter().find(in_it)?;
-        let place = place_at(pc.saturating_sub(1), case);
+        let pc = calls(thread).or_else(|| running(thread.address))?.into_iter().find(in_it)?;
+        let place = place_at(pc, case);
         Some(Evidence::symbol(pc, &place, format!("{} is in {place}", thread.label())))
     });
     found.take(MOST).collect()

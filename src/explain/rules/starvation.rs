@@ -282,7 +282,7 @@ fn claim(
         rank(hog, starved),
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" },
-        waits.map_or_else(String::new, |waits| format!("; {waits}: it may wait for that in a loop"))
+        waits.map_or_else(String::new, |waits| format!("; {waits}: {name} may wait in a loop for what changes there"))
     );
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))

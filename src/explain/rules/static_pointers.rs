@@ -10,7 +10,7 @@ use super::lost_blocks::{is_old, old, words};
 use super::pointer::stack_of;
 use super::words::function_at;
 use crate::abi::{Addr, Region};
-use crate::kernel::{Kind, Object, Thread};
+use crate::kernel::{Kind, Object, State, Thread};
 
 /// The most variables, and the most functions of each, that are named.
 const MOST: usize = 3;
@@ -68,7 +68,9 @@ pub(super) fn in_other_stacks(own: &Thread, sp: Addr, case: &Case<'_>) -> Vec<(A
     }
     let start = sp.saturating_sub(BELOW).max(own.stack.start.unwrap_or(sp));
     let memory = Region { start, len: sp.saturating_sub(start) };
-    let others = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(|t| t.address != own.address);
+    // The stack of a thread that has ended is old.
+    let is_other = |thread: &&Thread| thread.address != own.address && !matches!(thread.state, Some(State(1 | 2)));
+    let others = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(is_other);
     let of = |thread: &Thread| {
         let (from, end) = (thread.stack.pointer.filter(|sp| thread.stack.holds(*sp))?, thread.stack.end()?);
         let mut found = None;
@@ -87,7 +89,8 @@ pub(super) fn in_other_stacks(own: &Thread, sp: Addr, case: &Case<'_>) -> Vec<(A
 /// The queue from which a thread that waits for its next message received the last one to an address.
 fn received(thread: &Thread, at: Addr, case: &Case<'_>) -> Option<String> {
     let wait = thread.waits.as_ref().filter(|wait| wait.kind == Kind::Queue)?;
-    let words = case.kernel?.object(wait.address)?.get("message_size")?;
+    let queue = case.kernel?.object(wait.address).filter(|queue| queue.get("enqueued") == Some(0))?;
+    let words = queue.get("message_size")?;
     let len = words.checked_mul(case.kernel?.layout.shape.word.bytes() as u64)?;
     let buffer = Region { start: thread.message_buffer()?, len };
     buffer.contains(at).then(|| case.object(wait.address))

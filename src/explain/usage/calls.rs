@@ -178,7 +178,7 @@ impl Usage<'_> {
     pub fn clears_answer(&self, user: User, (group, wanted): (Addr, u64), asked: Addr) -> Option<Addr> {
         let clears = |one: &Use| {
             let is_it = one.action.act == Act::Clears && one.object == Some(group);
-            is_it && one.flags.is_some_and(|kept| u64::from(kept) & wanted != wanted)
+            is_it && one.flags.is_some_and(|kept| u64::from(kept) & wanted == 0)
         };
         self.paths_with(user, clears).find_map(|(_, paths)| {
             let is = |call: &Call, of: &dyn Fn(&Use) -> bool| self.walker.action(call).is_some_and(|one| of(&one));

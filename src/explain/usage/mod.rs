@@ -282,11 +282,6 @@ impl<'c> Usage<'c> {
         self.reached(user).into_iter().map(|(at, _)| at).collect()
     }
 
-    /// Functions to which no path led.
-    pub fn unreached(&self) -> impl Iterator<Item = User> + '_ {
-        self.users.iter().map(|(user, _)| *user).filter(|user| matches!(user, User::Other(_)))
-    }
-
     /// The functions of a user, with all that they call.
     fn reached(&self, user: User) -> BTreeSet<Key> {
         let of = self.users.iter().filter(|(other, _)| *other == user);

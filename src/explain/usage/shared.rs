@@ -1,17 +1,20 @@
 //! Who uses memory of the program, and which lock each holds there: by the functions that have its address, and the calls that lead to
 //! them.
 //!
-//! Not seen: accesses through a pointer that a function was passed, and a switch to a higher preemption-threshold, which is a lock, too.
+//! A lock may be taken by a function that is called for that. Not seen: accesses through a pointer that a function was passed, and a
+//! switch to a higher preemption-threshold, which is a lock, too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Call, Callee};
+use crate::cpu::{Call, Callee, Paths};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
+/// The most functions that are looked at for one user, each with the locks that are held.
+const MOST: usize = 4000;
 /// The functions of the kernel that disable interrupts for their caller.
 const DISABLE: [&str; 2] = ["_tx_thread_interrupt_disable", "_tx_thread_interrupt_control"];
 
@@ -22,8 +25,8 @@ pub enum Lock {
     None,
     /// This mutex, or this semaphore that is used as a lock.
     Object(Addr),
-    /// Interrupts are disabled.
-    Interrupts,
+    /// Interrupts are disabled, or some lock is taken, which is not known.
+    Other,
 }
 
 /// A use of memory.
@@ -51,17 +54,51 @@ impl Usage<'_> {
         let mut all = BTreeSet::new();
         // Who calls a function that no path led to is not known: it may be that of a thread which does not exist.
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
-        for (user, summary) in self.users.iter().filter(|(user, _)| is_known(user)) {
-            let Some(root) = summary.key else { continue };
-            let mut walk = Walk { usage: self, functions: &functions, leads: BTreeMap::new(), seen: BTreeSet::new() };
-            if !walk.leads_there(root) {
-                continue;
-            }
-            let mut found = BTreeSet::new();
-            walk.visit(root, Lock::None, &mut found);
-            all.extend(found.into_iter().map(|(lock, function)| Access { user: *user, lock, function }));
+        for user in self.users.iter().map(|(user, _)| *user).filter(is_known) {
+            let Some(found) = self.accesses_of(user, &functions) else { return Vec::new() };
+            all.extend(found.into_iter().map(|(lock, function)| Access { user, lock, function }));
         }
         all.into_iter().collect()
+    }
+
+    /// The same of one user, by the functions that access the memory; `None` where that takes too long.
+    fn accesses_of(&self, user: User, functions: &BTreeSet<Addr>) -> Option<BTreeSet<(Lock, Addr)>> {
+        let leads = self.leading(user, functions);
+        let roots = self.users.iter().filter(|(other, _)| *other == user).filter_map(|(_, summary)| summary.key);
+        let mut todo: Vec<(Key, Lock)> = roots.map(|key| (key, Lock::None)).collect();
+        let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+        while let Some((key, lock)) = todo.pop().filter(|_| seen.len() < MOST) {
+            if !leads.contains(&key) || !seen.insert((key, lock)) {
+                continue;
+            }
+            let follow = Follow { walker: &self.walker, succeeds: true };
+            let Some(paths) = self.walker.paths(&follow, key) else { continue };
+            let inside = Inside::of(self, key, &paths, lock);
+            if functions.contains(&key.0) {
+                found.insert((inside.of_function(), key.0));
+            }
+            let calls = self.walker.of_function(key);
+            for call in paths.calls() {
+                let Callee::At(to) = call.to else { continue };
+                let held = inside.at_call(call, &paths);
+                todo.extend(calls.functions.iter().filter(|(at, _)| *at == to).map(|callee| (*callee, held)));
+            }
+        }
+        todo.is_empty().then_some(found)
+    }
+
+    /// The functions of a user that are some of these, or call one.
+    fn leading(&self, user: User, functions: &BTreeSet<Addr>) -> BTreeSet<Key> {
+        let reached = self.reached(user);
+        let mut all: BTreeSet<Key> = reached.iter().filter(|(at, _)| functions.contains(at)).copied().collect();
+        loop {
+            let calls = |key: &&Key| self.walker.of_function(**key).functions.iter().any(|callee| all.contains(callee));
+            let more: Vec<Key> = reached.iter().filter(|key| !all.contains(key)).filter(calls).copied().collect();
+            if more.is_empty() {
+                return all;
+            }
+            all.extend(more);
+        }
     }
 }
 
@@ -84,73 +121,61 @@ impl Usage<'_> {
     }
 }
 
-/// From one user to the functions that have the address.
-struct Walk<'u, 'c> {
+/// The locks within one function.
+struct Inside<'u, 'c> {
     usage: &'u Usage<'c>,
-    functions: &'u BTreeSet<Addr>,
-    /// Whether a function is one of them, or calls one.
-    leads: BTreeMap<Key, bool>,
-    seen: BTreeSet<(Key, Lock)>,
+    /// What is held all the time.
+    own: Lock,
+    /// The calls that take locks: where, and which.
+    taken: Vec<(Addr, Lock)>,
 }
 
-impl Walk<'_, '_> {
-    fn leads_there(&mut self, key: Key) -> bool {
-        if let Some(known) = self.leads.get(&key) {
-            return *known;
-        }
-        // Functions that call each other in a circle.
-        self.leads.insert(key, self.functions.contains(&key.0));
-        let calls = self.usage.walker.of_function(key).functions.clone();
-        let leads =
-            calls.into_iter().fold(self.functions.contains(&key.0), |leads, call| self.leads_there(call) || leads);
-        self.leads.insert(key, leads);
-        leads
+impl<'u, 'c> Inside<'u, 'c> {
+    /// `lock`: what its caller holds.
+    fn of(usage: &'u Usage<'c>, key: Key, paths: &Paths, lock: Lock) -> Self {
+        let disables =
+            usage.walker.code().disables_interrupts(key.0) || paths.calls().any(|call| disables(call, usage));
+        let own = if disables { Lock::Other } else { lock };
+        let taken =
+            paths.calls().flat_map(|call| changes(call, usage, Act::Takes).into_iter().map(|lock| (call.at, lock)));
+        Self { usage, own, taken: taken.collect() }
     }
 
-    fn visit(&mut self, key: Key, lock: Lock, found: &mut BTreeSet<(Lock, Addr)>) {
-        if !self.leads_there(key) || !self.seen.insert((key, lock)) {
-            return;
-        }
-        let usage = self.usage;
-        let follow = Follow { walker: &usage.walker, succeeds: true };
-        let Some(paths) = usage.walker.paths(&follow, key) else { return };
-        let disables = usage.walker.code().disables_interrupts(key.0) || paths.calls().any(|call| self.disables(call));
-        let own = if disables { Lock::Interrupts } else { lock };
-        let taken: Vec<Addr> = paths.calls().filter_map(|call| self.lock(call, Act::Takes)).collect();
-        if self.functions.contains(&key.0) {
-            // Where in it the memory is accessed is not known: a lock that it takes is for that.
-            let held = taken.first().map_or(own, |object| if own == Lock::None { Lock::Object(*object) } else { own });
-            found.insert((held, key.0));
-        }
-        let calls: Vec<(Addr, Addr)> = paths
-            .calls()
-            .filter_map(|call| if let Callee::At(to) = call.to { Some((call.at, to)) } else { None })
-            .collect();
-        for (at, to) in calls {
-            let is_held = |object: &&Addr| {
-                let is = |call: &Call, act| self.lock(call, act) == Some(**object);
-                paths.leads_between(|call| is(call, Act::Takes), |call| call.at == at, |call| is(call, Act::Gives))
-            };
-            let held =
-                taken.iter().find(is_held).filter(|_| own == Lock::None).map_or(own, |object| Lock::Object(*object));
-            let keys: Vec<Key> =
-                usage.walker.of_function(key).functions.iter().copied().filter(|(f, _)| *f == to).collect();
-            keys.into_iter().for_each(|key| self.visit(key, held, found));
-        }
+    /// What it holds where it accesses the memory. Where in it that is is not known: a lock that it takes is for that.
+    fn of_function(&self) -> Lock {
+        self.taken.first().map_or(self.own, |(_, lock)| if self.own == Lock::None { *lock } else { self.own })
     }
 
-    fn disables(&self, call: &Call) -> bool {
-        let Callee::At(to) = call.to else { return false };
-        self.usage.walker.kernel_function(to).is_some_and(|name| DISABLE.contains(&name.as_str()))
+    /// What it holds in a call.
+    fn at_call(&self, call: &Call, paths: &Paths) -> Lock {
+        let is_held = |(at, lock): &&(Addr, Lock)| {
+            let gives = |other: &Call| changes(other, self.usage, Act::Gives).contains(lock);
+            paths.leads_between(|other| other.at == *at, |other| other.at == call.at, gives)
+        };
+        let taken = self.taken.iter().find(is_held).filter(|_| self.own == Lock::None);
+        taken.map_or(self.own, |(_, lock)| *lock)
     }
+}
 
-    /// The lock that a call takes or gives.
-    fn lock(&self, call: &Call, act: Act) -> Option<Addr> {
-        let Use { action, object, .. } = self.usage.walker.action(call).filter(|one| one.action.act == act)?;
-        match action.kind? {
-            Kind::Mutex => object,
-            Kind::Semaphore => object.filter(|semaphore| self.usage.is_lock(*semaphore)),
-            _ => None,
-        }
+/// True for a call of what disables interrupts, itself or by its instructions.
+fn disables(call: &Call, usage: &Usage<'_>) -> bool {
+    let Callee::At(to) = call.to else { return false };
+    match usage.walker.kernel_function(to) {
+        Some(name) => DISABLE.contains(&name.as_str()),
+        None => usage.walker.code().disables_interrupts(to),
     }
+}
+
+/// The locks that a call takes and does not give back, or gives back and does not take.
+fn changes(call: &Call, usage: &Usage<'_>, act: Act) -> Vec<Lock> {
+    let effect = usage.walker.effect(call);
+    let lock = |one: &Use| match (one.action.kind?, one.object) {
+        (Kind::Mutex, Some(object)) => Some(Lock::Object(object)),
+        (Kind::Mutex, None) => Some(Lock::Other),
+        (Kind::Semaphore, Some(object)) => usage.is_lock(object).then_some(Lock::Object(object)),
+        _ => None,
+    };
+    let of = |act: Act| effect.uses.iter().filter(move |one| one.action.act == act).filter_map(lock);
+    let back: BTreeSet<Lock> = of(if act == Act::Takes { Act::Gives } else { Act::Takes }).collect();
+    of(act).filter(|lock| !back.contains(lock)).collect()
 }

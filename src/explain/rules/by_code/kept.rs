@@ -20,7 +20,7 @@ use crate::kernel::Kind;
 use crate::kernel::api::Act;
 use crate::trace::many;
 
-/// So often an owner blocked that goes on.
+/// An owner that blocked so often since it took a mutex has gone on.
 const AGAIN: u64 = 4;
 /// Puts in a row that leave a mutex with its owner, which has a path without a put.
 const PUTS: u64 = 4;

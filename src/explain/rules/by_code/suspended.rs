@@ -4,7 +4,8 @@
 //!
 //! Nothing is said where an interrupt or a timer may resume one of them, which is how work goes on at fixed times.
 //!
-//! Against it: another thread may resume it later, for a work of its own.
+//! Against it: another thread may resume it later, for a work of its own: where one goes on that may, or the wait is not long, it is a
+//! hint.
 
 use super::super::super::state::{Does, Task, Wait};
 use super::super::super::usage::User;
@@ -36,6 +37,11 @@ impl ByCode<'_, '_> {
         if !are_threads || !starters.contains(&User::Thread(task.address)) {
             return None;
         }
+        // Another one that goes on may resume it for a work of its own, after which it gives.
+        let is_stuck =
+            |user: &User| matches!(user, User::Thread(at) if *at == task.address || self.waits_for(*at).is_some());
+        let is_long = self.case.events.is_none_or(|events| events.is_long(task.address, wait.object));
+        let claimed = if starters.iter().all(is_stuck) && is_long { Confidence::Likely } else { Confidence::Hint };
         let (name, object, other) =
             (self.case.label(task.address), self.case.object(wait.object), self.case.label(*giver));
         let claim = format!(
@@ -47,7 +53,7 @@ impl ByCode<'_, '_> {
         let resumes: Vec<String> = starters.iter().map(|starter| self.name(*starter)).collect();
         let behind = self.graph.waiters(&[task.address]);
         Some(
-            Finding::new(Code::EventNeverSet, self.case.cap(Confidence::Likely), claim)
+            Finding::new(Code::EventNeverSet, self.case.cap(claimed), claim)
                 .against([BY_CODE, "it may be resumed for another reason"])
                 .evidence([waiting(task.address, wait.object, self.case, self.graph)])
                 .evidence([shows(gone.address, format!("{other}: is suspended"), self.graph)])

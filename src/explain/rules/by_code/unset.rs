@@ -48,11 +48,14 @@ impl ByCode<'_, '_> {
         }
         let is_number = set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
         let others: Vec<String> = behind.iter().filter_map(|at| waits(*at, self.case, self.graph)).collect();
-        let first = others.get(..MOST_WAITERS.min(others.len())).unwrap_or_default().join(", and ");
-        let instead = match first.as_str() {
+        let only = [User::Thread(thread)];
+        let direct = behind.iter().filter(|at| self.stuck.helpers(**at) == only);
+        let direct: Vec<String> =
+            direct.filter_map(|at| waits(*at, self.case, self.graph)).take(MOST_WAITERS).collect();
+        let instead = match direct.join(", and ").as_str() {
             _ if !set.is_empty() => self.instead(&set),
             "" => String::new(),
-            first => format!("; {first}, which only {name} can give"),
+            first => format!("; only {name} can go on with that for which others wait: {first}"),
         };
         let claim = format!("{name} waits for {wanted:#x} of {object}, which no code of the program sets{instead}");
         Some(

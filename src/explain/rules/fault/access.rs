@@ -125,7 +125,7 @@ impl Look<'_, '_> {
         let is_of_thread = self.within.is_none() && self.way.is_none() && self.is_of_pointer();
         let by_message = || {
             let brought = message::brought(thread.address, failed, self.case);
-            message::of_stack(thread.address, self.case).or(brought)
+            brought.or_else(|| message::of_stack(thread.address, self.case))
         };
         if is_of_thread { by_message() } else { None }
     }

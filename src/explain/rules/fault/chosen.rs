@@ -12,6 +12,10 @@ use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Effect, Fault, cannot_fail};
 use crate::session::{CpuState, Place};
 
+/// Bits of fault registers that are set at any instruction: an access in front of it failed, it could not be fetched, or there was no
+/// room to push registers.
+const ANYWHERE: [&str; 6] = ["IMPRECISERR", "IBUSERR", "IACCVIOL", "STKOF", "MSTKERR", "STKERR"];
+
 /// What else speaks for a place, or against it.
 pub(super) struct Hints {
     /// The frames whose words a handler saved, and where.
@@ -54,11 +58,17 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     if let (Some(only), None) = (saved.next(), saved.next()) {
         return Some(only);
     }
-    let is_harmless = |place: &Place| place.registers.pc().is_some_and(|pc| hints.harmless.contains(&pc));
+    let has = |name: &str| fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == name));
+    // These come at any instruction.
+    let may_be_any = ANYWHERE.into_iter().any(has);
+    let is_harmless =
+        |place: &Place| !may_be_any && place.registers.pc().is_some_and(|pc| hints.harmless.contains(&pc));
     let all: Vec<&Place> = found.all.iter().filter(|place| !is_harmless(place)).collect();
     let agrees = |with: &Place, place: &Place| place.registers.pc() == with.registers.pc();
     let first = all.first().copied()?;
-    if all.iter().all(|place| agrees(first, place)) {
+    // Where others were left out, only one that can have failed.
+    let is_alone = all.len() == found.all.len() || can_fail(first, cpus);
+    if is_alone && all.iter().all(|place| agrees(first, place)) {
         return Some(first);
     }
     let address = fault.and_then(|fault| fault.address).map(|(at, _)| at);
