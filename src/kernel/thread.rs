@@ -178,7 +178,7 @@ pub struct Thread {
     pub floats: Option<bool>,
     /// True where it waits for a time at most, or sleeps.
     pub timed: Option<bool>,
-    /// About how many ticks are left of that time: the kernel counts them down in steps.
+    /// At most so many ticks are left of that time: the kernel counts them down in steps of its timer wheel.
     pub ticks_left: Option<u64>,
     /// What it waits for.
     pub waits: Option<Wait>,

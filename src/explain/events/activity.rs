@@ -39,9 +39,9 @@ pub struct Activity {
     /// The object that was deleted while it waited for it, by whom, and the event that ended the wait, where that was its last wait.
     pub deleted: Option<(Addr, Option<Addr>, u64)>,
     /// The last message that it received.
-    received: Option<Received>,
+    pub received: Option<Received>,
     /// What it asked for last, where it had to wait.
-    asked: Option<Received>,
+    pub asked: Option<Received>,
 }
 
 /// A message that a thread receives.

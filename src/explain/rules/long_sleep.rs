@@ -46,11 +46,12 @@ fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let name = thread.label();
     let what = match task.wait {
         Some(wait) => format!("waits for {} for at most", case.object(wait.object)),
-        None if task.does == Does::Sleeps => "sleeps for".to_owned(),
+        None if task.does == Does::Sleeps => "sleeps for at most".to_owned(),
         None => return None,
     };
     let negative = ALL.saturating_sub(left);
-    let text = format!("{name}: its time-out has {left} ticks left; as a number with a sign that is -{negative}");
+    let text =
+        format!("{name}: its time-out has at most {left} ticks left; as a number with a sign that is -{negative}");
     Some(found(
         task,
         (left, &format!("{what} another")),

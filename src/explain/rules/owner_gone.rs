@@ -183,14 +183,15 @@ fn sleeps_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let is_asleep = graph.tasks.at(edge.holder)?.does == Does::Sleeps;
     let left = owner.ticks_left.filter(|left| is_asleep && *left >= LONG)?;
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let claim = format!("{waiter} waits for {object}; {holder}, which owns it, sleeps for {left} more kernel ticks");
+    let claim =
+        format!("{waiter} waits for {object}; {holder}, which owns it, sleeps for at most {left} more kernel ticks");
     Some(
         Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
             .against([format!("{holder} may sleep with {object} on purpose: it wakes up by itself")])
             .evidence([
                 waiting(edge.waiter, edge.object, case, graph),
                 holds(edge, case),
-                Evidence::memory(edge.holder, format!("{holder}: sleeps, and {left} kernel ticks are left")),
+                Evidence::memory(edge.holder, format!("{holder}: sleeps, and at most {left} kernel ticks are left")),
             ])
             .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
             .next(format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"))

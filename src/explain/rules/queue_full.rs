@@ -283,7 +283,7 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
                 return None;
             }
             let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
-            let left = left.map_or_else(String::new, |left| format!(" for another {left} kernel ticks"));
+            let left = left.map_or_else(String::new, |left| format!(" for at most {left} more kernel ticks"));
             let proof = waiting(task.address, wait.object, case, graph);
             let next = format!("find out what {called} waits for there, and in which unit its time-out is computed");
             Some((format!("waits for {}{left}", case.object(wait.object)), proof, Confidence::Hint, next))
