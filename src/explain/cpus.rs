@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter::repeat;
 
 use super::address;
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Region, join};
 use crate::cpu::{Effect, Fault, Level, Size};
 use crate::error::Error;
 use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
@@ -183,7 +183,7 @@ impl Cpus {
     /// overlap where the source has sections as well. `None` where sections are not known.
     pub(super) fn written(&self) -> Option<Vec<Region>> {
         let regions = self.regions.as_deref()?;
-        let others = regions.iter().flat_map(|region| without(*region, &self.read_only));
+        let others = without(regions, &self.read_only);
         (!self.writable.is_empty()).then(|| self.writable.iter().copied().chain(others).collect())
     }
 
@@ -198,22 +198,26 @@ impl Cpus {
     }
 }
 
-/// The parts of a region that none of others covers.
-fn without(region: Region, others: &[Region]) -> Vec<Region> {
-    let mut parts = vec![region];
-    for other in others {
-        let end = other.start.saturating_add(other.len);
-        parts = parts
-            .into_iter()
-            .flat_map(|part| {
-                let last = part.start.saturating_add(part.len);
-                let between = |from: Addr, to: Addr| Region { start: from, len: to.saturating_sub(from) };
-                [between(part.start, last.min(other.start)), between(part.start.max(end), last)]
-            })
-            .filter(|part| part.len > 0)
-            .collect();
-    }
-    parts
+/// The parts of regions that none of others covers. A hostile file may have very many of both.
+fn without(regions: &[Region], others: &[Region]) -> Vec<Region> {
+    let end = |region: &Region| region.start.saturating_add(region.len);
+    let mut spans: Vec<(Addr, Addr)> =
+        others.iter().filter(|other| other.len > 0).map(|other| (other.start, end(other).saturating_sub(1))).collect();
+    spans.sort_unstable();
+    let spans = join(spans);
+    let of = |region: &Region| {
+        let first = spans.partition_point(|(_, last)| *last < region.start);
+        let covering = spans.get(first..).unwrap_or_default().iter().take_while(|(start, _)| *start < end(region));
+        let (mut at, mut parts) = (region.start, Vec::new());
+        for (start, last) in covering {
+            parts.push(Region { start: at, len: start.saturating_sub(at) });
+            at = last.saturating_add(1);
+        }
+        parts.push(Region { start: at, len: end(region).saturating_sub(at) });
+        parts.retain(|part| part.len > 0);
+        parts
+    };
+    regions.iter().flat_map(of).collect()
 }
 
 /// What is at the addresses of code and constants that were accessed.
@@ -338,9 +342,13 @@ mod tests {
     fn memory_beside_code_was_not_searched() {
         let region = |start, len| Region { start, len };
         let ram = region(0x1000, 0x1000);
-        assert_eq!(without(ram, &[region(0x1000, 0x400)]), [region(0x1400, 0xC00)]);
-        assert_eq!(without(ram, &[region(0x1400, 0x400)]), [region(0x1000, 0x400), region(0x1800, 0x800)]);
-        assert_eq!(without(ram, &[region(0, 0x8000)]), []);
-        assert_eq!(without(ram, &[region(0x4000, 0x100)]), [ram]);
+        let of = |others: &[Region]| without(&[ram], others);
+        assert_eq!(of(&[region(0x1000, 0x400)]), [region(0x1400, 0xC00)]);
+        assert_eq!(of(&[region(0x1400, 0x400)]), [region(0x1000, 0x400), region(0x1800, 0x800)]);
+        assert_eq!(of(&[region(0x1F00, 0x400), region(0x1400, 0x100), region(0x1480, 0x80)]).len(), 2, "in any order");
+        assert_eq!(of(&[region(0, 0x8000)]), []);
+        assert_eq!(of(&[region(0x4000, 0x100), region(0x1400, 0)]), [ram]);
+        let many: Vec<Region> = (0..1 << 18).map(|n| region(n << 8, 16)).collect();
+        assert_eq!(without(&many, &many), [], "a file with very many parts");
     }
 }

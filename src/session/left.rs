@@ -1,7 +1,7 @@
 //! What exceptions left on the stacks of a Cortex-M, for a source that has no registers.
 
 use super::{CpuState, Place, Places, Target};
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Region, join};
 use crate::cpu::{Architecture, Level};
 use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, Section, Segment};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
@@ -127,21 +127,32 @@ impl Target<'_> {
     ) -> Vec<Region> {
         let offset = self.load_offset().value;
         let Some(elf) = self.info.elf() else { return Vec::new() };
-        let moved = |start: Addr, len: u64| Region { start: elf.width().moved(start, offset), len };
-        let of = |segment: Segment| {
-            let all = moved(segment.vaddr, segment.memsz);
-            if whole(&segment) {
-                return vec![all];
+        let is_it = |section: &Section| section.flags & SHF_ALLOC != 0 && section.size > 0 && is(section.flags);
+        let sections = elf.sections().filter(is_it);
+        let mut sections: Vec<Region> = sections.map(|one| Region { start: one.addr, len: one.size }).collect();
+        sections.sort_unstable_by_key(|section| section.start);
+        let last = |all: &Region| all.start.saturating_add(all.len.saturating_sub(1));
+        let first_from = |at: Addr| sections.partition_point(|section| section.start < at);
+        let has_sections = |all: &Region| sections.get(first_from(all.start)).is_some_and(|one| one.start <= last(all));
+        let (mut found, mut spans) = (Vec::new(), Vec::new());
+        for segment in elf.segments().filter(|segment| segment.kind == PT_LOAD && segment.memsz > 0) {
+            let all = Region { start: segment.vaddr, len: segment.memsz };
+            match (whole(&segment), parts(&segment)) {
+                (true, _) => found.push(all),
+                (_, true) if has_sections(&all) => spans.push((all.start, last(&all))),
+                (_, true) if or_all => found.push(all),
+                _ => {}
             }
-            let memory = Region { start: segment.vaddr, len: segment.memsz };
-            let is_part = |section: &Section| {
-                section.flags & SHF_ALLOC != 0 && section.size > 0 && memory.contains(section.addr) && is(section.flags)
-            };
-            let sections = elf.sections().filter(|section| parts(&segment) && is_part(section));
-            let sections: Vec<Region> = sections.map(|section| moved(section.addr, section.size)).collect();
-            if sections.is_empty() && or_all && parts(&segment) { vec![all] } else { sections }
+        }
+        // Segments of a hostile file may overlap: each section is said once.
+        spans.sort_unstable();
+        let spans = join(spans);
+        let is_within = |section: &Region| {
+            let span = spans.get(spans.partition_point(|(_, last)| *last < section.start));
+            span.is_some_and(|(first, _)| *first <= section.start)
         };
-        elf.segments().filter(|segment| segment.kind == PT_LOAD).flat_map(of).collect()
+        found.extend(sections.iter().copied().filter(is_within));
+        found.into_iter().map(|part| Region { start: elf.width().moved(part.start, offset), ..part }).collect()
     }
 
     /// The section of the program's file in which an address is, where the program does not write it. Hostile text: escape before
