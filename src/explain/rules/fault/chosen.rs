@@ -12,9 +12,25 @@ use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Effect, Fault, cannot_fail};
 use crate::session::{CpuState, Place};
 
-/// Bits of fault registers that are set at any instruction: an access in front of it failed, it could not be fetched, or there was no
-/// room to push registers.
-const ANYWHERE: [&str; 6] = ["IMPRECISERR", "IBUSERR", "IACCVIOL", "STKOF", "MSTKERR", "STKERR"];
+/// Bits of fault registers that are set at any instruction: an access in front of it failed, it could not be fetched, registers could
+/// not be pushed or a vector not be read, an exception could not return to it, or a watchpoint came.
+const ANYWHERE: [&str; 15] = [
+    "IMPRECISERR",
+    "IBUSERR",
+    "IACCVIOL",
+    "STKOF",
+    "MSTKERR",
+    "STKERR",
+    "MLSPERR",
+    "LSPERR",
+    "VECTTBL",
+    "INVPC",
+    "INVER",
+    "INVIS",
+    "MUNSTKERR",
+    "UNSTKERR",
+    "DWTTRAP",
+];
 
 /// What else speaks for a place, or against it.
 pub(super) struct Hints {
