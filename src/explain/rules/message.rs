@@ -66,23 +66,39 @@ fn message(at: Addr, queue: Addr, size: u64, room: u64, case: &Case<'_>) -> Mess
     Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue }
 }
 
+/// The last message that a thread received.
+struct Last {
+    queue: Addr,
+    /// The event of the call.
+    seq: u64,
+    /// What its buffer has now.
+    words: Vec<u64>,
+}
+
+impl Last {
+    fn of(thread: Addr, case: &Case<'_>) -> Option<Self> {
+        let (events, kernel) = (case.events?, case.kernel?);
+        let Received { queue, to, seq, .. } = events.received(thread)?;
+        let queue = kernel.objects.iter().find(|object| events.is(object.address, queue))?;
+        let words = queue.get("message_size").filter(|words| *words <= LONGEST)?;
+        let len = words.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
+        Some(Self { queue: queue.address, seq, words: case.words(&case.look.bytes(to, len)?, true) })
+    }
+}
+
 /// That the last message which a thread received holds an address in the stack of another thread, which sends to that queue: a local
 /// variable of a function that may have returned since.
 pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let (events, kernel) = (case.events?, case.kernel?);
-    let Received { queue: stored, to, seq, .. } = events.received(thread)?;
-    let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
-    let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
-    let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
-    let words = case.words(&case.look.bytes(to, len)?, true);
+    let Last { queue, seq, words } = Last::of(thread, case)?;
     let sends = |other: &Thread| {
-        let givers = events.object(queue.address).map(|one| &one.givers);
+        let givers = events.object(queue).map(|one| &one.givers);
         givers.is_some_and(|all| all.keys().any(|by| matches!(by, Giver::Thread(at) if events.is(other.address, *at))))
     };
     let others = || kernel.threads.iter().filter(|other| other.address != thread && sends(other));
     let within = |word: &u64| Some((*word, others().find(|other| other.holds(*word))?));
     let (word, sender) = words.iter().find_map(within)?;
-    let (name, label, by) = (case.label(thread), case.object(queue.address), sender.label());
+    let (name, label, by) = (case.label(thread), case.object(queue), sender.label());
     let claim = format!(
         "the message of {label} that {name} works on has the address {word:#x}, in the stack of {by}, which sends them: a local \
          variable of a function that may have returned"
@@ -94,15 +110,11 @@ pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidenc
 /// the thread accessed, near what the message has.
 pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let (events, kernel) = (case.events?, case.kernel?);
-    let Received { queue: stored, to, seq, .. } = events.received(thread)?;
-    let queue = kernel.objects.iter().find(|object| events.is(object.address, stored))?;
-    let len = queue.get("message_size").filter(|words| *words <= LONGEST)?;
-    let len = len.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
-    let words = case.words(&case.look.bytes(to, len)?, true);
+    let Last { queue, seq, words } = Last::of(thread, case)?;
     let is_it = |word: &&u64| **word >= NULL && failed.checked_sub(**word).is_some_and(|into| into < NEAR);
     let pointer = *words.iter().find(is_it)?;
-    let label = case.object(queue.address);
-    let givers = events.object(queue.address)?.givers.keys();
+    let label = case.object(queue);
+    let givers = events.object(queue)?.givers.keys();
     let names: Vec<String> = givers
         .filter_map(|giver| match giver {
             Giver::Thread(at) => {
