@@ -63,12 +63,11 @@ impl Activity {
         (self.received, self.asked) = if is_there { (Some(message), None) } else { (None, Some(message)) };
     }
 
-    /// Its wait is over.
-    pub(super) const fn is_answered(&mut self, is_given: bool) {
-        if is_given && self.asked.is_some() {
-            self.received = self.asked;
+    /// Its wait in the call of an event is over. A call that did not wait, on a queue that was empty, got nothing.
+    pub(super) fn is_answered(&mut self, call: u64, is_given: bool) {
+        if let Some(message) = self.asked.take().filter(|message| is_given && message.seq == call) {
+            self.received = Some(message);
         }
-        self.asked = None;
     }
 }
 
@@ -77,6 +76,12 @@ impl Events {
     #[must_use]
     pub fn received(&self, thread: Addr) -> Option<Received> {
         self.activity(thread)?.received.filter(|message| message.gaps == self.gaps)
+    }
+
+    /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
+    #[must_use]
+    pub fn stack(&self, thread: Addr) -> Option<(Addr, Option<u64>)> {
+        self.stacks.get(&(thread & self.mask)).copied()
     }
 
     /// Who terminated a thread last, as the trace stores its address, and the event.
@@ -185,5 +190,20 @@ mod tests {
         };
         assert!(call(Some(0x2001_2340)) && call(Some(0x2000_1080)));
         assert!(!call(Some(0x2000_1100)) && !call(None));
+    }
+
+    /// A receive with `TX_NO_WAIT` from an empty queue, and then a wait for a semaphore, which was given.
+    #[test]
+    fn the_end_of_another_wait_was_the_answer_to_a_receive() {
+        let message = Received { queue: 0x100, to: 0x200, seq: 7, gaps: 0 };
+        let after = |call, is_given| {
+            let mut activity = Activity::default();
+            activity.asks(message, false);
+            activity.is_answered(call, is_given);
+            activity.received
+        };
+        assert_eq!(after(9, true), None);
+        assert_eq!(after(7, false), None, "a time-out");
+        assert_eq!(after(7, true), Some(message));
     }
 }

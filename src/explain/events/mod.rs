@@ -194,12 +194,6 @@ impl Events {
         self.kinds.get(&(address & self.mask)).copied()
     }
 
-    /// Where the stack of a thread begins, and how many bytes it has, by the registry of the trace.
-    #[must_use]
-    pub fn stack(&self, thread: Addr) -> Option<(Addr, Option<u64>)> {
-        self.stacks.get(&(thread & self.mask)).copied()
-    }
-
     /// True where this is the address of a thread as the trace stores it.
     #[must_use]
     pub const fn is(&self, thread: Addr, stored: Addr) -> bool {
@@ -410,7 +404,7 @@ impl Events {
         let is_given = wait.ending == Ending::Given;
         let blocks = self.does(no).map_or(0, |activity| {
             activity.deleted = deleted;
-            activity.is_answered(is_given);
+            activity.is_answered(call.seq, is_given);
             activity.blocks
         });
         if wait.ending == Ending::TimedOut && system.lock_of(Some(call)).is_some() {
