@@ -503,3 +503,39 @@ fn the_array_in_front_of_a_control_block_that_was_overwritten_was_not_named() {
         assert!(first["next"].as_str().unwrap().contains(&wanted), "{first}");
     }
 }
+
+/// For minutes: each of many segments that hold code and variables was compared with each of many sections.
+#[test]
+fn an_elf_of_many_segments_and_sections_kept_explain_busy() {
+    const MANY: usize = 60_000;
+    let mut elf = std::fs::read(fixture("use.elf")).unwrap();
+    let (segments, sections) = (word(&elf, 28), word(&elf, 32));
+    let [len, count, section_len, section_count] =
+        [42, 44, 46, 48].map(|at| usize::from(u16::from_le_bytes([elf[at], elf[at + 1]])));
+    let header = |words: [u32; 10], len: usize| words.map(u32::to_le_bytes).concat()[..len].to_vec();
+    let mut all = elf[segments..segments + len * count].to_vec();
+    // PT_LOAD, readable, writable and executable.
+    all.extend(header([1, 0, 0x6000_0000, 0x6000_0000, 0, 0x1000_0000, 7, 1, 0, 0], len).repeat(MANY - count));
+    let at_sections = elf.len() + all.len();
+    all.extend(&elf[sections..sections + section_len * section_count]);
+    for n in section_count..MANY {
+        // SHT_NOBITS, allocated, of code.
+        let address = 0x6000_0000 + u32::try_from(n).unwrap() * 16;
+        all.extend(header([0, 8, 6, address, 0, 8, 0, 0, 1, 0], section_len));
+    }
+    let at_segments = elf.len();
+    let mut set = |at: usize, value: &[u8]| elf[at..at + value.len()].copy_from_slice(value);
+    set(28, &u32::try_from(at_segments).unwrap().to_le_bytes());
+    set(32, &u32::try_from(at_sections).unwrap().to_le_bytes());
+    let many = u16::try_from(MANY).unwrap().to_le_bytes();
+    set(44, &many);
+    set(48, &many);
+    elf.extend(all);
+    let scratch = Scratch::new("many-segments");
+    let path = scratch.path("many.elf");
+    std::fs::write(&path, elf).unwrap();
+    let core = fixture("use-healthy.core.gz").display().to_string();
+    let begun = std::time::Instant::now();
+    assert!(explain(&[path.display().to_string().as_str(), core.as_str()]).is_empty(), "the system is healthy");
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+}
