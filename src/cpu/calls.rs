@@ -30,6 +30,13 @@ pub struct Call {
     pub passes: Vec<u32>,
 }
 
+impl Call {
+    /// What an instruction does that calls no function.
+    const fn of_instruction(at: Addr, to: Callee, passes: Vec<u32>) -> Self {
+        Self { at, to, arguments: [Value::Unknown; 4], passes }
+    }
+}
+
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callee {
@@ -41,6 +48,15 @@ pub enum Callee {
     Store,
     /// Nothing: a mark is returned.
     Result,
+    /// Nothing: an instruction disables interrupts (true), or enables or restores them.
+    Interrupts(bool),
+}
+
+impl Callee {
+    /// True for a call of a function.
+    pub const fn is_function(self) -> bool {
+        matches!(self, Self::At(_) | Self::Unknown)
+    }
 }
 
 /// What a call does, as far as the one who follows the code knows.
@@ -323,6 +339,9 @@ impl Walk<'_> {
             if let Some((_, register)) = self.watch.filter(|(watched, _)| *watched == at && !is_skipped) {
                 self.see(state.get(register));
             }
+            if let Some(disables) = self.set.disables_interrupts(first, second, &state).filter(|_| !is_skipped) {
+                self.add(index, Call::of_instruction(at, Callee::Interrupts(disables), Vec::new()));
+            }
             let flow = if is_skipped {
                 Flow::Next
             } else {
@@ -334,8 +353,7 @@ impl Walk<'_> {
                 flow
             };
             for mark in std::mem::take(&mut state.given_away) {
-                let call = Call { at, to: Callee::Store, arguments: [Value::Unknown; 4], passes: vec![mark] };
-                self.add(index, call);
+                self.add(index, Call::of_instruction(at, Callee::Store, vec![mark]));
             }
             match flow {
                 Flow::Next => at = next,
@@ -410,8 +428,7 @@ impl Walk<'_> {
         let result = state.result();
         self.paths.results.insert(result);
         if let Value::Mark(mark) = result {
-            let call = Call { at, to: Callee::Result, arguments: [Value::Unknown; 4], passes: vec![mark] };
-            self.add(index, call);
+            self.add(index, Call::of_instruction(at, Callee::Result, vec![mark]));
         }
         if let Some(piece) = self.paths.pieces.get_mut(index) {
             piece.returns = true;

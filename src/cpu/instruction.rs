@@ -36,6 +36,8 @@ pub enum Effect {
     Write(Addr, Size),
     /// A division whose divisor is 0.
     DivideByZero,
+    /// A division by another number, or by one that is not known.
+    Divide(Option<u64>),
     /// A breakpoint.
     Breakpoint,
     /// An instruction that is undefined for ever.
@@ -72,6 +74,7 @@ impl Effect {
             Self::Read(at, size) => format!("a read of {} bytes at {at:#x}", size.bytes),
             Self::Write(at, size) => format!("a write of {} bytes to {at:#x}", size.bytes),
             Self::DivideByZero => "a division by zero".to_owned(),
+            Self::Divide(_) => "a division".to_owned(),
             Self::Breakpoint => "a breakpoint instruction".to_owned(),
             Self::Undefined => "an undefined instruction".to_owned(),
             Self::Jump(at) => format!("a jump to {at:#x}"),
@@ -187,7 +190,8 @@ fn wide(first: u16, second: u16, value: Value<'_>) -> Option<Effect> {
         return single(first, second, value);
     }
     if first & 0xFFD0 == 0xFB90 && second & 0xF0F0 == 0xF0F0 {
-        return (value(second & 0xF)? == 0).then_some(Effect::DivideByZero);
+        let divisor = value(second & 0xF);
+        return Some(if divisor == Some(0) { Effect::DivideByZero } else { Effect::Divide(divisor) });
     }
     if first & 0xFFF0 == 0xF7F0 && second & 0xF000 == 0xA000 {
         return Some(Effect::Undefined);
@@ -531,7 +535,8 @@ mod tests {
         assert_eq!(of(&[0xECB1, 0x7A01]), Some(Effect::Read(0x1000, Size::aligned(4))), "vldmia r1!, {{s14}}");
         assert_eq!(of(&[0xED2D, 0x8B02]), Some(Effect::Write(0x2000_00F8, Size::aligned(4))), "vpush {{d8}}");
         assert_eq!(of(&[0xFBB0, 0xF0F3]), Some(Effect::DivideByZero), "udiv r0, r0, r3");
-        assert_eq!(of(&[0xFB90, 0xF0F2]), None, "sdiv r0, r0, r2");
+        assert_eq!(of(&[0xFB90, 0xF0F2]), Some(Effect::Divide(Some(0x20))), "sdiv r0, r0, r2");
+        assert_eq!(of(&[0xFB90, 0xF0F4]), Some(Effect::Divide(None)), "sdiv r0, r0, r4");
         assert_eq!(of(&[0x680C, 0]).map(Effect::address), Some(Some(0x1000)), "ldr r4, [r1]");
         assert_eq!(of(&[0x6822]), None, "ldr r2, [r4], and r4 is not known");
         assert_eq!(of(&[0x4608]), None, "mov r0, r1");

@@ -73,6 +73,14 @@ impl InstructionSet {
         }
     }
 
+    /// Whether an instruction disables interrupts (true), or enables them or restores what was before; `None` for any other.
+    pub(super) fn disables_interrupts(self, first: u16, second: u16, state: &State) -> Option<bool> {
+        match self {
+            Self::Thumb => steps::disables_interrupts(first, second, state),
+            Self::Riscv32 | Self::Riscv64 => riscv_steps::disables_interrupts(first, second, state),
+        }
+    }
+
     /// True where an instruction in an IT block leaves the flags as they are.
     pub(super) const fn keeps_flags(self, first: u16) -> bool {
         matches!(self, Self::Thumb) && steps::keeps_flags(first)

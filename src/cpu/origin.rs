@@ -21,6 +21,8 @@ const STEP: u64 = 8;
 enum Does {
     /// It reads a word at the first register plus a constant, or plus the second one times a power of 2.
     Loads { to: u16, base: u16, plus: i64, index: Option<(u16, u16)> },
+    /// It reads so many bytes of a word, in the same way.
+    LoadsPart { to: u16, base: u16, plus: i64, index: Option<(u16, u16)>, bytes: u8 },
     /// It reads a constant among the code.
     Literal { to: u16, place: Addr },
     /// It sets a register, or its upper half.
@@ -34,9 +36,11 @@ enum Does {
 impl Does {
     fn written(&self) -> u32 {
         match self {
-            Self::Loads { to, .. } | Self::Literal { to, .. } | Self::Sets { to, .. } | Self::Moves { to, .. } => {
-                bit(*to)
-            }
+            Self::Loads { to, .. }
+            | Self::LoadsPart { to, .. }
+            | Self::Literal { to, .. }
+            | Self::Sets { to, .. }
+            | Self::Moves { to, .. } => bit(*to),
             Self::Writes(all) => *all,
         }
     }
@@ -87,6 +91,16 @@ impl Code<'_> {
         let found = way.origin(register, END, value, DEEP)?;
         let base = way.value(found.base, found.load, DEEP).and_then(|of| way.origin(found.base, found.load, of, DEEP));
         Some(Read { place: found.place, value, base: base.map(|base| base.place) })
+    }
+
+    /// The word of memory that the divisor of the instruction was read from, where that is 0 now. Of a Cortex-M.
+    #[must_use]
+    pub fn zero_divisor(&self) -> Option<Read> {
+        let all = self.lines()?;
+        let (before, rest) = all.split_at_checked(all.iter().position(|line| line.at == self.at)?)?;
+        let way = Way { before: straight(before, self.at, &all)?, code: self };
+        let found = way.origin(rest.first()?.divisor()?, END, 0, DEEP)?;
+        Some(Read { place: found.place, value: 0, base: None })
     }
 
     /// The register from which the instruction makes the address that it accesses, and what it holds, where that is known. Of a base
@@ -204,6 +218,15 @@ impl Line {
         matches!(self.instruction, Instruction::Thumb { first, second, .. } if first >> 11 == 0b11111 && second >> 4 & 3 != 0)
     }
 
+    /// The register by which it divides.
+    fn divisor(&self) -> Option<u16> {
+        match self.instruction {
+            Instruction::Thumb { first, second, .. } => thumb::divisor(first, second),
+            // There, a division by zero is no fault.
+            Instruction::Riscv { .. } => None,
+        }
+    }
+
     /// The register that it takes for an address: of a load or a store, or of a jump.
     fn pointer(&self) -> Option<u16> {
         match self.instruction {
@@ -311,7 +334,7 @@ impl Way<'_, '_> {
             }
             Does::Moves { from, plus, .. } => Some(self.cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
             Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
-            Does::Writes(_) => None,
+            Does::LoadsPart { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -347,13 +370,13 @@ impl Way<'_, '_> {
             Does::Sets { value, is_top: false, .. } => Some(value),
             Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
             Does::Moves { from, plus, .. } => Some(self.cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Loads { .. } | Does::Writes(_) => None,
+            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Writes(_) => None,
         }
     }
 
     /// Where a load reads.
     fn place(&self, load: &Does, at: Addr, deep: u8) -> Option<Addr> {
-        let Does::Loads { base, plus, index, .. } = load else { return None };
+        let (Does::Loads { base, plus, index, .. } | Does::LoadsPart { base, plus, index, .. }) = load else { return None };
         let base = self.value(*base, at, deep)?.wrapping_add_signed(*plus);
         let index = match index {
             Some((register, shift)) => self.value(*register, at, deep)? << (shift & 3),
@@ -372,6 +395,13 @@ impl Way<'_, '_> {
                 let word = (self.code.word)(place)?;
                 let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
                 is_so.then_some(Found { place, load: writer, base })
+            }
+            // A part that is 0 is 0 with and without its sign.
+            Does::LoadsPart { base, bytes, .. } if value == 0 => {
+                let place = self.place(&does, writer, deep)?;
+                let bits = 8_u32.saturating_mul(bytes.into());
+                let is_zero = (self.code.word)(place)?.trailing_zeros() >= bits;
+                is_zero.then_some(Found { place, load: writer, base })
             }
             Does::Moves { from, plus, .. } => {
                 self.origin(from, writer, self.cut(value.wrapping_sub(plus.cast_unsigned())), deep)

@@ -32,6 +32,39 @@ pub(super) fn step(first: u16, second: u16, at: Addr, state: &mut State, program
     Step { word, at, next, is_64, state, program }.carry_out()
 }
 
+/// The CSRs sstatus and mstatus, and their bits that enable interrupts (Privileged Architecture, 3.1.6 and 4.1.1).
+const STATUS: [(u32, u32); 2] = [(0x100, 1 << 1), (0x300, 1 << 3)];
+
+/// Whether an instruction disables interrupts: one that clears their bit. One that sets it, or writes what is not known, enables them or
+/// restores what was before.
+pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Option<bool> {
+    let word = Some(word(first, second)).filter(|word| word & 0x7F == 0x73)?;
+    let (_, bit) = STATUS.into_iter().find(|(number, _)| *number == word >> 20)?;
+    let (kind, source) = (word >> 12 & 7, word >> 15 & 0x1F);
+    // The last three kinds have a constant in place of a register.
+    let value = if kind >= 5 { Value::Is(source) } else { value_of(source, state) };
+    let has_bit = match value {
+        Value::Is(value) => Some(value & bit != 0),
+        Value::Wide(value) => Some(value & u64::from(bit) != 0),
+        _ => None,
+    };
+    match (kind & 3, has_bit) {
+        // CSRRW; CSRRS and CSRRC, which change nothing where the register is x0.
+        (1, is_set) => Some(is_set == Some(false)),
+        (2 | 3, _) if source == 0 => None,
+        (2, is_set) => is_set.unwrap_or(true).then_some(false),
+        (3, is_set) => is_set?.then_some(true),
+        _ => None,
+    }
+}
+
+fn value_of(register: u32, state: &State) -> Value {
+    match u16::try_from(register) {
+        Ok(0) | Err(_) => Value::Is(0),
+        Ok(register) => state.get(register),
+    }
+}
+
 struct Step<'s> {
     word: u32,
     at: Addr,

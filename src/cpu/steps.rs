@@ -50,6 +50,22 @@ pub(super) const fn keeps_flags(first: u16) -> bool {
     !is_wide(first) && !compares && first & 0xFF80 != 0x4780
 }
 
+/// The special registers PRIMASK, BASEPRI, BASEPRI_MAX and FAULTMASK (Armv7-M Architecture Reference Manual, B5.1.1).
+const MASKS: std::ops::RangeInclusive<u16> = 16..=19;
+
+/// Whether an instruction disables interrupts: CPS, and MSR to one of their masks (B5.2.1 and B5.2.3). One that writes what is not known
+/// restores what was before.
+pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Option<bool> {
+    match first {
+        0xB671..=0xB673 => Some(true),
+        0xB661..=0xB663 => Some(false),
+        0xF380..=0xF38F if second & 0xFF00 == 0x8800 && MASKS.contains(&(second & 0xFF)) => {
+            Some(matches!(state.get(first & 0xF), Value::Is(mask) if mask != 0))
+        }
+        _ => None,
+    }
+}
+
 /// The word that the code counts as its place.
 fn near(at: Addr, offset: u32, adds: bool) -> u32 {
     let base = u32::try_from(at.wrapping_add(4) & 0xFFFF_FFFC).unwrap_or_default();

@@ -269,3 +269,20 @@ fn a_number_that_is_counted_up_made_a_pointer_unknown() {
     assert!(found.is_complete && found.leads_to(is(GET), is(PUT)));
     assert!(!found.leads_out(is(GET), is(PUT)), "it never gets another one");
 }
+
+/// Only calls of the kernel's functions were seen to disable interrupts.
+#[test]
+fn instructions_that_disable_interrupts_are_part_of_paths() {
+    let of = |code: &[u16]| -> Vec<Callee> { paths(&Code(code.to_vec()), NONE).calls().map(|call| call.to).collect() };
+    // mrs r3, PRIMASK; cpsid i; msr PRIMASK, r3; bx lr
+    let both = [Callee::Interrupts(true), Callee::Interrupts(false)];
+    assert_eq!(of(&[0xF3EF, 0x8310, 0xB672, 0xF383, 0x8810, 0x4770]), both);
+    // movs r3, #64; msr BASEPRI, r3; movs r3, #0; msr BASEPRI, r3; bx lr
+    assert_eq!(of(&[0x2340, 0xF383, 0x8811, 0x2300, 0xF383, 0x8811, 0x4770]), both);
+    assert_eq!(of(&[0xF383, 0x8808, 0x4770]), [], "msr MSP, r3");
+    // cpsid i; cbz r0, to bx lr; cpsie i; bx lr
+    let early = paths(&Code(vec![0xB672, 0xB100, 0xB662, 0x4770]), NONE);
+    let disables = |call: &Call| call.to == Callee::Interrupts(true);
+    let enables = |call: &Call| call.to == Callee::Interrupts(false);
+    assert!(early.leads_out(disables, enables) && early.leads_to(disables, enables));
+}

@@ -289,6 +289,33 @@ fn a_null_pointer_with_an_index_was_not_followed() {
     assert_eq!(of(0, 0x2000_0000), None, "the index is no small number");
 }
 
+/// A fault at a division by a register that is not known had no cause.
+#[test]
+fn the_divisor_of_a_division_by_zero_was_not_followed() {
+    let of = |code: &[u16], at: Addr, word: u32| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        for (name, value) in [("pc", at), ("r4", 0x2000_0200), ("r2", 0x4C), ("r10", 0x2000_0100)] {
+            assert!(registers.set(name, value));
+        }
+        let places = [0x2000_014C, 0x2000_0206, 0x2000_0203];
+        let word = |at: Addr| places.contains(&at).then_some(u64::from(word));
+        Code { at, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
+            .zero_divisor()
+            .map(|read| read.place)
+    };
+    // ldr.w r6, [r10, r2]; mul.w r3, r3, r8; udiv r6, r3, r6
+    let words = [0xF85A, 0x6002, 0xFB03, 0xF308, 0xFBB3, 0xF6F6];
+    assert_eq!(of(&words, 0x108, 0), Some(0x2000_014C));
+    assert_eq!(of(&words, 0x108, 5), None, "it was written since, or was not it");
+    // ldrh r3, [r4, #6]; sdiv r0, r0, r3
+    assert_eq!(of(&[0x88E3, 0xFB90, 0xF0F3], 0x102, 0xFFFF_0000), Some(0x2000_0206), "what is behind it is not read");
+    assert_eq!(of(&[0x88E3, 0xFB90, 0xF0F3], 0x102, 0x100), None);
+    // ldrb.w r3, [r4, #3]; sdiv r0, r0, r3
+    assert_eq!(of(&[0xF894, 0x3003, 0xFB90, 0xF0F3], 0x104, 0x100), Some(0x2000_0203));
+    assert_eq!(of(&[0xF894, 0x3003, 0x6818], 0x104, 0x100), None, "no division");
+}
+
 #[test]
 fn any_code_is_survived() {
     let mut state = 11_u32;

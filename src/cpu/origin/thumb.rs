@@ -118,6 +118,11 @@ pub(super) fn addressing(first: u16, second: u16) -> Option<(u16, Option<u16>)> 
     }
 }
 
+/// The register by which UDIV or SDIV divides.
+pub(super) fn divisor(first: u16, second: u16) -> Option<u16> {
+    (first & 0xFFD0 == 0xFB90 && second & 0xF0F0 == 0xF0F0).then_some(second & 0xF)
+}
+
 /// What an instruction does: to this register, where it reads several.
 pub(super) fn does(first: u16, second: u16, at: Addr, register: u16) -> Does {
     match several(first, second, register) {
@@ -161,6 +166,15 @@ fn narrow(word: u16, at: Addr) -> Does {
         0x6800..=0x6FFF => Does::Loads { to: low, base: middle, plus: five << 2, index: None },
         0x9800..=0x9FFF => Does::Loads { to: word >> 8 & 7, base: 13, plus: i64::from(word & 0xFF) << 2, index: None },
         0x5800..=0x59FF => Does::Loads { to: low, base: middle, plus: 0, index: Some((third, 0)) },
+        // LDRB and LDRH, with and without a sign.
+        0x7800..=0x7FFF => Does::LoadsPart { to: low, base: middle, plus: five, index: None, bytes: 1 },
+        0x8800..=0x8FFF => Does::LoadsPart { to: low, base: middle, plus: five << 1, index: None, bytes: 2 },
+        0x5600..=0x57FF | 0x5C00..=0x5DFF => {
+            Does::LoadsPart { to: low, base: middle, plus: 0, index: Some((third, 0)), bytes: 1 }
+        }
+        0x5A00..=0x5BFF | 0x5E00..=0x5FFF => {
+            Does::LoadsPart { to: low, base: middle, plus: 0, index: Some((third, 0)), bytes: 2 }
+        }
         0x4600..=0x46FF => Does::Moves { to: low | word >> 4 & 8, from: word >> 3 & 0xF, plus: 0 },
         0x0000..=0x003F => Does::Moves { to: low, from: middle, plus: 0 },
         0x1C00..=0x1DFF => Does::Moves { to: low, from: middle, plus: i64::from(third) },
@@ -204,6 +218,15 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         }
         _ if first & 0xFFF0 == 0xF850 && base != 15 && second & 0xF00 == 0xC00 => {
             Does::Loads { to, base, plus: low.wrapping_neg(), index: None }
+        }
+        // LDRB, LDRH, LDRSB and LDRSH.
+        _ if first & 0xFED0 == 0xF890 && base != 15 && to != 15 => {
+            let bytes = if first & 1 << 5 == 0 { 1 } else { 2 };
+            Does::LoadsPart { to, base, plus: i64::from(second & 0xFFF), index: None, bytes }
+        }
+        _ if first & 0xFED0 == 0xF810 && base != 15 && to != 15 && second & 0xFC0 == 0 => {
+            let bytes = if first & 1 << 5 == 0 { 1 } else { 2 };
+            Does::LoadsPart { to, base, plus: 0, index: Some((second & 0xF, second >> 4 & 3)), bytes }
         }
         // A load that changes its base.
         _ if first & 0xFE10 == 0xF810 && base != 15 && second & 0x900 == 0x900 => Does::Writes(bit(to) | bit(base)),

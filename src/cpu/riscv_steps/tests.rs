@@ -295,3 +295,16 @@ fn any_code_is_survived() {
         let _ = paths_with(if n % 2 == 0 { RV32 } else { RV64 }, &halves, &halves, arguments);
     }
 }
+
+/// Only calls of the kernel's functions were seen to disable interrupts.
+#[test]
+fn instructions_that_disable_interrupts_are_part_of_paths() {
+    let of = |code: &[u16]| -> Vec<Callee> { paths(RV32, code).calls().map(|call| call.to).collect() };
+    let both = [Callee::Interrupts(true), Callee::Interrupts(false)];
+    // csrrci a5, mstatus, 8; csrw mstatus, a5; ret
+    assert_eq!(of(&[0x77F3, 0x3004, 0x9073, 0x3007, 0x8082]), both);
+    // li a4, 8; csrc mstatus, a4; csrs mstatus, a4; ret
+    assert_eq!(of(&[0x4721, 0x3073, 0x3007, 0x2073, 0x3007, 0x8082]), both);
+    assert_eq!(of(&[0x27F3, 0x3000, 0x8082]), [], "csrr a5, mstatus");
+    assert_eq!(of(&[0x77F3, 0x3044, 0x8082]), [], "csrrci a5, mie, 8");
+}

@@ -288,7 +288,12 @@ impl<'a, 'c> Look<'a, 'c> {
             Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),
             Effect::Undefined => kind(Code::UsageFault, "an undefined instruction".to_owned()),
             Effect::Breakpoint => kind(Code::Assert, "a breakpoint instruction: the program stopped itself".to_owned()),
-            Effect::Jump(_) | Effect::Lower(_) => None,
+            // The only division that fails is one by zero. What its register holds in an emulator may be older.
+            Effect::Divide(_) if Pointer::zero_divisor(place, self.case).is_some() => {
+                kind(Code::UsageFault, "a division by zero".to_owned())
+            }
+            Effect::Divide(None) => kind(Code::UsageFault, "a division, which fails only by zero".to_owned()),
+            Effect::Divide(_) | Effect::Jump(_) | Effect::Lower(_) => None,
             effect @ (Effect::Read(at, size) | Effect::Write(at, size)) => {
                 let words = self.access(effect);
                 if self.cpus.refuses(at, size) {

@@ -28,6 +28,7 @@ mod isr_storm;
 mod isr_stuck;
 mod jump;
 mod left_by_callback;
+mod left_disabled;
 mod left_running;
 mod livelock;
 mod long_sleep;
@@ -122,6 +123,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "a timer interrupt of a RISC-V that a thread keeps back", find: masked_riscv::find },
+    Check { what: "interrupts that a function may leave disabled", find: left_disabled::find },
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "switches of threads that an interrupt keeps back", find: no_switch::find },

@@ -128,7 +128,7 @@ impl<'b, 'c> Body<'b, 'c> {
         };
         let passes = |arguments| {
             let paths = Paths::of(self, self.first, self.last(), arguments);
-            let is_call = |call: &&Call| !matches!(call.to, Callee::Store | Callee::Result);
+            let is_call = |call: &&Call| call.to.is_function();
             let calls: Vec<&Call> = paths.calls().filter(is_there).filter(is_call).collect();
             let last = calls.iter().map(|call| call.at).max();
             let passed = |call: &&Call| call.arguments.get(argument) == Some(&MARK);

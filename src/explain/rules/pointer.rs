@@ -12,7 +12,7 @@ use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
-use crate::cpu::{Code, Read, Registers};
+use crate::cpu::{Code, Effect, Read, Registers};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
 use crate::sym::Symbol;
@@ -29,13 +29,19 @@ const FRONT: usize = 6;
 /// The fewest of its characters there.
 const BACK: usize = 2;
 
-/// The place from which a pointer was read.
+/// What was read.
+const POINTER: &str = "pointer";
+const DIVISOR: &str = "divisor";
+
+/// The place from which a pointer was read, or a divisor.
 pub(super) struct Pointer {
     /// In words: `sensors+0x8 (0x20000108)`.
     pub words: String,
     pub evidence: Vec<Evidence>,
     /// What to look at.
     pub next: String,
+    /// What was read.
+    noun: &'static str,
     /// The variable that it was read from, where the program writes that.
     variable: Option<Symbol>,
 }
@@ -48,13 +54,36 @@ impl Pointer {
             Some(way) => way.site?,
             None => place.registers.pc().filter(|_| accesses())?,
         };
-        let sp = place.registers.sp();
-        let thread = case.kernel.and_then(|kernel| kernel.threads.iter().find(|t| sp.is_some_and(|sp| t.holds(sp))));
-        Self::of(at, &place.registers, thread.and_then(stack_of), case, graph)
+        Self::of(at, &place.registers, stack_at(place.registers.sp(), case), case, graph)
+    }
+
+    /// The place from which the divisor of the instruction at a place was read, where that is 0.
+    pub fn of_divisor(place: &Place, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+        Self::read_from(Self::zero_divisor(place, case)?, DIVISOR, case, graph)
+    }
+
+    /// The word that the divisor of the instruction at a place was read from, where that is 0.
+    pub fn zero_divisor(place: &Place, case: &Case<'_>) -> Option<Read> {
+        let divides = matches!(place.effect, Some(Effect::DivideByZero | Effect::Divide(_)));
+        let at = place.registers.pc().filter(|_| divides)?;
+        let stack = stack_at(place.registers.sp(), case);
+        Self::code_at(at, &place.registers, stack, case, &|code| code.zero_divisor())
     }
 
     /// Of the instruction at an address, with the registers in front of it, and the stack in which its stack pointer is.
     pub fn of(at: Addr, registers: &Registers, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+        let read = Self::code_at(at, registers, stack, case, &|code| code.pointer())?;
+        Self::read_from(read, POINTER, case, graph)
+    }
+
+    /// What the code of the function around an instruction shows.
+    fn code_at(
+        at: Addr,
+        registers: &Registers,
+        stack: Option<Region>,
+        case: &Case<'_>,
+        shows: &dyn Fn(&Code<'_>) -> Option<Read>,
+    ) -> Option<Read> {
         let at = at & !1;
         let symbol = case.look.function(at)?;
         let from = symbol.address & !1;
@@ -69,24 +98,27 @@ impl Pointer {
             let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);
             case.words(&case.look.bytes(word, case.width()).filter(|_| is_safe)?, true).first().copied()
         };
-        Self::read_from(Code { at, registers, from, code: &code, stack, word: &word }.pointer()?, case, graph)
+        shows(&Code { at, registers, from, code: &code, stack, word: &word })
     }
 
     /// Adds it to a fault.
     pub fn added_to(self, fault: Finding, case: &Case<'_>) -> Finding {
-        let claim = format!("{}; the pointer was read from {}", fault.claim, self.words);
+        let claim = format!("{}; the {} was read from {}", fault.claim, self.noun, self.words);
         let confidence = fault.confidence.min(Confidence::Likely);
         let shared = self.variable.and_then(|variable| {
             Shared::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
         });
         Finding { claim, confidence, ..fault }
-            .against(["where the pointer was read from is inferred from the code in front of the instruction"])
+            .against([format!(
+                "where the {} was read from is inferred from the code in front of the instruction",
+                self.noun
+            )])
             .evidence(self.evidence)
             .next(self.next)
             .with_shared(shared)
     }
 
-    fn read_from(read: Read, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+    fn read_from(read: Read, noun: &'static str, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let Read { place, value, .. } = read;
         let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
         // A local variable has no name.
@@ -123,8 +155,10 @@ impl Pointer {
             }
         };
         let word = case.look.bytes(place, case.width()).and_then(|bytes| case.words(&bytes, true).first().copied());
+        // A divisor may be a part of the word.
+        let word = word.filter(|_| noun == POINTER);
         let moved = if word.is_some_and(|word| word != value) { "; the code has moved it on since" } else { "" };
-        let read = format!("the pointer {value:#x} was read from here{moved}");
+        let read = format!("the {noun} {value:#x} was read from here{moved}");
         let read = Evidence::memory(place, read).holds(word.unwrap_or(value));
         // The block's owner may keep such a pointer; one that was kept after a release looks the same.
         let block = block_at(place, case).filter(|_| stack.is_none());
@@ -135,7 +169,7 @@ impl Pointer {
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
-        Some(Self { words, evidence, next, variable })
+        Some(Self { words, evidence, next, noun, variable })
     }
 }
 
@@ -198,6 +232,12 @@ fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
         code.extend(case.look.bytes(from.checked_add(into)?, PIECE.min(len.checked_sub(into)?))?);
     }
     Some(code)
+}
+
+/// The stack of the thread on which a stack pointer is.
+fn stack_at(sp: Option<Addr>, case: &Case<'_>) -> Option<Region> {
+    let sp = sp?;
+    case.kernel?.threads.iter().find(|thread| thread.holds(sp)).and_then(stack_of)
 }
 
 /// The stack of a thread.

@@ -62,9 +62,13 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Whether a call disables interrupts, or restores or enables them; `None` for other calls.
+    /// Whether a call or an instruction disables interrupts, or restores or enables them; `None` for others.
     fn disables(&self, call: &Call) -> Option<bool> {
-        let Callee::At(to) = call.to else { return None };
+        let to = match call.to {
+            Callee::At(to) => to,
+            Callee::Interrupts(disables) => return Some(disables),
+            _ => return None,
+        };
         let [first, ..] = call.arguments;
         match Some(to) {
             _ if self.set.contains(&to) => Some(first.known() == Some(self.off)),
@@ -77,11 +81,13 @@ impl Controls {
 
 impl Usage<'_> {
     /// A function of a user that disables interrupts on each of its paths, and returns on one of them without restoring them,
-    /// while another one does restore them. Only calls are seen, no instructions that do it.
+    /// while another one does restore them.
     pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<Leak> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let paths = |key: Key| Some((key, self.walker.paths(&follow, key)?));
-        let all: Vec<(Key, Paths)> = self.reached(user).into_iter().filter_map(paths).collect();
+        // Those of the kernel have parts that return with interrupts disabled.
+        let of_program = |(at, _): &Key| !self.walker.is_of_kernel(*at);
+        let all: Vec<(Key, Paths)> = self.reached(user).into_iter().filter(of_program).filter_map(paths).collect();
         let disables = |call: &Call| controls.disables(call) == Some(true);
         let restores = |call: &Call| controls.disables(call) == Some(false);
         let direct = all.iter().filter(|(_, paths)| paths.calls().any(restores)).map(|((at, _), _)| *at);
@@ -89,7 +95,9 @@ impl Usage<'_> {
         // What it calls may restore them.
         let may = |call: &Call| match call.to {
             Callee::At(to) => restores(call) || restoring.contains(&to),
-            _ => true,
+            Callee::Interrupts(disables) => !disables,
+            Callee::Unknown => true,
+            Callee::Store | Callee::Result => false,
         };
         all.iter().find_map(|((function, _), paths)| {
             let at = paths.calls().find(|call| disables(call))?.at;

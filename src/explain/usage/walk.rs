@@ -171,7 +171,7 @@ impl<'c> Walker<'c> {
         if let Ok(mut sites) = self.sites.try_borrow_mut() {
             sites.extend(paths.calls().map(|call| call.at));
         }
-        for call in paths.calls().filter(|call| call.to != Callee::Result) {
+        for call in paths.calls().filter(|call| call.to.is_function() || call.to == Callee::Store) {
             let effect = self.effect(call);
             all.uses.extend(effect.uses.iter().copied());
             all.functions.extend(effect.key);
@@ -193,6 +193,11 @@ impl<'c> Walker<'c> {
     /// The name of the function of the kernel at an address, or of a part of one that the compiler made.
     pub fn kernel_function(&self, at: Addr) -> Option<String> {
         self.code.kernel_name(at)
+    }
+
+    /// True for a function of the kernel.
+    pub fn is_of_kernel(&self, at: Addr) -> bool {
+        self.code.function(at).is_some_and(|function| function.is_kernel)
     }
 
     /// What a call does.
@@ -275,9 +280,8 @@ impl<'c> Walker<'c> {
     fn called_by_others(&self, seen: &BTreeSet<Addr>, roots: &[Addr]) -> BTreeSet<Addr> {
         let Ok(known) = self.known.try_borrow() else { return BTreeSet::new() };
         let followed: BTreeSet<Addr> = known.keys().map(|(at, _)| *at).collect();
-        let is_kernel = |at: Addr| self.code.function(at).is_some_and(|function| function.is_kernel);
         // The kernel calls the function that creates the objects.
-        let is_other = |(at, to): &&(Addr, Addr)| !(seen.contains(at) || roots.contains(to) && is_kernel(*at));
+        let is_other = |(at, to): &&(Addr, Addr)| !(seen.contains(at) || roots.contains(to) && self.is_of_kernel(*at));
         let edges = self.code.edges().iter().filter(is_other);
         let is_new = |at: &Addr| self.code.begins(*at) && !followed.contains(at);
         edges.map(|(at, to)| self.caller(*at).filter(is_new).unwrap_or(*to)).collect()

@@ -67,10 +67,17 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Where the pointer was read from, where it is the pointer that failed.
+    /// Where the pointer was read from, where it is the pointer that failed; or the divisor, where that is 0.
     pub(super) fn pointer(&self, graph: &Graph) -> Option<Pointer> {
-        let place = self.place.filter(|_| self.is_of_pointer())?;
-        Pointer::of_place(place, self.way.as_ref(), self.case, graph)
+        let place = self.place?;
+        let divisor = || Pointer::of_divisor(place, self.case, graph).filter(|_| self.may_be_division());
+        let pointer = || Pointer::of_place(place, self.way.as_ref(), self.case, graph);
+        divisor().or_else(|| if self.is_of_pointer() { pointer() } else { None })
+    }
+
+    /// False where the registers say that the fault is no division by zero.
+    fn may_be_division(&self) -> bool {
+        self.way.is_none() && (!self.knows_bits() || self.has("DIVBYZERO"))
     }
 
     /// The same of a RISC-V.

@@ -83,7 +83,8 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     let agrees = |with: &Place, place: &Place| place.registers.pc() == with.registers.pc();
     let first = all.first().copied()?;
     // Where others were left out, only one that can have failed.
-    let is_alone = all.len() == found.all.len() || can_fail(first, cpus);
+    let divides = matches!(first.effect, Some(Effect::Divide(_)));
+    let is_alone = all.len() == found.all.len() || can_fail(first, cpus) || divides;
     if is_alone && all.iter().all(|place| agrees(first, place)) {
         return Some(first);
     }
@@ -108,6 +109,6 @@ pub(super) fn can_fail(place: &Place, cpus: &Cpus) -> bool {
                 cpus.has(at) != Some(true) || cpus.refuses(at, size) || is_constant
             }
             Some(Effect::DivideByZero | Effect::Undefined | Effect::Breakpoint) => true,
-            Some(Effect::Jump(_) | Effect::Lower(_)) | None => false,
+            Some(Effect::Divide(_) | Effect::Jump(_) | Effect::Lower(_)) | None => false,
         }
 }

@@ -57,6 +57,9 @@ fn where_no_memory_is_accessed_was_the_place_of_a_fault() {
     assert_eq!(placed(vec![harmless()]), None, "it may be that of an imprecise bus fault");
     assert_eq!(placed(vec![harmless(), place(0x730, THUMB, None)]), None, "what that one does is not known");
     assert_eq!(placed(vec![harmless(), place(0x740, THUMB, Some(Effect::DivideByZero))]), Some(0x740));
+    let divides = || place(0x750, THUMB, Some(Effect::Divide(None)));
+    assert_eq!(placed(vec![harmless(), divides()]), Some(0x750), "no other can have failed");
+    assert_eq!(placed(vec![divides(), place(0x730, THUMB, None)]), None);
     let saved = Place { frame: 0x40, ..harmless() };
     assert_eq!(placed(vec![place(0x730, THUMB, None), saved]), Some(HARMLESS), "its handler saved it");
 }

@@ -1,0 +1,67 @@
+//! A thread runs, one of its functions may return without restoring the interrupts that it disabled, and the kernel's time stands still:
+//! `tx_time_get` gives the same again and again. For sources whose registers do not show whether interrupts are disabled; where they
+//! do, it is part of other rules.
+//!
+//! Against it: the function may not have been called on that path, and a loop that asks for the time until the next tick looks the same.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Finding};
+use super::masking_code::{self, Left};
+use super::{callback, interrupts, place};
+use crate::cpu::{Architecture, Level, Registers};
+use crate::kernel::{Above, Thread};
+use crate::session::CpuState;
+
+/// The functions of a backtrace that are named.
+const CALLERS: usize = 6;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+}
+
+/// True where the registers show whether interrupts are disabled.
+fn shows_mask(cpu: &CpuState) -> bool {
+    let is_cortex_m = cpu.registers.architecture() == Architecture::CortexM;
+    if is_cortex_m { interrupts::knows_masks(cpu) } else { cpu.registers.get("mstatus").is_some() }
+}
+
+/// Which register says it, as an option.
+fn asked(registers: &Registers) -> &'static str {
+    if registers.architecture() == Architecture::CortexM { "--reg primask=N" } else { "--reg mstatus=N" }
+}
+
+/// The thread that a CPU runs, outside of interrupts.
+fn running<'c>(cpu: &CpuState, case: &Case<'c>) -> Option<&'c Thread> {
+    let above = &case.kernel?.cpus.get(cpu.core)?.above;
+    let is_in_thread = cpu.registers.level() == Level::Thread || *above == Above::Nothing;
+    thread_of(cpu, case.kernel).filter(|_| is_in_thread && cpu.exception.is_none() && !cpu.is_outside_code)
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = running(cpu, case).filter(|_| !shows_mask(cpu) && cpu.in_loop.is_none())?;
+    let still = interrupts::still(case)?;
+    let Left { function, evidence } = masking_code::left_by(thread.address, case)?;
+    let most = if still.may_be_over() { Confidence::Likely } else { Confidence::Hint };
+    let (confidence, mut detractors) = case.by_events();
+    let (confidence, against) = case.cap_of_registers(confidence.min(most));
+    detractors.extend(against);
+    let at = place::of_thread(cpu).unwrap_or_default();
+    let callback = callback::of(&cpu.functions, Some(thread), case);
+    let claim = format!(
+        "thread {} runs{at}{callback} and no tick comes: {function} may return without restoring the interrupts that it disables",
+        thread.label()
+    );
+    Some(
+        Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
+            .against([
+                format!("it is inferred: no register says whether interrupts are disabled ({})", asked(&cpu.registers)),
+                "a loop that asks for the time until the next tick looks the same".to_owned(),
+                format!("{function} may leave them disabled on purpose"),
+            ])
+            .evidence([still.shows(), evidence])
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .next(format!("look at the paths of {function} that return early"))
+            .threads([thread.address]),
+    )
+}
