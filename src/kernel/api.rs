@@ -15,6 +15,8 @@ pub enum Act {
     Aborts,
     /// Event flags are cleared: those that are not kept.
     Clears,
+    /// A thread is ended.
+    Ends,
 }
 
 /// What a call does.
@@ -31,7 +33,7 @@ pub struct Action {
 }
 
 /// The names without what they begin with: `_tx_`, or `_txe_` where arguments are checked.
-const NAMES: [(&str, Act, Option<Kind>); 27] = [
+const NAMES: [(&str, Act, Option<Kind>); 28] = [
     ("semaphore_get", Act::Takes, Some(Kind::Semaphore)),
     ("semaphore_put", Act::Gives, Some(Kind::Semaphore)),
     ("semaphore_ceiling_put", Act::Gives, Some(Kind::Semaphore)),
@@ -59,6 +61,7 @@ const NAMES: [(&str, Act, Option<Kind>); 27] = [
     ("thread_resume", Act::Starts, None),
     ("thread_reset", Act::Starts, None),
     ("thread_wait_abort", Act::Aborts, None),
+    ("thread_terminate", Act::Ends, None),
 ];
 
 /// What the names of the kernel's functions begin with: with and without a check of the arguments.

@@ -407,6 +407,12 @@ impl Thread {
         self.position.registers.as_ref()?.lwp().filter(|_| self.pthread.is_some())
     }
 
+    /// The object that it waited for last, also where it does not wait any more: nothing clears it. `None` where it never waited.
+    #[must_use]
+    pub fn suspended_last(&self) -> Option<Addr> {
+        self.suspended_on.filter(|at| *at != 0)
+    }
+
     /// What its state says it waits for, and the control block that it names, whether that is there or not.
     pub fn suspended_on(&self) -> Option<(Kind, Addr)> {
         // The control block of a wait that is over stays there.

@@ -8,6 +8,7 @@
 //! thread that gave once and ended is healthy: it is likely only where it gave in a loop.
 
 mod cleared_late;
+mod ended;
 mod kept;
 mod lost_lock;
 mod own_queue;
@@ -190,6 +191,7 @@ impl ByCode<'_, '_> {
         let culprit = leak.map(|(user, _)| *user).or_else(|| others.first().copied().filter(|_| others.len() == 1));
         let is_gone = culprit.is_some_and(|user| others.contains(&user));
         let (object, waiter) = (self.case.object(semaphore), self.case.label(*first));
+        let ended = if culprit.is_none() { self.ended(&users) } else { None };
         let claim = match culprit {
             Some(user) if is_gone => {
                 let (name, is) = self.state(user);
@@ -202,7 +204,8 @@ impl ByCode<'_, '_> {
                 self.name(user)
             ),
             None if others.is_empty() => {
-                format!("{waiter} waits for {object}, and all that take and put it wait for it")
+                let by = ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object, self.case)));
+                format!("{waiter} waits for {object}, and all that take and put it wait for it{by}")
             }
             None => return None,
         };
@@ -216,7 +219,10 @@ impl ByCode<'_, '_> {
                 format!("find out who terminates {}: it does not put what it has taken", self.name(user))
             }
             Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
-            None => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
+            None => ended.as_ref().map_or_else(
+                || format!("look for a path that takes {object} and returns without tx_semaphore_put"),
+                |ended| ended.next(&object, self.case),
+            ),
         };
         let behind = self.stuck.behind(&waiters);
         Some(
@@ -231,6 +237,7 @@ impl ByCode<'_, '_> {
                 ])
                 .evidence(culprit.filter(|_| is_gone).and_then(|user| self.gone_evidence(user)))
                 .evidence(path)
+                .evidence(ended.map(|ended| ended.evidence))
                 .explains(rest.iter().chain(&behind).filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())
                 .next(next)

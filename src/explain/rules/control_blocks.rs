@@ -8,6 +8,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
 use super::shared::Shared;
+use super::timer_waited;
 use super::words::{function_at, text};
 use super::wrong_context;
 use super::{arrays, block_released, pointer};
@@ -85,6 +86,9 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let late = forgotten(case);
     let is_of = |issue: &&Issue, object: Addr| issue.place.address.is_some_and(|at| near(object, at));
     let of_moment = of_moment.filter(|issue| !late.iter().any(|(_, object)| is_of(issue, *object)));
+    // And a callback that waited.
+    let waited = timer_waited::of(case).map(|broken| broken.object);
+    let of_moment = of_moment.filter(|issue| !waited.is_some_and(|object| is_of(issue, object)));
     // And a mutex that an interrupt took.
     let taken: Vec<Addr> = case.events.iter().flat_map(|e| &e.wrong).filter_map(|call| call.object).collect();
     let of_moment = of_moment.filter(|issue| {

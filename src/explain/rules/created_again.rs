@@ -7,9 +7,11 @@
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code;
 use super::control_blocks::is_within_call;
 use super::corrupt_pool::in_fault;
-use super::words::waiting;
+use super::timer_waited;
+use super::words::{place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
@@ -32,7 +34,8 @@ pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
         let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
         // A call that sets event flags takes the threads out of the list while it looks at them.
         let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
-        let all = if is_listed && !is_twice { waiters(object.address, case) } else { Vec::new() };
+        let by_callback = timer_waited::of(case).is_some_and(|broken| broken.object == object.address);
+        let all = if is_listed && !is_twice && !by_callback { waiters(object.address, case) } else { Vec::new() };
         if all.is_empty() {
             return false;
         }
@@ -62,17 +65,33 @@ fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Fi
         [one] => (one.clone(), "waits", "is"),
         all => (all.join(", "), "wait", "are"),
     };
+    let creation = creation(kind, address, case);
+    let by = creation.as_ref().map_or_else(String::new, |(words, _)| format!("; {words} creates it"));
     let claim = format!(
-        "{names} {wait} for {label} and {are} not in its list of waiting threads: it was created (again) after the wait began"
+        "{names} {wait} for {label} and {are} not in its list of waiting threads: it was created (again) after the wait began{by}"
     );
     let state = object.map_or_else(String::new, |(_, object)| format!(" ({})", object.state(&|_| String::new())));
     Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
         .against(["a write of zeros over its list would look the same"])
         .evidence([Evidence::memory(address, format!("{label}: {names} {are} not in its list{state}"))])
         .evidence(waits.iter().map(|at| waiting(*at, address, case, graph)))
+        .evidence(creation.map(|(_, evidence)| evidence))
         .next(format!("look for the call of {}, and start the threads that use {label} after it", create(kind)))
         .threads([address])
         .affected(waits.iter().copied())
+}
+
+/// Who creates an object, by the code, and where: `sys init, in i2c_bus_init (i2c.c:12),`.
+fn creation(kind: Kind, address: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let call = create(kind);
+    let functions = ["_", "_txe"].iter().zip([call, call.strip_prefix("tx")?]);
+    let functions = functions.filter_map(|(prefix, rest)| Some(case.look.symbol(&format!("{prefix}{rest}"))?.address & !1));
+    let all = case.usage()?.creations(address, &functions.collect::<Vec<_>>());
+    let (user, at, _) = *all.first().filter(|_| all.len() == 1)?;
+    let place = place_at(at, case);
+    let by = by_code::user_name(user, case);
+    let evidence = Evidence::symbol(at, &place, format!("{by} calls {call} for it here"));
+    Some((format!("{by}, in {place},"), evidence))
 }
 
 fn finding(kind: Option<Kind>, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {

@@ -8,7 +8,7 @@ use super::super::graph::Graph;
 use super::super::usage::{Made, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{place_at, waits};
-use super::{forbidden_call, wrong_context};
+use super::{forbidden_call, timer_waited, wrong_context};
 use crate::abi::{Addr, Endian};
 use crate::kernel::api::{self, Act, Forbidden};
 
@@ -27,7 +27,11 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     }
     let Some(usage) = case.usage() else { return Vec::new() };
     let known = forbidden_call::all(case);
-    let is_known = |call: &Made| known.iter().any(|one| one.is_at(call.at));
+    // What a callback broke is said of that.
+    let broken = timer_waited::of(case).map(|broken| broken.object);
+    let is_known = |call: &Made| {
+        known.iter().any(|one| one.is_at(call.at)) || broken.is_some() && call.object == broken
+    };
     let mut found: Vec<Finding> = Vec::new();
     for (user, call) in usage.refused_calls().into_iter().filter(|(_, call)| !is_known(call)) {
         if !call.object.is_some_and(|object| found.iter().any(|finding| finding.affected.contains(&object))) {

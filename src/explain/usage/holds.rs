@@ -44,18 +44,31 @@ impl Usage<'_> {
         })
     }
 
-    /// The count with which the program creates a semaphore before the kernel starts, and where. `create`: the functions that do.
+    /// The count with which the program creates a semaphore, and where; `None` where it does so in several ways. `create`: the
+    /// functions that do.
     pub fn created_with(&self, semaphore: Addr, create: &[Addr]) -> Option<(u32, Addr)> {
-        let follow = Follow { walker: &self.walker, succeeds: false };
-        let count = |call: &Call| {
-            let [first, _, count, _] = call.arguments;
-            let is_it = matches!(call.to, Callee::At(to) if create.contains(&to));
-            let is_it = is_it && first.known().map(Addr::from) == Some(semaphore);
-            if is_it { Some((count.known()?, call.at)) } else { None }
-        };
-        let paths = self.reached(User::Start).into_iter().filter_map(|key| self.walker.paths(&follow, key));
         let all: BTreeSet<(u32, Addr)> =
-            paths.flat_map(|paths| paths.calls().filter_map(count).collect::<Vec<_>>()).collect();
+            self.creations(semaphore, create).into_iter().filter_map(|(_, at, count)| Some((count?, at))).collect();
         all.first().copied().filter(|_| all.len() == 1)
+    }
+
+    /// Who creates an object, where, and the third argument of that call, where it is known. `create`: the functions that do.
+    pub fn creations(&self, object: Addr, create: &[Addr]) -> Vec<(User, Addr, Option<u32>)> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let creates = |call: &Call| {
+            let [first, _, third, _] = call.arguments;
+            let is_it = matches!(call.to, Callee::At(to) if create.contains(&to));
+            (is_it && first.known().map(Addr::from) == Some(object)).then(|| (call.at, third.known()))
+        };
+        let users: BTreeSet<User> = self.users.iter().map(|(user, _)| *user).collect();
+        let mut all = Vec::new();
+        for user in users {
+            for paths in self.reached(user).into_iter().filter_map(|key| self.walker.paths(&follow, key)) {
+                all.extend(paths.calls().filter_map(creates).map(|(at, third)| (user, at, third)));
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 }

@@ -7,6 +7,7 @@
 
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{function_at, place_at, waiting};
+use super::ended::Ended;
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::explain::usage::{Leak, Need, User};
@@ -47,6 +48,8 @@ struct Leaky {
     keeper: Option<User>,
     users: Vec<User>,
     initial: Option<(u64, Evidence)>,
+    /// Where no function has such a path: a user that other code terminates.
+    ended: Option<Ended>,
 }
 
 impl ByCode<'_, '_> {
@@ -74,7 +77,8 @@ impl ByCode<'_, '_> {
         leaks.truncate(MOST);
         let initial = self.initial(semaphore);
         let confidence = confidence(initial.as_ref().map(|(count, _)| *count), !leaks.is_empty(), lost.waiting)?;
-        let of = Leaky { semaphore, leaks, keeper, users, initial };
+        let ended = if leaks.is_empty() { self.ended(&users) } else { None };
+        let of = Leaky { semaphore, leaks, keeper, users, initial, ended };
         Some(self.lost_finding(&lost, of, confidence))
     }
 
@@ -151,6 +155,7 @@ impl ByCode<'_, '_> {
             (None, _) => format!("; {functions} has a path on which it takes it and does not put it"),
         };
         let object = self.case.object(of.semaphore);
+        let path = of.ended.as_ref().map_or(path, |ended| format!("; {}", ended.has(&object, self.case)));
         let none = if lost.waiting == Waiting::Free { "which nobody has" } else { "of which none is left" };
         format!("{} {waits} for {object}, {none} (count 0): {others}{path}", names(&lost.waiters))
     }
@@ -166,9 +171,12 @@ impl ByCode<'_, '_> {
             let text = format!("{}: no function on its stack has taken {object}", self.case.label(*at));
             Evidence::memory(*at, text)
         });
-        let place = match of.leaks.first() {
-            Some(leak) => format!("of {} that", function_at(leak.function, self.case)),
-            None => format!("that takes {object} and"),
+        let next = match (of.leaks.first(), &of.ended) {
+            (Some(leak), _) => {
+                format!("look for a path of {} that returns without tx_semaphore_put", function_at(leak.function, self.case))
+            }
+            (None, Some(ended)) => ended.next(&object, self.case),
+            (None, None) => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
         };
         let stack = (!lost.others.is_empty()).then_some("that a thread does not have it is inferred from its stack");
         let behind: Vec<Addr> = self.graph.waiters(&lost.waiters);
@@ -181,7 +189,8 @@ impl ByCode<'_, '_> {
             .evidence(of.initial.map(|(_, evidence)| evidence))
             .evidence(stacks)
             .evidence(paths)
-            .next(format!("look for a path {place} returns without tx_semaphore_put"))
+            .evidence(of.ended.map(|ended| ended.evidence))
+            .next(next)
             .affected(lost.waiters.iter().copied().chain(behind))
             .threads(lost.waiters.iter().copied())
     }

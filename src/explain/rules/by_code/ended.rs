@@ -1,0 +1,44 @@
+//! A user of a lock whose thread other code terminates: it puts nothing then.
+
+use super::super::super::usage::User;
+use super::super::super::{Case, Evidence};
+use super::super::words::place_at;
+use super::ByCode;
+use crate::abi::Addr;
+use crate::kernel::api::Act;
+
+/// A thread that is terminated by code.
+pub(super) struct Ended {
+    thread: Addr,
+    /// `net terminates camera in hang_up (calls.c:41)`.
+    words: String,
+    pub evidence: Evidence,
+}
+
+impl Ended {
+    /// What follows for a lock.
+    pub fn has(&self, lock: &str, case: &Case<'_>) -> String {
+        let name = case.label(self.thread);
+        format!("{}: if {name} has {lock} at that moment, it is not put any more", self.words)
+    }
+
+    /// What to look at.
+    pub fn next(&self, lock: &str, case: &Case<'_>) -> String {
+        format!("let {} put {lock} before it is terminated, or ask it to end instead", case.label(self.thread))
+    }
+}
+
+impl ByCode<'_, '_> {
+    /// The first of these users that another user terminates.
+    pub(super) fn ended(&self, users: &[User]) -> Option<Ended> {
+        users.iter().find_map(|user| {
+            let User::Thread(thread) = *user else { return None };
+            let enders = self.usage.who(Act::Ends, None, thread, None)?;
+            let by = enders.into_iter().find(|ender| ender != user)?;
+            let at = self.usage.site(by, |one| one.action.act == Act::Ends && one.object == Some(thread))?;
+            let (name, by, place) = (self.case.label(thread), self.name(by), place_at(at, self.case));
+            let evidence = Evidence::symbol(at, &place, format!("{by} terminates {name} here"));
+            Some(Ended { thread, words: format!("{by} terminates {name} in {place}"), evidence })
+        })
+    }
+}
