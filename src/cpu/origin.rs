@@ -376,7 +376,9 @@ impl Way<'_, '_> {
 
     /// Where a load reads.
     fn place(&self, load: &Does, at: Addr, deep: u8) -> Option<Addr> {
-        let (Does::Loads { base, plus, index, .. } | Does::LoadsPart { base, plus, index, .. }) = load else { return None };
+        let (Does::Loads { base, plus, index, .. } | Does::LoadsPart { base, plus, index, .. }) = load else {
+            return None;
+        };
         let base = self.value(*base, at, deep)?.wrapping_add_signed(*plus);
         let index = match index {
             Some((register, shift)) => self.value(*register, at, deep)? << (shift & 3),

@@ -72,8 +72,12 @@ const MAX_BYTES: u64 = 64 << 10;
 const MAX_TRIED: usize = 64;
 /// The most candidates.
 const MAX_FOUND: usize = 3;
-/// So many bytes a frame pointer may be above the stack pointer.
-pub(super) const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
+/// So many bytes a frame pointer may be above the stack pointer in code of GCC, which sets it below all local variables.
+const FRAME_POINTER: [u64; 6] = [0, 4, 8, 12, 16, 24];
+/// LLVM sets it above them, to where the one of the caller is saved, with the return address behind it: so many bytes are looked at.
+const RECORD: u64 = 512;
+/// The most such places that are tried.
+const MAX_RECORDS: usize = 4;
 /// `xpsr`: Thumb state.
 const THUMB: u64 = 1 << 24;
 /// Bytes of a frame without floating-point registers.
@@ -113,7 +117,7 @@ impl Unwinder<'_> {
             let mut calls = calls.into_iter();
             found.retain(|_| calls.next() == Some(true));
         } else if found.iter().any(|candidate| self.is_in_code(candidate)) {
-            found.retain(|candidate| self.is_in_code(candidate));
+            found.retain(|candidate| self.is_in_code(candidate) || is_call_of_thumb(&candidate.registers));
         }
         found
     }
@@ -171,6 +175,23 @@ impl Unwinder<'_> {
         })
     }
 
+    /// What the frame pointer of Thumb code may be in a function with this stack pointer.
+    pub(super) fn frame_pointers(&self, sp: Addr, stacks: &[Region], memory: &mut dyn Memory) -> Vec<Addr> {
+        let mut all: Vec<Addr> = FRAME_POINTER.iter().map(|above| sp.wrapping_add(*above)).collect();
+        let Some(stack) = stacks.iter().find(|stack| stack.contains(sp)) else { return all };
+        let end = stack.start.saturating_add(stack.len);
+        let len = end.saturating_sub(sp).min(RECORD);
+        let Some(bytes) = usize::try_from(len).ok().and_then(|len| memory.read_bytes(sp, len).ok()) else { return all };
+        let word = |offset: usize| self.endian.u32(&bytes, offset).map(Addr::from);
+        let is_record = |(at, offset): &(Addr, usize)| {
+            let (Some(outer), Some(back)) = (word(*offset), offset.checked_add(4).and_then(word)) else { return false };
+            (at.saturating_add(1)..end).contains(&outer) && back & 1 == 1 && self.code.holds(back & !1) == Some(true)
+        };
+        let places = (sp..).step_by(4).zip((0..bytes.len()).step_by(4));
+        all.extend(places.filter(is_record).map(|(at, _)| at).take(MAX_RECORDS));
+        all
+    }
+
     /// The callers up to the thread's entry; `None` where they do not lead there.
     fn callers(
         &self,
@@ -186,13 +207,17 @@ impl Unwinder<'_> {
             start.set("xpsr", pushed.xpsr | THUMB);
         }
         let mut backtrace = self.backtrace(&start, search.stacks, memory);
-        // The frame pointer of Thumb code is close above the stack pointer. Of a wrong one the callers do not fit.
-        for above in FRAME_POINTER {
-            if search.kept.get("r7").is_some() || ends(&backtrace) {
+        // Of a wrong frame pointer the callers do not fit.
+        let is_whole =
+            |all: &Backtrace| ends(all) && all.frames.iter().skip(1).all(|frame| frame.origin == Origin::Cfi);
+        let is_known = search.kept.get("r7").is_some() || is_whole(&backtrace);
+        let sp = registers.sp().filter(|_| !is_known);
+        for pointer in sp.map(|sp| self.frame_pointers(sp, search.stacks, memory)).unwrap_or_default() {
+            start.set("r7", pointer);
+            backtrace = self.backtrace(&start, search.stacks, memory);
+            if is_whole(&backtrace) {
                 break;
             }
-            registers.sp().map(|sp| start.set("r7", sp.wrapping_add(above)));
-            backtrace = self.backtrace(&start, search.stacks, memory);
         }
         if wrong {
             let first = backtrace.frames.first_mut()?;
@@ -204,6 +229,11 @@ impl Unwinder<'_> {
         let calls = backtrace.frames.get(..=entry).unwrap_or_default().iter().skip(if wrong { 2 } else { 1 });
         (ends(&backtrace) && calls.into_iter().all(|frame| frame.origin == Origin::Cfi)).then_some(backtrace)
     }
+}
+
+/// True where a jump went to an address that is not 0, in Thumb state: words of another kind hardly look like that.
+fn is_call_of_thumb(registers: &Registers) -> bool {
+    registers.pc().is_some_and(|pc| pc != 0) && registers.get("xpsr").is_some_and(|xpsr| xpsr & THUMB != 0)
 }
 
 /// True for a call through a register that holds an address: BLX.

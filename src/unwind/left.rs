@@ -2,7 +2,6 @@
 //! words as a fault, so this finds two kinds alone: frames that no interrupt leaves, as their pc is no code, and on the main
 //! stack those of exceptions that came upon an exception.
 
-use super::exception::FRAME_POINTER;
 use super::{Backtrace, Candidate, End, Frame, Origin, Unwinder, is_exc_return, is_on_process_stack};
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Architecture, Pushed, Registers};
@@ -139,10 +138,10 @@ impl Unwinder<'_> {
             let mut start = registers.clone();
             start.set("pc", pushed.lr & !1);
             start.set("xpsr", pushed.xpsr | THUMB);
-            // The frame pointer of Thumb code is close above the stack pointer, where there is one. Of a wrong one the callers do
-            // not fit.
-            for above in std::iter::once(None).chain(FRAME_POINTER.map(Some)) {
-                above.and_then(|above| start.set("r7", registers.sp()?.wrapping_add(above)).then_some(()));
+            let pointers = registers.sp().map(|sp| self.frame_pointers(sp, place.stacks, memory)).unwrap_or_default();
+            // Of a wrong frame pointer the callers do not fit.
+            for pointer in std::iter::once(None).chain(pointers.into_iter().map(Some)) {
+                pointer.map(|pointer| start.set("r7", pointer));
                 let (mut backtrace, exits) = self.with_exits(&start, place.stacks, memory);
                 let is_whole = match place.on {
                     On::Thread => backtrace.frames.len() > 1 && begins(&backtrace.end),

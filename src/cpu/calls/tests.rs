@@ -224,6 +224,14 @@ fn a_table_of_jumps() {
     // cmp r0, #1; bhi end; tbb [pc, r0]; 1, 2; movs r1, #1; end: bx lr
     let found = paths(&code(&[0x2801, 0xD803, 0xE8DF, 0xF000, 0x0201, 0x2101, 0x4770].map(Ok)), NONE);
     assert!(found.is_complete && found.returns());
+    // cmp r0, #1; bhi 0x116; adr r2, 0x10c; ldr.w pc, [r2, r0, lsl #2]; nop; 0x10c: two words; 0x114: bx lr; bx lr
+    let words = |entry: u16| {
+        let code = vec![0x2801, 0xD808, 0xA201, 0xF852, 0xF020, 0xBF00, 0x0115, 0, entry, 0, 0x4770, 0x4770];
+        paths(&Code(code), NONE)
+    };
+    let found = words(0x0117);
+    assert!(found.is_complete && found.returns(), "a table of addresses, as GCC writes it without optimisation");
+    assert!(!words(0x0116).is_complete, "that is no Thumb code");
     // tbb without a comparison
     assert!(!paths(&code(&[0xE8DF, 0xF000, 0x0201, 0x4770].map(Ok)), NONE).is_complete);
 }

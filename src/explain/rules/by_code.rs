@@ -204,7 +204,8 @@ impl ByCode<'_, '_> {
                 self.name(user)
             ),
             None if others.is_empty() => {
-                let by = ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object, self.case)));
+                let by =
+                    ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object, self.case)));
                 format!("{waiter} waits for {object}, and all that take and put it wait for it{by}")
             }
             None => return None,

@@ -85,7 +85,8 @@ fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Fi
 fn creation(kind: Kind, address: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let call = create(kind);
     let functions = ["_", "_txe"].iter().zip([call, call.strip_prefix("tx")?]);
-    let functions = functions.filter_map(|(prefix, rest)| Some(case.look.symbol(&format!("{prefix}{rest}"))?.address & !1));
+    let functions =
+        functions.filter_map(|(prefix, rest)| Some(case.look.symbol(&format!("{prefix}{rest}"))?.address & !1));
     let all = case.usage()?.creations(address, &functions.collect::<Vec<_>>());
     let (user, at, _) = *all.first().filter(|_| all.len() == 1)?;
     let place = place_at(at, case);

@@ -29,9 +29,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let known = forbidden_call::all(case);
     // What a callback broke is said of that.
     let broken = timer_waited::of(case).map(|broken| broken.object);
-    let is_known = |call: &Made| {
-        known.iter().any(|one| one.is_at(call.at)) || broken.is_some() && call.object == broken
-    };
+    let is_known =
+        |call: &Made| known.iter().any(|one| one.is_at(call.at)) || broken.is_some() && call.object == broken;
     let mut found: Vec<Finding> = Vec::new();
     for (user, call) in usage.refused_calls().into_iter().filter(|(_, call)| !is_known(call)) {
         if !call.object.is_some_and(|object| found.iter().any(|finding| finding.affected.contains(&object))) {

@@ -15,12 +15,12 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::message::{self, Message};
 use super::static_pointers::{self, StaticPointer};
-use super::{place, through, vector, words};
+use super::{kernel_pointer, place, through, vector, words};
 use crate::abi::{Addr, Endian};
 pub(in super::super) use crate::cpu::long_branch as target;
 use crate::cpu::{Architecture, Level, Registers, is_fault};
 use crate::kernel::Thread;
-use crate::session::CpuState;
+use crate::session::{CpuState, is_of_kernel};
 use crate::unwind::is_exc_return;
 
 /// So far the CPU may have gone on from where it came to.
@@ -99,7 +99,15 @@ impl Way {
             _ => None,
         };
         evidence.extend(before.map(|before| before.evidence(case)));
-        let next = if is_return { NEXT_OF_RETURN } else { NEXT_OF_CALL };
+        let of_kernel = site.and_then(|at| case.look.function(at)).filter(|function| is_of_kernel(&function.name));
+        let kept = of_kernel.and_then(|_| kernel_pointer::of(pc, case));
+        let next = match &kept {
+            Some(kept) => kept.next.as_str(),
+            None if is_return => NEXT_OF_RETURN,
+            None => NEXT_OF_CALL,
+        };
+        let how = kept.as_ref().map_or_else(|| how.clone(), |kept| format!("{how}; {}", kept.words));
+        evidence.extend(kept.as_ref().map(|kept| kept.evidence.clone()));
         let message = registers.sp().filter(|_| is_return).and_then(|sp| message::over_return(sp, case));
         let (how, next) = match &message {
             Some(Message { words, queue, .. }) => (

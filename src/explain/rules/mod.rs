@@ -27,6 +27,7 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod kernel_pointer;
 mod left_by_callback;
 mod left_disabled;
 mod left_running;

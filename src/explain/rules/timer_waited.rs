@@ -64,8 +64,11 @@ impl Broken<'_> {
         Finding::new(Code::WrongContext, case.cap(Confidence::Likely), claim)
             .against(["something else may have broken the list"])
             .evidence([
-                Evidence::memory(self.timers.address, format!("{timers}: the last object that it waited for is {label}"))
-                    .holds(self.object),
+                Evidence::memory(
+                    self.timers.address,
+                    format!("{timers}: the last object that it waited for is {label}"),
+                )
+                .holds(self.object),
                 Evidence::memory(self.object, format!("{label}: {names} {are} not in its list")),
             ])
             .evidence(self.lost.iter().map(|at| waiting(*at, self.object, case, graph)))

@@ -173,7 +173,10 @@ impl ByCode<'_, '_> {
         });
         let next = match (of.leaks.first(), &of.ended) {
             (Some(leak), _) => {
-                format!("look for a path of {} that returns without tx_semaphore_put", function_at(leak.function, self.case))
+                format!(
+                    "look for a path of {} that returns without tx_semaphore_put",
+                    function_at(leak.function, self.case)
+                )
             }
             (None, Some(ended)) => ended.next(&object, self.case),
             (None, None) => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
