@@ -17,6 +17,9 @@ const STATES: usize = 6;
 /// make memory unknown that a call gave.
 const MARKED: usize = 3;
 
+/// The most addresses that are kept of those that one function uses.
+const USED: usize = 1024;
+
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -113,6 +116,8 @@ pub struct Paths {
     pub is_complete: bool,
     /// How many instructions were followed.
     pub steps: usize,
+    /// The addresses of memory that it accesses, or passes to other functions, as far as they are known.
+    pub used: BTreeSet<u32>,
     /// What it returns, each where a path ends.
     results: BTreeSet<Value>,
 }
@@ -339,6 +344,9 @@ impl Walk<'_> {
             if let Some((_, register)) = self.watch.filter(|(watched, _)| *watched == at && !is_skipped) {
                 self.see(state.get(register));
             }
+            if let Some(place) = self.set.accessed(first, second, &state).filter(|_| !is_skipped) {
+                self.uses(place);
+            }
             if let Some(disables) = self.set.disables_interrupts(first, second, &state).filter(|_| !is_skipped) {
                 self.add(index, Call::of_instruction(at, Callee::Interrupts(disables), Vec::new()));
             }
@@ -402,6 +410,13 @@ impl Walk<'_> {
         }
     }
 
+    /// An address is used, of memory other than constants.
+    fn uses(&mut self, place: u32) {
+        if self.paths.used.len() < USED && self.program.constant(place.into()).is_none() {
+            self.paths.used.insert(place);
+        }
+    }
+
     /// What the watched register holds, once more.
     fn see(&mut self, value: Value) {
         self.watched = Some(match self.watched {
@@ -457,6 +472,7 @@ impl Walk<'_> {
     /// True where it goes on after the call.
     fn call(&mut self, index: usize, at: Addr, to: Callee, state: &mut State) -> bool {
         let arguments = state.arguments();
+        arguments.iter().filter_map(|argument| argument.known()).for_each(|place| self.uses(place));
         let call = Call { at, to, arguments, passes: state.pointed_to() };
         let outcome = self.program.outcome(&call);
         state.after_call(&arguments, outcome.result);

@@ -83,6 +83,12 @@ impl Effect {
     }
 }
 
+/// The address that an instruction of Thumb code accesses, with these values of registers.
+pub(super) fn accessed(first: u16, second: u16, value: &dyn Fn(u16) -> Option<Addr>) -> Option<Addr> {
+    let effect = if is_wide(first) { wide(first, second, value) } else { narrow(first, value) };
+    effect.and_then(Effect::address)
+}
+
 fn half(code: &[u8], at: usize) -> Option<u16> {
     Endian::Little.u16(code, at)
 }

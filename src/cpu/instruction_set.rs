@@ -2,7 +2,7 @@
 
 use super::steps::{self, Flow};
 use super::values::{SP, State, Value};
-use super::{Architecture, Program, riscv_steps};
+use super::{Architecture, Program, instruction, riscv_steps};
 use crate::abi::Addr;
 
 /// An instruction set, and with it the registers that calls use (Procedure Call Standard for the Arm Architecture, 6.1; RISC-V
@@ -78,6 +78,17 @@ impl InstructionSet {
         match self {
             Self::Thumb => steps::disables_interrupts(first, second, state),
             Self::Riscv32 | Self::Riscv64 => riscv_steps::disables_interrupts(first, second, state),
+        }
+    }
+
+    /// The address that an instruction accesses, where it is known; not those in the function's frame.
+    pub(super) fn accessed(self, first: u16, second: u16, state: &State) -> Option<u32> {
+        match self {
+            Self::Thumb => {
+                let value = |number: u16| state.get(number).known().map(Addr::from);
+                u32::try_from(instruction::accessed(first, second, &value)?).ok()
+            }
+            Self::Riscv32 | Self::Riscv64 => riscv_steps::accessed(first, second, state),
         }
     }
 

@@ -58,6 +58,19 @@ pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Opt
     }
 }
 
+/// The address that a load or a store accesses, where it is known.
+pub(super) fn accessed(first: u16, second: u16, state: &State) -> Option<u32> {
+    let is_64 = state.instructions == InstructionSet::Riscv64;
+    let word = if first & 3 == 3 { word(first, second) } else { expanded(first, is_64)? };
+    let offset = match word & 0x7F {
+        0x03 | 0x07 => i64::from(word.cast_signed() >> 20),
+        0x23 | 0x27 => signed(word >> 25 << 5 | word >> 7 & 0x1F, 12),
+        _ => return None,
+    };
+    let base = value_of(word >> 15 & 0x1F, state).known()?;
+    base.checked_add_signed(i32::try_from(offset).ok()?)
+}
+
 fn value_of(register: u32, state: &State) -> Value {
     match u16::try_from(register) {
         Ok(0) | Err(_) => Value::Is(0),

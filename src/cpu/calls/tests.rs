@@ -294,3 +294,14 @@ fn instructions_that_disable_interrupts_are_part_of_paths() {
     let enables = |call: &Call| call.to == Callee::Interrupts(false);
     assert!(early.leads_out(disables, enables) && early.leads_to(disables, enables));
 }
+
+/// `s_pwm` was the variable of a loop that reads what is 16 bytes behind it.
+#[test]
+fn what_is_reached_from_the_address_of_another_variable_is_used() {
+    // ldr r3, [pc, #4]; ldrb r2, [r3, #16]; movs r0, #0; bx lr; the word
+    let found = paths(&Code(vec![0x4B01, 0x7C1A, 0x2000, 0x4770, 0x0040, 0x2000]), NONE);
+    assert_eq!(found.used.into_iter().collect::<Vec<_>>(), [0x2000_0050]);
+    // ldr r0, [pc, #4]; b.w put; bx lr; the word
+    let passed = paths(&code(&[Ok(0x4801), Err(PUT), Ok(0x4770), Ok(0x0040), Ok(0x2000)]), NONE);
+    assert!(passed.used.contains(&0x2000_0040), "it is passed: {:?}", passed.used);
+}

@@ -6,6 +6,7 @@ mod below_handler;
 mod block_released;
 mod by_code;
 pub(super) mod callback;
+mod callback_sleeps;
 mod control_blocks;
 mod corrupt_pool;
 mod created_again;
@@ -140,6 +141,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "services that an interrupt must not call, and that the CPU is in", find: forbidden_call::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
+    Check { what: "callbacks of timers that sleep", find: callback_sleeps::find },
     Check { what: "calls of interrupts and of callbacks with a time to wait", find: handler_waits::find },
     Check { what: "waits in a circle", find: deadlock::find },
     Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },

@@ -72,7 +72,7 @@ fn variables(functions: &[Function], case: &Case<'_>) -> Vec<(Symbol, Addr)> {
     let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
     let starts = functions.iter().filter(is_own).take(MOST).filter_map(|f| case.look.function(f.pc & !1));
     let mut all: Vec<(Symbol, Addr)> = Vec::new();
-    for (at, function) in starts.flat_map(|f| usage.constants_of(f.address).into_iter().map(move |at| (at, f.address)))
+    for (at, function) in starts.flat_map(|f| usage.addresses_of(f.address).into_iter().map(move |at| (at, f.address)))
     {
         let variable = case.look.variable(at.into()).filter(|variable| is_data(variable, case));
         let is_new = |one: &Symbol| !all.iter().any(|(other, _)| other.address == one.address);

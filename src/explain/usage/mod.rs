@@ -161,14 +161,24 @@ impl<'c> Usage<'c> {
         Some(Self { walker, users, pools, unknown })
     }
 
-    /// The functions of the program that have an address of this memory: those that may write past its end.
+    /// The functions of the program that use this memory, or have an address of it: those that may write past its end.
     pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
-        self.walker.code().functions_with(memory)
+        let is_in = |at: &u32| memory.contains(Addr::from(*at));
+        let mut all = self.walker.code().functions_with(memory);
+        all.retain(|function| self.addresses_of(*function).iter().any(is_in));
+        all.extend(self.walker.using(memory));
+        all
     }
 
-    /// The constants of a function that may be addresses of variables.
-    pub fn constants_of(&self, function: Addr) -> BTreeSet<u32> {
-        self.walker.code().constants_of(function & !1)
+    /// The addresses of memory that a function uses: those that it accesses or passes on, and constants that may be addresses. GCC
+    /// reaches several variables from the address of one of them (`-fsection-anchors`): where what is used near a constant is elsewhere,
+    /// the constant is no address of a variable.
+    pub fn addresses_of(&self, function: Addr) -> BTreeSet<u32> {
+        let first = function & !1;
+        let used = Rc::clone(&self.walker.of_function((first, [Value::Unknown; 4])).used);
+        let constants = self.walker.code().constants_of(first).into_iter();
+        let constants = constants.filter(|constant| !is_anchor(*constant, &used));
+        constants.chain(used.iter().copied()).collect()
     }
 
     /// All who do this with an object, but those who do before the kernel starts; `None` where others may. `wanted`: event
@@ -387,6 +397,15 @@ fn without_give(
     }
 }
 
+/// The largest distance of what a load or a store accesses from its register: 12 bits.
+const REACH: u32 = 4096;
+
+/// True for an address from which others are used, and not itself.
+fn is_anchor(constant: u32, used: &BTreeSet<u32>) -> bool {
+    let near = used.range(constant.saturating_add(1)..constant.saturating_add(REACH)).next();
+    near.is_some() && !used.contains(&constant)
+}
+
 /// True for a call through a pointer.
 fn is_through_pointer(call: &Call) -> bool {
     call.to == Callee::Unknown
@@ -449,5 +468,15 @@ mod tests {
         assert_eq!((of(Value::Is(2)).action.act, of(Value::Is(2)).flags), (Act::Clears, Some(2)));
         assert_eq!((of(Value::Is(0)).action.act, of(Value::Is(0)).flags), (Act::Gives, Some(2)));
         assert_eq!(of(Value::Unknown).action.act, Act::Gives, "it may set them");
+    }
+
+    /// `s_pwm` was the variable of a loop that reads what is 16 bytes behind it.
+    #[test]
+    fn the_address_from_which_others_are_reached_was_a_variable() {
+        let used = BTreeSet::from([0x2000_0050]);
+        assert!(is_anchor(0x2000_0040, &used));
+        assert!(!is_anchor(0x2000_0050, &used), "it is used itself");
+        assert!(!is_anchor(0x2000_0060, &used), "an array whose index is not known");
+        assert!(!is_anchor(0x2001_0000, &used), "nothing is near");
     }
 }

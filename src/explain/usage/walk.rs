@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::program::Code;
 use super::{Use, is_through_pointer, used};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee, InstructionSet, Outcome, Paths, Program, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
@@ -46,6 +46,8 @@ pub(super) struct Summary {
     pub result: Option<u32>,
     /// Marks that it stores in memory, or passes to what is not known.
     pub keeps: BTreeSet<u32>,
+    /// The addresses of memory that it accesses itself, or passes to other functions, as far as they are known.
+    pub used: Rc<BTreeSet<u32>>,
 }
 
 /// Follows calls.
@@ -166,7 +168,9 @@ impl<'c> Walker<'c> {
         // Where a jump leads is not known: calls behind it are among those that no path led to.
         let is_whole = paths.is_complete;
         let returns = paths.returns() || !is_whole;
-        let mut all = Summary { returns, calls_pointer: !is_whole, result: paths.returned(), ..Summary::default() };
+        let used = Rc::new(paths.used.clone());
+        let mut all =
+            Summary { returns, calls_pointer: !is_whole, result: paths.returned(), used, ..Summary::default() };
         all.key = Some(key);
         if let Ok(mut sites) = self.sites.try_borrow_mut() {
             sites.extend(paths.calls().map(|call| call.at));
@@ -193,6 +197,13 @@ impl<'c> Walker<'c> {
     /// The name of the function of the kernel at an address, or of a part of one that the compiler made.
     pub fn kernel_function(&self, at: Addr) -> Option<String> {
         self.code.kernel_name(at)
+    }
+
+    /// The functions that were followed and use this memory.
+    pub fn using(&self, memory: Region) -> BTreeSet<Addr> {
+        let Ok(known) = self.known.try_borrow() else { return BTreeSet::new() };
+        let is_in = |at: &u32| memory.contains(Addr::from(*at));
+        known.iter().filter(|(_, summary)| summary.used.iter().any(is_in)).map(|((at, _), _)| *at).collect()
     }
 
     /// True for a function of the kernel.
