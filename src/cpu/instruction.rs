@@ -2,7 +2,7 @@
 //!
 //! Thumb encodings are those of the Armv7-M Architecture Reference Manual (A5, A7).
 
-use super::{Architecture, Registers};
+use super::{Architecture, Registers, riscv_steps};
 use crate::abi::{Addr, Endian};
 
 /// How much an instruction accesses.
@@ -51,11 +51,15 @@ pub enum Effect {
 impl Effect {
     /// Of the instruction at the program counter; `None` for any other. `code`: its bytes.
     pub fn of(registers: &Registers, code: &[u8]) -> Option<Self> {
-        if registers.architecture() != Architecture::CortexM {
-            return None;
-        }
-        // Code of a Cortex-M is little-endian.
+        // Code of a Cortex-M and of a RISC-V is little-endian.
         let first = half(code, 0)?;
+        match registers.architecture() {
+            Architecture::CortexM => {}
+            of @ (Architecture::Riscv32 | Architecture::Riscv64) => {
+                return riscv(registers, first, half(code, 2).unwrap_or_default(), of == Architecture::Riscv64);
+            }
+            _ => return None,
+        }
         let value = |number: u16| general(registers, number);
         if is_wide(first) { wide(first, half(code, 2)?, &value) } else { narrow(first, &value) }
     }
@@ -81,6 +85,15 @@ impl Effect {
             Self::Lower(at) => format!("the stack pointer is lowered to {at:#x}"),
         }
     }
+}
+
+/// What a load or a store of a RISC-V does (The RISC-V Instruction Set Manual, volume I, 2.6).
+fn riscv(registers: &Registers, first: u16, second: u16, is_64: bool) -> Option<Effect> {
+    let value = |number: u16| if number == 0 { Some(0) } else { registers.get(&format!("x{number}")) };
+    let (is_read, kind, at) = riscv_steps::access(first, second, is_64, &value)?;
+    let at = if is_64 { at } else { at & MASK };
+    let size = Size::any(1 << (kind & 3));
+    Some(if is_read { Effect::Read(at, size) } else { Effect::Write(at, size) })
 }
 
 /// The address that an instruction of Thumb code accesses, with these values of registers.

@@ -60,15 +60,27 @@ pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Opt
 
 /// The address that a load or a store accesses, where it is known.
 pub(super) fn accessed(first: u16, second: u16, state: &State) -> Option<u32> {
-    let is_64 = state.instructions == InstructionSet::Riscv64;
+    let value = |number: u16| value_of(number.into(), state).known().map(u64::from);
+    let (.., at) = access(first, second, state.instructions == InstructionSet::Riscv64, &value)?;
+    u32::try_from(at).ok()
+}
+
+/// Of a load or a store: whether it reads, its kind (the lowest bits are the size as a power of 2), and the address. `value`: what the
+/// register of a number holds.
+pub(super) fn access(
+    first: u16,
+    second: u16,
+    is_64: bool,
+    value: &dyn Fn(u16) -> Option<u64>,
+) -> Option<(bool, u32, Addr)> {
     let word = if first & 3 == 3 { word(first, second) } else { expanded(first, is_64)? };
-    let offset = match word & 0x7F {
-        0x03 | 0x07 => i64::from(word.cast_signed() >> 20),
-        0x23 | 0x27 => signed(word >> 25 << 5 | word >> 7 & 0x1F, 12),
+    let (is_read, offset) = match word & 0x7F {
+        0x03 | 0x07 => (true, i64::from(word.cast_signed() >> 20)),
+        0x23 | 0x27 => (false, signed(word >> 25 << 5 | word >> 7 & 0x1F, 12)),
         _ => return None,
     };
-    let base = value_of(word >> 15 & 0x1F, state).known()?;
-    base.checked_add_signed(i32::try_from(offset).ok()?)
+    let base = value(u16::try_from(word >> 15 & 0x1F).ok()?)?;
+    Some((is_read, word >> 12 & 7, base.wrapping_add_signed(offset)))
 }
 
 fn value_of(register: u32, state: &State) -> Value {

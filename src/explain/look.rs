@@ -112,6 +112,12 @@ impl<'a> Look<'a> {
         self.symbols.source_line(at & !1)
     }
 
+    /// The function at an address where the compiler put it into another one, with its file and line; not one of the compiler or the
+    /// kernel, whose names begin with `_`. Hostile text.
+    pub(super) fn inlined(&self, at: Addr) -> Option<(String, Option<String>)> {
+        self.symbols.inlined(at & !1).into_iter().find(|(name, _)| !name.starts_with('_'))
+    }
+
     /// What an interrupt is called: the name of its handler, else its number.
     pub(super) fn interrupt(&self, number: u64) -> Option<String> {
         u32::try_from(number).ok().and_then(|number| self.symbols.exception(number))

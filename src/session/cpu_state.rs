@@ -55,6 +55,10 @@ pub struct Failed {
     pub is_outside_code: bool,
     /// Where the thread was when the trap or interrupt came within whose handler this one came.
     pub outer: Option<Box<Place>>,
+    /// What the instruction there was about to do, where what the trap stored of the thread is known.
+    pub effect: Option<Effect>,
+    /// Where the handler stored the registers of the thread, where no register says where the trap came.
+    pub stored: Option<Addr>,
 }
 
 /// What an exception interrupted.
@@ -197,16 +201,39 @@ impl Target<'_> {
         thread: Option<&Thread>,
         stop: &Stop,
     ) -> Option<Failed> {
-        let at = match registers.architecture() {
-            Architecture::Riscv32 | Architecture::Riscv64 => registers.get("mepc")?,
-            Architecture::Aarch64 => registers.get("elr")?,
+        let (at, stored) = match registers.architecture() {
+            Architecture::Riscv32 | Architecture::Riscv64 => match registers.get("mepc") {
+                Some(at) => (at, None),
+                None => {
+                    let (frame, trapped) = self.stored_alone(registers, kernel?, thread?, stop)?;
+                    (trapped.pc()?, Some(frame))
+                }
+            },
+            Architecture::Aarch64 => (registers.get("elr")?, None),
             _ => return None,
         };
+        let effect = thread.and_then(|thread| self.stored_by_trap(thread, stop));
+        let effect =
+            effect.filter(|(_, trapped)| trapped.pc() == Some(at)).and_then(|(_, trapped)| self.effect(&trapped));
         let functions = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop)).unwrap_or_default();
         let nested = thread.zip(kernel).filter(|(thread, kernel)| functions.is_empty() && is_nested(thread, kernel));
         let outer = nested.and_then(|(thread, kernel)| self.outer(at, kernel, thread, stop)).map(Box::new);
         let is_outside_code = self.is_outside(at, stop);
-        Some(Failed { function: self.function_at(at), functions, is_outside_code, outer })
+        Some(Failed { function: self.function_at(at), functions, is_outside_code, outer, effect, stored })
+    }
+
+    /// What a handler stored of its thread, where the kernel counts that handler alone, and it runs on another stack: then it has stored
+    /// them (`_tx_thread_context_save`).
+    fn stored_alone(
+        &mut self,
+        registers: &Registers,
+        kernel: &Kernel,
+        thread: &Thread,
+        stop: &Stop,
+    ) -> Option<(Addr, Registers)> {
+        let is_alone = thread.core.and_then(|core| kernel.system_state.get(core)) == Some(&1);
+        let is_on_other_stack = registers.sp().is_some_and(|sp| !thread.holds(sp));
+        self.trap_frame(thread, stop).filter(|_| is_alone && is_on_other_stack)
     }
 
     /// The functions of a thread where a trap came, if its handler has stored the registers where the thread's control block says.
@@ -226,10 +253,15 @@ impl Target<'_> {
 
     /// The registers that the handler of a trap stored where a thread's control block says, and where that is.
     fn stored_by_trap(&mut self, thread: &Thread, stop: &Stop) -> Option<(Addr, Registers)> {
-        let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
-        let registers = stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?;
+        let (saved, registers) = self.trap_frame(thread, stop)?;
         let is_code = registers.pc().is_some_and(|pc| stop.code.holds(pc) != Some(false));
         is_code.then_some((saved, registers))
+    }
+
+    /// The same, wherever the trap came.
+    fn trap_frame(&mut self, thread: &Thread, stop: &Stop) -> Option<(Addr, Registers)> {
+        let saved = thread.saved.filter(|saved| thread.holds(*saved))?;
+        Some((saved, stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?))
     }
 
     /// The functions of a thread with these registers.

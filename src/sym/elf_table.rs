@@ -92,9 +92,14 @@ impl Symbols for ElfSymbols {
 
     fn source_line(&self, address: Addr) -> Option<String> {
         let frames = self.dwarf.lines().frames(&[self.linked(address)]).pop()?;
-        let place = frames.into_iter().next()?;
-        let file = place.file?;
-        Some(format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(&file), place.line?))
+        frames.first()?.place()
+    }
+
+    fn inlined(&self, address: Addr) -> Vec<(String, Option<String>)> {
+        let mut frames = self.dwarf.lines().frames(&[self.linked(address)]).pop().unwrap_or_default();
+        // The last one is the function itself.
+        frames.pop();
+        frames.into_iter().filter_map(|frame| Some((frame.function.clone()?, frame.place()))).collect()
     }
 
     fn exception(&self, number: u32) -> Option<String> {

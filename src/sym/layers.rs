@@ -42,6 +42,10 @@ impl Symbols for Layers {
         self.sources.iter().find_map(|s| s.source_line(address))
     }
 
+    fn inlined(&self, address: Addr) -> Vec<(String, Option<String>)> {
+        self.sources.iter().map(|s| s.inlined(address)).find(|all| !all.is_empty()).unwrap_or_default()
+    }
+
     fn exception(&self, number: u32) -> Option<String> {
         self.sources.iter().find_map(|s| s.exception(number))
     }

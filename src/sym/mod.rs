@@ -48,6 +48,12 @@ pub trait Symbols {
         None
     }
 
+    /// The functions that the compiler put into the one at an address, the innermost first, each with the file and line in it:
+    /// `fifo_take` and `radio.c:84`. Hostile text.
+    fn inlined(&self, address: Addr) -> Vec<(String, Option<String>)> {
+        Vec::new()
+    }
+
     /// The name of the exception of this number, where the program is for a processor that numbers them.
     fn exception(&self, number: u32) -> Option<String> {
         None

@@ -50,6 +50,8 @@ enum Sure {
     Runs,
     /// Its registers record one, and nothing shows whether its handler still runs.
     Recorded,
+    /// No register records it; what the handler stored of the thread shows it.
+    Stored,
 }
 
 /// Whether a CPU is in the handler of a fault, as far as its registers show it.
@@ -62,6 +64,9 @@ fn sure(cpu: &CpuState, fault: Option<&Fault>) -> Option<Sure> {
     };
     if runs || number.is_some_and(is_fault) || fault.is_some_and(|fault| fault.current == Some(true)) {
         return Some(Sure::Runs);
+    }
+    if riscv::is_stored_fault(cpu) {
+        return Some(Sure::Stored);
     }
     let fault = fault.filter(|fault| fault.current.is_none())?;
     let given = |name| cpu.registers.value(name).is_some_and(|(_, origin)| origin == Origin::Given);
@@ -208,7 +213,7 @@ impl<'a, 'c> Look<'a, 'c> {
         if place.is_some_and(called_null) && (self.bits().any(|bit| jumped(&bit.name)) || !self.knows_bits()) {
             return Some(self.null_call(self.knows_bits()));
         }
-        if riscv::is_fetch_near_null(&self.cpu.registers) && is_call {
+        if riscv::is_fetch_near_null(self.cpu) && is_call {
             return Some(self.null_call(true));
         }
         let read = self.bits().find_map(|bit| Some((bit.kind?, bit)));
@@ -228,6 +233,9 @@ impl<'a, 'c> Look<'a, 'c> {
                 &bit.words
             };
             return Some(Kind { code, words: format!("{words} ({})", bit.name), is_read: true });
+        }
+        if self.sure == Sure::Stored {
+            return riscv::stored_kind(self);
         }
         let own = match self.cpu.registers.level() {
             Level::Exception(4) => {
@@ -275,6 +283,12 @@ impl<'a, 'c> Look<'a, 'c> {
         if self.is_clear() { "cfsr is 0" } else { "--reg cfsr=N" }
     }
 
+    /// What speaks against a kind of fault that no register shows.
+    fn without_registers(&self) -> Option<String> {
+        let why = if self.is_clear() { "cfsr is 0" } else { "cfsr is not known (--reg cfsr=N)" };
+        (self.sure != Sure::Stored).then(|| format!("the kind of fault is inferred from the instruction: {why}"))
+    }
+
     /// By the instruction that failed, where no register says it.
     fn by_instruction(&self, place: &Place) -> Option<Kind> {
         let kind = |code, words: String| Some(Kind { code, words, is_read: false });
@@ -313,17 +327,16 @@ impl<'a, 'c> Look<'a, 'c> {
     fn finding(&self, graph: &Graph) -> Option<Finding> {
         let mut claimed = if self.sure == Sure::Runs { Confidence::Proven } else { Confidence::Likely };
         let mut detractors = Vec::new();
-        if self.sure == Sure::Recorded {
-            detractors.push("whether the handler of the fault still runs is not known".to_owned());
+        match self.sure {
+            Sure::Runs => {}
+            Sure::Recorded => detractors.push("whether the handler of the fault still runs is not known".to_owned()),
+            Sure::Stored => detractors.push(riscv::STORED.to_owned()),
         }
         let (code, words) = match self.kind() {
             Some(kind) => {
                 if !kind.is_read {
                     claimed = claimed.min(Confidence::Likely);
-                    detractors.push(format!(
-                        "the kind of fault is inferred from the instruction: {}",
-                        if self.is_clear() { "cfsr is 0" } else { "cfsr is not known (--reg cfsr=N)" }
-                    ));
+                    detractors.extend(self.without_registers());
                 }
                 (kind.code, kind.words)
             }
@@ -400,8 +413,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let own = number.and_then(Exceptions::own);
         let name = own.or(self.fault.as_ref().and_then(|fault| fault.name)).map(str::to_owned);
         // The trap of a RISC-V that is recorded is no interrupt.
-        let trap = self.fault.as_ref().filter(|_| self.cpu.registers.get("mcause").is_some());
-        let name = name.or_else(|| trap.map(|_| "an exception".to_owned()));
+        let is_trap = self.fault.is_some() && self.cpu.registers.get("mcause").is_some() || self.sure == Sure::Stored;
+        let name = name.or_else(|| is_trap.then(|| "an exception".to_owned()));
         let by = self.cpu.interrupted.as_ref().map(|found| found.by.clone());
         name.or(by).or_else(|| self.cpu.exception.clone()).unwrap_or_else(|| "a fault".to_owned())
     }
@@ -497,7 +510,13 @@ impl<'a, 'c> Look<'a, 'c> {
             all.extend(self.way.iter().flat_map(|way| way.evidence.iter().cloned()));
             all.extend(self.cpu.interrupted.iter().flat_map(|found| &found.all).map(possible_place));
         }
-        if self.cpu.failed.is_some() {
+        if let Some(failed) = &self.cpu.failed {
+            let pc = failed.function.pc;
+            let text = format!("the handler stored the registers of the thread here: pc {pc:#x}");
+            all.extend(failed.stored.map(|frame| Evidence::stack(frame, text).holds(pc)));
+            let effect =
+                failed.effect.filter(|effect| self.sure == Sure::Stored || effect.address() == self.accessed());
+            all.extend(effect.map(|e| Evidence::memory(pc, format!("the instruction there: {}", self.access(e)))));
             all.extend(place::callers(self.functions(), CALLERS));
         }
         if let Some(outer) = self.outer() {

@@ -11,7 +11,7 @@ use super::masking_code::{self, Left};
 use super::{callback, interrupts, place};
 use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Above, Thread};
-use crate::session::CpuState;
+use crate::session::{CpuState, Function};
 
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
@@ -41,27 +41,28 @@ fn running<'c>(cpu: &CpuState, case: &Case<'c>) -> Option<&'c Thread> {
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = running(cpu, case).filter(|_| !shows_mask(cpu) && cpu.in_loop.is_none())?;
     let still = interrupts::still(case)?;
-    let Left { function, evidence } = masking_code::left_by(thread.address, case)?;
-    let most = if still.may_be_over() { Confidence::Likely } else { Confidence::Hint };
+    let Left { start, words, evidence, next } = masking_code::left_by(thread.address, case)?;
+    // The CPU has come through that function, and is still in it.
+    let is_there =
+        |function: &Function| case.look.function(function.pc & !1).is_some_and(|at| at.address & !1 == start);
+    let is_within = cpu.functions.iter().any(|function| !function.is_inferred() && is_there(function));
+    let most = if still.may_be_over() || is_within { Confidence::Likely } else { Confidence::Hint };
     let (confidence, mut detractors) = case.by_events();
     let (confidence, against) = case.cap_of_registers(confidence.min(most));
     detractors.extend(against);
     let at = place::of_thread(cpu).unwrap_or_default();
     let callback = callback::of(&cpu.functions, Some(thread), case);
-    let claim = format!(
-        "thread {} runs{at}{callback} and no tick comes: {function} may return without restoring the interrupts that it disables",
-        thread.label()
-    );
+    let claim = format!("thread {} runs{at}{callback} and no tick comes: {words}", thread.label());
     Some(
         Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
             .against([
                 format!("it is inferred: no register says whether interrupts are disabled ({})", asked(&cpu.registers)),
                 "a loop that asks for the time until the next tick looks the same".to_owned(),
-                format!("{function} may leave them disabled on purpose"),
+                "a function may leave them disabled on purpose".to_owned(),
             ])
             .evidence([still.shows(), evidence])
             .evidence(place::callers(&cpu.functions, CALLERS))
-            .next(format!("look at the paths of {function} that return early"))
+            .next(next)
             .threads([thread.address]),
     )
 }

@@ -68,7 +68,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let at = interrupts::whereabouts(case, cpu);
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
     let left = if mask.is_some() { masking_code::left_by(thread.address, case) } else { None };
-    let path = left.as_ref().map_or_else(String::new, |left| path_of(&left.function));
+    let path = left.as_ref().map_or_else(String::new, |left| format!("; {}", left.words));
     evidence.extend(left.map(|left| left.evidence));
     Some(
         Finding::new(
@@ -84,11 +84,6 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         ))
         .threads([thread.address]),
     )
-}
-
-/// `; fifo_write may return without restoring them`.
-pub(super) fn path_of(function: &str) -> String {
-    format!("; {function} may return without restoring them")
 }
 
 /// What shows that interrupts are disabled, and where.

@@ -59,7 +59,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let waits = awaited.as_ref().map(|awaited| format!(", where it waits for {} to change", awaited.words));
     let at = place::in_application(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let left = masking_code::left_by(thread.address, case);
-    let path = left.as_ref().map_or_else(String::new, |left| masked::path_of(&left.function));
+    let path = left.as_ref().map_or_else(String::new, |left| format!("; {}", left.words));
     let claim = format!(
         "thread {} keeps interrupts disabled (mstatus.MIE 0){at}{}: the timer interrupt is pending{path}",
         thread.label(),

@@ -3,7 +3,7 @@
 
 use super::super::usage::{Controls, User};
 use super::super::{Case, Evidence};
-use super::words::function_at;
+use super::words::place_at;
 use super::{interrupts, jump, place};
 use crate::abi::{Addr, Endian};
 use crate::cpu::Architecture;
@@ -60,11 +60,15 @@ const RESTORE: &str = "_tx_thread_interrupt_restore";
 /// The argument that disables interrupts on a Cortex-M: `TX_INT_DISABLE` in `tx_port.h`.
 const OFF: u16 = 1;
 
-/// A function that returns with interrupts disabled on one of its paths.
+/// A function that leaves interrupts disabled on one of its paths.
 pub(super) struct Left {
-    /// Its name.
-    pub function: String,
+    /// Where it begins.
+    pub start: Addr,
+    /// `fifo_write (fifo.c:12) may return without restoring the interrupts that it disables`.
+    pub words: String,
     pub evidence: Evidence,
+    /// What to look at.
+    pub next: String,
 }
 
 /// One that a thread calls, by its code.
@@ -74,10 +78,17 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
     let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
     let set = SET.into_iter().filter_map(at).collect();
     let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
-    let leak = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
-    let function = function_at(leak.function, case);
-    let text = "it disables interrupts here, and a path leads from here to its end without restoring them".to_owned();
-    Some(Left { evidence: Evidence::symbol(leak.at, &function, text), function })
+    let (leak, returns) = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
+    // Where the compiler put one function into another, the line is that of the inner one.
+    let place = place_at(leak.at, case);
+    let (does, on) = if returns { ("return", "to its end") } else { ("go on", "on, and back here,") };
+    let text = format!("it disables interrupts here, and a path leads from here {on} without restoring them");
+    Some(Left {
+        start: leak.function,
+        words: format!("{place} may {does} without restoring the interrupts that it disables"),
+        evidence: Evidence::symbol(leak.at, &place, text),
+        next: format!("look at the paths behind {place} that do not restore them, as an early return"),
+    })
 }
 
 /// The most bytes of a function that does little else than disable interrupts.

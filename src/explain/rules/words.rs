@@ -142,6 +142,9 @@ pub(super) fn function_at(at: Addr, case: &Case<'_>) -> String {
 
 /// `regulate (pump.c:12)`, or as much of it as is known.
 pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
+    if let Some((name, Some(line))) = case.look.inlined(at).filter(|_| !case.trust.other_build) {
+        return format!("{name} ({line})");
+    }
     let name = function_at(at, case);
     match case.look.line(at).filter(|_| !case.trust.other_build) {
         Some(line) => format!("{name} ({line})"),

@@ -80,9 +80,9 @@ impl Controls {
 }
 
 impl Usage<'_> {
-    /// A function of a user that disables interrupts on each of its paths, and returns on one of them without restoring them,
-    /// while another one does restore them.
-    pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<Leak> {
+    /// A function of a user that disables interrupts on each of its paths, and on one of them returns, or comes there again, without
+    /// restoring them, while another one does restore them; and whether it returns at all.
+    pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<(Leak, bool)> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let paths = |key: Key| Some((key, self.walker.paths(&follow, key)?));
         // Those of the kernel have parts that return with interrupts disabled.
@@ -102,7 +102,7 @@ impl Usage<'_> {
         all.iter().find_map(|((function, _), paths)| {
             let at = paths.calls().find(|call| disables(call))?.at;
             let is_so = paths.leads_out(|call| call.at == at, may) && paths.leads_to(disables, restores);
-            (is_so && !may_skip(paths, &disables)).then_some(Leak { function: *function, at })
+            (is_so && !may_skip(paths, &disables)).then_some((Leak { function: *function, at }, paths.returns()))
         })
     }
 

@@ -25,6 +25,14 @@ pub struct SourceFrame {
     pub line: Option<u32>,
 }
 
+impl SourceFrame {
+    /// `pump.c:12`. Hostile text.
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_deref()?;
+        Some(format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), self.line?))
+    }
+}
+
 /// The unit that an address was compiled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceUnit {

@@ -5,11 +5,12 @@
 //! A call through a pointer leaves ra behind its JALR. A return leaves its own target in ra. Where ra is behind a direct call,
 //! the function that was called jumped on, or the one that called it jumped, through a register.
 
-use super::super::super::{Case, Evidence};
+use super::super::super::{Case, Code, Evidence};
 use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
 use super::super::{static_pointers, through, words};
+use super::{Kind, Look};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Registers};
+use crate::cpu::{Architecture, Effect, Registers};
 use crate::kernel::Thread;
 use crate::session::CpuState;
 
@@ -29,18 +30,48 @@ const ACCESSES: [u64; 6] = [4, 5, 6, 7, 13, 15];
 const RA: usize = 28;
 const MEPC: usize = 30;
 
-fn is_fetch(registers: &Registers) -> bool {
-    registers.get("mcause").is_some_and(|cause| FETCHES.contains(&cause))
+/// True for a trap at the fetch of an instruction. Where no register says which trap it was, any may be it.
+fn is_fetch(cpu: &CpuState) -> bool {
+    let is_stored = || cpu.failed.as_ref().is_some_and(|failed| failed.stored.is_some());
+    cpu.registers.get("mcause").map_or_else(is_stored, |cause| FETCHES.contains(&cause))
+}
+
+/// Where the last trap came.
+fn trap_pc(cpu: &CpuState) -> Option<Addr> {
+    let stored = || cpu.failed.as_ref().filter(|failed| failed.stored.is_some()).map(|failed| failed.function.pc);
+    cpu.registers.get("mepc").or_else(stored)
 }
 
 /// True where the trap came from near address 0, where no code is.
-pub(super) fn is_fetch_near_null(registers: &Registers) -> bool {
-    is_fetch(registers) && registers.get("mepc").is_some_and(|mepc| mepc < NULL)
+pub(super) fn is_fetch_near_null(cpu: &CpuState) -> bool {
+    is_fetch(cpu) && is_fetch_outside(cpu) && trap_pc(cpu).is_some_and(|mepc| mepc < NULL)
 }
 
 /// True where it came from what is no code of the program.
 pub(super) fn is_fetch_outside(cpu: &CpuState) -> bool {
-    is_fetch(&cpu.registers) && cpu.failed.as_ref().is_some_and(|failed| failed.is_outside_code)
+    is_fetch(cpu) && cpu.failed.as_ref().is_some_and(|failed| failed.is_outside_code)
+}
+
+/// What speaks against a fault that no register records.
+pub(super) const STORED: &str =
+    "which exception it is, is inferred: the place is that which its handler stored (--reg mcause=N --reg mepc=N)";
+
+/// True where a handler that is a loop without an exit has stored a place at which no interrupt can have come: where the program has
+/// no code, or, as is inferred, at an access near address 0.
+pub(super) fn is_stored_fault(cpu: &CpuState) -> bool {
+    let stored = cpu.failed.as_ref().filter(|failed| failed.stored.is_some() && cpu.exception.is_some());
+    let is_null = |effect: Effect| effect.address().is_some_and(|at| at < NULL);
+    stored.is_some_and(|failed| cpu.in_loop.is_some() && (failed.is_outside_code || failed.effect.is_some_and(is_null)))
+}
+
+/// What kind of fault that is.
+pub(super) fn stored_kind(look: &Look<'_, '_>) -> Option<Kind> {
+    let failed = look.cpu.failed.as_ref()?;
+    let (code, words) = match failed.effect {
+        _ if failed.is_outside_code => (Code::Fault, "the program has no code there".to_owned()),
+        effect => (Code::BusFault, look.access(effect?)),
+    };
+    Some(Kind { code, words, is_read: false })
 }
 
 /// What the trap stored of a thread.
@@ -50,13 +81,13 @@ struct Frame {
 }
 
 /// That; `None` where what is there is of another trap.
-fn frame(registers: &Registers, thread: &Thread, case: &Case<'_>) -> Option<Frame> {
+fn frame(cpu: &CpuState, thread: &Thread, case: &Case<'_>) -> Option<Frame> {
     let width = case.width();
     let member = case.kernel?.layout.thread.offset("tx_thread_stack_ptr")?;
     let saved = case.look.bytes(thread.address.checked_add(member)?, width)?;
     let at = *case.words(&saved, true).first().filter(|frame| thread.holds(**frame))?;
     let words = case.words(&case.look.bytes(at, width.checked_mul(32)?)?, true);
-    (words.get(MEPC) == registers.get("mepc").as_ref()).then_some(Frame { at, words })
+    (words.get(MEPC) == trap_pc(cpu).as_ref()).then_some(Frame { at, words })
 }
 
 /// The register of this number in a frame.
@@ -79,8 +110,8 @@ impl Frame {
         let mut registers = Registers::new(cpu.architecture());
         let stored = (1..32_u16).filter_map(|number| Some((format!("x{number}"), value(&self.words, number)?)));
         // The kernel's own code leaves gp as it is.
-        let kept = ["gp", "mepc"].into_iter().zip(["gp", "pc"]);
-        let kept = kept.filter_map(|(own, name)| Some((name.to_owned(), cpu.get(own)?)));
+        let kept = [("gp", cpu.get("gp")), ("pc", self.words.get(MEPC).copied())];
+        let kept = kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         stored.chain(kept).for_each(|(name, value)| {
             registers.set(&name, value);
         });
@@ -96,12 +127,13 @@ pub(super) fn access(
     way: Option<&Way>,
     case: &Case<'_>,
 ) -> Option<(Addr, Registers)> {
-    let is_of_data = cpu.registers.get("mcause").is_some_and(|cause| ACCESSES.contains(&cause));
+    let is_stored = || is_stored_fault(cpu);
+    let is_of_data = cpu.registers.get("mcause").map_or_else(is_stored, |cause| ACCESSES.contains(&cause));
     let at = match way {
         Some(way) => way.site?,
-        None => cpu.registers.get("mepc").filter(|_| is_of_data)?,
+        None => trap_pc(cpu).filter(|_| is_of_data)?,
     };
-    Some((at, frame(&cpu.registers, thread?, case)?.registers(&cpu.registers)))
+    Some((at, frame(cpu, thread?, case)?.registers(&cpu.registers)))
 }
 
 /// How it came there.
@@ -142,9 +174,9 @@ impl Came {
 /// How a thread came to an address near 0, or to another that is no code of the program.
 pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> Option<Way> {
     let registers = &cpu.registers;
-    let is_there = is_fetch_near_null(registers) || is_fetch_outside(cpu);
-    let pc = registers.pc().and(registers.get("mepc")).filter(|_| is_there)?;
-    let frame = thread.and_then(|thread| frame(registers, thread, case));
+    let is_there = is_fetch_near_null(cpu) || is_fetch_outside(cpu);
+    let pc = registers.pc().and(trap_pc(cpu)).filter(|_| is_there)?;
+    let frame = thread.and_then(|thread| frame(cpu, thread, case));
     let came = frame.as_ref().map_or(Came::Unknown, |frame| Came::of(&frame.words, registers.architecture(), case));
     let place = |at: Addr| words::place_at(at, case);
     let (how, is_call, by, next) = match came {
@@ -171,7 +203,8 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
         ),
         Came::Unknown => {
             // Only of code that the processor has fetched.
-            let may_be_code = registers.get("mcause") == Some(ILLEGAL) && what(pc, false, case).is_none();
+            let may_be_code =
+                registers.get("mcause").is_none_or(|cause| cause == ILLEGAL) && what(pc, false, case).is_none();
             let other = if may_be_code { ", or code that is not in the ELF (a boot loader, ROM)" } else { "" };
             (format!(": a call through a pointer or a damaged return address{other}"), false, None, NEXT_OF_EITHER)
         }

@@ -129,6 +129,8 @@ fn trapped(exception: Option<&str>, is_loop: bool, is_outside: bool) -> CpuState
             functions: Vec::new(),
             is_outside_code: is_outside,
             outer: None,
+            effect: None,
+            stored: None,
         }),
         interrupts: None,
     }
