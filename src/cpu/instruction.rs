@@ -493,6 +493,23 @@ fn flow(first: u16, second: u16, at: Addr) -> Flow {
 #[cfg(test)]
 #[allow(clippy::arithmetic_side_effects, reason = "tests say what they expect by failing")]
 mod tests {
+    #[test]
+    fn loads_and_stores_of_a_riscv() {
+        use super::*;
+        let of = |halves: [u16; 2]| {
+            let mut registers = Registers::new(Architecture::Riscv32);
+            assert!(registers.set("a0", 0) && registers.set("a5", 0x2000_0100) && registers.set("sp", 0x8000_0000));
+            Effect::of(&registers, &halves.map(u16::to_le_bytes).concat())
+        };
+        assert_eq!(of([0x0023, 0x00B5]), Some(Effect::Write(0, Size::any(1))), "sb a1, 0(a0)");
+        assert_eq!(of([0xA583, 0x0047]), Some(Effect::Read(0x2000_0104, Size::any(4))), "lw a1, 4(a5)");
+        assert_eq!(of([0xD583, 0xFFE7]), Some(Effect::Read(0x2000_00FE, Size::any(2))), "lhu a1, -2(a5)");
+        assert_eq!(of([0xC388, 0]), Some(Effect::Write(0x2000_0100, Size::any(4))), "c.sw a0, 0(a5)");
+        assert_eq!(of([0x4512, 0]), Some(Effect::Read(0x8000_0004, Size::any(4))), "c.lwsp a0, 4");
+        assert_eq!(of([0x8023, 0x00B5]), None, "sb a1, 0(a1): a1 is not known");
+        assert_eq!(of([0x0513, 0x0010]), None, "li a0, 1");
+    }
+
     /// A check that failed on a RISC-V, and disabled interrupts for its loop, was called a loop that may be idle.
     #[test]
     fn a_riscv_that_stopped_itself_was_idle() {

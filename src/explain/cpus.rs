@@ -316,6 +316,7 @@ fn addresses(cpu: &CpuState) -> Vec<Addr> {
         cpu.registers.pc(),
         cpu.registers.get("psp"),
         cpu.failed.as_ref().map(|failed| failed.function.pc),
+        effect(cpu.failed.as_ref().and_then(|failed| failed.effect)),
     ];
     own.into_iter().chain(of_places).flatten().collect()
 }

@@ -208,6 +208,8 @@ pub struct Thread {
     suspend_info: Option<u64>,
     suspend_option: Option<u64>,
     more_info: Option<u64>,
+    /// What its last call that waited returned.
+    suspend_status: Option<u64>,
     /// The stack that its control block names, whichever that is: where, and how many bytes.
     named: Option<(Addr, u64)>,
     /// Where a module's thread goes on with its own stack when it has left the kernel.
@@ -273,6 +275,9 @@ impl Block<'_> {
     }
 }
 
+/// `TX_NO_MEMORY` (`tx_api.h`).
+const NO_MEMORY: u64 = 0x10;
+
 impl Thread {
     /// The event flags that it waits for, or waited for last.
     pub fn wanted(&self) -> Option<Wanted> {
@@ -290,6 +295,12 @@ impl Thread {
     pub fn asks_bytes(&self) -> Option<u64> {
         let is_so = self.state.and_then(|state| Kind::of_state(state.0)) == Some(Kind::BytePool);
         self.suspend_info.filter(|_| is_so)
+    }
+
+    /// The pool for whose memory it waited last, in vain (`TX_NO_MEMORY`), and the bytes that it asked a byte pool for.
+    pub fn got_no_memory(&self) -> Option<(Addr, u64)> {
+        let is_over = self.state == Some(State::READY) && self.suspend_status == Some(NO_MEMORY);
+        self.suspended_last().filter(|_| is_over).zip(self.suspend_info)
     }
 
     /// Where the message goes that it waits for, or comes from that it waits to send.
@@ -347,6 +358,7 @@ impl Thread {
             suspend_info: get("tx_thread_suspend_info"),
             suspend_option: get("tx_thread_suspend_option"),
             more_info: get("tx_thread_additional_suspend_info"),
+            suspend_status: get("tx_thread_suspend_status"),
             named: named.start.zip(named.size),
             // Its lowest bit says what was pushed there.
             module_pointer: get("tx_thread_module_stack_ptr").map(|sp| sp & !3),

@@ -3,8 +3,9 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
+use super::super::state::Task;
 use super::super::{Case, Evidence};
-use super::{interrupts, place, starvation, vector};
+use super::{interrupts, place, starvation, threshold, vector};
 use crate::abi::Addr;
 use crate::cpu::Level;
 use crate::session::{CpuState, Place};
@@ -18,7 +19,7 @@ const VECTORS: u64 = 48;
 pub(super) struct Below {
     /// `lens ran in lens_position (camera.c:116), and rtsp and motion were ready and could not run`. Hostile text.
     pub words: String,
-    pub evidence: Option<Evidence>,
+    pub evidence: Vec<Evidence>,
     /// What speaks against it.
     pub doubt: Option<&'static str>,
     pub thread: Addr,
@@ -38,7 +39,7 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
     if let Some(within) = found.and_then(|found| found.all.iter().find_map(|place| place.within.as_deref())) {
         return Some(Below {
             words: format!("{within} ran, above thread {}", thread.label()),
-            evidence: None,
+            evidence: Vec::new(),
             doubt: Some("what ran is found by what looks like pushed registers (--reg psp=N)"),
             thread: thread.address,
             ready: Vec::new(),
@@ -47,10 +48,14 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
     }
     let at = place.and_then(|place| place::in_application(&place.functions));
     let at = at.map_or_else(String::new, |at| format!(" in {at}"));
-    let ready: Vec<Addr> =
-        graph.tasks.list.iter().find(|task| task.address == thread.address).map_or_else(Vec::new, |hog| {
-            graph.tasks.list.iter().filter(|task| starvation::is_kept_off(task, hog)).map(|task| task.address).collect()
-        });
+    let hog = graph.tasks.at(thread.address);
+    let kept_off: Vec<&Task> = hog.map_or_else(Vec::new, |hog| {
+        graph.tasks.list.iter().filter(|task| starvation::is_kept_off(task, hog)).collect()
+    });
+    let rank = hog.filter(|_| !kept_off.is_empty()).map_or_else(String::new, |hog| starvation::rank(hog, &kept_off));
+    let by_threshold = hog.filter(|hog| kept_off.iter().any(|task| starvation::is_behind_threshold(task, hog)));
+    let (left, at_code) = by_threshold.and_then(|hog| threshold::left(hog.address, case)).unzip();
+    let ready: Vec<Addr> = kept_off.iter().map(|task| task.address).collect();
     let behind = match ready.as_slice() {
         [] => String::new(),
         [one] => format!(", and {} was ready and could not run", case.label(*one)),
@@ -66,8 +71,8 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
         Evidence::stack(place.frame, format!("the exception pushed its registers here: pc {pc:#x}")).holds(pc)
     });
     Some(Below {
-        words: format!("{} ran{at}{behind}", thread.label()),
-        evidence,
+        words: format!("{}{rank} ran{at}{behind}{}", thread.label(), left.unwrap_or_default()),
+        evidence: evidence.into_iter().chain(at_code).collect(),
         doubt: (!is_certain)
             .then_some("where the thread ran is found by what looks like pushed registers (--reg psp=N)"),
         thread: thread.address,

@@ -34,6 +34,9 @@ const PENDSV: u32 = 14;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
+/// What speaks against what events show.
+const FROM_EVENTS: &str = "that this led to the fault is inferred from events";
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let find = |cpu| match Look::of(cpu, cpus, case) {
@@ -386,10 +389,12 @@ impl<'a, 'c> Look<'a, 'c> {
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
     fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>) -> Finding {
         let brought = if pointer.is_none() { self.brought() } else { None };
-        for (words, evidence) in self.deleted().into_iter().chain(brought) {
+        let no_memory = self.got_no_memory();
+        let against = if no_memory.is_some() { "that this led to the fault is inferred" } else { FROM_EVENTS };
+        for (words, evidence) in self.deleted().into_iter().chain(brought).chain(no_memory) {
             finding.claim = format!("{}; {words}", finding.claim);
             finding.confidence = finding.confidence.min(Confidence::Likely);
-            finding = finding.against(["that this led to the fault is inferred from events"]).evidence([evidence]);
+            finding = finding.against([against]).evidence([evidence]);
         }
         let Some(pointer) = pointer else { return finding };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();

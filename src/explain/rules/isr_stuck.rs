@@ -127,7 +127,7 @@ fn stuck(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     evidence.extend(changed.and_then(|changed| changed.evidence));
     let doubt = below.as_ref().and_then(|below| below.doubt);
     let claimed = if doubt.is_some() { claimed.min(Confidence::Likely) } else { claimed };
-    evidence.extend(below.and_then(|below| below.evidence));
+    evidence.extend(below.into_iter().flat_map(|below| below.evidence));
     Some(
         Finding::new(
             Code::IsrNeverEnds,

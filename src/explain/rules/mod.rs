@@ -76,6 +76,7 @@ mod starvation;
 mod static_pointers;
 mod stopped;
 mod storage_overlap;
+mod threshold;
 mod through;
 mod tick_off;
 mod tick_rate;

@@ -201,6 +201,18 @@ impl Room {
     }
 }
 
+/// What a pool has: ` (96 of 12288 bytes free, in 2 pieces; the largest can give 48)`, and whether that is too small for what was asked
+/// of a byte pool.
+pub(super) fn room(pool: Addr, asked: u64, case: &Case<'_>) -> String {
+    match Room::of(pool, case) {
+        Some(room) if room.largest.is_some() && room.is_fragmented(asked) => {
+            format!(", which is fragmented ({})", room.text)
+        }
+        Some(room) => format!(" ({})", room.text),
+        None => String::new(),
+    }
+}
+
 /// What a pool has, in words. `pieces`: the bytes that the largest can give, which has words of the kernel as well, and how many
 /// there are.
 fn text(state: String, kind: Kind, free: u64, pieces: Option<(u64, usize)>) -> String {

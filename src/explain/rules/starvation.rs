@@ -15,7 +15,7 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
-use super::{interrupts, left_running, place, shared, silence};
+use super::{interrupts, left_running, place, shared, silence, threshold};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -29,6 +29,9 @@ const TICKS: i64 = 6;
 const MANY: u64 = 100;
 /// The same of a thread of which the trace has no whole round.
 const AT_START: u64 = 1000;
+/// So many rounds of a thread show how long it runs, and one that is so many times as long is none of them.
+const ROUNDS: u64 = 4;
+const MANY_TIMES: i64 = 16;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
@@ -90,7 +93,10 @@ pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     let activity = events.activity(hog.address)?;
     let (since, ran) = busy(activity, events);
     // A thread that blocks now and then runs no longer than it did before.
-    (ran / 2 >= since / 4 && since >= events.length() / 2 && ran / 3 >= activity.longest).then_some((since, ran))
+    let is_long = since >= events.length() / 2 && ran / 3 >= activity.longest;
+    // Where it did so several times, less of the trace is enough.
+    let is_unusual = activity.blocks >= ROUNDS && since >= events.length() / 8 && ran / MANY_TIMES >= activity.longest;
+    (ran / 2 >= since / 4 && (is_long || is_unusual)).then_some((since, ran))
 }
 
 /// All of the trace, of a thread that runs where no thread has an event: only interrupts came above it.
@@ -152,14 +158,20 @@ pub(super) fn is_kept_off(task: &Task, hog: &Task) -> bool {
     task.does == Does::Ready && task.address != hog.address && Off::of(task, hog).is_some()
 }
 
+/// True for a thread that the preemption-threshold of the one that runs keeps off.
+pub(super) fn is_behind_threshold(task: &Task, hog: &Task) -> bool {
+    matches!(Off::of(task, hog), Some(Off::Threshold(_)))
+}
+
 /// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
 pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
     let lasts = events.lasts(task.address);
-    is_kept_off(task, hog) && has_run(task, events) && lasts >= events.length() / 2 && lasts <= since
+    let is_long = lasts >= events.length().min(since) / 2;
+    is_kept_off(task, hog) && has_run(task, events) && is_long && lasts <= since
 }
 
 /// ` (priority 16, without a time slice)`: what keeps the others off.
-fn rank(hog: &Task, starved: &[&Task]) -> String {
+pub(super) fn rank(hog: &Task, starved: &[&Task]) -> String {
     let mut all: Vec<String> = hog.priority.map(|priority| format!("priority {priority}")).into_iter().collect();
     for why in starved.iter().filter_map(|task| Off::of(task, hog)?.words()) {
         if !all.contains(&why) {
@@ -277,17 +289,22 @@ fn claim(
     let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
     let awaited = cpu.and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
     let (waits, used) = awaited.unzip();
+    let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
+    let left = if by_threshold { threshold::left(hog.address, case) } else { None };
+    let (left, at_code) = left.unzip();
     let claim = format!(
-        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run{}",
+        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run{}{}",
         rank(hog, starved),
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" },
+        left.unwrap_or_default(),
         waits.map_or_else(String::new, |waits| format!("; {waits}: {name} may wait in a loop for what changes there"))
     );
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
         .evidence(used)
+        .evidence(at_code)
         .next(match &sleeps {
             Some(_) => {
                 format!("look at the loop in which {name} runs, and at how it computes the ticks that it sleeps for")

