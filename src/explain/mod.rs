@@ -128,19 +128,23 @@ impl Explanation {
         }
         let mut findings = with_otherwise(with_reason(with_circles(findings)));
         findings.iter_mut().for_each(|finding| finding.evidence.extend(calls(finding, case)));
-        findings.iter_mut().for_each(|finding| finding.explains = once_each(std::mem::take(&mut finding.explains)));
+        for finding in &mut findings {
+            finding.explains = once_each(&finding.claim, std::mem::take(&mut finding.explains));
+        }
         let not_checked = not_checked(case, &findings);
         Self { findings, state: summary::of(case, &graph), checked, not_checked }
     }
 }
 
-/// Sentences in their order, without those that were said before, or that begin as one of those did.
-fn once_each(all: Vec<String>) -> Vec<String> {
+/// Sentences in their order, without those that were said before, in the claim too, or that begin as one of those did.
+fn once_each(claim: &str, all: Vec<String>) -> Vec<String> {
+    let first = |text: &str| text.find(", ").map(|end| text.get(..end).unwrap_or_default().to_owned());
     let mut said: Vec<String> = Vec::new();
     for text in all {
-        let is_known =
-            |before: &String| text.strip_prefix(before.as_str()).is_some_and(|r| r.is_empty() || r.starts_with(';'));
-        if !said.iter().any(is_known) {
+        let goes_on = |rest: &str| rest.is_empty() || rest.starts_with([';', ':']);
+        let is_known = |before: &String| text.strip_prefix(before.as_str()).is_some_and(goes_on);
+        let is_claim = first(&text).is_some_and(|begins| first(claim).is_some_and(|claimed| claimed == begins));
+        if !is_claim && !said.iter().any(is_known) {
             said.push(text);
         }
     }
@@ -515,8 +519,11 @@ mod tests {
     /// "Motor waits for mutex settings", twice: both of its findings were explained.
     #[test]
     fn a_symptom_was_listed_twice() {
-        let all = ["b waits", "a waits", "b waits", "a waits; c, which a needs, waits"].map(str::to_owned);
-        assert_eq!(once_each(all.to_vec()), ["b waits", "a waits"]);
+        let all = ["b waits", "a waits", "b waits", "a waits; c, which a needs, waits", "b waits: it is full"];
+        let all = all.map(str::to_owned).to_vec();
+        assert_eq!(once_each("c waits, and d holds it", all), ["b waits", "a waits"]);
+        let again = vec!["c waits, and d, which gave it, is suspended".to_owned()];
+        assert_eq!(once_each("c waits, and d holds it", again), [""; 0], "the claim");
     }
 
     /// A fault was proven, and what led to it, an interrupt that took a mutex, came second.

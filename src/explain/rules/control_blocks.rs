@@ -33,6 +33,8 @@ const COUNTER: &str = "_created_count";
 /// The word with which the kernel fills stacks.
 const FILL: u64 = 0xEFEF_EFEF;
 
+/// How the names of the kernel's variables begin.
+const KERNEL: &str = "_tx_";
 /// How the names of the kernel's functions begin.
 const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
 /// Functions of the kernel in which its lists are whole.
@@ -89,6 +91,13 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     // And a callback that waited.
     let waited = timer_waited::of(case).map(|broken| broken.object);
     let of_moment = of_moment.filter(|issue| !waited.is_some_and(|object| is_of(issue, object)));
+    // Behind a block that was overwritten the walk of a list ends, and the list seems to lack others.
+    let ends_early = case.kernel.is_some_and(|kernel| !kernel.overwritten.is_empty());
+    let is_list = |issue: &Issue| {
+        let variable = issue.place.address.and_then(|at| case.look.variable(at));
+        variable.is_some_and(|variable| variable.name.starts_with(KERNEL))
+    };
+    let of_moment = of_moment.filter(|issue| !ends_early || !is_list(issue));
     // And a mutex that an interrupt took.
     let taken: Vec<Addr> = case.events.iter().flat_map(|e| &e.wrong).filter_map(|call| call.object).collect();
     let of_moment = of_moment.filter(|issue| {

@@ -208,7 +208,8 @@ impl Still {
             self.lasts,
             words::kernel_ticks(
                 &[self.lasts],
-                self.period.filter(|(least, most)| least == most).map(|(least, _)| least)
+                self.period.filter(|(least, most)| least == most).map(|(least, _)| least),
+                None
             )
         )
     }

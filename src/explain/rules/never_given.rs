@@ -141,6 +141,8 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             .extend(silent.iter().map(|text| Evidence { seq: None, ..Evidence::memory(first.address, text.clone()) }));
     }
     let gone = gone_giver(wait, case, graph);
+    // It is named already.
+    let is_gone_known = gone.is_some();
     let disabled = disabled_interrupt::of(wait.object, case).filter(|_| gone.is_none());
     let is_known = gone.is_some() || disabled.as_ref().is_some_and(|interrupt| interrupt.is_user);
     let (confidence, mut detractors) = case.cap(if is_known { Confidence::Likely } else { Confidence::Hint });
@@ -154,7 +156,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     };
     let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
-    let user = gone_user(task, wait.object, case, graph);
+    let user = if is_gone_known { String::new() } else { gone_user(task, wait.object, case, graph) };
     let givers = if is_known { None } else { by_code::givers(wait, case, graph) };
     // What gives it is about to, as it has just begun; or it may do so only now and then. Who has a lock meanwhile does not wait so
     // long for what is rare.
@@ -174,7 +176,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
             Code::EventNeverSet,
             (confidence, detractors),
             format!(
-                "{name} waits for {object}{wants}{with}, and {why}, though it ran {runs} times before{by}{user}{also}"
+                "{name} waits for {object}{wants}{with}, and {why}, though {name} ran {runs} times before{by}{user}{also}"
             ),
         )
         .evidence(evidence)

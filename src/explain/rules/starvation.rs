@@ -32,6 +32,7 @@ const AT_START: u64 = 1000;
 /// So many rounds of a thread show how long it runs, and one that is so many times as long is none of them.
 const ROUNDS: u64 = 4;
 const MANY_TIMES: i64 = 16;
+const MANY_TICKS: i64 = 50;
 /// A thread whose rounds are longer than the trace looks as if it did not block.
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
@@ -94,8 +95,11 @@ pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     let (since, ran) = busy(activity, events);
     // A thread that blocks now and then runs no longer than it did before.
     let is_long = since >= events.length() / 2 && ran / 3 >= activity.longest;
-    // Where it did so several times, less of the trace is enough.
-    let is_unusual = activity.blocks >= ROUNDS && since >= events.length() / 8 && ran / MANY_TIMES >= activity.longest;
+    // Where it did so several times, less of the trace is enough, if that is many ticks of the kernel.
+    let period = events.sleeps.period().or_else(|| events.interrupts.tick().map(|tick| tick.period));
+    let is_many = period.is_some_and(|period| since / MANY_TICKS >= period);
+    let is_part = activity.blocks >= ROUNDS && since >= events.length() / 8;
+    let is_unusual = is_many && is_part && ran / MANY_TIMES >= activity.longest;
     (ran / 2 >= since / 4 && (is_long || is_unusual)).then_some((since, ran))
 }
 
@@ -166,7 +170,8 @@ pub(super) fn is_behind_threshold(task: &Task, hog: &Task) -> bool {
 /// True for a thread that is ready and has not run, for as long as one that does not block keeps the processor.
 pub(super) fn starves(task: &Task, hog: &Task, since: i64, events: &Events) -> bool {
     let lasts = events.lasts(task.address);
-    let is_long = lasts >= events.length().min(since) / 2;
+    // Or nearly since that one began.
+    let is_long = lasts >= events.length() / 2 || lasts >= since.saturating_sub(since / 16);
     is_kept_off(task, hog) && has_run(task, events) && is_long && lasts <= since
 }
 

@@ -69,16 +69,20 @@ pub(super) fn trace_ticks(ticks: i64, case: &Case<'_>) -> String {
 /// ` (about 20 and 3 kernel ticks)`: the same durations, the longest first, where sleeps show how long a tick of the kernel is.
 /// Nothing for what is shorter than one.
 pub(super) fn in_kernel_ticks(lasts: &[i64], case: &Case<'_>) -> String {
-    kernel_ticks(lasts, case.events.and_then(|events| events.sleeps.period()))
+    let Some(events) = case.events else { return String::new() };
+    // The length is inferred: nothing lasts longer than the kernel has counted.
+    let counted = super::silence::system_clock(case).filter(|_| !events.sleeps.is_time_set);
+    kernel_ticks(lasts, events.sleeps.period(), counted.and_then(|ticks| i64::try_from(ticks).ok()))
 }
 
-/// The same for ticks of the kernel that last so long.
-pub(super) fn kernel_ticks(lasts: &[i64], period: Option<i64>) -> String {
+/// The same for ticks of the kernel that last so long. `counted`: its ticks since it began.
+pub(super) fn kernel_ticks(lasts: &[i64], period: Option<i64>, counted: Option<i64>) -> String {
     let Some(period) = period.filter(|period| lasts.first().is_some_and(|first| *period > 0 && first >= period)) else {
         return String::new();
     };
     let rounded = |ticks: &i64| ticks.saturating_add(period / 2).checked_div(period).unwrap_or_default();
-    let all: Vec<String> = lasts.iter().map(|ticks| rounded(ticks).to_string()).collect();
+    let known = |ticks: i64| ticks.min(counted.unwrap_or(ticks));
+    let all: Vec<String> = lasts.iter().map(|ticks| known(rounded(ticks)).to_string()).collect();
     let unit = if all == ["1"] { "kernel tick" } else { "kernel ticks" };
     format!(" (about {} {unit})", all.join(" and "))
 }
@@ -202,13 +206,15 @@ mod tests {
 
     #[test]
     fn ticks_of_the_trace_were_taken_for_ticks_of_the_kernel() {
-        let of = |lasts: &[i64]| kernel_ticks(lasts, Some(25_000));
+        let of = |lasts: &[i64]| kernel_ticks(lasts, Some(25_000), None);
         assert_eq!(of(&[512_000]), " (about 20 kernel ticks)");
         assert_eq!(of(&[25_100]), " (about 1 kernel tick)");
         assert_eq!(of(&[512_000, 80_000]), " (about 20 and 3 kernel ticks)");
         assert_eq!(of(&[24_000]), "", "within one tick");
-        assert_eq!(kernel_ticks(&[512_000], None), "", "it is not known");
-        assert_eq!(kernel_ticks(&[512_000], Some(0)), "");
-        assert_eq!(kernel_ticks(&[i64::MAX], Some(2)), " (about 4611686018427387903 kernel ticks)");
+        assert_eq!(kernel_ticks(&[512_000], None, None), "", "it is not known");
+        assert_eq!(kernel_ticks(&[512_000], Some(0), None), "");
+        assert_eq!(kernel_ticks(&[i64::MAX], Some(2), None), " (about 4611686018427387903 kernel ticks)");
+        // "About 540 kernel ticks" of a kernel that had counted 498.
+        assert_eq!(kernel_ticks(&[540_000, 2000], Some(1000), Some(498)), " (about 498 and 2 kernel ticks)");
     }
 }

@@ -51,7 +51,8 @@ impl ByCode<'_, '_> {
         );
         let full = self.full_queues(task.address);
         let resumes: Vec<String> = starters.iter().map(|starter| self.name(*starter)).collect();
-        let behind = self.graph.waiters(&[task.address]);
+        let mut behind = self.graph.waiters(&[task.address]);
+        behind.extend(self.only_given_by(*giver).filter(|at| *at != task.address));
         Some(
             Finding::new(Code::EventNeverSet, self.case.cap(claimed), claim)
                 .against([BY_CODE, "it may be resumed for another reason"])
@@ -65,6 +66,18 @@ impl ByCode<'_, '_> {
                 ))
                 .threads([task.address, *giver]),
         )
+    }
+
+    /// Threads that wait for what, by the code, one thread alone gives.
+    fn only_given_by(&self, giver: Addr) -> impl Iterator<Item = Addr> {
+        let is_behind = move |task: &&Task| {
+            let wait = task.wait.filter(|wait| wait.forever && !wait.sends);
+            let users = wait.and_then(|wait| {
+                self.usage.who(Act::Gives, Some(wait.kind), wait.object, wait.wanted.map(|wanted| wanted.flags))
+            });
+            users.as_deref() == Some(&[User::Thread(giver)])
+        };
+        self.graph.tasks.list.iter().filter(is_behind).map(|task| task.address)
     }
 
     /// Queues that are full, and that a thread alone reads.
