@@ -7,6 +7,7 @@
 
 use super::super::super::{Case, Code, Evidence};
 use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
+use super::super::message::{self, Message};
 use super::super::{static_pointers, through, words};
 use super::{Kind, Look};
 use crate::abi::Addr;
@@ -228,12 +229,21 @@ pub(super) fn way(cpu: &CpuState, thread: Option<&Thread>, case: &Case<'_>) -> O
     let shown = shown.map(|(at, text)| Evidence::symbol(at, &place(at), text.to_owned()));
     let evidence = shown.or_else(|| returned(frame.as_ref()?, came, case));
     let is_damaged = matches!(came, Came::Return { .. } | Came::After { .. });
+    let message = thread.filter(|_| is_damaged).and_then(|thread| message::over_return_of(thread, case));
+    let (over, next) = match &message {
+        Some(Message { words, queue, .. }) => (
+            format!("; {words}"),
+            format!("make the variable as long as a message of {queue}, or the messages shorter"),
+        ),
+        None => (String::new(), next.to_owned()),
+    };
     let written = thread.filter(|_| is_damaged).map(|thread| static_pointers::into_stack(thread, None, case));
     let written = written.unwrap_or_default();
-    let words = format!("{}{how}", named(pc, registers, case));
+    let words = format!("{}{how}{over}", named(pc, registers, case));
     let words = static_pointers::said(&words, &written, "points into its stack", "point into its stack");
-    let evidence = evidence.into_iter().chain(written.into_iter().map(|pointer| pointer.evidence)).collect();
-    Some(Way { words, evidence, is_call, by, site, next: next.to_owned() })
+    let evidence = evidence.into_iter().chain(message.map(|message| message.evidence));
+    let evidence = evidence.chain(written.into_iter().map(|pointer| pointer.evidence)).collect();
+    Some(Way { words, evidence, is_call, by, site, next })
 }
 
 /// The return address that the trap stored, where the function returned by it.
