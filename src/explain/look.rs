@@ -112,10 +112,11 @@ impl<'a> Look<'a> {
         self.symbols.source_line(at & !1)
     }
 
-    /// The function at an address where the compiler put it into another one, with its file and line; not one of the compiler or the
-    /// kernel, whose names begin with `_`. Hostile text.
-    pub(super) fn inlined(&self, at: Addr) -> Option<(String, Option<String>)> {
-        self.symbols.inlined(at & !1).into_iter().find(|(name, _)| !name.starts_with('_'))
+    /// The functions at an address that the compiler put into others, the innermost first, and at last the one that they were put into,
+    /// each with its file and line; not those of the compiler or the kernel, whose names begin with `_`. Empty where there are none.
+    /// Hostile text.
+    pub(super) fn inlined(&self, at: Addr) -> Vec<(String, Option<String>)> {
+        self.symbols.inlined(at & !1).into_iter().filter(|(name, _)| !name.starts_with('_')).collect()
     }
 
     /// What an interrupt is called: the name of its handler, else its number.

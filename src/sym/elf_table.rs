@@ -96,10 +96,12 @@ impl Symbols for ElfSymbols {
     }
 
     fn inlined(&self, address: Addr) -> Vec<(String, Option<String>)> {
-        let mut frames = self.dwarf.lines().frames(&[self.linked(address)]).pop().unwrap_or_default();
-        // The last one is the function itself.
-        frames.pop();
-        frames.into_iter().filter_map(|frame| Some((frame.function.clone()?, frame.place()))).collect()
+        let frames = self.dwarf.lines().frames(&[self.linked(address)]).pop().filter(|frames| frames.len() > 1);
+        frames
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|frame| Some((frame.function.clone()?, frame.place())))
+            .collect()
     }
 
     fn exception(&self, number: u32) -> Option<String> {

@@ -48,8 +48,8 @@ pub trait Symbols {
         None
     }
 
-    /// The functions that the compiler put into the one at an address, the innermost first, each with the file and line in it:
-    /// `fifo_take` and `radio.c:84`. Hostile text.
+    /// The functions that the compiler put into the one at an address, the innermost first, and that one, each with the file and line in
+    /// it: `fifo_take` and `radio.c:84`. Empty where there are none. Hostile text.
     fn inlined(&self, address: Addr) -> Vec<(String, Option<String>)> {
         Vec::new()
     }

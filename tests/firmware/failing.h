@@ -24,7 +24,9 @@
 static ULONG trace_buffer[(sizeof(TX_TRACE_HEADER) + REGISTRY * sizeof(TX_TRACE_OBJECT_ENTRY)
                            + FW_RING_EVENTS * sizeof(TX_TRACE_BUFFER_ENTRY)) / sizeof(ULONG)];
 
+#ifndef THREADS
 #define THREADS 9
+#endif
 static ULONG stacks[THREADS][FW_STACK / sizeof(ULONG)] __attribute__((aligned(16)));
 static TX_THREAD threads[THREADS];
 static UINT used;

@@ -505,6 +505,10 @@ VOID mk_thread_sleep(ULONG ticks)
 {
     UINT posture = port_disable();
     TX_THREAD *t = CURRENT;
+    if (t == &_tx_timer_thread) { /* it must not sleep: TX_CALLER_ERROR */
+        port_restore(posture);
+        return;
+    }
     mk_trace(112, T_THREAD, ticks, t->tx_thread_state, HERE, 0);
     t->tx_thread_suspend_cleanup = NULL;
     suspend(t, TX_SLEEP, ticks);
@@ -1113,6 +1117,18 @@ VOID mk_thread_suspend(TX_THREAD *t)
     mk_trace(114, T_THREAD, UL(t), t->tx_thread_state, HERE, 0);
     if (t->tx_thread_state == TX_READY)
         suspend(t, TX_SUSPENDED, 0);
+    leave(posture);
+}
+
+/* Only of a thread that sleeps. */
+VOID mk_thread_terminate(TX_THREAD *t)
+{
+    UINT posture = port_disable();
+    if (t->tx_thread_state == TX_SLEEP) {
+        mk_trace(115, T_THREAD, UL(t), t->tx_thread_state, HERE, 0);
+        t->tx_thread_timer.tx_timer_internal_list_head = NULL;
+        t->tx_thread_state = TX_TERMINATED;
+    }
     leave(posture);
 }
 

@@ -64,6 +64,7 @@ typedef void VOID;
 
 #define TX_READY          0u
 #define TX_COMPLETED      1u
+#define TX_TERMINATED     2u
 #define TX_SUSPENDED      3u
 #define TX_SLEEP          4u
 #define TX_QUEUE_SUSP     5u
@@ -392,6 +393,7 @@ VOID mk_thread_create(TX_THREAD *t, const CHAR *name, VOID (*entry)(ULONG), ULON
 VOID mk_thread_sleep(ULONG ticks);
 VOID mk_thread_relinquish(VOID);
 VOID mk_thread_suspend(TX_THREAD *t); /* of a thread that is ready */
+VOID mk_thread_terminate(TX_THREAD *t);
 VOID mk_thread_resume(TX_THREAD *t);
 TX_THREAD *mk_thread_identify(VOID);
 ULONG mk_time_get(VOID);

@@ -34,12 +34,16 @@ enum failure {
     ANSWER_CLEARED, /* by the one that waits for it, after its request            */
     SHARED_TEXT,  /* two threads write one text, and the second writes past it    */
     RESUME_LOST,  /* as the thread sleeps before it suspends itself               */
-    KEPT_IN_LIST  /* blocks, until none is left                                   */
+    KEPT_IN_LIST, /* blocks, until none is left                                   */
+    TERMINATED,   /* by another thread, while it has the lock                     */
+    LEFT_MASKED,  /* interrupts, on the path of a full buffer                     */
+    CALLBACK_SLEEPS /* until a thread has done something: it returns at once      */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
 #define BEGIN 20u
 #define END 220u
+#define THREADS 8
 #include "failing.h"
 
 /* One of those that a thread talks to. */
@@ -819,6 +823,147 @@ static VOID writer_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a thread that another one terminates ---- */
+
+static TX_SEMAPHORE card_lock;
+static TX_THREAD copier;
+
+static NOINLINE VOID copy_to_card(VOID)
+{
+    mk_semaphore_get(&card_lock, TX_WAIT_FOREVER);
+    mk_thread_sleep(3);
+    mk_semaphore_put(&card_lock);
+}
+
+static VOID copier_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        copy_to_card();
+        mk_thread_sleep(1);
+    }
+}
+
+static NOINLINE VOID cancel_copy(VOID)
+{
+    mk_thread_terminate(&copier);
+}
+
+static VOID chief_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(1);
+        if (failing(TERMINATED) && card_lock.tx_semaphore_count == 0)
+            cancel_copy();
+    }
+}
+
+static VOID archive_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        copy_to_card();
+        mk_thread_sleep(4);
+    }
+}
+
+/* ---- a buffer whose functions disable interrupts ---- */
+
+static struct {
+    ULONG count, lost, sum;
+    ULONG all[4];
+} samples;
+
+/* Where no interrupt comes, this one ends the run. */
+static ULONG asked;
+
+static inline UINT interrupts_off(VOID)
+{
+    UINT was;
+#ifdef __riscv
+    __asm__ volatile("csrrci %0, mstatus, 8" : "=r"(was) : : "memory");
+#else
+    __asm__ volatile("mrs %0, primask\n cpsid i" : "=r"(was) : : "memory");
+#endif
+    return was;
+}
+
+static inline VOID interrupts_as(UINT was)
+{
+#ifdef __riscv
+    __asm__ volatile("csrw mstatus, %0" : : "r"(was) : "memory");
+#else
+    __asm__ volatile("msr primask, %0" : : "r"(was) : "memory");
+#endif
+}
+
+static NOINLINE UINT keep_sample(ULONG value)
+{
+    UINT was = interrupts_off();
+    if (samples.count == 4) {
+        samples.lost++;
+        return 0;
+    }
+    samples.all[samples.count++] = value;
+    interrupts_as(was);
+    return 1;
+}
+
+static NOINLINE VOID wait_converted(ULONG ticks)
+{
+    ULONG begin = mk_time_get();
+    while (mk_time_get() - begin < ticks)
+        if (++asked > 300)
+            run_ended();
+    asked = 0;
+}
+
+static VOID gather_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        keep_sample(n);
+        if (!failing(LEFT_MASKED))
+            samples.count = 0;
+        if (samples.lost != 0)
+            wait_converted(2);
+    }
+}
+
+/* ---- a callback that waits for a thread ---- */
+
+static TX_TIMER homing;
+static volatile UINT is_home;
+
+static NOINLINE VOID go_home(VOID)
+{
+    is_home = !failing(CALLBACK_SLEEPS);
+    while (!is_home) {
+        mk_thread_sleep(1);
+        if (++asked > 300)
+            run_ended();
+    }
+}
+
+static VOID homing_expired(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    go_home();
+}
+
+static VOID axis_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        fw_work(SHORT);
+        mk_thread_sleep(1);
+        is_home = 1;
+    }
+}
+
 /* ---- a timer in memory that is allocated ---- */
 
 static VOID alive_expired(ULONG number)
@@ -976,6 +1121,19 @@ VOID app_define(VOID)
     }
     if (FAILURE == KEPT_IN_LIST)
         thread(PICK("writer", "scribe"), writer_entry, 0, PICK(8, 7));
+    if (FAILURE == TERMINATED) {
+        mk_semaphore_create(&card_lock, PICK("media", "platter"), 1);
+        mk_thread_create(&copier, PICK("copier", "mirror"), copier_entry, 0, stacks[used], FW_STACK, PICK(10, 9), 1);
+        used++;
+        thread(PICK("archive", "vault"), archive_entry, 0, PICK(12, 11));
+        thread(PICK("chief", "boss"), chief_entry, 0, PICK(5, 4));
+    }
+    if (FAILURE == LEFT_MASKED)
+        thread(PICK("gather", "collect"), gather_entry, 0, PICK(8, 7));
+    if (FAILURE == CALLBACK_SLEEPS) {
+        mk_timer_create(&homing, PICK("homing", "parking"), homing_expired, 0, 4, 4, 1);
+        thread(PICK("axis", "shaft"), axis_entry, 0, PICK(8, 7));
+    }
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));
     if (FAILURE == PEER_RELEASED)

@@ -191,12 +191,13 @@ impl ByCode<'_, '_> {
         let culprit = leak.map(|(user, _)| *user).or_else(|| others.first().copied().filter(|_| others.len() == 1));
         let is_gone = culprit.is_some_and(|user| others.contains(&user));
         let (object, waiter) = (self.case.object(semaphore), self.case.label(*first));
-        let ended = if culprit.is_none() { self.ended(&users) } else { None };
+        let ended = self.ended_of(&users, culprit);
         let claim = match culprit {
             Some(user) if is_gone => {
                 let (name, is) = self.state(user);
+                let by = ended.as_ref().map_or_else(String::new, |ended| format!(" ({})", ended.words));
                 format!(
-                    "{waiter} waits for {object}; of those that take and put it, {name} {is}, and all others wait for it"
+                    "{waiter} waits for {object}; of those that take and put it, {name} {is}{by}, and all others wait for it"
                 )
             }
             Some(user) => format!(
@@ -216,9 +217,10 @@ impl ByCode<'_, '_> {
             named.into_iter().chain(named.filter(|at| at == first).is_none().then_some(*first)).collect();
         let code = if is_gone { Code::LockOwnerGone } else { Code::SemaphoreLeak };
         let next = match culprit {
-            Some(user) if self.was_terminated(user) => {
-                format!("find out who terminates {}: it does not put what it has taken", self.name(user))
-            }
+            Some(user) if self.was_terminated(user) => ended.as_ref().map_or_else(
+                || format!("find out who terminates {}: it does not put what it has taken", self.name(user)),
+                |ended| ended.next(&object, self.case),
+            ),
             Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
             None => ended.as_ref().map_or_else(
                 || format!("look for a path that takes {object} and returns without tx_semaphore_put"),

@@ -3,7 +3,7 @@
 
 use super::super::usage::{Controls, User};
 use super::super::{Case, Evidence};
-use super::words::place_at;
+use super::words::place_of_function;
 use super::{interrupts, jump, place};
 use crate::abi::{Addr, Endian};
 use crate::cpu::Architecture;
@@ -78,10 +78,9 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
     let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
     let set = SET.into_iter().filter_map(at).collect();
     let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
-    let (leak, returns) = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
-    // Where the compiler put one function into another, the line is that of the inner one.
-    let place = place_at(leak.at, case);
-    let (does, on) = if returns { ("return", "to its end") } else { ("go on", "on, and back here,") };
+    let leak = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
+    let place = common_place(leak.at, leak.restored, case);
+    let (does, on) = if leak.returns { ("return", "to its end") } else { ("go on", "on, and back here,") };
     let text = format!("it disables interrupts here, and a path leads from here {on} without restoring them");
     Some(Left {
         start: leak.function,
@@ -89,6 +88,17 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
         evidence: Evidence::symbol(leak.at, &place, text),
         next: format!("look at the paths behind {place} that do not restore them, as an early return"),
     })
+}
+
+/// The place of an instruction in the innermost function that has another one, too: the compiler puts functions into others that do
+/// nothing but disable interrupts.
+fn common_place(at: Addr, other: Addr, case: &Case<'_>) -> String {
+    let others = case.look.inlined(other);
+    let common = case.look.inlined(at).into_iter().find(|(name, _)| others.iter().any(|(other, _)| name == other));
+    match common {
+        Some((name, Some(line))) if !case.trust.other_build => format!("{name} ({line})"),
+        _ => place_of_function(at, case),
+    }
 }
 
 /// The most bytes of a function that does little else than disable interrupts.

@@ -146,9 +146,14 @@ pub(super) fn function_at(at: Addr, case: &Case<'_>) -> String {
 
 /// `regulate (pump.c:12)`, or as much of it as is known.
 pub(super) fn place_at(at: Addr, case: &Case<'_>) -> String {
-    if let Some((name, Some(line))) = case.look.inlined(at).filter(|_| !case.trust.other_build) {
-        return format!("{name} ({line})");
+    match case.look.inlined(at).into_iter().next() {
+        Some((name, Some(line))) if !case.trust.other_build => format!("{name} ({line})"),
+        _ => place_of_function(at, case),
     }
+}
+
+/// The same of the function that has a symbol, also where the compiler put another one there.
+pub(super) fn place_of_function(at: Addr, case: &Case<'_>) -> String {
     let name = function_at(at, case);
     match case.look.line(at).filter(|_| !case.trust.other_build) {
         Some(line) => format!("{name} ({line})"),

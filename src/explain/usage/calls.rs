@@ -50,6 +50,19 @@ impl Made {
     }
 }
 
+/// A function that leaves interrupts disabled on one of its paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftDisabled {
+    /// Where it begins.
+    pub function: Addr,
+    /// Where it disables them.
+    pub at: Addr,
+    /// Where it restores them on another path.
+    pub restored: Addr,
+    /// False where it never returns.
+    pub returns: bool,
+}
+
 /// The functions of the kernel that disable and enable interrupts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Controls {
@@ -81,8 +94,8 @@ impl Controls {
 
 impl Usage<'_> {
     /// A function of a user that disables interrupts on each of its paths, and on one of them returns, or comes there again, without
-    /// restoring them, while another one does restore them; and whether it returns at all.
-    pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<(Leak, bool)> {
+    /// restoring them, while another one does restore them.
+    pub fn leaves_disabled(&self, user: User, controls: &Controls) -> Option<LeftDisabled> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let paths = |key: Key| Some((key, self.walker.paths(&follow, key)?));
         // Those of the kernel have parts that return with interrupts disabled.
@@ -102,7 +115,9 @@ impl Usage<'_> {
         all.iter().find_map(|((function, _), paths)| {
             let at = paths.calls().find(|call| disables(call))?.at;
             let is_so = paths.leads_out(|call| call.at == at, may) && paths.leads_to(disables, restores);
-            (is_so && !may_skip(paths, &disables)).then_some((Leak { function: *function, at }, paths.returns()))
+            let restored =
+                paths.calls().find(|call| restores(call)).filter(|_| is_so && !may_skip(paths, &disables))?.at;
+            Some(LeftDisabled { function: *function, at, restored, returns: paths.returns() })
         })
     }
 

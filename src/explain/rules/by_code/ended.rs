@@ -11,7 +11,7 @@ use crate::kernel::api::Act;
 pub(super) struct Ended {
     thread: Addr,
     /// `net terminates camera in hang_up (calls.c:41)`.
-    words: String,
+    pub words: String,
     pub evidence: Evidence,
 }
 
@@ -29,6 +29,15 @@ impl Ended {
 }
 
 impl ByCode<'_, '_> {
+    /// Of the users of a lock: of the one that was terminated with it, else of all where none is known to have it.
+    pub(super) fn ended_of(&self, users: &[User], culprit: Option<User>) -> Option<Ended> {
+        match culprit {
+            None => self.ended(users),
+            Some(user) if self.was_terminated(user) => self.ended(&[user]),
+            Some(_) => None,
+        }
+    }
+
     /// The first of these users that another user terminates.
     pub(super) fn ended(&self, users: &[User]) -> Option<Ended> {
         users.iter().find_map(|user| {
