@@ -342,6 +342,9 @@ impl Elf {
             SHN_XINDEX => (SHF_ALLOC, Addr::MAX),
             index => *sections.get(index as usize)?,
         };
+        // Tools that change sections (`objcopy --set-section-flags`) leave variables without a type, but with their size.
+        let is_untyped = kind == SymbolKind::None && sym.st_size != 0 && flags & SHF_EXECINSTR == 0;
+        let kind = if is_untyped { SymbolKind::Object } else { kind };
         let label = kind == SymbolKind::None;
         if flags & SHF_ALLOC == 0 || (label && flags & SHF_EXECINSTR == 0) {
             return None;

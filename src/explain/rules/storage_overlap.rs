@@ -12,12 +12,15 @@ use super::words::text;
 use crate::abi::{Addr, Region};
 use crate::code;
 use crate::kernel::{Kind, Object, PREFIX, Stacks, Thread};
+use crate::sym::Symbol;
 use crate::trace::Severity;
 
 /// The largest storage that is looked at.
 const LARGEST: u64 = 1 << 20;
 /// The most words without a variable that are passed over.
 const GAPS: usize = 4096;
+/// The fewest bytes of a variable that is memory for an object. What a linker script defines is smaller.
+const SMALLEST: u64 = 16;
 /// The most of what it reaches over that is named.
 const NAMED: usize = 3;
 
@@ -139,15 +142,28 @@ fn control_blocks(storage: &Storage, case: &Case<'_>) -> Victims {
     registered.chain(objects).chain(threads).filter(is_hit).map(|(address, _, name)| (address, name)).collect()
 }
 
-/// Variables of the kernel that begin after its start: one that it begins in holds it.
+/// The variable in which storage begins, where that is smaller: where it ends, and its name.
+fn own_variable(storage: &Storage, case: &Case<'_>) -> Option<(Addr, Symbol)> {
+    let variable = case.look.variable(storage.region.start).filter(|variable| variable.size >= SMALLEST)?;
+    let end = variable.address.checked_add(variable.size)?;
+    (storage.region.contains(end) && !variable.name.starts_with('_')).then_some((end, variable))
+}
+
+/// Variables that begin after its start: one that it begins in holds it. Where that ends before the storage does, all that follow; else
+/// those of the kernel alone, as the program may have names for parts of one piece of memory.
 fn variables(storage: &Storage, case: &Case<'_>) -> Victims {
     let (mut all, mut gaps) = (Victims::new(), 0);
+    let own = own_variable(storage, case);
+    let is_behind = |symbol: &Symbol| {
+        let is_own = own.as_ref().is_some_and(|(end, _)| symbol.address >= *end && !symbol.name.starts_with('_'));
+        is_own || symbol.name.starts_with(PREFIX)
+    };
     let mut at = storage.region.start;
     while storage.region.contains(at) && gaps < GAPS {
         let symbol = case.look.variable(at).filter(|symbol| symbol.size > 0);
         let end = symbol.as_ref().and_then(|symbol| symbol.address.checked_add(symbol.size)).filter(|end| *end > at);
         gaps = if end.is_some() { gaps } else { gaps.saturating_add(1) };
-        if let Some(symbol) = symbol.filter(|s| s.address > storage.region.start && s.name.starts_with(PREFIX)) {
+        if let Some(symbol) = symbol.filter(|s| s.address > storage.region.start && is_behind(s)) {
             all.insert(symbol.address, symbol.name);
         }
         let Some(next) = end.or_else(|| at.checked_add(case.width())) else { break };
@@ -184,6 +200,10 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
             format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what}"),
         )
         .evidence([Evidence::memory(storage.of, format!("{name}: {len} bytes, from {start:#x} to {last:#x}"))])
+        .evidence(own_variable(storage, case).map(|(end, variable)| {
+            let text = format!("{} is the memory that it begins in, and has {} bytes", variable.name, variable.size);
+            Evidence::symbol(variable.address, &variable.name, format!("{text}: it ends at {end:#x}"))
+        }))
         .evidence(victims.iter().take(NAMED).filter_map(|(at, name)| begins(*at, name, storage, case)))
         .explains(broken.map(|issue| issue.message.clone()))
         .next(format!("compare the size that was given for {name} ({len} bytes) with the memory that it really has"))
