@@ -78,6 +78,14 @@ pub struct Code<'a> {
 }
 
 impl Code<'_> {
+    /// The numbers of the registers that the code in front of the instruction writes, on whatever path. Of a Cortex-M.
+    #[must_use]
+    pub fn written(&self) -> Vec<u16> {
+        let all = self.lines().unwrap_or_default();
+        let before = || all.iter().filter(|line| line.at < self.at);
+        (0..16).filter(|register| before().any(|line| line.does(*register).written() & bit(*register) != 0)).collect()
+    }
+
     /// The word of memory that the instruction's pointer was read from: the register that it adds to, or the one through which
     /// it jumps. `None` where that is not known, and for other processors than a Cortex-M and a RISC-V.
     #[must_use]

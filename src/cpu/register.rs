@@ -100,7 +100,7 @@ impl Registers {
     }
 
     /// Makes a register unknown.
-    pub(super) fn forget(&mut self, name: &str) {
+    pub fn forget(&mut self, name: &str) {
         if let Some(slot) = self.architecture.index(name).and_then(|i| self.values.get_mut(i)) {
             *slot = None;
         }

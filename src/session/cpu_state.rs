@@ -6,7 +6,7 @@ use super::{Function, Target};
 use crate::abi::{Addr, Region};
 use crate::bytes::Bytes;
 use crate::cpu::{
-    Architecture, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
+    Architecture, Code, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
     with_those_before,
 };
 use crate::error::Error;
@@ -106,6 +106,11 @@ pub struct Interrupts {
     pub active: Vec<u32>,
 }
 
+/// The registers of a Cortex-M that a call keeps (Procedure Call Standard for the Arm Architecture, 6.1.1).
+const KEPT: std::ops::RangeInclusive<u16> = 4..=11;
+/// The most functions of a handler whose code is looked at.
+const HANDLER: usize = 4;
+
 /// Where the interrupt controller of a Cortex-M has them (Armv7-M Architecture Reference Manual, B3.4). Reading changes nothing.
 const ENABLED: (Addr, usize) = (0xE000_E100, 64);
 const PENDING: (Addr, usize) = (0xE000_E200, 64);
@@ -166,6 +171,11 @@ impl Target<'_> {
             Some(found) => Some(self.places(found, stop)),
             None => self.by_exits(registers, &exits, stop),
         };
+        let used = self.used_by_handler(registers, &backtrace);
+        let interrupted = interrupted.map(|mut found| {
+            found.all.iter_mut().for_each(|place| self.forget_used(place, registers, &used, stop));
+            found
+        });
         let exception = match (cpu.map(|cpu| &cpu.above), registers.level()) {
             (Some(Above::Nothing), _) => None,
             (Some(above), _) => above.words(),
@@ -317,6 +327,39 @@ impl Target<'_> {
         });
         let is_certain = place.is_some();
         Some(Places { exception: Some(number), by, all: place.into_iter().collect(), is_certain, remarks: Vec::new() })
+    }
+
+    /// The registers that a call keeps, and that the functions of a handler use. A function that never returns does not store what was
+    /// in them, and unwind information does not say so.
+    fn used_by_handler(&mut self, registers: &Registers, backtrace: &Backtrace) -> Vec<u16> {
+        if registers.architecture() != Architecture::CortexM {
+            return Vec::new();
+        }
+        let own = backtrace.frames.iter().take_while(|frame| frame.origin != crate::unwind::Origin::Exception);
+        let pcs: Vec<Addr> = own.take(HANDLER).map(|frame| frame.pc & !1).collect();
+        let mut used: Vec<u16> = Vec::new();
+        for pc in pcs {
+            let Some((from, code)) = self.code_around(pc) else { continue };
+            let none = |_: Addr| None;
+            let code = Code { at: pc, registers, from, code: &code, stack: None, word: &none };
+            used.extend(code.written().into_iter().filter(|register| KEPT.contains(register)));
+        }
+        used
+    }
+
+    /// Forgets those of a place that are the CPU's own.
+    fn forget_used(&mut self, place: &mut Place, cpu: &Registers, used: &[u16], stop: &Stop) {
+        let names = used.iter().map(|register| format!("r{register}"));
+        let own: Vec<String> = names
+            .filter(|name| place.registers.get(name).is_some() && place.registers.get(name) == cpu.get(name))
+            .collect();
+        if own.is_empty() {
+            return;
+        }
+        own.iter().for_each(|name| place.registers.forget(name));
+        let registers = place.registers.clone();
+        let functions = std::mem::take(&mut place.functions);
+        *place = self.place(place.frame, &registers, place.within.take(), functions, stop);
     }
 
     pub(super) fn place(

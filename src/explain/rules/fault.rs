@@ -499,7 +499,7 @@ impl<'a, 'c> Look<'a, 'c> {
             let pc = place.registers.pc().unwrap_or_default();
             let text = format!("the exception pushed its registers here: pc {pc:#x}");
             all.push(Evidence::stack(place.frame, text).holds(pc));
-            all.extend(self.saved.map(|at| possible::saved(at, self.case)));
+            all.extend(self.saved.map(|at| possible::saved(at, place.frame, self.case)));
             if let Some(effect) = place.effect {
                 all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));
             }

@@ -183,10 +183,11 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
     let all = all.join(", ");
     let name = &storage.name;
     let what = match storage.holds {
-        Holds::Messages => "its messages overwrite them",
-        Holds::Blocks(_) => "its blocks overwrite them",
-        Holds::Stack => "what is on it overwrites them",
+        Holds::Messages => "its messages overwrite",
+        Holds::Blocks(_) => "its blocks overwrite",
+        Holds::Stack => "what is on it overwrites",
     };
+    let them = if victims.len() == 1 { "it" } else { "them" };
     let last = start.saturating_add(len.saturating_sub(1));
     let broken = case
         .kernel?
@@ -197,7 +198,7 @@ fn finding(storage: &Storage, victims: &Victims, case: &Case<'_>) -> Option<Find
         Finding::new(
             Code::CorruptControlBlock,
             case.cap(Confidence::Likely),
-            format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what}"),
+            format!("{name} ({len} bytes from {start:#x}) reaches over {all}{more}: {what} {them}"),
         )
         .evidence([Evidence::memory(storage.of, format!("{name}: {len} bytes, from {start:#x} to {last:#x}"))])
         .evidence(own_variable(storage, case).map(|(end, variable)| {

@@ -29,6 +29,8 @@ const NOTHING: Addr = 0xE010_0000;
 /// chips have any.
 const RAM: [Region; 2] =
     [Region { start: 0x2000_0000, len: 0x2000_0000 }, Region { start: 0x6000_0000, len: 0x8000_0000 }];
+/// Bytes of an address.
+const WORD: u64 = 4;
 /// lr, pc and xpsr in what an exception pushed.
 const SAVED: (Addr, u64) = (20, 12);
 /// The most bytes of memory in which they are looked for.
@@ -158,7 +160,7 @@ impl<'a> Why<'a> {
         let mut evidence = self.evidence(cpu, cpus);
         let mut detractors = Vec::new();
         let is_likely = copy.map(|at| {
-            evidence.insert(1.min(evidence.len()), saved(at, case));
+            evidence.insert(1.min(evidence.len()), saved(at, place.frame, case));
         });
         let if_so = if is_likely.is_some() { "" } else { ", if the CPU is in a fault" };
         let (confidence, against) =
@@ -241,16 +243,24 @@ impl<'a> Why<'a> {
     }
 }
 
-/// That a handler saved what an exception pushed.
-pub(super) fn saved(at: Addr, case: &Case<'_>) -> Evidence {
+/// That a handler saved what an exception pushed, or where that is.
+pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
     let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
-    Evidence::memory(at, format!("its lr, pc and xpsr again{variable}: a handler saved them"))
+    let is_address = case.look.bytes(at, WORD) == Some(address(frame));
+    let what = if is_address { "the address of that" } else { "its lr, pc and xpsr again" };
+    Evidence::memory(at, format!("{what}{variable}: a handler saved {}", if is_address { "it" } else { "them" }))
 }
 
-/// Where memory outside of stacks has lr, pc and xpsr of each place again.
+/// An address as a Cortex-M stores it.
+fn address(at: Addr) -> Vec<u8> {
+    u32::try_from(at).unwrap_or_default().to_le_bytes().to_vec()
+}
+
+/// Where memory outside of stacks has lr, pc and xpsr of each place again, or its address.
 pub(super) fn copies(places: &[&Place], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
     let needle = |place: &&Place| case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1);
     let needles: Vec<Option<Vec<u8>>> = places.iter().map(needle).collect();
+    let addresses: Vec<Vec<u8>> = places.iter().map(|place| address(place.frame)).collect();
     let mut found = vec![None; places.len()];
     if places.is_empty() || !case.look.is_stored() {
         return found;
@@ -262,11 +272,16 @@ pub(super) fn copies(places: &[&Place], cpus: &Cpus, case: &Case<'_>) -> Vec<Opt
         let mut at = region.start.saturating_add(3) & !3;
         while at < end && left > 0 {
             let bytes = case.look.bytes(at, STEP.min(end.saturating_sub(at))).unwrap_or_default();
-            for (needle, place, to) in needles.iter().zip(places).zip(&mut found).map(|((n, p), t)| (n, p, t)) {
+            let all = needles.iter().zip(&addresses).zip(places).zip(&mut found);
+            for (needle, address, place, to) in all.map(|(((n, a), p), t)| (n, a, p, t)) {
                 let is_copy = |at: &Addr| is_copy(*at, place.frame, case);
-                let hits = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
-                let mut hits = hits.filter_map(|offset| at.checked_add(offset)).filter(is_copy);
-                *to = to.or_else(|| hits.next());
+                let words = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
+                // Of the stack that a handler runs on only the words themselves are a sign: its callers leave addresses there.
+                let is_variable = |at: &Addr| case.look.variable(*at).is_some();
+                let pointers = hits(&bytes, address).filter_map(|offset| at.checked_add(offset)).filter(is_variable);
+                let words = words.filter_map(|offset| at.checked_add(offset));
+                let mut all = words.chain(pointers).filter(is_copy);
+                *to = to.or_else(|| all.next());
             }
             // The words may be at the end of one piece and at the beginning of the next.
             at = at.saturating_add(STEP.saturating_sub(SAVED.1));
