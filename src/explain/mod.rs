@@ -160,7 +160,10 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
             if cause.damages_memory && matches!(finding.comes_first(), 2 | 3) && cause.confidence > Confidence::Hint {
                 return finding.code == Code::IsrFault;
             }
-            let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code);
+            // A lock that an interrupt was to give back is part of a circle.
+            let is_circle = finding.code == Code::Deadlock && cause.code == Code::WrongContext;
+            let is_of_circle = is_circle && finding.threads.iter().all(&known);
+            let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code) || is_of_circle;
             // A switch of threads fails at what an overflow left of a saved stack, whichever thread is current then.
             if finding.is_in_switch && cause.code == Code::StackOverflow && cause.confidence > Confidence::Hint {
                 return true;

@@ -52,7 +52,10 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
     let gives = api::action(&call.function).is_some_and(|action| action.act == Act::Gives);
     let then = if is_checked { ", and the kernel refuses the call" } else { "" };
     // That the object is what threads wait for shows the effect; a path for threads is ruled out where nothing asks for the exception.
-    let is_sure = is_checked && gives && call.is_own && !waiters.is_empty() && !asks_exception(call.at, case);
+    // What an interrupt must not call at all has no path for threads there.
+    let is_wrong = call.is_own || call.is_never_allowed();
+    let is_sure = is_checked && gives && is_wrong && !waiters.is_empty() && !asks_exception(call.at, case);
+    let owner = case.kernel.and_then(|kernel| kernel.object(object)?.owner()).filter(|_| gives);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let label = case.object(object);
     let (text, claim) = if call.wait == Some(0) || call.wait.is_none() {
@@ -71,7 +74,7 @@ fn finding(user: User, call: &Made, case: &Case<'_>, graph: &Graph) -> Option<Fi
             .next(next(&function, user))
             .running(starts(user, case))
             .denying_memory(is_checked && matches!(function.as_str(), "tx_block_allocate" | "tx_byte_allocate"))
-            .affected(waiters.iter().copied().filter(|_| gives).chain([object])),
+            .affected(waiters.iter().copied().filter(|_| gives).chain([object]).chain(owner)),
     )
 }
 

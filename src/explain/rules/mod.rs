@@ -56,6 +56,7 @@ mod passed;
 pub(super) mod place;
 mod pointer;
 mod pools;
+mod preempt_left;
 mod queue_full;
 mod recorded;
 mod released_memory;
@@ -130,6 +131,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "a timer interrupt of a RISC-V that a thread keeps back", find: masked_riscv::find },
     Check { what: "interrupts that a function may leave disabled", find: left_disabled::find },
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
+    Check { what: "a count that keeps the kernel from switching threads", find: preempt_left::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "switches of threads that an interrupt keeps back", find: no_switch::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },

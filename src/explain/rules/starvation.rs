@@ -103,6 +103,11 @@ pub(super) fn keeps(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     (ran / 2 >= since / 4 && (is_long || is_unusual)).then_some((since, ran))
 }
 
+/// True where a thread has the processor for long, by the events.
+pub(super) fn goes_on(hog: &Task, events: &Events) -> bool {
+    is_enough(events) && keeps(hog, events).or_else(|| is_ready_throughout(hog, events)).is_some()
+}
+
 /// All of the trace, of a thread that runs where no thread has an event: only interrupts came above it.
 fn keeps_alone(hog: &Task, events: &Events) -> Option<(i64, i64)> {
     let has_none = events.activity(hog.address).is_none_or(|activity| activity.ran == 0);

@@ -1,0 +1,101 @@
+//! The kernel switches to no other thread: `_tx_thread_preempt_disable` is not 0, though the thread that runs is not in the call which
+//! raised it. A thread that is more urgent is ready and does not run; calls that wait return at once. That is so where an interrupt which
+//! the kernel does not mask (its priority is above that of BASEPRI) calls the kernel in the middle of a call of a thread, and where a
+//! call was left in the middle.
+//!
+//! Against it: the count may have been overwritten.
+
+use super::super::cpus::thread_of;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::{by_code, place, starvation};
+use crate::abi::Addr;
+use crate::cpu::Level;
+use crate::explain::usage::User;
+use crate::kernel::{State, Thread};
+use crate::session::{CpuState, is_of_kernel};
+
+/// The count.
+const COUNT: &str = "_tx_thread_preempt_disable";
+/// Functions of the kernel in which threads are switched out as a rule, and in which they begin.
+const USUAL: [&str; 5] = [
+    "_tx_thread_system_suspend",
+    "_tx_thread_system_return",
+    "_tx_thread_system_preempt_check",
+    "_tx_thread_shell_entry",
+    "_tx_timer_thread_entry",
+];
+/// The functions of a backtrace that are named, and the handlers.
+const CALLERS: usize = 6;
+const HANDLERS: usize = 3;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let cpus = case.cpus.map_or(&[][..], |cpus| &cpus.all);
+    let [cpu] = cpus else { return Vec::new() };
+    finding(cpu, case, graph).into_iter().collect()
+}
+
+fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let kernel = case.kernel.filter(|_| !case.trust.other_build && !case.trust.was_running)?;
+    let count = kernel.preempt_disable.filter(|count| *count != 0)?;
+    let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
+    if kernel.is_initializing() || kernel.system_state.iter().any(|state| *state != 0) {
+        return None;
+    }
+    let [execute] = kernel.execute.as_slice() else { return None };
+    let kept = kernel.thread(*execute).filter(|kept| kept.address != thread.address)?;
+    let is_urgent = kept.priority.zip(thread.priority).is_some_and(|(kept, own)| kept < own);
+    // A call of the kernel raises it for a moment: the trace has to show that the thread goes on.
+    let task = graph.tasks.at(thread.address)?;
+    let goes_on = case.events.is_some_and(|events| starvation::goes_on(task, events));
+    if !is_urgent || kept.state != Some(State::READY) || !goes_on {
+        return None;
+    }
+    let (name, other) = (thread.label(), kept.label());
+    let left = left(thread.address, case);
+    let in_call = left.as_ref().map_or_else(String::new, |(thread, function)| {
+        format!("; {} was switched out in {function}, which raises it", thread.label())
+    });
+    let claim = format!(
+        "the kernel switches to no other thread while {name} runs: {COUNT} is {count}, and {other}, which is more urgent, is ready{in_call}; \
+         perhaps an interrupt above the kernel's mask calls the kernel"
+    );
+    let at = case.look.symbol(COUNT)?.address;
+    let handlers: Vec<String> = case
+        .usage()
+        .into_iter()
+        .flat_map(|usage| usage.calling_handlers())
+        .collect::<Vec<u32>>()
+        .into_iter()
+        .take(HANDLERS)
+        .map(|number| by_code::user_name(User::Handler(number), case))
+        .collect();
+    let calling =
+        if handlers.is_empty() { String::new() } else { format!(": {} call the kernel", handlers.join(", ")) };
+    let ready = graph.tasks.list.iter().filter(|task| task.does == crate::explain::state::Does::Ready);
+    Some(
+        Finding::new(Code::IrqPriority, case.cap(Confidence::Likely), claim)
+            .against(["the count may have been overwritten"])
+            .evidence([
+                Evidence::memory(at, format!("{COUNT}: the kernel does not switch threads")).holds(count),
+                Evidence::memory(kept.address, format!("{other} is ready, and the next one to run")),
+            ])
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .evidence(left.map(|(thread, function)| {
+                Evidence::memory(thread.address, format!("{} is ready, and in {function}", thread.label()))
+            }))
+            .next(format!("compare the priorities of the interrupts with the mask of the kernel{calling}"))
+            .threads([thread.address])
+            .affected(ready.map(|task| task.address)),
+    )
+}
+
+/// A thread that is ready, and was switched out within a call of the kernel; with the function.
+fn left<'c>(running: Addr, case: &Case<'c>) -> Option<(&'c Thread, String)> {
+    let is_out = |thread: &&Thread| thread.state == Some(State::READY) && thread.address != running;
+    case.kernel?.threads.iter().filter(is_out).find_map(|thread| {
+        let pc = *case.cpus?.frames(thread.address)?.first()?;
+        let name = case.look.function(pc & !1)?.name;
+        (is_of_kernel(&name) && !USUAL.contains(&name.as_str())).then_some((thread, name))
+    })
+}
