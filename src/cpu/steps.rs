@@ -31,6 +31,8 @@ pub(super) enum Flow {
     Unknown,
 }
 
+mod tables;
+
 /// The most entries of a table of jumps.
 pub(super) const ENTRIES: u32 = 256;
 
@@ -334,8 +336,8 @@ fn wide(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Prog
         return control(first, second, at, state);
     }
     match first {
-        0xE8D0..=0xE8DF if second & 0xFFE0 == 0xF000 => return table(first, second, at, state, program),
-        0xF850..=0xF85E if second & 0xFFC0 == 0xF000 => return word_table(first, second, state, program),
+        0xE8D0..=0xE8DF if second & 0xFFE0 == 0xF000 => return tables::distances(first, second, at, state, program),
+        0xF850..=0xF85E if second & 0xFFC0 == 0xF000 => return tables::words(first, second, state, program),
         _ if first & 0xFE40 == 0xE800 => return several(first, second, state, program),
         _ if first & 0xFE40 == 0xE840 => pair(first, second, state, program),
         _ if first & 0xFE00 == 0xEA00 => shifted(first, second, state),
@@ -430,50 +432,6 @@ fn control(first: u16, second: u16, at: Addr, state: &mut State) -> Flow {
             Flow::Next
         }
     }
-}
-
-/// TBB and TBH: a table of distances behind the instruction, as long as the comparison in front of it says.
-fn table(first: u16, second: u16, at: Addr, state: &State, program: &dyn Program) -> Flow {
-    if first & 0xF != 15 {
-        return Flow::Unknown;
-    }
-    let is_half = second >> 4 & 1 == 1;
-    let entry = |n: u32| {
-        let start = at.checked_add(4)?;
-        let half = program.code(start.checked_add(Addr::from(if is_half { n << 1 } else { n & !1 }))?)?;
-        let distance = if is_half { half } else { half >> ((n & 1) << 3) & 0xFF };
-        start.checked_add(Addr::from(distance) << 1)
-    };
-    jumps(state.get(second & 0xF), state, &entry)
-}
-
-/// LDR of pc from a table of addresses, as GCC writes it without optimisation.
-fn word_table(first: u16, second: u16, state: &State, program: &dyn Program) -> Flow {
-    let Value::Is(start) = state.get(first & 0xF) else { return Flow::Unknown };
-    let shift = u32::from(second >> 4 & 3);
-    // The lowest bit says that the code there is Thumb.
-    let entry = |n: u32| {
-        let word = program.constant(Addr::from(start.checked_add(n.checked_shl(shift)?)?))?;
-        (word & 1 == 1).then_some(Addr::from(word & !1))
-    };
-    jumps(state.get(second & 0xF), state, &entry)
-}
-
-/// A jump through a table that is as long as the comparison in front of it says. `entry`: where its entry of this number leads.
-fn jumps(index: Value, state: &State, entry: &dyn Fn(u32) -> Option<Addr>) -> Flow {
-    let Flags::Compared(_, Value::Is(last)) = state.flags else { return Flow::Unknown };
-    if last >= ENTRIES {
-        return Flow::Unknown;
-    }
-    let all: Option<Vec<Addr>> = match index.known() {
-        Some(index) if index <= last => entry(index).map(|to| vec![to]),
-        _ => (0..=last).map(entry).collect(),
-    };
-    all.map_or(Flow::Unknown, |mut all| {
-        all.sort_unstable();
-        all.dedup();
-        Flow::Jumps(all)
-    })
 }
 
 /// LDM, STM, PUSH and POP.

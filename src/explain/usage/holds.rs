@@ -13,16 +13,16 @@ use crate::kernel::api::Act;
 const LONGEST: Addr = 4;
 
 impl Usage<'_> {
-    /// True where each function that takes a semaphore puts it, too, and none puts what another one took: who has returned from such
-    /// a function does not have it any more, or has lost it.
-    pub fn is_put_where_taken(&self, users: &[User], semaphore: Addr) -> bool {
-        let of = |user: &User| self.takes_and_gives(*user, Kind::Semaphore, semaphore);
+    /// True where each function that takes a semaphore or a mutex puts it, too, and none puts what another one took: who has returned
+    /// from such a function does not have it any more, or has lost it.
+    pub fn is_put_where_taken(&self, users: &[User], kind: Kind, lock: Addr) -> bool {
+        let of = |user: &User| self.takes_and_gives(*user, kind, lock);
         let mut all = users.iter().flat_map(of).peekable();
         all.peek().is_some() && all.all(|(takes, gives)| takes && gives)
     }
 
-    /// True where a thread with these return addresses on its stack may be between a call that takes a semaphore and one that puts
-    /// it. It says so only of a semaphore that is put where it is taken.
+    /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it. It
+    /// says so only of a lock that is put where it is taken.
     pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: true };
         let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
