@@ -17,6 +17,13 @@ const NULL: u64 = 0x100;
 const SMALL: u64 = 0x1_0000;
 /// The most bytes by which a pointer is moved on.
 const STEP: u64 = 8;
+/// The registers that an instruction of Thumb code writes, by their bits.
+pub(super) fn written_by(first: u16, second: u16, at: Addr) -> u32 {
+    (0..16).fold(0, |all, register| all | thumb::does(first, second, at, register).written())
+}
+
+pub(super) use thumb::{loaded_word, stored_words};
+
 /// What one instruction does to registers.
 enum Does {
     /// It reads a word at the first register plus a constant, or plus the second one times a power of 2.

@@ -7,7 +7,7 @@ use crate::abi::{Addr, Region};
 use crate::bytes::Bytes;
 use crate::cpu::{
     Architecture, Code, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
-    with_those_before,
+    saved_fault, with_those_before,
 };
 use crate::error::Error;
 use crate::kernel::{Above, Interrupted, Kernel, Stop, Thread, Under};
@@ -42,6 +42,8 @@ pub struct CpuState {
     pub failed: Option<Failed>,
     /// Which interrupts have which priority and state; `None` where that was not read.
     pub interrupts: Option<Interrupts>,
+    /// The fault registers that the source lacks, and that its handler has stored: their names, and where. `registers` has them.
+    pub stored_faults: Vec<(&'static str, Addr)>,
 }
 
 /// Where a fault came, by the register that keeps it.
@@ -171,6 +173,7 @@ impl Target<'_> {
             Some(found) => Some(self.places(found, stop)),
             None => self.by_exits(registers, &exits, stop),
         };
+        let stored_faults = self.stored_faults(registers, &backtrace);
         let used = self.used_by_handler(registers, &backtrace);
         let interrupted = interrupted.map(|mut found| {
             found.all.iter_mut().for_each(|place| self.forget_used(place, registers, &used, stop));
@@ -198,8 +201,38 @@ impl Target<'_> {
             interrupted,
             failed: self.failed(registers, kernel, thread, stop),
             interrupts: self.interrupts(registers),
-            registers: registers.clone(),
+            registers: self.with_stored(registers, &stored_faults),
+            stored_faults,
         }
+    }
+
+    /// Where the functions of a handler have stored the fault registers, where the source lacks them. Of a live target nothing is read for
+    /// it: it has the registers.
+    fn stored_faults(&mut self, registers: &Registers, backtrace: &Backtrace) -> Vec<(&'static str, Addr)> {
+        let is_fault = matches!(registers.level(), Level::Exception(number) if is_fault(number));
+        if !is_fault || self.is_live() || registers.get("cfsr").is_some() {
+            return Vec::new();
+        }
+        let own = backtrace.frames.iter().take_while(|frame| frame.origin != crate::unwind::Origin::Exception);
+        let pcs: Vec<Addr> = own.take(HANDLER).map(|frame| frame.pc & !1).collect();
+        let mut found: Vec<(&'static str, Addr)> = Vec::new();
+        for pc in pcs {
+            let start = self.symbols().function(pc).map(|function| function.address & !1);
+            let near = start.filter(|start| pc.checked_sub(*start).is_some_and(|len| len <= POLLING));
+            found.extend(near.map(|start| saved_fault(start, pc, &mut |at| self.word(at))).unwrap_or_default());
+        }
+        // A handler that stores them stores the one that says which fault it is.
+        let has_cfsr = found.iter().any(|(name, _)| *name == "cfsr");
+        if has_cfsr { found } else { Vec::new() }
+    }
+
+    /// The registers with those that a handler has stored.
+    fn with_stored(&mut self, registers: &Registers, stored: &[(&'static str, Addr)]) -> Registers {
+        let mut registers = registers.clone();
+        for (name, at) in stored {
+            self.word(*at).map(|word| registers.set_from(crate::cpu::Origin::Inferred, name, word.into()));
+        }
+        registers
     }
 
     /// The instruction that failed, by the register that keeps its address. An ARM has it in the link register of the mode, until

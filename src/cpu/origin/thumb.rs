@@ -67,6 +67,31 @@ pub(super) const fn stores(first: u16, second: u16) -> bool {
     }
 }
 
+/// The register into which an instruction loads one word.
+pub(in super::super) fn loaded_word(first: u16, second: u16) -> Option<u16> {
+    match first {
+        0x6800..=0x6FFF | 0x5800..=0x59FF => Some(first & 7),
+        0x9800..=0x9FFF => Some(first >> 8 & 7),
+        _ if first & 0xFFF0 == 0xF8D0 || first & 0xFFF0 == 0xF850 => Some(second >> 12).filter(|to| *to < 15),
+        _ => None,
+    }
+}
+
+/// The registers whose words an instruction stores, each with its distance from the address.
+pub(in super::super) fn stored_words(first: u16, second: u16) -> Vec<(u16, Addr)> {
+    match first {
+        0x6000..=0x67FF => vec![(first & 7, 0)],
+        0x9000..=0x97FF => vec![(first >> 8 & 7, 0)],
+        0xC000..=0xC7FF => (0..8).filter(|register| first >> register & 1 == 1).zip((0..).step_by(4)).collect(),
+        _ if first & 0xFFF0 == 0xF8C0 || first & 0xFFF0 == 0xF840 => vec![(second >> 12, 0)],
+        // STRD.
+        _ if first & 0xFF50 == 0xE940 => vec![(second >> 12, 0), (second >> 8 & 0xF, 4)],
+        // STMIA.
+        _ if first & 0xFFD0 == 0xE880 => (0..15).filter(|r| second >> r & 1 == 1).zip((0..).step_by(4)).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// True for PUSH, STMDB, STRD and STR beside the stack pointer.
 pub(super) fn stores_in_stack(first: u16, second: u16) -> bool {
     matches!(first, 0xB400..=0xB5FF | 0xE92D | 0xE9CD | 0xE94D)

@@ -354,6 +354,12 @@ impl<'a, 'c> Look<'a, 'c> {
             let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none());
             detractors.extend(found.flat_map(|found| found.remarks.iter().cloned()));
         }
+        if let Some((_, at)) = self.cpu.stored_faults.first() {
+            claimed = claimed.min(Confidence::Likely);
+            let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
+            detractors
+                .push(format!("cfsr and the like are not in this source: they are what the handler stored ({place})"));
+        }
         let (kind, is_null_call) = (code, code == Code::NullCall);
         let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };

@@ -113,6 +113,7 @@ mod tests {
             interrupted: Some(found),
             failed: None,
             interrupts: None,
+            stored_faults: Vec::new(),
         }
     }
 

@@ -32,6 +32,7 @@ fn placed_of(registers: Registers, all: Vec<Place>, cpus: &Cpus) -> Option<Addr>
         interrupted: Some(Places { exception: Some(3), by: String::new(), all, is_certain: false, remarks: vec![] }),
         failed: None,
         interrupts: None,
+        stored_faults: Vec::new(),
     };
     let hints = Hints { saved: vec![(0x40, 0x2000_0400)], harmless: vec![HARMLESS] };
     the_place(&cpu, cpu.registers.fault().as_ref(), cpus, &hints)?.registers.pc()
@@ -133,6 +134,7 @@ fn trapped(exception: Option<&str>, is_loop: bool, is_outside: bool) -> CpuState
             stored: None,
         }),
         interrupts: None,
+        stored_faults: Vec::new(),
     }
 }
 
