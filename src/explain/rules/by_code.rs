@@ -19,7 +19,7 @@ mod suspended;
 mod unset;
 
 use super::super::graph::Graph;
-use super::super::state::{Does, Task, Wait};
+use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{function_at, gives, place_at, waiting, waits};

@@ -354,12 +354,6 @@ impl<'a, 'c> Look<'a, 'c> {
             let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none());
             detractors.extend(found.flat_map(|found| found.remarks.iter().cloned()));
         }
-        if let Some((_, at)) = self.cpu.stored_faults.first() {
-            claimed = claimed.min(Confidence::Likely);
-            let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
-            detractors
-                .push(format!("cfsr and the like are not in this source: they are what the handler stored ({place})"));
-        }
         let (kind, is_null_call) = (code, code == Code::NullCall);
         let within = self.within.as_deref();
         let code = if within.is_some() && code != Code::Assert { Code::IsrFault } else { code };
@@ -389,7 +383,18 @@ impl<'a, 'c> Look<'a, 'c> {
         let (confidence, against) = self.case.cap_of_exception(finding.confidence);
         finding.confidence = confidence;
         finding.detractors.extend(against);
+        if let Some(stored) = self.stored() {
+            finding.confidence = finding.confidence.min(Confidence::Likely);
+            finding.detractors.push(stored);
+        }
         Some(finding)
+    }
+
+    /// Where the fault registers are from, where the source lacks them.
+    fn stored(&self) -> Option<String> {
+        let (_, at) = self.cpu.stored_faults.first()?;
+        let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
+        Some(format!("cfsr and the like are not in this source: they are what the handler stored ({place})"))
     }
 
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.

@@ -50,7 +50,7 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) 
     }
     let may_fail: Vec<Why<'_>> = found.all.iter().filter_map(|place| Why::of(place, cpus, case)).collect();
     let places: Vec<&Place> = may_fail.iter().map(|why| why.place).collect();
-    let saved: Vec<Option<Addr>> = copies(&places, cpus, case);
+    let saved: Vec<Option<Addr>> = copies(&places, false, cpus, case);
     let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
     Some(why.with_pointer(why.finding(copy, cpu, cpus, case), case, graph))
@@ -256,8 +256,8 @@ fn address(at: Addr) -> Vec<u8> {
     u32::try_from(at).unwrap_or_default().to_le_bytes().to_vec()
 }
 
-/// Where memory outside of stacks has lr, pc and xpsr of each place again, or its address.
-pub(super) fn copies(places: &[&Place], cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
+/// Where memory outside of stacks has lr, pc and xpsr of each place again; or, with `addresses_too`, its address.
+pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
     let needle = |place: &&Place| case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1);
     let needles: Vec<Option<Vec<u8>>> = places.iter().map(needle).collect();
     let addresses: Vec<Vec<u8>> = places.iter().map(|place| address(place.frame)).collect();
@@ -277,7 +277,7 @@ pub(super) fn copies(places: &[&Place], cpus: &Cpus, case: &Case<'_>) -> Vec<Opt
                 let is_copy = |at: &Addr| is_copy(*at, place.frame, case);
                 let words = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
                 // Of the stack that a handler runs on only the words themselves are a sign: its callers leave addresses there.
-                let is_variable = |at: &Addr| case.look.variable(*at).is_some();
+                let is_variable = |at: &Addr| addresses_too && case.look.variable(*at).is_some();
                 let pointers = hits(&bytes, address).filter_map(|offset| at.checked_add(offset)).filter(is_variable);
                 let words = words.filter_map(|offset| at.checked_add(offset));
                 let mut all = words.chain(pointers).filter(is_copy);
