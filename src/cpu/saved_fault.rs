@@ -100,7 +100,7 @@ mod tests {
             let four = bytes.get(into..into.checked_add(4)?)?;
             Some(u32::from_le_bytes(four.try_into().ok()?))
         };
-        saved_fault(0x100, 0x100 + bytes.len() as u64, &mut word)
+        saved_fault(0x100, 0x100_u64.saturating_add(bytes.len() as u64), &mut word)
     }
 
     /// "Which access is not known (--reg cfsr=N)" of a core whose memory had it.

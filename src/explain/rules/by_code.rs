@@ -23,7 +23,6 @@ use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{function_at, gives, place_at, waiting, waits};
-use super::{lost_blocks, waiting_blocks};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;

@@ -12,12 +12,14 @@ use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
 use super::{arrays, callback, place};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, Origin, is_fault};
+use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, is_fault};
 use crate::kernel::{Stack, Thread};
 use crate::session::{CpuState, Function, Place};
 use crate::sym::{ArrayMember, Exceptions};
 use crate::unwind::leads_to_handler;
 use access::Kept;
+pub(super) use sure::is_in;
+use sure::{Sure, sure};
 
 /// Bits that say that the stack of the interrupted code could not be written.
 const STACK: [&str; 3] = ["STKOF", "MSTKERR", "STKERR"];
@@ -44,50 +46,6 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         None => possible::find(cpu, cpus, case, graph),
     };
     cpus.all.iter().filter_map(find).collect()
-}
-
-/// How it is known that a fault goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sure {
-    /// The status register says so.
-    Runs,
-    /// Its registers record one, and nothing shows whether its handler still runs.
-    Recorded,
-    /// No register records it; what the handler stored of the thread shows it.
-    Stored,
-}
-
-/// Whether a CPU is in the handler of a fault, as far as its registers show it.
-fn sure(cpu: &CpuState, fault: Option<&Fault>) -> Option<Sure> {
-    let number = cpu.interrupted.as_ref().and_then(|found| found.exception);
-    let runs = match cpu.registers.level() {
-        Level::Exception(number) => is_fault(number),
-        Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
-        Level::Thread | Level::Unknown => false,
-    };
-    if runs || number.is_some_and(is_fault) || fault.is_some_and(|fault| fault.current == Some(true)) {
-        return Some(Sure::Runs);
-    }
-    if riscv::is_stored_fault(cpu) {
-        return Some(Sure::Stored);
-    }
-    let fault = fault.filter(|fault| fault.current.is_none())?;
-    let given = |name| cpu.registers.value(name).is_some_and(|(_, origin)| origin == Origin::Given);
-    let is_typed = fault.registers.iter().any(|(name, _)| given(name));
-    // Of other processors no register shows that the handler runs. A loop that nothing leaves is what handlers end in; a RISC-V
-    // that is in some handler is in that of the last trap, which mcause records: interrupts are recorded there too.
-    let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
-    let is_riscv = cpu.registers.get("mcause").is_some();
-    if is_riscv && cpu.exception.is_some() && cpu.in_loop.is_some() {
-        return Some(Sure::Runs);
-    }
-    let in_handler = !is_m_profile && cpu.in_loop.is_some() || is_riscv && cpu.exception.is_some();
-    (is_typed || in_handler).then_some(Sure::Recorded)
-}
-
-/// True where the fault of a CPU is a finding of this rule: the loop in which its handler ends explains nothing then.
-pub(super) fn is_in(cpu: &CpuState) -> bool {
-    sure(cpu, cpu.registers.fault().as_ref()).is_some()
 }
 
 /// True where the word below the stack pointer is still what was there before the exception: the processor skipped it to align
@@ -229,11 +187,11 @@ impl<'a, 'c> Look<'a, 'c> {
             };
             // What is no instruction of the program is no illegal one of it.
             let words = if riscv::is_fetch_outside(self.cpu) {
-                "the program has no code there"
+                "the program has no code there".to_owned()
             } else if self.writes_constant() {
-                "a write to read-only memory"
+                "a write to read-only memory".to_owned()
             } else {
-                &bit.words
+                self.refused(&bit.name).unwrap_or_else(|| bit.words.clone())
             };
             return Some(Kind { code, words: format!("{words} ({})", bit.name), is_read: true });
         }
@@ -600,6 +558,7 @@ mod chosen;
 mod possible;
 mod riscv;
 mod stack;
+mod sure;
 
 #[cfg(test)]
 mod tests;

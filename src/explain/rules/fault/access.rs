@@ -45,6 +45,13 @@ impl Look<'_, '_> {
         read.or_else(|| self.place?.effect?.address()).or_else(|| riscv::accessed(self.cpu))
     }
 
+    /// What the instruction at the place was about to do, where the address that was recorded is its own: `bit` says that data failed.
+    pub(super) fn refused(&self, bit: &str) -> Option<String> {
+        let effect = self.place?.effect.filter(|_| matches!(bit, "PRECISERR" | "DACCVIOL"))?;
+        let (failed, _) = self.address()?;
+        (self.way.is_none() && effect.address() == Some(failed)).then(|| self.access(effect))
+    }
+
     /// True for a write to what the program's file says is code or a constant.
     pub(super) fn writes_constant(&self) -> bool {
         let by_trap = self.cpu.registers.get("mcause").is_some_and(|cause| STORES.contains(&cause));

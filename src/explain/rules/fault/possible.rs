@@ -247,8 +247,11 @@ impl<'a> Why<'a> {
 pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
     let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
     let is_address = case.look.bytes(at, WORD) == Some(address(frame));
-    let what = if is_address { "the address of that" } else { "its lr, pc and xpsr again" };
-    Evidence::memory(at, format!("{what}{variable}: a handler saved {}", if is_address { "it" } else { "them" }))
+    let text = match is_address {
+        true => format!("a handler stored the address of these registers here{variable}"),
+        false => format!("its lr, pc and xpsr again{variable}: a handler saved them"),
+    };
+    Evidence::memory(at, text)
 }
 
 /// An address as a Cortex-M stores it.
