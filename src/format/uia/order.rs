@@ -139,7 +139,9 @@ fn lap(bytes: &[u8], known: &Known) -> Order {
     if let Some(write) = write.filter(|w| full > *w && full <= bytes.len()) {
         order.wrapped = true;
         tail = walk.backward(full, write);
-        if tail.is_empty() {
+        // One build writes one kind of record: among those with links to each other, one without is a piece of another.
+        let is_linked = head.first().is_some_and(|record| record.header.kind().chained);
+        if tail.is_empty() && !is_linked {
             tail = walk.leading_to(full, write + 4);
         }
     }
