@@ -1,7 +1,7 @@
 //! Where a handler has stored the fault registers of a Cortex-M: it reads them and writes them to memory, in front of where it is. A
 //! source that lacks the registers has them there.
 //!
-//! The code is followed in a straight line from the start of the function: what it stores on another path may not have been stored.
+//! The code is followed in a straight line from the start of the function: what a branch may skip may not have been stored.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,8 @@ use super::calls::{Call, Outcome, Program};
 use super::instruction::accessed;
 use super::instruction_set::InstructionSet;
 use super::origin;
-use super::values::State;
+use super::steps::Flow;
+use super::values::{State, Value};
 use crate::abi::Addr;
 
 /// The registers and their addresses (Armv7-M Architecture Reference Manual, B3.2.2).
@@ -18,7 +19,7 @@ const REGISTERS: [(Addr, &str); 4] =
 /// From here on there are devices of the processor itself.
 const SYSTEM: Addr = 0xE000_0000;
 /// Nothing is known of the arguments.
-const ANY: [super::values::Value; 4] = [super::values::Value::Unknown; 4];
+const ANY: [Value; 4] = [Value::Unknown; 4];
 
 /// Code whose constants are in memory.
 struct Straight<'a> {
@@ -62,8 +63,10 @@ pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u3
     let set = InstructionSet::Thumb;
     let mut state = State::new(set, ANY);
     let mut holds: [Option<&'static str>; 16] = [None; 16];
-    let mut found = Vec::new();
+    let mut found: Vec<(&'static str, Addr)> = Vec::new();
     let mut at = from & !1;
+    // A branch may skip what is in front of this address, and the condition of an IT block so many instructions.
+    let (mut skipped_to, mut conditional) = (0, 0_usize);
     while at < pc & !1 {
         let Some(first) = program.code(at) else { break };
         let is_wide = set.is_wide(first);
@@ -72,8 +75,10 @@ pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u3
         let place = accessed(first, second, &value);
         for (register, offset) in origin::stored_words(first, second) {
             let name = holds.get(usize::from(register)).copied().flatten();
-            let to = place.and_then(|place| place.checked_add(offset));
-            found.extend(name.zip(to));
+            let Some(to) = place.and_then(|place| place.checked_add(offset)) else { continue };
+            found.retain(|(_, at)| *at != to);
+            let is_certain = at >= skipped_to && conditional == 0 && to < SYSTEM;
+            found.extend(name.filter(|_| is_certain).map(|name| (name, to)));
         }
         let read = place.and_then(|place| REGISTERS.iter().find(|(address, _)| *address == place));
         let written = origin::written_by(first, second, at);
@@ -82,9 +87,26 @@ pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u3
                 *name = read.map(|(_, name)| *name).filter(|_| origin::loaded_word(first, second) == Some(register));
             }
         }
-        drop(set.step(first, second, at, &mut state, &program));
+        let next = at.saturating_add(if is_wide { 4 } else { 2 });
+        conditional = conditional.saturating_sub(1);
+        let mut to = None;
+        match set.step(first, second, at, &mut state, &program) {
+            Flow::Next => {}
+            Flow::Branch(target, _) | Flow::Either(target, _) if target <= pc & !1 => {
+                skipped_to = skipped_to.max(target);
+            }
+            Flow::Branch(..) | Flow::Either(..) => {}
+            Flow::Select(ways) => conditional = ways.iter().map(Vec::len).max().unwrap_or_default(),
+            Flow::Call(_) => {
+                state.after_call(&state.arguments(), Value::Unknown);
+                let changed = set.changed_by_calls().iter().map(|number| usize::from(*number));
+                changed.for_each(|number| holds.iter_mut().skip(number).take(1).for_each(|name| *name = None));
+            }
+            Flow::Jump(Some(target)) if target >= next => to = Some(target),
+            Flow::Jump(_) | Flow::Jumps(_) | Flow::Returns | Flow::Stops | Flow::Unknown => break,
+        }
         state.block.clear();
-        at = at.saturating_add(if is_wide { 4 } else { 2 });
+        at = to.unwrap_or(next);
     }
     found
 }
@@ -113,5 +135,25 @@ mod tests {
         assert_eq!(found, [("cfsr", 0x2000_0048), ("bfar", 0x2000_0054)]);
         // movw r1, #0xed28; movt r1, #0xe000; ldr r2, [r1]; movs r2, #0; str r2, [r3]: it is overwritten
         assert_eq!(stored(&[0xF64E, 0x5128, 0xF2CE, 0x0100, 0x680A, 0x2200, 0x601A]), []);
+    }
+
+    /// What memory holds there is older.
+    #[test]
+    fn fault_registers_that_a_branch_may_not_have_stored_were_taken_as_stored() {
+        // movw r1, #0xed28; movt r1, #0xe000; ldr r2, [r1]; movs r3, #32; lsls r3, r3, #24
+        let read = [0xF64E, 0x5128, 0xF2CE, 0x0100, 0x680A, 0x2320, 0x061B];
+        let with = |rest: &[u16]| stored(&[read.as_slice(), rest].concat());
+        // str r2, [r3]; nop
+        assert_eq!(with(&[0x601A, 0xBF00]), [("cfsr", 0x2000_0000)]);
+        // cbnz r0, over the store
+        assert_eq!(with(&[0xB900, 0x601A, 0xBF00]), []);
+        // cmp r0, #0; it eq; streq r2, [r3]
+        assert_eq!(with(&[0x2800, 0xBF08, 0x601A, 0xBF00]), []);
+        // str r2, [r1]: what is set is cleared
+        assert_eq!(with(&[0x600A, 0xBF00]), []);
+        // str r2, [r3]; str r0, [r3]
+        assert_eq!(with(&[0x601A, 0x6018, 0xBF00]), []);
+        // bl; str r2, [r3]: the call changes r2
+        assert_eq!(with(&[0xF000, 0xF800, 0x601A, 0xBF00]), []);
     }
 }

@@ -221,8 +221,10 @@ impl Target<'_> {
             let near = start.filter(|start| pc.checked_sub(*start).is_some_and(|len| len <= POLLING));
             found.extend(near.map(|start| saved_fault(start, pc, &mut |at| self.word(at))).unwrap_or_default());
         }
-        // A handler that stores them stores the one that says which fault it is.
-        let has_cfsr = found.iter().any(|(name, _)| *name == "cfsr");
+        found.retain(|(_, at)| self.word(*at).is_some());
+        // A handler that stores them stores the one that says which fault it is: where that is 0, it has not come there.
+        let cfsr = found.iter().rev().find(|(name, _)| *name == "cfsr").map(|(_, at)| *at);
+        let has_cfsr = cfsr.and_then(|at| self.word(at)).is_some_and(|cfsr| cfsr != 0);
         if has_cfsr { found } else { Vec::new() }
     }
 
