@@ -61,7 +61,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (waits, used) = shared::awaited(&cpu.functions, &ready, case).unzip();
     let waits = waits.map_or_else(String::new, |waits| format!("; {waits}"));
     let claim = format!(
-        "the callback of {} loops in {} and calls tx_thread_sleep, which returns at once in a callback (TX_CALLER_ERROR){behind}{waits}",
+        "the callback of {} is in {}, where tx_thread_sleep is called in a loop: in a callback it returns at once (TX_CALLER_ERROR){behind}{waits}",
         case.object(timer.address),
         place::in_application(&cpu.functions).unwrap_or_else(|| function_at(at, case))
     );

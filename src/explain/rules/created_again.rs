@@ -15,10 +15,14 @@ use super::words::{place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
+/// For so many objects who creates them is looked up in the code.
+const CREATORS: usize = 3;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.kernel.into_iter().flat_map(|kernel| &kernel.created_twice);
     let twice = all.map(|(kind, address)| finding(*kind, *address, case, graph));
-    twice.chain(forgotten(case).into_iter().map(|(kind, address)| created_late(kind, address, case, graph))).collect()
+    let late = forgotten(case).into_iter().enumerate();
+    twice.chain(late.map(|(index, (kind, at))| created_late(kind, at, index < CREATORS, case, graph))).collect()
 }
 
 /// Objects for which threads wait that they know nothing of, and that are in order otherwise.
@@ -28,13 +32,14 @@ pub(super) fn forgotten(case: &Case<'_>) -> Vec<(Kind, Addr)> {
     let holds = case.kernel.and_then(|kernel| kernel.preempt_disable).is_some_and(|times| times != 0);
     let is_moment = is_fault || holds || is_within_call(case);
     let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build && !is_moment) else { return Vec::new() };
+    let by_callback = timer_waited::of(case).map(|broken| broken.object);
     let is_so = |object: &&Object| {
         let is_twice = kernel.created_twice.iter().any(|(_, address)| *address == object.address);
         // A thread is out of the list for a moment before it is ready: a wait that is long is no such moment.
         let is_long = |thread: &Addr| case.events.is_some_and(|events| events.is_long(*thread, object.address));
         // A call that sets event flags takes the threads out of the list while it looks at them.
         let is_listed = !matches!(object.kind, Kind::Timer | Kind::EventFlags);
-        let by_callback = timer_waited::of(case).is_some_and(|broken| broken.object == object.address);
+        let by_callback = by_callback == Some(object.address);
         let all = if is_listed && !is_twice && !by_callback { waiters(object.address, case) } else { Vec::new() };
         if all.is_empty() {
             return false;
@@ -56,7 +61,7 @@ fn waiters(object: Addr, case: &Case<'_>) -> Vec<Addr> {
 
 /// An object that was created after a thread began to wait for it: the kernel's functions without parameter checks take a control
 /// block that is all 0, and the call that creates it clears the list of those that wait.
-fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Finding {
+fn created_late(kind: Kind, address: Addr, with_creator: bool, case: &Case<'_>, graph: &Graph) -> Finding {
     let label = case.object(address);
     let object = case.kernel.and_then(|kernel| Some((kernel, kernel.object(address)?)));
     let waits = object.map(|(kernel, object)| kernel.unlisted(object)).unwrap_or_default();
@@ -65,7 +70,7 @@ fn created_late(kind: Kind, address: Addr, case: &Case<'_>, graph: &Graph) -> Fi
         [one] => (one.clone(), "waits", "is"),
         all => (all.join(", "), "wait", "are"),
     };
-    let creation = creation(kind, address, case);
+    let creation = with_creator.then(|| creation(kind, address, case)).flatten();
     let by = creation.as_ref().map_or_else(String::new, |(words, _)| format!("; {words} creates it"));
     let claim = format!(
         "{names} {wait} for {label} and {are} not in its list of waiting threads: it was created (again) after the wait began{by}"

@@ -291,7 +291,13 @@ impl<'a, 'c> Look<'a, 'c> {
         match self.sure {
             Sure::Runs => {}
             Sure::Recorded => detractors.push("whether the handler of the fault still runs is not known".to_owned()),
-            Sure::Stored => detractors.push(riscv::STORED.to_owned()),
+            Sure::Stored => {
+                detractors.push(riscv::STORED.to_owned());
+                if !riscv::is_where_nothing_is(self.cpu, self.cpus) {
+                    claimed = Confidence::Hint;
+                    detractors.push(riscv::MAY_BE_INTERRUPT.to_owned());
+                }
+            }
         }
         let (code, words) = match self.kind() {
             Some(kind) => {

@@ -10,7 +10,7 @@ const BLOCK: u64 = 0xB0;
 
 /// A pointer of the kernel.
 pub(super) struct KernelPointer {
-    /// `the pointer is net.reports.tx_queue_send_notify (0x20001234), in the control block of queue reports`.
+    /// `the pointer is perhaps net.reports.tx_queue_send_notify (0x20001234), in the control block of queue reports`.
     pub words: String,
     pub evidence: Evidence,
     /// What to look at.
@@ -36,7 +36,7 @@ pub(super) fn of(pc: Addr, case: &Case<'_>) -> Option<KernelPointer> {
     let behind =
         case.look.place(end).filter(|_| end > at).map_or_else(String::new, |next| format!("; {next} is behind it"));
     Some(KernelPointer {
-        words: format!("the pointer is {place}, in the control block of {label}"),
+        words: format!("the pointer is perhaps {place}, in the control block of {label}, which holds that address"),
         evidence: Evidence::memory(at, format!("{label}: this member holds the address")).holds(pc),
         next: format!(
             "if the program does not set this member: look for a write with a wrong index, or past an end, next to {label}{behind}"

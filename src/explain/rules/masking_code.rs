@@ -86,7 +86,7 @@ pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
         start: leak.function,
         words: format!("{place} may {does} without restoring the interrupts that it disables"),
         evidence: Evidence::symbol(leak.at, &place, text),
-        next: format!("look at the paths behind {place} that do not restore them, as an early return"),
+        next: format!("look at the paths behind {place} that do not restore them, such as an early return"),
     })
 }
 

@@ -119,7 +119,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "stacks in memory that was released", find: stack_released::find },
     Check { what: "control blocks in memory that was released", find: block_released::find },
     Check { what: "stacks that overlap", find: stacks_overlap::find },
-    Check { what: "lists of waiting threads that callbacks of timers were in", find: timer_waited::find },
+    Check { what: "lists that a callback of a timer waited in", find: timer_waited::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },

@@ -8,7 +8,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{by_code, place, starvation};
+use super::{by_code, place, silence, starvation};
 use crate::abi::Addr;
 use crate::cpu::Level;
 use crate::explain::usage::User;
@@ -28,6 +28,8 @@ const USUAL: [&str; 5] = [
 /// The functions of a backtrace that are named, and the handlers.
 const CALLERS: usize = 6;
 const HANDLERS: usize = 3;
+/// Within a call of the kernel fewer events than these follow one that makes a thread ready.
+const WITHIN_CALL: u64 = 16;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let cpus = case.cpus.map_or(&[][..], |cpus| &cpus.all);
@@ -48,7 +50,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     // A call of the kernel raises it for a moment: the trace has to show that the thread goes on.
     let task = graph.tasks.at(thread.address)?;
     let goes_on = case.events.is_some_and(|events| starvation::goes_on(task, events));
-    if !is_urgent || kept.state != Some(State::READY) || !goes_on {
+    if !is_urgent || kept.state != Some(State::READY) || !goes_on || !is_kept(kept.address, case) {
         return None;
     }
     let (name, other) = (thread.label(), kept.label());
@@ -88,6 +90,16 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .threads([thread.address])
             .affected(ready.map(|task| task.address)),
     )
+}
+
+/// True where a thread has been ready for longer than a call of the kernel takes: it was made ready many events ago, and the kernel logs
+/// all events.
+fn is_kept(thread: Addr, case: &Case<'_>) -> bool {
+    let is_old = |events: &crate::explain::Events| {
+        let since = events.activity(thread).and_then(|of| of.since);
+        since.is_none_or(|(_, seq)| seq.saturating_add(WITHIN_CALL) < events.count)
+    };
+    silence::inserts_all(case) == Some(true) && case.events.is_some_and(is_old)
 }
 
 /// A thread that is ready, and was switched out within a call of the kernel; with the function.

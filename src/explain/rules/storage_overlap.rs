@@ -21,6 +21,8 @@ const LARGEST: u64 = 1 << 20;
 const GAPS: usize = 4096;
 /// The fewest bytes of a variable that is memory for an object. What a linker script defines is smaller.
 const SMALLEST: u64 = 16;
+/// The most variables that it reaches over that are looked for.
+const MOST: usize = 64;
 /// The most of what it reaches over that is named.
 const NAMED: usize = 3;
 
@@ -39,6 +41,13 @@ enum Holds {
     /// Blocks of at most so many bytes.
     Blocks(u64),
     Stack,
+}
+
+/// What has a control block.
+#[derive(Clone, Copy)]
+enum Kinded {
+    Thread,
+    Object,
 }
 
 /// What it reaches over: names by address.
@@ -129,23 +138,38 @@ fn is_other_variable(at: Addr, storage: &Storage, case: &Case<'_>) -> bool {
 /// Control blocks that begin in it.
 fn control_blocks(storage: &Storage, case: &Case<'_>) -> Victims {
     let Some(kernel) = case.kernel else { return Victims::new() };
-    let threads = kernel.threads.iter().map(|t| (t.address, kernel.layout.thread.len, format!("thread {}", t.label())));
+    let threads = kernel.threads.iter().map(|t| (t.address, kernel.layout.thread.len, Kinded::Thread));
     let len = |kind| kernel.layout.object(kind).map_or(0, |of| of.len);
-    let objects = kernel.objects.iter().map(|o| (o.address, len(o.kind), case.object(o.address)));
+    let objects = kernel.objects.iter().map(|o| (o.address, len(o.kind), Kinded::Object));
     // One that was overwritten is in no list.
     let registered = case.events.into_iter().flat_map(crate::explain::Events::registered);
-    let registered = registered.map(|(address, kind)| (address, len(kind), case.object(address)));
-    let is_hit = |(address, len, _): &(Addr, u64, String)| {
+    let registered = registered.map(|(address, kind)| (address, len(kind), Kinded::Object));
+    let is_hit = |(address, len, _): &(Addr, u64, Kinded)| {
         let block = Region { start: *address, len: *len };
         *address != storage.of && storage.region.contains(*address) && !storage.may_own(block, case)
     };
-    registered.chain(objects).chain(threads).filter(is_hit).map(|(address, _, name)| (address, name)).collect()
+    let hits: BTreeMap<Addr, Kinded> =
+        registered.chain(objects).chain(threads).filter(is_hit).map(|(at, _, of)| (at, of)).collect();
+    let name = |at: Addr, of: Kinded| match of {
+        Kinded::Thread => format!("thread {}", case.label(at)),
+        Kinded::Object => case.object(at),
+    };
+    hits.into_iter().map(|(at, of)| (at, name(at, of))).collect()
 }
 
 /// The variable in which storage begins, where that is smaller: where it ends, and its name.
 fn own_variable(storage: &Storage, case: &Case<'_>) -> Option<(Addr, Symbol)> {
     let variable = case.look.variable(storage.region.start).filter(|variable| variable.size >= SMALLEST)?;
     let end = variable.address.checked_add(variable.size)?;
+    // Several variables may have one address; the symbol of another may be shorter.
+    let place = case.look.place(storage.region.start);
+    let is_in = place.is_some_and(|place| {
+        let rest = place.strip_prefix(&variable.name).map(str::to_owned);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.', '+']))
+    });
+    if !is_in || case.trust.other_build {
+        return None;
+    }
     (storage.region.contains(end) && !variable.name.starts_with('_')).then_some((end, variable))
 }
 
@@ -159,7 +183,7 @@ fn variables(storage: &Storage, case: &Case<'_>) -> Victims {
         is_own || symbol.name.starts_with(PREFIX)
     };
     let mut at = storage.region.start;
-    while storage.region.contains(at) && gaps < GAPS {
+    while storage.region.contains(at) && gaps < GAPS && all.len() < MOST {
         let symbol = case.look.variable(at).filter(|symbol| symbol.size > 0);
         let end = symbol.as_ref().and_then(|symbol| symbol.address.checked_add(symbol.size)).filter(|end| *end > at);
         gaps = if end.is_some() { gaps } else { gaps.saturating_add(1) };

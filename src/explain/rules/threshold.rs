@@ -13,11 +13,11 @@ const CHANGE: [&str; 2] = ["_tx_thread_preemption_change", "_txe_thread_preempti
 pub(super) fn left(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let own = case.thread(thread)?;
     // Where it is that of the thread's own priority, nothing is left.
-    own.threshold.zip(own.priority).filter(|(threshold, priority)| threshold < priority)?;
+    let (_, priority) = own.threshold.zip(own.priority).filter(|(threshold, priority)| threshold < priority)?;
     let functions = CHANGE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1));
     let functions: Vec<Addr> = functions.collect();
     functions.first()?;
-    let leak = case.usage()?.not_undone(User::Thread(thread), &functions)?;
+    let leak = case.usage()?.not_undone(User::Thread(thread), &functions, &|to| to < priority)?;
     let place = place_at(leak.at, case);
     let text =
         "it changes the preemption-threshold here, and a path leads from here to its end without changing it back";

@@ -47,7 +47,7 @@ impl Broken<'_> {
         let by_code = self.call(case);
         let callback = match &by_code {
             Some((timer, call)) => format!(
-                "the callback of {} calls {} of it with a time to wait",
+                "the callback of {} calls {} for it with a time to wait",
                 case.object(*timer),
                 call.service().unwrap_or_else(|| call.function.clone())
             ),
@@ -55,7 +55,7 @@ impl Broken<'_> {
         };
         let claim = format!(
             "{names} {wait} for {label} and {are} not in its list of waiting threads, and {timers} has waited for {label}: {callback}, \
-             which breaks the list"
+             which can break the list"
         );
         let call = by_code.map(|(_, call)| {
             let place = place_at(call.at, case);

@@ -121,16 +121,21 @@ impl Usage<'_> {
         })
     }
 
-    /// A function of a user that calls one of these functions, and on one of its paths returns without another such call, while another
-    /// path has one behind it: what the first one changes, the second one changes back.
-    pub fn not_undone(&self, user: User, functions: &[Addr]) -> Option<Leak> {
+    /// A function of a user that calls one of these functions with a second argument that `changes`, and on one of its paths returns
+    /// without another such call whose argument does not, while another path has one behind it: what the first one changes, the
+    /// second one changes back.
+    pub fn not_undone(&self, user: User, functions: &[Addr], changes: &dyn Fn(u32) -> bool) -> Option<Leak> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is = |call: &Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
         self.reached(user).into_iter().filter(|(at, _)| !self.walker.is_of_kernel(*at)).find_map(|key| {
             let paths = self.walker.paths(&follow, key)?;
-            let sites: BTreeSet<Addr> = paths.calls().filter(|call| is(call)).map(|call| call.at).collect();
+            let is_change = |call: &Call| {
+                let [_, second, ..] = call.arguments;
+                is(call) && second.known().is_some_and(changes)
+            };
+            let sites: BTreeSet<Addr> = paths.calls().filter(|call| is_change(call)).map(|call| call.at).collect();
             let is_left = |at: &Addr| {
-                let other = |call: &Call| call.at != *at && is(call);
+                let other = |call: &Call| call.at != *at && is(call) && !is_change(call);
                 paths.leads_to(|call| call.at == *at, other) && paths.leads_out(|call| call.at == *at, other)
             };
             let at = sites.iter().find(|at| is_left(at)).copied()?;

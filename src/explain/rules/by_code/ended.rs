@@ -19,7 +19,7 @@ impl Ended {
     /// What follows for a lock.
     pub fn has(&self, lock: &str, case: &Case<'_>) -> String {
         let name = case.label(self.thread);
-        format!("{}: if {name} has {lock} at that moment, it is not put any more", self.words)
+        format!("{}: if {name} has {lock} at that moment, it is never put", self.words)
     }
 
     /// What to look at.
@@ -38,12 +38,13 @@ impl ByCode<'_, '_> {
         }
     }
 
-    /// The first of these users that another user terminates.
+    /// The first of these users that one other user terminates: where several do, which one did is not known.
     pub(super) fn ended(&self, users: &[User]) -> Option<Ended> {
         users.iter().find_map(|user| {
             let User::Thread(thread) = *user else { return None };
             let enders = self.usage.who(Act::Ends, None, thread, None)?;
-            let by = enders.into_iter().find(|ender| ender != user)?;
+            let mut others = enders.into_iter().filter(|ender| ender != user);
+            let by = others.next().filter(|_| others.next().is_none())?;
             let at = self.usage.site(by, |one| one.action.act == Act::Ends && one.object == Some(thread))?;
             let (name, by, place) = (self.case.label(thread), self.name(by), place_at(at, self.case));
             let evidence = Evidence::symbol(at, &place, format!("{by} terminates {name} here"));

@@ -248,7 +248,7 @@ pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
     let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
     let is_address = case.look.bytes(at, WORD) == Some(address(frame));
     let text = match is_address {
-        true => format!("a handler stored the address of these registers here{variable}"),
+        true => format!("this holds the address of these registers{variable}: a handler may have stored it"),
         false => format!("its lr, pc and xpsr again{variable}: a handler saved them"),
     };
     Evidence::memory(at, text)
@@ -256,7 +256,7 @@ pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
 
 /// An address as a Cortex-M stores it.
 fn address(at: Addr) -> Vec<u8> {
-    u32::try_from(at).unwrap_or_default().to_le_bytes().to_vec()
+    u32::try_from(at).map(|at| at.to_le_bytes().to_vec()).unwrap_or_default()
 }
 
 /// Where memory outside of stacks has lr, pc and xpsr of each place again; or, with `addresses_too`, its address.

@@ -5,7 +5,7 @@
 //! A call through a pointer leaves ra behind its JALR. A return leaves its own target in ra. Where ra is behind a direct call,
 //! the function that was called jumped on, or the one that called it jumped, through a register.
 
-use super::super::super::{Case, Code, Evidence};
+use super::super::super::{Case, Code, Cpus, Evidence};
 use super::super::jump::{NEXT_OF_CALL, NEXT_OF_JUMP, NEXT_OF_RETURN, NULL, Way, named, what};
 use super::super::message::{self, Message};
 use super::super::{static_pointers, through, words};
@@ -56,6 +56,17 @@ pub(super) fn is_fetch_outside(cpu: &CpuState) -> bool {
 /// What speaks against a fault that no register records.
 pub(super) const STORED: &str =
     "which exception it is, is inferred: the place is that which its handler stored (--reg mcause=N --reg mepc=N)";
+
+/// What speaks against a fault where there may be memory.
+pub(super) const MAY_BE_INTERRUPT: &str =
+    "an interrupt may have come there, in code or at memory that is not in the ELF";
+
+/// True where the source has all memory, and none where the code was, or at what it accessed: no instruction goes on there.
+pub(super) fn is_where_nothing_is(cpu: &CpuState, cpus: &Cpus) -> bool {
+    let Some(failed) = cpu.failed.as_ref() else { return false };
+    let accessed = failed.effect.filter(|_| !failed.is_outside_code).and_then(Effect::address);
+    cpus.has(accessed.unwrap_or(failed.function.pc)) == Some(false)
+}
 
 /// True where a handler that is a loop without an exit has stored a place at which no interrupt can have come: where the program has
 /// no code, or, as is inferred, at an access near address 0.
