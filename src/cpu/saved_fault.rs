@@ -4,6 +4,7 @@
 //! The code is followed in a straight line from the start of the function: what a branch may skip may not have been stored.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use super::calls::{Call, Outcome, Program};
 use super::instruction::accessed;
@@ -16,8 +17,8 @@ use crate::abi::Addr;
 /// The registers and their addresses (Armv7-M Architecture Reference Manual, B3.2.2).
 const REGISTERS: [(Addr, &str); 4] =
     [(0xE000_ED28, "cfsr"), (0xE000_ED2C, "hfsr"), (0xE000_ED34, "mmfar"), (0xE000_ED38, "bfar")];
-/// From here on there are devices of the processor itself.
-const SYSTEM: Addr = 0xE000_0000;
+/// Where there is code and RAM, and no device (the same, B3.1): a read changes nothing there.
+const MEMORY: [Range<Addr>; 2] = [0..0x4000_0000, 0x6000_0000..0xA000_0000];
 /// Nothing is known of the arguments.
 const ANY: [Value; 4] = [Value::Unknown; 4];
 
@@ -28,8 +29,8 @@ struct Straight<'a> {
 
 impl Straight<'_> {
     fn word(&self, at: Addr) -> Option<u32> {
-        let mut word = self.word.try_borrow_mut().ok()?;
-        word(at).filter(|_| at < SYSTEM)
+        let mut word = self.word.try_borrow_mut().ok().filter(|_| is_memory(at))?;
+        word(at)
     }
 }
 
@@ -56,8 +57,12 @@ impl Program for Straight<'_> {
     }
 }
 
+fn is_memory(at: Addr) -> bool {
+    MEMORY.iter().any(|range| range.contains(&at))
+}
+
 /// The fault registers that a function has stored before it came to `pc`: the name of each, and where. `from`: the start of the function.
-/// `word`: the word at an address that is no device.
+/// `word`: the word at an address; it is asked for none of a device.
 pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u32>) -> Vec<(&'static str, Addr)> {
     let program = Straight { word: RefCell::new(word) };
     let set = InstructionSet::Thumb;
@@ -77,7 +82,7 @@ pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u3
             let name = holds.get(usize::from(register)).copied().flatten();
             let Some(to) = place.and_then(|place| place.checked_add(offset)) else { continue };
             found.retain(|(_, at)| *at != to);
-            let is_certain = at >= skipped_to && conditional == 0 && to < SYSTEM;
+            let is_certain = at >= skipped_to && conditional == 0 && is_memory(to);
             found.extend(name.filter(|_| is_certain).map(|name| (name, to)));
         }
         let read = place.and_then(|place| REGISTERS.iter().find(|(address, _)| *address == place));

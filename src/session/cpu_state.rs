@@ -206,11 +206,11 @@ impl Target<'_> {
         }
     }
 
-    /// Where the functions of a handler have stored the fault registers, where the source lacks them. Of a live target nothing is read for
-    /// it: it has the registers.
+    /// Where the functions of a handler have stored the fault registers, where the source lacks them: a core file, also in a
+    /// debugger. A live target has the registers.
     fn stored_faults(&mut self, registers: &Registers, backtrace: &Backtrace) -> Vec<(&'static str, Addr)> {
         let is_fault = matches!(registers.level(), Level::Exception(number) if is_fault(number));
-        if !is_fault || self.is_live() || registers.get("cfsr").is_some() {
+        if !is_fault || registers.get("cfsr").is_some() {
             return Vec::new();
         }
         let own = backtrace.frames.iter().take_while(|frame| frame.origin != crate::unwind::Origin::Exception);
