@@ -507,6 +507,8 @@ mod tests {
         assert_eq!(of([0xC388, 0]), Some(Effect::Write(0x2000_0100, Size::any(4))), "c.sw a0, 0(a5)");
         assert_eq!(of([0x4512, 0]), Some(Effect::Read(0x8000_0004, Size::any(4))), "c.lwsp a0, 4");
         assert_eq!(of([0x8023, 0x00B5]), None, "sb a1, 0(a1): a1 is not known");
+        assert_eq!(of([0xA407, 0x0047]), Some(Effect::Read(0x2000_0104, Size::any(4))), "flw fs0, 4(a5)");
+        assert_eq!(of([0xE407, 0x0207]), None, "vle32.v v8, (a5)");
         assert_eq!(of([0x0513, 0x0010]), None, "li a0, 1");
     }
 

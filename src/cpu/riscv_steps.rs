@@ -74,13 +74,17 @@ pub(super) fn access(
     value: &dyn Fn(u16) -> Option<u64>,
 ) -> Option<(bool, u32, Addr)> {
     let word = if first & 3 == 3 { word(first, second) } else { expanded(first, is_64)? };
+    let kind = word >> 12 & 7;
+    // With other kinds, 0x07 and 0x27 are loads and stores of vectors, which have no offset.
+    let is_float = (1..=3).contains(&kind);
     let (is_read, offset) = match word & 0x7F {
+        0x07 | 0x27 if !is_float => return None,
         0x03 | 0x07 => (true, i64::from(word.cast_signed() >> 20)),
         0x23 | 0x27 => (false, signed(word >> 25 << 5 | word >> 7 & 0x1F, 12)),
         _ => return None,
     };
     let base = value(u16::try_from(word >> 15 & 0x1F).ok()?)?;
-    Some((is_read, word >> 12 & 7, base.wrapping_add_signed(offset)))
+    Some((is_read, kind, base.wrapping_add_signed(offset)))
 }
 
 fn value_of(register: u32, state: &State) -> Value {
