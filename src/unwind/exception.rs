@@ -206,28 +206,29 @@ impl Unwinder<'_> {
             start.set("pc", pushed.lr & !1);
             start.set("xpsr", pushed.xpsr | THUMB);
         }
-        let mut backtrace = self.backtrace(&start, search.stacks, memory);
-        // Of a wrong frame pointer the callers do not fit.
-        let is_whole =
-            |all: &Backtrace| ends(all) && all.frames.iter().skip(1).all(|frame| frame.origin == Origin::Cfi);
-        let is_known = search.kept.get("r7").is_some() || is_whole(&backtrace);
-        let sp = registers.sp().filter(|_| !is_known);
-        for pointer in sp.map(|sp| self.frame_pointers(sp, search.stacks, memory)).unwrap_or_default() {
-            start.set("r7", pointer);
-            backtrace = self.backtrace(&start, search.stacks, memory);
-            if is_whole(&backtrace) {
-                break;
-            }
+        let begins = |frame: &super::Frame| search.begins_in.iter().any(|entry| entry.contains(frame.address()));
+        let leads_there = |all: &Backtrace| {
+            let entry = all.frames.iter().position(begins);
+            let calls = entry.and_then(|entry| all.frames.get(..=entry));
+            ends(all) && calls.is_some_and(|calls| calls.iter().skip(1).all(|frame| frame.origin == Origin::Cfi))
+        };
+        let own = self.backtrace(&start, search.stacks, memory);
+        let mut found = Some(own).filter(leads_there);
+        if found.is_none() && search.kept.get("r7").is_none() {
+            // Of a wrong frame pointer the callers do not fit.
+            let pointers = self.frame_pointers(registers.sp()?, search.stacks, memory);
+            found = pointers.into_iter().find_map(|pointer| {
+                start.set("r7", pointer);
+                Some(self.backtrace(&start, search.stacks, memory)).filter(leads_there)
+            });
         }
+        let mut backtrace = found?;
         if wrong {
             let first = backtrace.frames.first_mut()?;
             (first.is_next, first.origin) = (false, Origin::Found);
             backtrace.frames.insert(0, super::Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers });
         }
-        let begins = |frame: &super::Frame| search.begins_in.iter().any(|entry| entry.contains(frame.address()));
-        let entry = backtrace.frames.iter().position(begins)?;
-        let calls = backtrace.frames.get(..=entry).unwrap_or_default().iter().skip(if wrong { 2 } else { 1 });
-        (ends(&backtrace) && calls.into_iter().all(|frame| frame.origin == Origin::Cfi)).then_some(backtrace)
+        Some(backtrace)
     }
 }
 
