@@ -96,6 +96,11 @@ pub trait Program {
     }
 }
 
+/// The two bytes of code at an address, of the word that they are in. Code of a Cortex-M and of a RISC-V is little-endian.
+pub(super) fn half_of(word: u32, at: Addr) -> Option<u16> {
+    u16::try_from(if at & 2 == 0 { word & 0xFFFF } else { word >> 16 }).ok()
+}
+
 /// A piece of a path: calls one after the other, up to a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Piece {

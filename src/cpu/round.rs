@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::calls::{Call, Outcome, Program};
+use super::calls::{Call, Outcome, Program, half_of};
 use super::instruction_set::InstructionSet;
 use super::steps::Flow;
 use super::values::{Flags, State, Value};
@@ -62,8 +62,7 @@ impl Program for Live<'_> {
     }
 
     fn code(&self, at: Addr) -> Option<u16> {
-        let word = self.word(at & !3)?;
-        u16::try_from(if at & 2 == 0 { word & 0xFFFF } else { word >> 16 }).ok()
+        half_of(self.word(at & !3)?, at)
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::calls::{Call, Outcome, Program};
+use super::calls::{Call, Outcome, Program, half_of};
 use super::instruction::accessed;
 use super::instruction_set::InstructionSet;
 use super::origin;
@@ -17,7 +17,7 @@ use crate::abi::Addr;
 /// The registers and their addresses (Armv7-M Architecture Reference Manual, B3.2.2).
 const REGISTERS: [(Addr, &str); 4] =
     [(0xE000_ED28, "cfsr"), (0xE000_ED2C, "hfsr"), (0xE000_ED34, "mmfar"), (0xE000_ED38, "bfar")];
-/// Where there is code and RAM, and no device (the same, B3.1): a read changes nothing there.
+/// Where a processor of this kind has code and RAM; elsewhere there may be devices (the same, B3.1).
 const MEMORY: [Range<Addr>; 2] = [0..0x4000_0000, 0x6000_0000..0xA000_0000];
 /// Nothing is known of the arguments.
 const ANY: [Value; 4] = [Value::Unknown; 4];
@@ -44,8 +44,7 @@ impl Program for Straight<'_> {
     }
 
     fn code(&self, at: Addr) -> Option<u16> {
-        let word = self.word(at & !3)?;
-        u16::try_from(if at & 2 == 0 { word & 0xFFFF } else { word >> 16 }).ok()
+        half_of(self.word(at & !3)?, at)
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
@@ -62,7 +61,7 @@ fn is_memory(at: Addr) -> bool {
 }
 
 /// The fault registers that a function has stored before it came to `pc`: the name of each, and where. `from`: the start of the function.
-/// `word`: the word at an address; it is asked for none of a device.
+/// `word`: the word at an address.
 pub fn saved_fault(from: Addr, pc: Addr, word: &mut dyn FnMut(Addr) -> Option<u32>) -> Vec<(&'static str, Addr)> {
     let program = Straight { word: RefCell::new(word) };
     let set = InstructionSet::Thumb;

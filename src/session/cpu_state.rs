@@ -3,7 +3,7 @@
 
 use super::backtrace::functions;
 use super::{Function, Target};
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::bytes::Bytes;
 use crate::cpu::{
     Architecture, Code, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
@@ -112,6 +112,10 @@ pub struct Interrupts {
 const KEPT: std::ops::RangeInclusive<u16> = 4..=11;
 /// The most functions of a handler whose code is looked at.
 const HANDLER: usize = 4;
+/// So far behind an instruction its constants may be (LDR, literal).
+const LITERALS: Addr = 4096;
+/// Where a Cortex-M has RAM (Armv7-M Architecture Reference Manual, B3.1).
+const SRAM: std::ops::Range<Addr> = 0x2000_0000..0x4000_0000;
 
 /// Where the interrupt controller of a Cortex-M has them (Armv7-M Architecture Reference Manual, B3.4). Reading changes nothing.
 const ENABLED: (Addr, usize) = (0xE000_E100, 64);
@@ -210,7 +214,8 @@ impl Target<'_> {
     /// debugger. A live target has the registers.
     fn stored_faults(&mut self, registers: &Registers, backtrace: &Backtrace) -> Vec<(&'static str, Addr)> {
         let is_fault = matches!(registers.level(), Level::Exception(number) if is_fault(number));
-        if !is_fault || registers.get("cfsr").is_some() {
+        // Code is always little-endian. Where data is not, this is not looked for.
+        if !is_fault || registers.get("cfsr").is_some() || self.machine().0 == Some(Endian::Big) {
             return Vec::new();
         }
         let own = backtrace.frames.iter().take_while(|frame| frame.origin != crate::unwind::Origin::Exception);
@@ -219,13 +224,22 @@ impl Target<'_> {
         for pc in pcs {
             let start = self.symbols().function(pc).map(|function| function.address & !1);
             let near = start.filter(|start| pc.checked_sub(*start).is_some_and(|len| len <= POLLING));
-            found.extend(near.map(|start| saved_fault(start, pc, &mut |at| self.word(at))).unwrap_or_default());
+            let Some(start) = near else { continue };
+            let code = start..pc.saturating_add(LITERALS);
+            let mut word = |at: Addr| if code.contains(&at) || self.is_memory(at) { self.word(at) } else { None };
+            found.extend(saved_fault(start, pc, &mut word));
         }
-        found.retain(|(_, at)| self.word(*at).is_some());
+        found.retain(|(_, at)| self.is_memory(*at) && self.word(*at).is_some());
         // A handler that stores them stores the one that says which fault it is: where that is 0, it has not come there.
         let cfsr = found.iter().rev().find(|(name, _)| *name == "cfsr").map(|(_, at)| *at);
         let has_cfsr = cfsr.and_then(|at| self.word(at)).is_some_and(|cfsr| cfsr != 0);
         if has_cfsr { found } else { Vec::new() }
+    }
+
+    /// True for an address in the RAM of a Cortex-M, or one that the program has a name for: reading others may change a device of a live
+    /// target.
+    fn is_memory(&self, at: Addr) -> bool {
+        SRAM.contains(&at) || self.symbols().function(at).is_some() || self.symbols().variable(at).is_some()
     }
 
     /// The registers with those that a handler has stored.

@@ -11,7 +11,7 @@ use super::jump::Way;
 use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Effect, Read, Registers};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
@@ -65,7 +65,9 @@ impl Pointer {
     /// The word that the divisor of the instruction at a place was read from, where that is 0.
     pub fn zero_divisor(place: &Place, case: &Case<'_>) -> Option<Read> {
         let divides = matches!(place.effect, Some(Effect::DivideByZero | Effect::Divide(_)));
-        let at = place.registers.pc().filter(|_| divides)?;
+        // Which bytes of a word are its lowest part.
+        let is_little = case.kernel?.layout.shape.endian == Endian::Little;
+        let at = place.registers.pc().filter(|_| divides && is_little)?;
         let stack = stack_at(place.registers.sp(), case);
         Self::code_at(at, &place.registers, stack, case, &|code| code.zero_divisor())
     }
