@@ -7,11 +7,12 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::state::Does;
+use super::super::usage::User;
+use super::super::{Case, Code, Confidence, Events, Evidence, Finding};
 use super::{by_code, place, silence, starvation};
 use crate::abi::Addr;
 use crate::cpu::Level;
-use crate::explain::usage::User;
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, is_of_kernel};
 
@@ -63,18 +64,14 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
          perhaps an interrupt above the kernel's mask calls the kernel"
     );
     let at = case.look.symbol(COUNT)?.address;
-    let handlers: Vec<String> = case
-        .usage()
-        .into_iter()
-        .flat_map(|usage| usage.calling_handlers())
-        .collect::<Vec<u32>>()
-        .into_iter()
-        .take(HANDLERS)
-        .map(|number| by_code::user_name(User::Handler(number), case))
-        .collect();
-    let calling =
-        if handlers.is_empty() { String::new() } else { format!(": {} call the kernel", handlers.join(", ")) };
-    let ready = graph.tasks.list.iter().filter(|task| task.does == crate::explain::state::Does::Ready);
+    let handlers = case.usage().into_iter().flat_map(|usage| usage.calling_handlers()).take(HANDLERS);
+    let handlers: Vec<String> = handlers.map(|number| by_code::user_name(User::Handler(number), case)).collect();
+    let calling = match handlers.as_slice() {
+        [] => String::new(),
+        [one] => format!(": {one} calls the kernel"),
+        all => format!(": {} call the kernel", all.join(", ")),
+    };
+    let ready = graph.tasks.list.iter().filter(|task| task.does == Does::Ready);
     Some(
         Finding::new(Code::IrqPriority, case.cap(Confidence::Likely), claim)
             .against(["the count may have been overwritten"])
@@ -95,7 +92,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 /// True where a thread has been ready for longer than a call of the kernel takes: it was made ready many events ago, and the kernel logs
 /// all events.
 fn is_kept(thread: Addr, case: &Case<'_>) -> bool {
-    let is_old = |events: &crate::explain::Events| {
+    let is_old = |events: &Events| {
         let since = events.activity(thread).and_then(|of| of.since);
         since.is_none_or(|(_, seq)| seq.saturating_add(WITHIN_CALL) < events.count)
     };
