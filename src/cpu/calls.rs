@@ -173,6 +173,15 @@ impl Paths {
         }
     }
 
+    /// The number that the function returns on all of its paths.
+    pub fn fixed(&self) -> Option<u32> {
+        let mut all = self.results.iter();
+        match (all.next(), all.next()) {
+            (Some(Value::Is(number)), None) if self.is_complete => Some(*number),
+            _ => None,
+        }
+    }
+
     /// True where some path comes to an end of the function.
     pub fn returns(&self) -> bool {
         self.pieces.iter().any(|piece| piece.returns)

@@ -98,9 +98,8 @@ impl Code<'_> {
     #[must_use]
     pub fn pointer(&self) -> Option<Read> {
         let all = self.lines()?;
-        let (before, rest) = all.split_at_checked(all.iter().position(|line| line.at == self.at)?)?;
-        let way = Way { before: straight(before, self.at, &all)?, code: self };
-        let line = rest.first()?;
+        let line = all.iter().find(|line| line.at == self.at)?;
+        let way = Way { before: &straight(self.at, &all)?, code: self };
         let register = line.pointer().or_else(|| way.indexed(line))?;
         let value = way.now(register)?;
         let found = way.origin(register, END, value, DEEP)?;
@@ -112,9 +111,9 @@ impl Code<'_> {
     #[must_use]
     pub fn zero_divisor(&self) -> Option<Read> {
         let all = self.lines()?;
-        let (before, rest) = all.split_at_checked(all.iter().position(|line| line.at == self.at)?)?;
-        let way = Way { before: straight(before, self.at, &all)?, code: self };
-        let found = way.origin(rest.first()?.divisor()?, END, 0, DEEP)?;
+        let line = all.iter().find(|line| line.at == self.at)?;
+        let way = Way { before: &straight(self.at, &all)?, code: self };
+        let found = way.origin(line.divisor()?, END, 0, DEEP)?;
         Some(Read { place: found.place, value: 0, base: None })
     }
 
@@ -155,6 +154,7 @@ enum Instruction {
 }
 
 /// One instruction of the function.
+#[derive(Clone, Copy)]
 struct Line {
     at: Addr,
     instruction: Instruction,
@@ -251,22 +251,27 @@ impl Line {
     }
 }
 
-/// The last of these instructions that were carried out for certain, one after the other, before the one at an address.
-fn straight<'l>(before: &'l [Line], at: Addr, all: &[Line]) -> Option<&'l [Line]> {
+/// The last of the function's instructions that were carried out for certain, one after the other, before the one at an address.
+/// Where only one branch leads to an instruction, and it lies in front of it, those before the branch were carried out, too.
+fn straight(at: Addr, all: &[Line]) -> Option<Vec<Line>> {
     if all.iter().any(|line| line.is_table() && line.at != at) {
         return None;
     }
-    let targets: Vec<Addr> = all.iter().filter_map(Line::target).collect();
-    let mut first = before.len();
+    let mut way = Vec::new();
     let mut next = at;
-    while let Some(index) = first.checked_sub(1).filter(|_| !targets.contains(&next)) {
-        let line = before.get(index)?;
-        if line.leaves() {
-            break;
-        }
-        (first, next) = (index, line.at);
+    loop {
+        let mut branches = all.iter().filter(|line| line.target() == Some(next));
+        let above = all.iter().rev().find(|line| line.at < next).filter(|line| !line.leaves());
+        let from = match (branches.next(), branches.next(), above) {
+            (None, _, Some(above)) => above,
+            (Some(branch), None, None) if branch.at < next => branch,
+            _ => break,
+        };
+        way.push(*from);
+        next = from.at;
     }
-    before.get(first..)
+    way.reverse();
+    Some(way)
 }
 
 /// Behind all instructions.

@@ -519,6 +519,34 @@ fn a_thread_that_went_to_sleep_for_a_negative_number_of_ticks() {
     assert!(sleeps("a-day", 86_400_000).is_empty());
 }
 
+/// A fault in the list of timers had no cause: the timer had been deleted, and its memory was another block's.
+#[test]
+fn a_timer_that_was_activated_after_its_delete_was_no_finding() {
+    const ACTIVATE: u64 = 122;
+    const CREATE: u64 = 124;
+    const DELETE: u64 = 126;
+    const INFO_GET: u64 = 127;
+    const TIMER: u64 = 0x2000_4400;
+    let asks = |name: &str, events: &[u64]| {
+        let mut story = Story::default();
+        for id in events {
+            story.by(PRINT, *id, [TIMER, 0, 0, 0]);
+        }
+        story.goes_on(20);
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&asks("after-delete", &[CREATE, ACTIVATE, DELETE, ACTIVATE]));
+    assert_eq!((code.as_str(), confidence.as_str()), ("corrupt-control-block", "likely"), "{claim}");
+    assert!(
+        claim.contains("Print calls tx_timer_activate for") && claim.contains("deleted before by Print"),
+        "{claim}"
+    );
+    let (.., claim) = first(&asks("deleted-twice", &[CREATE, DELETE, DELETE]));
+    assert!(claim.contains("Print calls tx_timer_delete for"), "{claim}");
+    assert!(asks("created-between", &[CREATE, DELETE, CREATE, ACTIVATE]).is_empty());
+    assert!(asks("only-read", &[CREATE, DELETE, INFO_GET]).is_empty());
+}
+
 /// Print is less urgent than Beat, for which a semaphore is put and never taken.
 #[test]
 fn a_threshold_keeps_off_a_thread_without_an_event() {

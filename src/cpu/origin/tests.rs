@@ -316,6 +316,28 @@ fn the_divisor_of_a_division_by_zero_was_not_followed() {
     assert_eq!(of(&[0xF894, 0x3003, 0x6818], 0x104, 0x100), None, "no division");
 }
 
+/// The division behind a loop, to which only the branch out of the loop leads, had no cause.
+#[test]
+fn a_divisor_that_was_read_before_the_only_branch_was_not_followed() {
+    let of = |code: &[u16], at: Addr| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        for (name, value) in [("pc", at), ("r0", 0x2000_0200), ("r2", 4)] {
+            assert!(registers.set(name, value));
+        }
+        let word = |at: Addr| (at == 0x2000_0206).then_some(0);
+        Code { at, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
+            .zero_divisor()
+            .map(|read| read.place)
+    };
+    // adds r2, #1; ldrh r1, [r0, #6]; cmp r1, r2; bls.n 0x10c; add ip, r2; b.n 0x100; udiv r0, ip, r1
+    let words = [0x3201, 0x88C1, 0x4291, 0xD901, 0x4494, 0xE7F9, 0xFBBC, 0xF0F1];
+    assert_eq!(of(&words, 0x10C), Some(0x2000_0206));
+    // The same, where a second branch leads there: cbz r2, 0x10c in place of cmp.
+    let words = [0x3201, 0x88C1, 0xB112, 0xD901, 0x4494, 0xE7F9, 0xFBBC, 0xF0F1];
+    assert_eq!(of(&words, 0x10C), None, "either branch may have been taken");
+}
+
 #[test]
 fn any_code_is_survived() {
     let mut state = 11_u32;

@@ -3,6 +3,7 @@
 
 mod activity;
 mod away;
+mod deleted;
 mod interrupts;
 mod objects;
 mod pointers;
@@ -17,6 +18,7 @@ mod words;
 
 pub use activity::{Activity, Received, WrongCall};
 pub use away::ClearedFlags;
+pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, Twice};
@@ -28,6 +30,7 @@ pub use untaken::{Short, Untaken};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::deleted::Deleted;
 use self::interrupts::Interrupts;
 use self::objects::Taken;
 use self::sleeps::Sleeps;
@@ -80,6 +83,8 @@ pub struct Events {
     created: BTreeMap<Addr, u64>,
     /// Of threads that another one terminated, who did so last, and the event.
     terminated: BTreeMap<Addr, (Addr, u64)>,
+    /// Calls with objects that were deleted.
+    pub deleted: Deleted,
     /// What semaphores were created with.
     initial: BTreeMap<Addr, u64>,
     /// Interrupts.
@@ -429,6 +434,7 @@ impl Events {
         let Now { event, words, places, context } = *now;
         let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
         // A call that creates a thread acts on no object.
+        self.deleted.call(now, role, system);
         if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
             self.created.insert(object, event.seq);
         }
@@ -589,6 +595,7 @@ impl Consumer for Events {
                 one.forget();
             }
         }
+        self.deleted.forget();
         self.interrupts.forget();
         self.tries.forget();
         self.timers.forget();

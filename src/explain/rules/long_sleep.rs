@@ -2,28 +2,40 @@
 //! negative, as where the next round of work should have begun already. `tx_thread_sleep` takes it for a number without sign: at
 //! 1000 ticks a second it is 49 days.
 //!
+//! The longest of all is `TX_WAIT_FOREVER`: no timer runs for it, and the thread never wakes.
+//!
 //! Against it: a program may sleep for the longest time that there is to mean for ever. So it is a hint, and only for what is
 //! left of more than half of all ticks that a word can count. A port may count time-outs below zero that are overdue: of several
 //! such threads nothing is said.
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::Addr;
 use crate::kernel::Thread;
 
 /// The ticks of which a program sleeps fewer: half of what a word of 32 bits counts.
 const HALF: u64 = 1 << 31;
 /// One more than the longest time.
 const ALL: u64 = 1 << 32;
+/// `TX_WAIT_FOREVER`.
+const FOREVER: u64 = 0xFFFF_FFFF;
+/// The function that puts a thread to sleep.
+const SLEEP: &str = "_tx_thread_sleep";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
-    let mut found: Vec<Finding> = threads.filter_map(|thread| finding(thread, case, graph)).collect();
+    let mut found: Vec<Finding> = threads.clone().filter_map(|thread| finding(thread, case, graph)).collect();
     if case.kernel.is_none() {
         found.extend(graph.tasks.list.iter().filter_map(|task| by_event(task, case, graph)));
     }
     // Several at once are overdue.
-    if found.len() == 1 { found } else { Vec::new() }
+    if found.len() > 1 {
+        found.clear();
+    }
+    found.extend(threads.filter_map(|thread| endless(thread, case, graph)));
+    found
 }
 
 /// The ticks that are left, where they are such a difference.
@@ -38,6 +50,38 @@ fn by_event(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let name = case.label(task.address);
     let text = format!("{name} asks for {asked} ticks; as a number with a sign that is -{}", ALL.saturating_sub(asked));
     Some(found(task, (asked, "sleeps for"), Evidence::event(seq, text).holds(asked), case, graph))
+}
+
+/// True for a thread that sleeps where the ticks it asked for were taken for `TX_WAIT_FOREVER`.
+fn never_wakes(timed: Option<bool>, left: Option<u64>) -> bool {
+    timed == Some(false) && left == Some(FOREVER)
+}
+
+/// A thread that sleeps without a timer: `tx_thread_sleep` took the ticks for `TX_WAIT_FOREVER`.
+fn endless(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let task = graph.tasks.at(thread.address).filter(|task| task.does == Does::Sleeps)?;
+    if !never_wakes(thread.timed, thread.ticks_left) || is_meant(thread.address, case) {
+        return None;
+    }
+    let name = thread.label();
+    let text = format!("{name} sleeps, no timer runs for it, and its ticks are {FOREVER:#x}");
+    let place = case.cpus.and_then(|cpus| cpus.call(thread.address)).map(|call| format!(", in {}", call.label()));
+    let place = place.unwrap_or_default();
+    let claim = format!("{name} sleeps for ever{place}: it asked for {FOREVER:#x} ticks, which is TX_WAIT_FOREVER");
+    Some(
+        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against(["a program may sleep so to mean for ever"])
+            .evidence([Evidence::memory(thread.address, text).holds(FOREVER)])
+            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+            .next(format!("look at how {name} computes its ticks: -1, or a number that is too large, is for ever"))
+            .threads([task.address]),
+    )
+}
+
+/// True where the code of a thread passes this number itself, so that it is meant.
+fn is_meant(thread: Addr, case: &Case<'_>) -> bool {
+    let Some((sleep, usage)) = case.look.symbol(SLEEP).zip(case.usage()) else { return false };
+    usage.passes(User::Thread(thread), &[sleep.address & !1], u32::MAX)
 }
 
 fn finding(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
@@ -83,5 +127,14 @@ mod tests {
         assert_eq!(ticks(Some(true), Some(86_400_000)), None, "a day");
         assert_eq!(ticks(Some(false), Some(0xFFFF_FFF4)), None, "no time-out runs: the number is an old one");
         assert_eq!(ticks(None, Some(0xFFFF_FFF4)), None);
+    }
+
+    /// A quotient of a division by 0 was the time of a sleep: nothing was said of the thread, whose time-out does not run.
+    #[test]
+    fn a_sleep_for_ever_was_no_finding() {
+        assert!(never_wakes(Some(false), Some(0xFFFF_FFFF)));
+        assert!(!never_wakes(Some(true), Some(0xFFFF_FFFF)), "a timer runs");
+        assert!(!never_wakes(Some(false), Some(5)), "it was woken before its time");
+        assert!(!never_wakes(None, Some(0xFFFF_FFFF)));
     }
 }

@@ -85,6 +85,7 @@ mod tick_storm;
 mod timer_waited;
 mod timers_still;
 mod unseen;
+mod used_after_delete;
 mod users;
 mod vector;
 mod waiting_blocks;
@@ -115,6 +116,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "loops in which nothing changes", find: rounds::find },
     Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
+    Check { what: "calls with objects that were deleted", find: used_after_delete::find },
     Check { what: "objects that were created again", find: created_again::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
     Check { what: "control blocks in memory that was released", find: block_released::find },

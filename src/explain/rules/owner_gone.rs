@@ -20,18 +20,24 @@ use crate::trace::many;
 const OFTEN: u64 = 8;
 /// So often the owner of a mutex blocks and goes on in a trace in which another waits for it all the time.
 const AGAIN: u64 = 4;
+/// The same where the other waits with a time-out, as is usual for a lock that is kept for long.
+const VERY_OFTEN: u64 = 64;
 /// So many kernel ticks of a sleep with a mutex are long: seconds, where there are 100 to 1000 in one.
 const LONG: u64 = 1000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for edge in graph.edges.iter().filter(|edge| !edge.is_timed && edge.waiter != edge.holder) {
+    for edge in graph.edges.iter().filter(|edge| edge.waiter != edge.holder) {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
             let other = || {
                 let goes_on = || keeps(edge, case, graph).or_else(|| blocks_on(edge, case, graph));
                 waits_itself(edge, case, graph).or_else(|| sleeps_long(edge, case, graph)).or_else(goes_on)
             };
-            found.extend(gone(edge, case, graph).or_else(other));
+            // A wait with a time-out ends by itself: the owner is known to keep the mutex only where it goes on without putting it.
+            found.extend(match edge.is_timed {
+                false => gone(edge, case, graph).or_else(other),
+                true => blocks_on(edge, case, graph),
+            });
         }
     }
     found
@@ -212,7 +218,7 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let holds_on = events.activity(edge.holder)?;
     // A trace may lack the events of the scheduler.
     let times = holds_on.blocks.max(holds_on.slept);
-    if times < AGAIN {
+    if times < if edge.is_timed { VERY_OFTEN } else { AGAIN } {
         return None;
     }
     let times = many(times, "time", "times");
@@ -229,7 +235,9 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         Some(kept) => format!("puts it {} in that time and still owns it", many(kept.puts, "time", "times")),
         None => format!("owns it all the time, and has waited or slept {times} in it"),
     };
-    let claim = format!("{waiter} waits for {object} in the whole trace; {holder} {how}");
+    let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", now in {}", call.label()));
+    let place = place.unwrap_or_default();
+    let claim = format!("{waiter} waits for {object} in the whole trace; {holder} {how}{place}");
     Some(
         Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
             .against([format!("{holder} may have {object} on purpose for as long as its work takes")])

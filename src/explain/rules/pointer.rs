@@ -17,6 +17,8 @@ use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
 use crate::sym::Symbol;
 
+/// The most bytes of a variable of which all are taken to belong together.
+const SMALL: u64 = 64;
 /// The most bytes of a function, and those that are read at once.
 const LONGEST: u64 = 4096;
 const PIECE: u64 = 1024;
@@ -107,7 +109,8 @@ impl Pointer {
     pub fn added_to(self, fault: Finding, case: &Case<'_>) -> Finding {
         let claim = format!("{}; the {} was read from {}", fault.claim, self.noun, self.words);
         let confidence = fault.confidence.min(Confidence::Likely);
-        let shared = self.variable.and_then(|variable| {
+        // Of a large variable, others may use other members.
+        let shared = self.variable.filter(|variable| variable.size <= SMALL).and_then(|variable| {
             Shared::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
         });
         Finding { claim, confidence, ..fault }

@@ -304,6 +304,17 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
+    /// True where a user passes a number as the first argument to one of these functions.
+    pub fn passes(&self, user: User, functions: &[Addr], number: u32) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is_it = |call: &Call| {
+            let [first, ..] = call.arguments;
+            matches!(call.to, Callee::At(to) if functions.contains(&to)) && first.known() == Some(number)
+        };
+        let all = self.reached(user);
+        all.into_iter().filter_map(|key| self.walker.paths(&follow, key)).any(|paths| paths.calls().any(is_it))
+    }
+
     /// Where a user calls one of these functions again and again. `fits`: whether its first argument may be the one that is meant.
     pub fn calls_again(&self, user: User, functions: &[Addr], fits: fn(Value) -> bool) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };

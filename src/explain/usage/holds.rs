@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::{Follow, Key};
+use super::walk::{Follow, Key, Succeeding};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee};
@@ -21,13 +21,33 @@ impl Usage<'_> {
         all.peek().is_some() && all.all(|(takes, gives)| takes && gives)
     }
 
-    /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it. It
-    /// says so only of a lock that is put where it is taken.
+    /// True where functions take a lock for their callers, and others put it for them: of each user, what it calls takes it and puts
+    /// it, and no function of the program does both itself.
+    pub fn is_put_by_callers(&self, users: &[User], kind: Kind, lock: Addr) -> bool {
+        users.iter().all(|user| {
+            let all = self.takes_and_gives(*user, kind, lock);
+            let one = |which: (bool, bool)| all.iter().any(|does| *does == which);
+            one((true, false)) && one((false, true)) && !one((true, true))
+        })
+    }
+
+    /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it,
+    /// itself or for its caller. It says so only of a lock that is put where it is taken, or by those who call what takes it.
     pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
-        let follow = Follow { walker: &self.walker, succeeds: true };
+        let follow = Succeeding(Follow { walker: &self.walker, succeeds: true });
         let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
-        let does = |call: &Call, act| self.walker.action(call).is_some_and(|one| is_it(&one, act));
-        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(|one| is_it(one, Act::Takes));
+        let does = |call: &Call, act: Act, other: Act| {
+            let uses = &self.walker.effect(call).uses;
+            uses.iter().any(|one| is_it(one, act)) && !uses.iter().any(|one| is_it(one, other))
+        };
+        let takes_for_it = |key: &Key| {
+            let all = self.walker.of_function(*key);
+            all.uses.iter().any(|one| is_it(one, Act::Takes)) && !all.uses.iter().any(|one| is_it(one, Act::Gives))
+        };
+        let takes = |key: &Key| {
+            let all = self.walker.of_function(*key);
+            all.own.iter().any(|one| is_it(one, Act::Takes)) || all.functions.iter().any(takes_for_it)
+        };
         self.reached(user).into_iter().filter(takes).any(|key| {
             let mut within = callers.iter().filter(|pc| self.walker.is_in(**pc, key.0)).peekable();
             if within.peek().is_none() {
@@ -38,8 +58,8 @@ impl Usage<'_> {
                 let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
                 // Nothing is known of a call that is on no path.
                 let is_known = paths.calls().any(is_there);
-                let takes = |call: &Call| does(call, Act::Takes);
-                !is_known || paths.leads_between(takes, is_there, |call| does(call, Act::Gives))
+                let takes = |call: &Call| does(call, Act::Takes, Act::Gives);
+                !is_known || paths.leads_between(takes, is_there, |call| does(call, Act::Gives, Act::Takes))
             })
         })
     }

@@ -91,7 +91,7 @@ impl<'c> Walker<'c> {
     }
 
     /// The paths of a function.
-    pub fn paths(&self, follow: &Follow<'_, '_>, (at, arguments): Key) -> Option<Paths> {
+    pub fn paths(&self, follow: &impl Program, (at, arguments): Key) -> Option<Paths> {
         let function = self.code.function(at).filter(|function| !function.is_kernel)?;
         Some(Paths::of(follow, at, function.last, arguments)).filter(|_| function.first <= at)
     }
@@ -322,6 +322,42 @@ impl<'c> Walker<'c> {
 pub(super) struct Follow<'w, 'c> {
     pub walker: &'w Walker<'c>,
     pub succeeds: bool,
+}
+
+/// The same where what is taken is there, also where a function takes it for its caller: it returns what it returns then.
+pub(super) struct Succeeding<'w, 'c>(pub Follow<'w, 'c>);
+
+impl Program for Succeeding<'_, '_> {
+    fn instructions(&self) -> InstructionSet {
+        self.0.instructions()
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        self.0.global_pointer()
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.0.code(at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        self.0.constant(at)
+    }
+
+    fn marks_are_set(&self) -> bool {
+        self.0.marks_are_set()
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        let walker = self.0.walker;
+        let outcome = self.0.outcome(call);
+        let takes = |key: &Key| walker.of_function(*key).own.iter().any(|one| one.action.act == Act::Takes);
+        let key = walker.effect(call).key.filter(takes);
+        match key.and_then(|key| walker.paths(&self.0, key)?.fixed()) {
+            Some(result) if walker.action(call).is_none() => Outcome { result: Value::Is(result), ..outcome },
+            _ => outcome,
+        }
+    }
 }
 
 impl Program for Follow<'_, '_> {

@@ -85,7 +85,8 @@ impl ByCode<'_, '_> {
     /// `None` where one of the users may have it.
     fn lost(&self, semaphore: Addr, users: &[User]) -> Option<Lost> {
         let mut lost = Lost { waiters: Vec::new(), others: Vec::new(), waiting: Waiting::Free };
-        let is_clear = self.usage.is_put_where_taken(users, Kind::Semaphore, semaphore);
+        let is_by_callers = self.usage.is_put_by_callers(users, Kind::Semaphore, semaphore);
+        let is_clear = is_by_callers || self.usage.is_put_where_taken(users, Kind::Semaphore, semaphore);
         for user in users {
             let User::Thread(thread) = user else { return None };
             let waits = self.graph.tasks.at(*thread)?.wait.is_some_and(|wait| wait.object == semaphore);

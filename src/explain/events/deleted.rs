@@ -1,0 +1,84 @@
+//! Calls that act on an object after it was deleted.
+
+use std::collections::BTreeMap;
+
+use super::Now;
+use crate::abi::Addr;
+use crate::analysis::tracker::System;
+use crate::catalogue::Role;
+use crate::trace::ContextKind;
+
+/// The most objects that are remembered.
+const MAX_DELETED: usize = 1 << 12;
+/// The most calls that are remembered.
+const MAX_USES: usize = 16;
+
+/// A call of a service with an object that was deleted, and not created again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AfterDelete {
+    /// The object, as the trace stores its address.
+    pub object: Addr,
+    /// The event that deleted it.
+    pub deleted: u64,
+    /// The thread that did, as the trace stores its address.
+    pub by: Option<Addr>,
+    /// The event of the call.
+    pub seq: u64,
+    /// The service.
+    pub call: String,
+    /// The thread that calls it, as the trace stores its address.
+    pub thread: Option<Addr>,
+    /// The number of the interrupt that calls it, where it is one whose number is known.
+    pub interrupt: Option<u32>,
+    /// True for an interrupt.
+    pub in_interrupt: bool,
+}
+
+/// Objects that were deleted, and what was called with them since.
+#[derive(Debug, Default)]
+pub struct Deleted {
+    gone: BTreeMap<Addr, (u64, Option<Addr>)>,
+    /// The first call with each.
+    pub used: Vec<AfterDelete>,
+}
+
+impl Deleted {
+    /// Notes what a call does. Threads are created again by other rules, and middleware checks its objects itself.
+    pub(super) fn call(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
+        let Now { event, words, context, .. } = *now;
+        if role.is_above_kernel || role.is_scheduling {
+            return;
+        }
+        if let Some(object) = role.create.of(words) {
+            self.gone.remove(&object);
+            return;
+        }
+        let deleted = role.delete.of(words);
+        let Some(object) = role.object.of(words).or(deleted) else { return };
+        if let Some((seq, by)) = self.gone.get(&object).copied() {
+            let def = event.def.and_then(|def| system.catalogue.def(def));
+            let call = def.map_or("", |def| def.name.as_str());
+            // It only reads what is left there.
+            let acts = !call.ends_with("info_get");
+            if acts && self.used.len() < MAX_USES && !self.used.iter().any(|one| one.deleted == seq) {
+                self.used.push(AfterDelete {
+                    object,
+                    deleted: seq,
+                    by,
+                    seq: event.seq,
+                    call: call.to_owned(),
+                    thread: now.thread(),
+                    interrupt: event.isr,
+                    in_interrupt: context.is_some_and(|context| context.kind == ContextKind::Isr),
+                });
+            }
+        } else if deleted.is_some() && self.gone.len() < MAX_DELETED {
+            self.gone.insert(object, (event.seq, now.thread()));
+        }
+    }
+
+    /// Events are missing: any of these objects may have been created again.
+    pub(super) fn forget(&mut self) {
+        self.gone.clear();
+    }
+}
