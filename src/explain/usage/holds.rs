@@ -26,15 +26,14 @@ impl Usage<'_> {
     pub fn is_put_by_callers(&self, users: &[User], kind: Kind, lock: Addr) -> bool {
         users.iter().all(|user| {
             let all = self.takes_and_gives(*user, kind, lock);
-            let one = |which: (bool, bool)| all.iter().any(|does| *does == which);
-            one((true, false)) && one((false, true)) && !one((true, true))
+            all.contains(&(true, false)) && all.contains(&(false, true)) && !all.contains(&(true, true))
         })
     }
 
     /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it,
     /// itself or for its caller. It says so only of a lock that is put where it is taken, or by those who call what takes it.
     pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
-        let follow = Succeeding(Follow { walker: &self.walker, succeeds: true });
+        let follow = Succeeding::of(&self.walker);
         let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
         let does = |call: &Call, act: Act, other: Act| {
             let uses = &self.walker.effect(call).uses;

@@ -325,35 +325,52 @@ pub(super) struct Follow<'w, 'c> {
 }
 
 /// The same where what is taken is there, also where a function takes it for its caller: it returns what it returns then.
-pub(super) struct Succeeding<'w, 'c>(pub Follow<'w, 'c>);
+pub(super) struct Succeeding<'w, 'c> {
+    follow: Follow<'w, 'c>,
+    /// What functions return that take something for their caller.
+    results: RefCell<BTreeMap<Key, Option<u32>>>,
+}
+
+impl<'w, 'c> Succeeding<'w, 'c> {
+    pub fn of(walker: &'w Walker<'c>) -> Self {
+        Self { follow: Follow { walker, succeeds: true }, results: RefCell::default() }
+    }
+
+    /// The number that a function returns where what it takes is there.
+    fn result(&self, key: Key) -> Option<u32> {
+        let mut results = self.results.try_borrow_mut().ok()?;
+        let of = || self.follow.walker.paths(&self.follow, key)?.fixed();
+        *results.entry(key).or_insert_with(of)
+    }
+}
 
 impl Program for Succeeding<'_, '_> {
     fn instructions(&self) -> InstructionSet {
-        self.0.instructions()
+        self.follow.instructions()
     }
 
     fn global_pointer(&self) -> Option<u32> {
-        self.0.global_pointer()
+        self.follow.global_pointer()
     }
 
     fn code(&self, at: Addr) -> Option<u16> {
-        self.0.code(at)
+        self.follow.code(at)
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
-        self.0.constant(at)
+        self.follow.constant(at)
     }
 
     fn marks_are_set(&self) -> bool {
-        self.0.marks_are_set()
+        self.follow.marks_are_set()
     }
 
     fn outcome(&self, call: &Call) -> Outcome {
-        let walker = self.0.walker;
-        let outcome = self.0.outcome(call);
+        let walker = self.follow.walker;
+        let outcome = self.follow.outcome(call);
         let takes = |key: &Key| walker.of_function(*key).own.iter().any(|one| one.action.act == Act::Takes);
         let key = walker.effect(call).key.filter(takes);
-        match key.and_then(|key| walker.paths(&self.0, key)?.fixed()) {
+        match key.and_then(|key| self.result(key)) {
             Some(result) if walker.action(call).is_none() => Outcome { result: Value::Is(result), ..outcome },
             _ => outcome,
         }
