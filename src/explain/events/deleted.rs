@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Now;
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
-use crate::catalogue::Role;
+use crate::catalogue::{Product, Role};
 use crate::trace::ContextKind;
 
 /// The most objects that are remembered.
@@ -43,12 +43,12 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// Notes what a call does. Threads are created again by other rules, and middleware checks its objects itself.
+    /// Notes what a call of the kernel does. Middleware checks its objects itself, and in other systems an object need not be created
+    /// by a call.
     pub(super) fn call(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
         let Now { event, words, context, .. } = *now;
-        if role.is_above_kernel || role.is_scheduling {
-            return;
-        }
+        let def = event.def.and_then(|def| system.catalogue.def(def));
+        let Some(def) = def.filter(|def| def.product == Product::Tx && !role.is_scheduling) else { return };
         if let Some(object) = role.create.of(words) {
             self.gone.remove(&object);
             return;
@@ -56,8 +56,7 @@ impl Deleted {
         let deleted = role.delete.of(words);
         let Some(object) = role.object.of(words).or(deleted) else { return };
         if let Some((seq, by)) = self.gone.get(&object).copied() {
-            let def = event.def.and_then(|def| system.catalogue.def(def));
-            let call = def.map_or("", |def| def.name.as_str());
+            let call = def.name.as_str();
             // It only reads what is left there.
             let acts = !call.ends_with("info_get");
             if acts && self.used.len() < MAX_USES && !self.used.iter().any(|one| one.deleted == seq) {
