@@ -14,7 +14,7 @@ use tx_trace::rsp::Endpoint;
 
 /// Packets of one run.
 const PACKETS: usize = 20_000;
-/// Runs; the best and the middle one are told.
+/// Runs; the best and the middle one are reported.
 const RUNS: usize = 5;
 
 /// A stub that answers each packet with the same bytes.

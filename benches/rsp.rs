@@ -30,7 +30,7 @@ struct Stub {
     name: &'static str,
     port: u16,
     header: u64,
-    /// What GDB has to be told of a stub that does not say.
+    /// What GDB has to know of a stub that does not say.
     architecture: &'static str,
     _child: Vec<Running>,
 }

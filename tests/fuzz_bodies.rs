@@ -16,7 +16,7 @@ use tx_trace::code::Code;
 const ROUNDS: u64 = 200;
 
 /// A round that takes longer hangs. The longest takes some milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Xorshift: the same rounds on every machine.
 struct Dice(u64);
@@ -87,13 +87,13 @@ fn run(name: &'static str, body: fn(&[u8]) -> usize, seeds: Vec<Vec<u8>>) {
             std::fs::write(folder.join(format!("seed-{number}")), seed).unwrap();
         }
     }
-    let (told, rounds_done) = channel();
+    let (reported, rounds_done) = channel();
     let worker = std::thread::spawn(move || {
         for round in 0..rounds {
             let data = damaged(&seeds, &mut Dice::of(round));
             let outcome = std::panic::catch_unwind(|| body(&data)).map(|_| ()).map_err(|_| data);
             let ended = outcome.is_err();
-            told.send((round, outcome)).unwrap();
+            reported.send((round, outcome)).unwrap();
             if ended {
                 return;
             }
@@ -101,7 +101,7 @@ fn run(name: &'static str, body: fn(&[u8]) -> usize, seeds: Vec<Vec<u8>>) {
     });
     let mut last = None;
     loop {
-        match rounds_done.recv_timeout(PATIENCE) {
+        match rounds_done.recv_timeout(TIME_LIMIT) {
             Ok((round, Ok(()))) => last = Some(round),
             Ok((round, Err(data))) => {
                 std::fs::write(&file, data).unwrap();
@@ -292,11 +292,11 @@ fn a_name_that_begins_with_a_digit_was_taken_from_a_header() {
 }
 
 #[test]
-fn a_body_that_fails_is_told() {
+fn a_body_that_fails_is_reported() {
     let fails = |data: &[u8]| {
         assert!(data.len() > 3, "made to fail");
         1
     };
-    let told = std::panic::catch_unwind(|| run("made_to_fail", fails, vec![vec![0; 16]])).unwrap_err();
-    assert!(told.downcast_ref::<String>().unwrap().contains("failed (its input: "));
+    let reported = std::panic::catch_unwind(|| run("made_to_fail", fails, vec![vec![0; 16]])).unwrap_err();
+    assert!(reported.downcast_ref::<String>().unwrap().contains("failed (its input: "));
 }

@@ -441,8 +441,8 @@ fn an_arrow_against_the_order_is_found_however_it_is_written() {
     ] {
         assert_eq!(wrong("rsp/client.rs", text).len(), 1, "{text}: {:?}", wrong("rsp/client.rs", text));
     }
-    let told = wrong("mem/core.rs", "use crate::abi;\nuse crate::sym::Symbols;\n");
-    assert_eq!(told, ["src/mem/core.rs:2: mem names sym, which does not stand below it"]);
+    let reported = wrong("mem/core.rs", "use crate::abi;\nuse crate::sym::Symbols;\n");
+    assert_eq!(reported, ["src/mem/core.rs:2: mem names sym, which does not stand below it"]);
     assert_eq!(wrong("elf.rs", "use super::rsp;").len(), 1, "neither stands below the other");
     assert_eq!(wrong("bytes.rs", "use crate::abi;").len(), 1);
     assert_eq!(wrong("new.rs", ""), ["src/new.rs: the order does not know the module new"]);

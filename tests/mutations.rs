@@ -60,7 +60,7 @@ static HEAP: heap::Counting = heap::Counting;
 const ROUNDS: u64 = 156;
 
 /// A command that says nothing for so long, on however loaded a machine, hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
@@ -121,7 +121,7 @@ fn damaged_captures_through_whole_commands() {
     let mut tallies = vec![Tally::default(); tasks.len()];
     let mut failures = Vec::new();
     for _ in 0..jobs.len() {
-        match receive.recv_timeout(PATIENCE) {
+        match receive.recv_timeout(TIME_LIMIT) {
             Ok((which, Ok(seen))) => tallies[which].add(&seen),
             Ok((_, Err(failure))) => failures.push(failure),
             Err(RecvTimeoutError::Timeout) => panic!("one of these hangs: {:?}", busy.lock().unwrap()),

@@ -1,4 +1,4 @@
-//! The reports against a simulated kernel's own account of hundreds of runs: what is told is true, and what the events do
+//! The reports against a simulated kernel's own account of hundreds of runs: what is reported is true, and what the events do
 //! not tell is `unknown`.
 
 #![allow(missing_docs, clippy::restriction, reason = "a test")]
@@ -123,17 +123,17 @@ fn over_all(check: impl Fn(&Run) -> Result<(), String>) {
 fn profile_is_the_kernels_account() {
     over_all(|run| {
         let (from, to) = run.window();
-        let told: BTreeMap<String, i64> =
+        let reported: BTreeMap<String, i64> =
             run.report("profile").rows.iter().map(|r| (text(&r[0]), number(&r[2]))).collect();
-        let unknown = told.get("unknown").copied().unwrap_or(0);
+        let unknown = reported.get("unknown").copied().unwrap_or(0);
         if run.tells_all() && unknown > 0 {
             return Err(format!("unknown {unknown} although the events tell"));
         }
         let truth = run.shares(from, to);
-        for who in told.keys().chain(truth.keys()).filter(|w| *w != "unknown") {
-            let (is, told) = (truth.get(who).copied().unwrap_or(0), told.get(who).copied().unwrap_or(0));
-            if !(told..=told + unknown).contains(&is) {
-                return Err(format!("{who}: told {told}, unknown {unknown}, is {is}"));
+        for who in reported.keys().chain(truth.keys()).filter(|w| *w != "unknown") {
+            let (is, reported) = (truth.get(who).copied().unwrap_or(0), reported.get(who).copied().unwrap_or(0));
+            if !(reported..=reported + unknown).contains(&is) {
+                return Err(format!("{who}: reported {reported}, unknown {unknown}, is {is}"));
             }
         }
         Ok(())
@@ -157,18 +157,18 @@ fn stats_are_the_kernels_account() {
             ("yields", count(&|s| s.loss == Some(Loss::Yielded))),
             ("switches_unexplained", 0),
         ];
-        // A priority that is lent shows with the owner's next event: whether the other is more urgent, is not told before.
+        // A priority that is lent shows with the owner's next event: whether the other is more urgent, is not reported before.
         let lent = run.kernel.setup.inheritance;
         let sum = run.stat("preemptions") + run.stat("yields");
         if lent && sum != truths[4].1 + truths[5].1 {
-            return Err(format!("preemptions and yields: told {sum}, are {truths:?}"));
+            return Err(format!("preemptions and yields: reported {sum}, are {truths:?}"));
         }
         let truths = truths.into_iter().filter(|(name, _)| !lent || !["preemptions", "yields"].contains(name));
         let truths: Vec<_> = truths.collect();
         let wrong: Vec<String> = truths
             .iter()
             .filter(|(name, is)| run.stat(name) != *is)
-            .map(|(name, is)| format!("{name}: told {}, is {is}", run.stat(name)))
+            .map(|(name, is)| format!("{name}: reported {}, is {is}", run.stat(name)))
             .collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join(", ")) }
     });
@@ -201,10 +201,10 @@ fn blocked_is_the_kernels_account() {
             }
         }
         let at = |name| run.column("blocked", name);
-        let mut told: BTreeMap<(String, String), Waits> = BTreeMap::new();
+        let mut reported: BTreeMap<(String, String), Waits> = BTreeMap::new();
         for r in &run.report("blocked").rows {
             let n = |name| number(&r[at(name)]);
-            let row = told.entry((text(&r[at("thread")]), text(&r[at("object")]))).or_default();
+            let row = reported.entry((text(&r[at("thread")]), text(&r[at("object")]))).or_default();
             // Sending and receiving wait for the same queue, in a row each.
             row.2 = match (row.0, n("count")) {
                 (0, _) => n("min"),
@@ -217,12 +217,12 @@ fn blocked_is_the_kernels_account() {
         // Calls of an interrupt that does not say when it ends may be of the next one: fewer time-outs are proven.
         if !run.kernel.setup.announced {
             for (key, row) in &mut truth {
-                row.4 = told.get(key).map_or(row.4, |told| row.4.min(told.4));
+                row.4 = reported.get(key).map_or(row.4, |reported| row.4.min(reported.4));
             }
         }
-        for key in truth.keys().chain(told.keys()) {
-            if truth.get(key) != told.get(key) {
-                return Err(format!("{key:?}: told {:?}, is {:?}", told.get(key), truth.get(key)));
+        for key in truth.keys().chain(reported.keys()) {
+            if truth.get(key) != reported.get(key) {
+                return Err(format!("{key:?}: reported {:?}, is {:?}", reported.get(key), truth.get(key)));
             }
         }
         Ok(())
@@ -245,13 +245,13 @@ fn latency_is_the_kernels_account() {
         }
         let at = |name| run.column("latency_threads", name);
         let rows = run.report("latency_threads").rows.iter();
-        let told: BTreeMap<String, (i64, i64, i64)> = rows
+        let reported: BTreeMap<String, (i64, i64, i64)> = rows
             .map(|r| (text(&r[at("thread")]), (number(&r[at("count")]), number(&r[at("min")]), number(&r[at("max")]))))
             .filter(|(_, row)| row.0 > 0)
             .collect();
-        for key in truth.keys().chain(told.keys()) {
-            if truth.get(key) != told.get(key) {
-                return Err(format!("{key}: told {:?}, is {:?}", told.get(key), truth.get(key)));
+        for key in truth.keys().chain(reported.keys()) {
+            if truth.get(key) != reported.get(key) {
+                return Err(format!("{key}: reported {:?}, is {:?}", reported.get(key), truth.get(key)));
             }
         }
         Ok(())
@@ -266,9 +266,9 @@ fn stacks_are_the_kernels_account() {
             let least = own.map(|(_, _, sp)| sp - stack(i)).min();
             let (thread, available) = (run.column("stack", "thread"), run.column("stack", "available"));
             let row = run.report("stack").rows.iter().find(|r| text(&r[thread]) == format!("t{i}")).unwrap();
-            let told = if row[available] == Cell::Empty { None } else { Some(number(&row[available]) as u64) };
-            if told != least {
-                return Err(format!("t{i}: told {told:?}, is {least:?}"));
+            let reported = if row[available] == Cell::Empty { None } else { Some(number(&row[available]) as u64) };
+            if reported != least {
+                return Err(format!("t{i}: reported {reported:?}, is {least:?}"));
             }
         }
         Ok(())
@@ -288,7 +288,7 @@ fn inversions_are_the_kernels_account() {
         let truth: Vec<_> = truth.filter(|v| v.to != Some(v.from)).collect();
         rows.retain(|r| number(&r[at("ticks")]) > 0 || text(&r[at("ended")]) == "open");
         if rows.len() != truth.len() {
-            return Err(format!("told {} inversions, are {}", rows.len(), truth.len()));
+            return Err(format!("reported {} inversions, are {}", rows.len(), truth.len()));
         }
         judged.set(judged.get() + truth.len());
         for v in truth {
@@ -296,10 +296,10 @@ fn inversions_are_the_kernels_account() {
             let is = |r: &&&[Cell]| {
                 number(&r[at("from_ticks")]) == from && text(&r[at("waiter")]) == format!("t{}", v.waiter)
             };
-            let Some(row) = rows.iter().find(is) else { return Err(format!("not told: {v:?}")) };
+            let Some(row) = rows.iter().find(is) else { return Err(format!("not reported: {v:?}")) };
             let ticks = (v.to.unwrap_or(end) - v.from) as i64;
             if (text(&row[at("owner")]), number(&row[at("ticks")])) != (format!("t{}", v.owner), ticks) {
-                return Err(format!("told {row:?}, is {v:?}"));
+                return Err(format!("reported {row:?}, is {v:?}"));
             }
             let shares = run.kernel.shares_of(v, end);
             let culprits = match &row[at("culprits")] {
@@ -307,13 +307,13 @@ fn inversions_are_the_kernels_account() {
                 _ => &[],
             };
             let each = culprits.iter().filter_map(|c| c.ticks);
-            let told = [number(&row[at("owner_ticks")]), number(&row[at("isr_ticks")]), each.clone().sum()];
+            let reported = [number(&row[at("owner_ticks")]), number(&row[at("isr_ticks")]), each.clone().sum()];
             if number(&row[at("culprit_ticks")]) != each.max().unwrap_or(0) {
                 return Err(format!("culprit_ticks is not that of the longest: {row:?}"));
             }
             let unknown = number(&row[at("unknown_ticks")]);
-            if told.iter().zip(shares).any(|(told, is)| !(*told..=told + unknown).contains(&is)) {
-                return Err(format!("{v:?}: told {told:?}, unknown {unknown}, is {shares:?}"));
+            if reported.iter().zip(shares).any(|(reported, is)| !(*reported..=reported + unknown).contains(&is)) {
+                return Err(format!("{v:?}: reported {reported:?}, unknown {unknown}, is {shares:?}"));
             }
             if run.tells_all() && unknown > 0 {
                 return Err(format!("{v:?}: unknown {unknown} although the events tell"));

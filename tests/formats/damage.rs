@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::support::decode::{Door, Seen, open, seen};
+use crate::support::decode::{Seen, Source, open, seen};
 use crate::support::generate::{Story, plain_clock, story};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -24,8 +24,8 @@ mod rand_like {
     }
 }
 
-const DOORS: [Door; 4] =
-    [Door::Header, Door::Symbols { order_known: true }, Door::Symbols { order_known: false }, Door::Disabled];
+const SOURCES: [Source; 4] =
+    [Source::Header, Source::Symbols { order_known: true }, Source::Symbols { order_known: false }, Source::Disabled];
 
 /// The same traces in every run.
 fn stories(most_slots: usize, how_many: usize) -> impl Iterator<Item = Story> {
@@ -76,9 +76,9 @@ fn nothing_panics_whatever_is_damaged() {
         if dice.roll(8) == 0 {
             bytes.truncate(dice.roll(bytes.len()));
         }
-        let door = DOORS[i % DOORS.len()];
+        let source = SOURCES[i % SOURCES.len()];
         for extent in [Extent::All, Extent::Nothing, Extent::Newest(dice.roll(30) as u64), Extent::Newest(u64::MAX)] {
-            match open(&story.buffer, &bytes, door, extent) {
+            match open(&story.buffer, &bytes, source, extent) {
                 Ok(trace) => {
                     let events = use_all(&trace);
                     // Damage makes no events: one for each slot at most, each slot once, in order.
@@ -120,8 +120,8 @@ fn survivors(only_ring: bool) -> (u64, u64, Vec<String>) {
             };
             bytes[at] = dice.roll(256) as u8;
         }
-        let door = DOORS[i % DOORS.len()];
-        let got = match open(&story.buffer, &bytes, door, Extent::All) {
+        let source = SOURCES[i % SOURCES.len()];
+        let got = match open(&story.buffer, &bytes, source, Extent::All) {
             Ok(trace) => use_all(&trace),
             Err(a) => panic!("case {i}: the header is whole, and still: {} {a}", a.code),
         };
@@ -131,7 +131,7 @@ fn survivors(only_ring: bool) -> (u64, u64, Vec<String>) {
             if by_slot.get(&e.slot).is_some_and(|g| own(g) == own(e)) {
                 same += 1;
             } else {
-                wrong.push(format!("case {i} {door:?} slot {}: {e:?}", e.slot));
+                wrong.push(format!("case {i} {source:?} slot {}: {e:?}", e.slot));
             }
         }
     }
@@ -154,18 +154,18 @@ fn events_beside_the_damage_survive_it() {
 }
 
 /// The header says most things twice, and the kernel's pointers say them once more: one bad word need not cost the trace.
-fn mended(door: Door, words: &[usize]) -> Vec<String> {
+fn mended(source: Source, words: &[usize]) -> Vec<String> {
     let mut dice = Dice(7);
     let mut wrong = Vec::new();
     for (i, story) in stories(24, 120).enumerate() {
         let width = if story.buffer.wide { 8 } else { 4 };
-        let clean = seen(&open(&story.buffer, &story.bytes(), door, Extent::All).unwrap());
+        let clean = seen(&open(&story.buffer, &story.bytes(), source, Extent::All).unwrap());
         for &word in words {
             let mut bytes = story.bytes();
             // Words before the two 16-bit numbers are at their number, those behind them likewise.
             let at = word * width + dice.roll(width);
             bytes[at] ^= 1 + dice.roll(255) as u8;
-            match open(&story.buffer, &bytes, door, Extent::All) {
+            match open(&story.buffer, &bytes, source, Extent::All) {
                 Ok(trace) if seen(&trace) == clean => {}
                 Ok(_) => wrong.push(format!("case {i} word {word}: other events")),
                 Err(a) => wrong.push(format!("case {i} word {word}: {} {a}", a.code)),
@@ -179,23 +179,23 @@ fn mended(door: Door, words: &[usize]) -> Vec<String> {
 /// 8 current, 9 to 11 marks.
 #[test]
 fn marks_and_the_current_pointer_are_not_needed_where_the_kernel_tells() {
-    for door in [Door::Header, Door::Symbols { order_known: true }, Door::Disabled] {
-        let wrong = mended(door, &[9, 10, 11]);
-        assert!(wrong.is_empty(), "{door:?}: {}: {}", wrong.len(), wrong[0]);
+    for source in [Source::Header, Source::Symbols { order_known: true }, Source::Disabled] {
+        let wrong = mended(source, &[9, 10, 11]);
+        assert!(wrong.is_empty(), "{source:?}: {}: {}", wrong.len(), wrong[0]);
     }
-    let wrong = mended(Door::Symbols { order_known: true }, &[8, 9, 10, 11]);
+    let wrong = mended(Source::Symbols { order_known: true }, &[8, 9, 10, 11]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }
 
 #[test]
 fn one_bad_header_word_is_mended_by_the_kernels_pointers() {
-    let wrong = mended(Door::Symbols { order_known: true }, &[0, 2, 3, 5, 6, 7]);
+    let wrong = mended(Source::Symbols { order_known: true }, &[0, 2, 3, 5, 6, 7]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }
 
 #[test]
 fn one_bad_header_word_is_mended_by_the_others() {
     // The header's own address is known, the registry begins behind it, and ends where the ring begins.
-    let wrong = mended(Door::Header, &[2, 3, 5, 6]);
+    let wrong = mended(Source::Header, &[2, 3, 5, 6]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }

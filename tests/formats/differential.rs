@@ -19,7 +19,7 @@ use crate::support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::decode::{Door, Seen, open, seen, threadx};
+use crate::support::decode::{Seen, Source, open, seen, threadx};
 use crate::support::generate::{Story, plain_clock, story};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -145,7 +145,7 @@ fn tracex_parser_reads_the_same() {
         let bytes = story.bytes();
         let path = dir.join(format!("{}.trx", files.len()));
         std::fs::write(&path, &bytes).unwrap();
-        let events = seen(&open(&story.buffer, &bytes, Door::Scan { before: 0 }, Extent::All).unwrap());
+        let events = seen(&open(&story.buffer, &bytes, Source::Scan { before: 0 }, Extent::All).unwrap());
         big += usize::from(story.buffer.big);
         turned += usize::from(story.buffer.current != 0);
         old += usize::from(story.old);

@@ -97,7 +97,7 @@ fn byte_order_and_width_change_nothing() {
 }
 
 #[test]
-fn cores_are_told_apart() {
+fn cores_are_distinguished() {
     let trace = load("smp.trx");
     let events = seen(&trace);
     let want = truth("smp.truth.tsv");

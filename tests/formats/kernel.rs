@@ -119,7 +119,7 @@ fn one_thread_alone_leaves_open_what_lies_behind_the_created_list() {
 }
 
 #[test]
-fn two_layouts_that_fit_are_told_and_not_guessed() {
+fn two_layouts_that_fit_are_reported_and_not_guessed() {
     // The same list by the links of two layouts.
     let mut both = Builder::new(LAYOUTS[2], false).build();
     let threads: Vec<u64> = both.threads.iter().map(|t| both.thread(t.name)).collect();
@@ -142,7 +142,7 @@ fn two_layouts_that_fit_are_told_and_not_guessed() {
 }
 
 #[test]
-fn a_list_that_leads_astray_is_told_and_the_rest_is_found_from_behind() {
+fn a_list_that_leads_astray_is_reported_and_the_rest_is_found_from_behind() {
     let next = CORTEX_M.created_next as u64;
     for (what, value) in [("not in this memory", 0xDEAD_BEE0), ("instead of the id", 0x2000_0000)] {
         let mut builder = Builder::new(CORTEX_M, false).build();
@@ -180,9 +180,9 @@ fn a_damaged_first_thread_does_not_hide_the_others() {
         builder.put(at, head, 4);
         let kernel = read(&builder).unwrap();
         assert_eq!(kernel.threads.len(), 8, "{head:#x}: {:?}", kernel.issues);
-        let told =
+        let reported =
             kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains("its head points to"));
-        assert!(told, "{:?}", kernel.issues);
+        assert!(reported, "{:?}", kernel.issues);
     }
 }
 
@@ -219,14 +219,14 @@ fn threads_that_the_list_skips_are_found() {
     builder.put(high + CORTEX_M.created_next as u64, first, 4);
     let kernel = read(&builder).unwrap();
     assert_eq!(kernel.threads.len(), 8, "{:?}", kernel.issues);
-    let told = kernel.issues.iter().any(|i| i.message.contains("5 that it skips were found backwards"));
-    assert!(told, "{:?}", kernel.issues);
+    let reported = kernel.issues.iter().any(|i| i.message.contains("5 that it skips were found backwards"));
+    assert!(reported, "{:?}", kernel.issues);
     // Both ways round the same few: what is missing is counted.
     builder.put(first + CORTEX_M.created_prev as u64, high, 4);
     let kernel = read(&builder).unwrap();
     assert_eq!(kernel.threads.len(), 3);
-    let told = kernel.issues.iter().any(|i| i.message == "the list of threads has 3, the kernel counts 8");
-    assert!(told, "{:?}", kernel.issues);
+    let reported = kernel.issues.iter().any(|i| i.message == "the list of threads has 3, the kernel counts 8");
+    assert!(reported, "{:?}", kernel.issues);
 }
 
 /// Variables of another build lead into this memory by chance: what they lead to is more than they count.
@@ -240,7 +240,7 @@ fn threads_of_another_build_are_not_taken_for_its_own() {
 }
 
 #[test]
-fn a_mutex_whose_owner_is_no_thread_is_told() {
+fn a_mutex_whose_owner_is_no_thread_is_reported() {
     let mut builder = Builder::new(CORTEX_M, false).build();
     let bus = builder.at["bus"];
     builder.put(bus + 12, 0x1234_5678, 4);
@@ -250,7 +250,7 @@ fn a_mutex_whose_owner_is_no_thread_is_told() {
 }
 
 #[test]
-fn objects_and_threads_that_contradict_each_other_are_told() {
+fn objects_and_threads_that_contradict_each_other_are_reported() {
     let mut builder = Builder::new(CORTEX_M, false).build();
     // The mutex forgets who waits for it.
     let bus = builder.at["bus"];
@@ -268,8 +268,8 @@ fn objects_and_threads_that_contradict_each_other_are_told() {
         "there is none there",
         "none of the threads in the created list",
     ] {
-        let told = kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains(sentence));
-        assert!(told, "{sentence}: {:?}", kernel.issues);
+        let reported = kernel.issues.iter().any(|i| i.code == Code::KernelDamaged && i.message.contains(sentence));
+        assert!(reported, "{sentence}: {:?}", kernel.issues);
     }
     let bus = kernel.objects.iter().find(|o| o.address == bus).unwrap();
     assert_eq!(bus.waiting.len(), 1, "what the threads say is shown");
@@ -335,7 +335,7 @@ fn no_kernel_for_three_reasons() {
 }
 
 #[test]
-fn a_thread_that_waits_no_more_is_not_told_to_wait() {
+fn a_thread_that_waits_no_more_is_not_reported_to_wait() {
     let mut builder = Builder::new(CORTEX_M, false);
     // As the kernel leaves it: the control block of a wait that is over.
     builder.threads[4] = Thread::new("reader", 0, 8, 5).on("inbox");

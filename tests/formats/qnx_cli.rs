@@ -1,4 +1,4 @@
-//! The program on a ring of ours, by every door, against golden files. The fixtures are what the builder makes: the
+//! The program on a ring of ours, from every source, against golden files. The fixtures are what the builder makes: the
 //! last moments of a board with two processors, whose ring has wrapped.
 
 #![cfg(feature = "cli")]

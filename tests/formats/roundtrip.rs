@@ -1,8 +1,8 @@
 //! Any trace that a kernel can leave is read back as it happened: both widths, both byte orders, any size of names,
-//! any number of slots, wrapped at any of them or not, by every door, in whole or only its newest events.
+//! any number of slots, wrapped at any of them or not, from every source, in whole or only its newest events.
 
 use crate::support::builder::{Buffer, Entry};
-use crate::support::decode::{Door, open, seen, threadx};
+use crate::support::decode::{Source, open, seen, threadx};
 use crate::support::generate::{Story, plain_clock, reloading_clock, story};
 use proptest::prelude::*;
 use tx_trace::abi::{Endian, Width};
@@ -16,18 +16,19 @@ fn any_story(most_slots: usize) -> impl Strategy<Value = Story> {
     prop_oneof![story(most_slots, false, plain_clock()), story(most_slots, true, plain_clock())]
 }
 
-fn door() -> impl Strategy<Value = Door> {
+fn source() -> impl Strategy<Value = Source> {
     prop_oneof![
-        Just(Door::Header),
-        Just(Door::Symbols { order_known: true }),
-        Just(Door::Symbols { order_known: false }),
-        Just(Door::Disabled),
-        (0..9usize).prop_map(|before| Door::Scan { before }),
+        Just(Source::Header),
+        Just(Source::Symbols { order_known: true }),
+        Just(Source::Symbols { order_known: false }),
+        Just(Source::Disabled),
+        (0..9usize).prop_map(|before| Source::Scan { before }),
     ]
 }
 
-fn read(story: &Story, door: Door, extent: Extent) -> tx_trace::trace::Trace {
-    open(&story.buffer, &story.bytes(), door, extent).unwrap_or_else(|a| panic!("{door:?} {extent:?}: {} {a}", a.code))
+fn read(story: &Story, source: Source, extent: Extent) -> tx_trace::trace::Trace {
+    open(&story.buffer, &story.bytes(), source, extent)
+        .unwrap_or_else(|a| panic!("{source:?} {extent:?}: {} {a}", a.code))
 }
 
 /// In a trace of a kernel before version 6 the word of an ISR is always 0 and tells nothing. The newest events of such
@@ -39,7 +40,7 @@ fn the_tail_of_an_old_trace_claims_no_more_than_the_whole() {
     let isr = |i| Entry { context: 0xFFFF_FFFF, priority: 0, id: 3, stamp: stamp(i), info: [0; 4] };
     let buffer = Buffer::new(0x2000_0000).record(4, &[thread, isr(1), isr(2)]);
     let of = |extent| {
-        let trace = open(&buffer, &buffer.bytes(), Door::Header, extent).unwrap();
+        let trace = open(&buffer, &buffer.bytes(), Source::Header, extent).unwrap();
         seen(&trace).pop().unwrap().interrupted
     };
     assert_eq!(of(Extent::All), None);
@@ -50,8 +51,8 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn every_event_comes_back_as_it_happened(story in any_story(300), door in door()) {
-        let trace = read(&story, door, Extent::All);
+    fn every_event_comes_back_as_it_happened(story in any_story(300), source in source()) {
+        let trace = read(&story, source, Extent::All);
         let (about, b) = (&trace.about, &story.buffer);
         let held = story.happenings.len().min(story.capacity);
         prop_assert_eq!(seen(&trace), story.kept());
@@ -68,14 +69,14 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_reloads_costs_no_event(story in story(60, false, reloading_clock()), door in door()) {
-        let trace = read(&story, door, Extent::All);
+    fn a_clock_that_reloads_costs_no_event(story in story(60, false, reloading_clock()), source in source()) {
+        let trace = read(&story, source, Extent::All);
         prop_assert_eq!(seen(&trace), story.kept());
     }
 
     #[test]
-    fn every_object_comes_back_as_it_was_registered(story in any_story(4), door in door()) {
-        let trace = read(&story, door, Extent::Nothing);
+    fn every_object_comes_back_as_it_was_registered(story in any_story(4), source in source()) {
+        let trace = read(&story, source, Extent::Nothing);
         let word = if story.buffer.wide { u64::MAX } else { 0xFFFF_FFFF };
         let got: Vec<_> = trace.objects.iter().collect();
         let want: Vec<_> = story.buffer.objects.iter().filter(|o| o.kind != 0).collect();
@@ -96,10 +97,10 @@ proptest! {
     }
 
     #[test]
-    fn the_newest_are_the_tail_of_all(story in any_story(24), door in door()) {
+    fn the_newest_are_the_tail_of_all(story in any_story(24), source in source()) {
         let held = story.kept().len() as u64;
         for n in 0..=story.capacity + 2 {
-            let trace = read(&story, door, Extent::Newest(n as u64));
+            let trace = read(&story, source, Extent::Newest(n as u64));
             prop_assert_eq!(seen(&trace), story.newest(n), "newest {}", n);
             prop_assert_eq!(trace.about.held, held);
         }
@@ -107,9 +108,9 @@ proptest! {
 
     #[test]
     fn the_newest_of_a_large_ring_are_the_tail_of_all(
-        story in any_story(300), door in door(), n in prop_oneof![0..12u64, 0..320u64, Just(u64::MAX)],
+        story in any_story(300), source in source(), n in prop_oneof![0..12u64, 0..320u64, Just(u64::MAX)],
     ) {
-        let trace = read(&story, door, Extent::Newest(n));
+        let trace = read(&story, source, Extent::Newest(n));
         prop_assert_eq!(seen(&trace), story.newest(usize::try_from(n).unwrap_or(usize::MAX)));
     }
 

@@ -154,7 +154,7 @@ fn a_frame_kind_was_guessed_on_64_bits_too() {
     let mut names = Names::of(&b);
     both_kinds(&b, &names);
     // Debug information calls the flag by the name that a macro of the port's header gives it.
-    names.members = told_members(CORTEX_A64);
+    names.members = members_of(CORTEX_A64);
     names.members.insert(("TX_THREAD_STRUCT", "_tx_thread_fp_enable"), 248);
     both_kinds(&b, &names);
 }
@@ -174,8 +174,8 @@ fn of_report(kernel: &Kernel, detail: Detail, name: &str) -> Report {
     reports(kernel, detail).into_iter().find(|r| r.name == name).unwrap()
 }
 
-/// What people are told of a CPU that runs no thread.
-fn told(kernel: &Kernel) -> String {
+/// What is printed of a CPU that runs no thread.
+fn reported(kernel: &Kernel) -> String {
     // At this width all columns have room: no note says which width shows them.
     let notes = of_report(kernel, Detail::Summary { width: 200, all: false }, "threads").notes;
     notes.join("\n")
@@ -201,7 +201,7 @@ fn a_handler_above_idle_was_called_idle() {
         kernel(&b, &names, stop(Architecture::CortexM, cpus))
     };
     let k = of(&[("xpsr", 0x6100_0003), ("pc", 0x900)]);
-    assert_eq!(told(&k), "no thread runs: the CPU is in exception 3 (HardFault), which came while idle");
+    assert_eq!(reported(&k), "no thread runs: the CPU is in exception 3 (HardFault), which came while idle");
     assert_eq!([cell(&k, "state"), cell(&k, "under")], ["exception", "idle"].map(|t| Cell::Text(t.to_owned())));
     assert_eq!(
         [cell(&k, "exception"), cell(&k, "exception_name")],
@@ -210,7 +210,7 @@ fn a_handler_above_idle_was_called_idle() {
     // The function's name is that of another exception: several share it.
     assert_eq!(cell(&k, "at"), Cell::Named(0x900, None));
     let k = of(&[("xpsr", 0x0100_0024), ("pc", 0x400)]);
-    assert_eq!(told(&k), "no thread runs: the CPU is in exception 36 (IRQ 20), which came while idle");
+    assert_eq!(reported(&k), "no thread runs: the CPU is in exception 36 (IRQ 20), which came while idle");
     assert_eq!((cell(&k, "exception"), cell(&k, "at")), (Cell::Count(36), Cell::Address(0x400)));
     // The reverse: this port waits in PendSV, with interrupts masked.
     for values in [
@@ -220,14 +220,14 @@ fn a_handler_above_idle_was_called_idle() {
         &[("pc", 0xB84)],
     ] {
         let k = of(values);
-        assert_eq!(told(&k), "no thread runs (idle)", "{values:?}");
+        assert_eq!(reported(&k), "no thread runs (idle)", "{values:?}");
         assert_eq!(cell(&k, "state"), Cell::Text("idle".to_owned()), "{values:?}");
     }
     // What nothing tells is not said to be idle.
     for (values, more) in [(&[][..], ""), (&[("xpsr", 0x6000_01F3), ("pc", 0x400)], "; the CPU is in board_isr")] {
         let k = of(values);
         let text = "no thread runs: idle, or in an exception that came while idle: the status register is not known";
-        assert_eq!(told(&k), format!("{text}{more}"), "{values:?}");
+        assert_eq!(reported(&k), format!("{text}{more}"), "{values:?}");
         assert_eq!(cell(&k, "state"), Cell::Empty, "{values:?}");
     }
 }
@@ -243,13 +243,13 @@ fn a_dump_without_registers_was_called_idle() {
     for frames in [arm, None] {
         let k = kernel(&b, &Names::of(&b), Stop { frames, ..Stop::default() });
         let text = "no thread runs: idle, or in an exception that came while idle: the status register is not known";
-        assert_eq!(told(&k).lines().next(), Some(text), "{frames:?}");
+        assert_eq!(reported(&k).lines().next(), Some(text), "{frames:?}");
         assert_eq!(cell(&k, "state"), Cell::Empty, "{frames:?}");
     }
     // The ports for x86 run on a host, whose exceptions are none of the kernel's.
     let host = Some(Frames::new(Architecture::X86, Endian::Little));
     let k = kernel(&b, &Names::of(&b), Stop { frames: host, ..Stop::default() });
-    assert_eq!(told(&k).lines().next(), Some("no thread runs (idle)"));
+    assert_eq!(reported(&k).lines().next(), Some("no thread runs (idle)"));
 }
 
 #[test]
@@ -269,12 +269,12 @@ fn what_is_to_run_next_and_what_has_not_begun() {
     let k = of(&b, 0x0100_000F);
     let text =
         "no thread runs: the CPU is in exception 15 (SysTick), which came while the scheduler ran; low is to run next";
-    assert_eq!((told(&k).as_str(), k.cpus[0].under), (text, Under::Scheduler(low)));
+    assert_eq!((reported(&k).as_str(), k.cpus[0].under), (text, Under::Scheduler(low)));
     assert_eq!(cell(&k, "next"), Cell::named(low, Some("low".to_owned())));
-    assert_eq!(told(&of(&b, 0x0100_000E)), "no thread runs: low is to run next");
+    assert_eq!(reported(&of(&b, 0x0100_000E)), "no thread runs: low is to run next");
     b.put(b.at["_tx_thread_system_state"], 0xF0F0_F0F0, 4);
     let text = "no thread runs: the scheduler has not been started; the CPU is in exception 3 (HardFault)";
-    assert_eq!(told(&of(&b, 0x0100_0003)), text);
+    assert_eq!(reported(&of(&b, 0x0100_0003)), text);
 }
 
 /// In thread mode a Cortex-M runs its thread, wherever the stack pointer has come to: it was "interrupted, or in the
@@ -304,10 +304,10 @@ fn the_exception_that_interrupted_a_thread_was_a_number() {
     };
     let k = of(&[("xpsr", 0x0100_0003), ("pc", 0x900), ("psp", psp)]);
     assert_eq!(thread(&k, "watcher").position.pc, Some(0x8200));
-    assert_eq!(told(&k).lines().next(), Some("watcher: interrupted by exception 3 (HardFault)"));
+    assert_eq!(reported(&k).lines().next(), Some("watcher: interrupted by exception 3 (HardFault)"));
     assert_eq!(k.cpus[0].above, Above::Exception(3, Some("HardFault".to_owned())));
     let k = of(&[("xpsr", 0x0100_0024), ("pc", 0x900)]);
-    assert!(told(&k).starts_with("watcher: interrupted by exception 36 (IRQ 20); its own"), "{}", told(&k));
+    assert!(reported(&k).starts_with("watcher: interrupted by exception 36 (IRQ 20); its own"), "{}", reported(&k));
 }
 
 /// A PSP that was typed, and nothing else of the CPU: that the thread was interrupted is inferred from what is there, and
@@ -328,11 +328,11 @@ fn what_psp_alone_shows_was_not_marked() {
     assert_eq!((watcher.position.pc, watcher.stack.used), (Some(0x8200), Some(STACK as u64 - 128)));
     let how =
         format!("interrupted by an exception, which one is not known, as what an exception pushes is at psp={psp:#x}");
-    assert_eq!((watcher.position.how.as_str(), told(&k)), (how.as_str(), format!("watcher: {how}")));
+    assert_eq!((watcher.position.how.as_str(), reported(&k)), (how.as_str(), format!("watcher: {how}")));
     let k = of(psp + 64);
     assert_eq!(thread(&k, "watcher").position.pc, None);
     let none = format!("its own registers are at PSP, but at {:#x} there are none of a thread", psp + 64);
-    assert!(told(&k).contains(&none), "{}", told(&k));
+    assert!(reported(&k).contains(&none), "{}", reported(&k));
 }
 
 /// On processors whose ports count every trap a fault was "an interrupt"; and where the CPU is was a bare number.
@@ -342,7 +342,7 @@ fn a_fault_was_called_an_interrupt_and_its_place_had_no_name() {
     let mut names = Names::of(&b);
     names.functions = vec![("trap_handler", 0x4000_9100, 64)];
     let cpu = || registers(Architecture::Aarch64, &[("pc", 0x4000_9104), ("sp", 0x4100_0000)]);
-    let note = |b: &Builder, names: &Names| told(&kernel(b, names, stop(Architecture::Aarch64, vec![cpu()])));
+    let note = |b: &Builder, names: &Names| reported(&kernel(b, names, stop(Architecture::Aarch64, vec![cpu()])));
     let text = "interrupted, or in the kernel: the CPU is at 0x40009104 (trap_handler+0x4), on another stack";
     assert_eq!(note(&b, &names), format!("watcher: {text}"));
     b.put(b.at["_tx_thread_system_state"], 1, 4);
@@ -374,17 +374,17 @@ fn a_waiting_cpu_was_taken_for_the_thread_that_ran_last() {
     assert_eq!(thread(&k, "reader").position.pc, Some(0x4000_8300));
     // One that has ended goes on nowhere, whose stack the CPU may still be on.
     assert_eq!(thread(&k, "done").position.pc, None);
-    assert_eq!((told(&k).lines().next(), k.cpus[0].above.clone()), (Some("no thread runs (idle)"), Above::Nothing));
+    assert_eq!((reported(&k).lines().next(), k.cpus[0].above.clone()), (Some("no thread runs (idle)"), Above::Nothing));
     assert_eq!(
-        told(&of(&b, 0x13, 0x4000_9104)).lines().next(),
+        reported(&of(&b, 0x13, 0x4000_9104)).lines().next(),
         Some("no thread runs (idle); the CPU is in data_abort")
     );
     let abort = "no thread runs: the CPU is in abort mode, which came while idle";
-    assert_eq!(told(&of(&b, 0x6000_0197, 0x4000_9104)).lines().next(), Some(abort));
+    assert_eq!(reported(&of(&b, 0x6000_0197, 0x4000_9104)).lines().next(), Some(abort));
     // The kernel counts interrupts itself.
     b.put(b.at["_tx_thread_system_state"], 1, 4);
     let isr = "no thread runs: the CPU is in an interrupt or exception, which came while idle";
-    assert_eq!(told(&of(&b, 0x1F, 0x4000_9104)).lines().next(), Some(isr));
+    assert_eq!(reported(&of(&b, 0x1F, 0x4000_9104)).lines().next(), Some(isr));
 }
 
 /// A Cortex-M whose port has what modules need behind the links of the created list.
@@ -422,7 +422,7 @@ fn with_modules() -> Builder {
     b
 }
 
-fn told_members(layout: Layout) -> HashMap<(&'static str, &'static str), u64> {
+fn members_of(layout: Layout) -> HashMap<(&'static str, &'static str), u64> {
     const THREAD: &str = "TX_THREAD_STRUCT";
     let of = [
         ("tx_thread_id", 0),
@@ -445,7 +445,7 @@ fn told_members(layout: Layout) -> HashMap<(&'static str, &'static str), u64> {
 fn the_kernel_stack_of_a_modules_thread_was_taken_for_its_own() {
     let b = with_modules();
     let mut names = Names::of(&b);
-    names.members = told_members(MODULES);
+    names.members = members_of(MODULES);
     names.members.extend(MODULE_MEMBERS.map(|(name, offset)| (("TX_THREAD_STRUCT", name), offset)));
     let k = kernel(&b, &names, stop(Architecture::CortexM, vec![]));
     let (reader, flagged, low) = (thread(&k, "reader"), thread(&k, "flagged"), thread(&k, "low"));
@@ -479,7 +479,7 @@ fn stacks_of_modules_threads_are_not_known_without_the_members() {
     assert_eq!(claims(&k, "flagged").0, Stacks::Own);
     let loaded = b.at["_tx_thread_current_ptr"];
     names.variables.insert("_txm_module_manager_loaded_list_ptr".to_owned(), loaded);
-    for members in [HashMap::new(), told_members(MODULES)] {
+    for members in [HashMap::new(), members_of(MODULES)] {
         names.members = members;
         let k = kernel(&b, &names, stop(Architecture::CortexM, vec![]));
         for name in ["reader", "flagged"] {

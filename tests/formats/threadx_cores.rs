@@ -1,4 +1,4 @@
-//! Core numbers in the top byte of every id, as SMP kernels store them, told from ids that are damaged, unknown, or an
+//! Core numbers in the top byte of every id, as SMP kernels store them, distinguished from ids that are damaged, unknown, or an
 //! application's own.
 
 use crate::support::builder::{Buffer, Entry, Registered};
@@ -54,10 +54,10 @@ fn an_unknown_id_made_all_cores_one() {
             let list = smp(seed, cores, 500, &[5000, 5000, 5001, 5001, 5002, 5003, 469, 1100]);
             let t = decode(&buffer(threads(cores * 2), &list));
             assert_eq!(u64::from(t.about.cores), cores, "seed {seed}");
-            let told: Vec<(u16, u32)> = events(&t).iter().map(|e| (e.core, e.id)).collect();
+            let reported: Vec<(u16, u32)> = events(&t).iter().map(|e| (e.core, e.id)).collect();
             let truth: Vec<(u16, u32)> =
                 list.iter().map(|e| ((e.id >> 24) as u16, (e.id & 0xFF_FFFF) as u32)).collect();
-            assert_eq!(told, truth, "seed {seed}");
+            assert_eq!(reported, truth, "seed {seed}");
             let unknown = list.iter().filter(|e| matches!(e.id & 0xFF_FFFF, 469 | 1100)).count();
             let said = issue(&t, "cores-inferred");
             assert_eq!(said.severity, Severity::Inferred);

@@ -168,7 +168,7 @@ fn hints_are_enough_to_locate() {
     assert_eq!(located.location().header, BASE);
 }
 
-/// A pointer that only `--symbol` told of has neither size nor byte order: on a big-endian machine of 64 bits its first
+/// A pointer that only `--symbol` names has neither size nor byte order: on a big-endian machine of 64 bits its first
 /// half was read, and the trace said to be never enabled.
 #[test]
 fn a_symbol_without_size_leads_to_the_header_in_every_shape() {

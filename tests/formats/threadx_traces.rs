@@ -269,7 +269,7 @@ fn rotated_buffers_of_one_run_are_joined() {
     // Overlapping: what both hold is taken once.
     let t = join(&[&part(0..64), &part(0..100), &part(50..110)]);
     assert_eq!(stamps(&t), (0..110).map(|i| 1000 + i * 10).collect::<Vec<_>>());
-    // A gap is told.
+    // A gap is reported.
     let t = join(&[&part(0..64), &part(90..140)]);
     assert_eq!(t.len(), 114);
     assert_eq!((issue(&t, "joined-gap").count, issue(&t, "joined-gap").place.seq), (1, Some(64)));

@@ -186,7 +186,7 @@ fn a_table_names_arguments_in_every_format() {
 }
 
 #[test]
-fn what_is_told_wins_over_what_is_found() {
+fn what_is_given_wins_over_what_is_found() {
     let scratch = Scratch::new("order");
     for file in ["cm3.elf", "cm3.core"] {
         std::fs::copy(fixtures().join(file), scratch.0.join(file)).unwrap();
@@ -219,7 +219,7 @@ fn what_is_told_wins_over_what_is_found() {
 }
 
 #[test]
-fn a_wrong_file_is_told_with_its_line() {
+fn a_wrong_file_is_reported_with_its_line() {
     let scratch = Scratch::new("wrong");
     for (name, text, says) in [
         ("a.tsv", "# x\n4096\tA\n4097 B\n", "a.tsv:3: '4097 B' is one cell"),
@@ -328,7 +328,7 @@ fn of_several_enums_one_is_taken_and_that_is_said() {
 }
 
 #[test]
-fn debug_information_that_is_not_read_is_told() {
+fn debug_information_that_is_not_read_is_reported() {
     let scratch = Scratch::new("compressed");
     let files = [("events.h", "enum e { EV_LATE = 4105 };\n"), ("main.c", MAIN)];
     let Some(elf) = compile(&scratch, &["-g", "-gz"], &files) else { return };

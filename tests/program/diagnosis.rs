@@ -75,7 +75,7 @@ fn without_threads(scratch: &Scratch) -> std::path::PathBuf {
 }
 
 #[test]
-fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
+fn an_elf_that_is_cut_short_is_reported_and_nobody_is_blamed() {
     let scratch = Scratch::new("truthful-cut");
     let whole = std::fs::read(fixture("cm3.elf")).unwrap();
     let without = without_threads(&scratch);
@@ -86,9 +86,12 @@ fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
         let elf = path.display();
         for command in ["info", "last 2"] {
             let out = run(&format!("{command} --format json {elf} cm3.core"));
-            let told: Vec<String> =
+            let reported: Vec<String> =
                 data(&out).lines().filter(|l| l.contains("elf-truncated")).map(str::to_owned).collect();
-            assert!(told.len() == 1 && told[0].contains(sentence) && told[0].contains("note"), "{command}: {told:?}");
+            assert!(
+                reported.len() == 1 && reported[0].contains(sentence) && reported[0].contains("note"),
+                "{command}: {reported:?}"
+            );
             assert!(!data(&out).contains("built without -g"), "{command}: {}", data(&out));
         }
         let said = talk(&run(&format!("threads {elf} {}", without.display())));
@@ -97,7 +100,7 @@ fn an_elf_that_is_cut_short_is_told_and_nobody_is_blamed() {
         let said = talk(&run(&format!("events --user --elf {elf}")));
         assert!(said.contains("cut short") && !said.contains("built without -g"), "{said}");
     }
-    // One that is whole and has no symbols is told apart from none at all.
+    // One that is whole and has no symbols is distinguished from none at all.
     let said = talk(&run(&format!("threads cm3.stripped.elf {}", without.display())));
     assert!(said.contains("has no symbols: give the unstripped one"), "{said}");
     assert!(talk(&run(&format!("threads {}", without.display()))).contains("give the ELF (--elf)"));
@@ -142,7 +145,7 @@ fn control_show_without_a_program_tells_what_the_header_tells() {
         let row = |text: &str| text.lines().find(|l| l.starts_with(name)).map(str::to_owned);
         assert!(row(&with).is_some() && row(&with) == row(&without), "{name} {with} {without}");
     }
-    // No trace is still a no, and a program without one is told as before.
+    // No trace is still a no, and a program without one is reported as before.
     let out = run(&format!("control show --header 0x20000000 {}@0x20000000", zeros.display()));
     assert_eq!(out.status.code(), Some(1), "{} {}", data(&out), talk(&out));
     let out = run("control show cm3-notrace.elf cm3-notrace.ram.bin@0x20000000");
@@ -159,7 +162,7 @@ fn control_show_takes_a_file_at_an_address() {
 }
 
 #[test]
-fn a_refused_write_is_not_told_as_half_done() {
+fn a_refused_write_is_not_reported_as_half_done() {
     let serve = format!("|{} serve --stdio cm3.elf cm3.core", env!("CARGO_BIN_EXE_tx-trace"));
     let out = run_with("control pause --yes --timeout 20 --elf cm3.elf --remote", &[&serve]);
     let said = talk(&out);
@@ -194,7 +197,7 @@ fn a_server_of_something_else_that_closes_is_quoted() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_told() {
+fn a_file_that_is_no_socket_is_reported() {
     let said = talk(&run("info --elf cm3.elf --remote unix:cm3.core"));
     assert!(said.contains("unix:cm3.core: cannot open it: it is not a socket"), "{said}");
 }

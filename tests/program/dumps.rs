@@ -1,4 +1,4 @@
-//! Dumps of every kind that people have, at every door: text, compressed files, cores of QEMU, memory with several
+//! Dumps of every kind that people have, through every source: text, compressed files, cores of QEMU, memory with several
 //! traces in it; and `dump`, which writes the trace back. Real tools where they are installed.
 #![cfg(all(feature = "cli", unix))]
 
@@ -91,7 +91,7 @@ fn text_and_compressed_files_read_as_the_raw_image() {
     let core_gz = file("cm3.core.gz", &gzip(&fs::read(fixture("cm3.core")).unwrap()));
     let trx_gz = file("cm3.trx.gz", &gzip(&fs::read(fixture("cm3.trx")).unwrap()));
     let at = |path: &str| format!("{path}@{RAM:#x}");
-    for door in [
+    for source in [
         vec!["--elf", &elf, "--image", &hex],
         vec![&hex, &elf],
         vec![&elf, &mdw],
@@ -103,16 +103,16 @@ fn text_and_compressed_files_read_as_the_raw_image() {
         vec!["--elf", &elf_gz, "--core", &core_gz],
         vec!["--elf", &elf_gz, "--image", &at(&hex)],
     ] {
-        let got = tx_trace(&[&["last", "50"], door.as_slice()].concat());
-        assert_eq!(out(&got), want, "{door:?} {}", err(&got));
+        let got = tx_trace(&[&["last", "50"], source.as_slice()].concat());
+        assert_eq!(out(&got), want, "{source:?} {}", err(&got));
     }
-    for door in [vec![hex.as_str()], vec![&mdw], vec!["--trace", &trx_gz], vec![&trx_gz]] {
-        let got = tx_trace(&[&["last", "50"], door.as_slice()].concat());
-        assert_eq!(out(&got), bare, "{door:?} {}", err(&got));
+    for source in [vec![hex.as_str()], vec![&mdw], vec!["--trace", &trx_gz], vec![&trx_gz]] {
+        let got = tx_trace(&[&["last", "50"], source.as_slice()].concat());
+        assert_eq!(out(&got), bare, "{source:?} {}", err(&got));
     }
     let piped = machine::tx_trace_with_input(&["last", "50", "--trace", "-"], &fs::read(&trx_gz).unwrap());
     assert_eq!(out(&piped), bare);
-    // What was done to read it is told.
+    // What was done to read it is reported.
     let info = out(&tx_trace(&["info", "--format", "json", &elf, &hex_gz]));
     let len = ihex(RAM, &ram()).len();
     assert!(info.contains(&format!("ram.hex.gz (gzip, {len} bytes unpacked) (Intel HEX) (file)")), "{info}");
@@ -149,7 +149,7 @@ fn words_of_a_big_endian_target_take_the_order_of_its_elf() {
 }
 
 #[test]
-fn a_damaged_record_is_a_gap_and_is_told_with_its_line() {
+fn a_damaged_record_is_a_gap_and_is_reported_with_its_line() {
     let scratch = Scratch::new("dumps-damaged");
     let hex = ihex(RAM, &ram());
     // A record in the ring: the first that holds a stamp of the newest events.
@@ -203,7 +203,7 @@ fn damaged_compressed_files_are_used_as_far_as_they_go() {
 }
 
 #[test]
-fn a_dump_that_tells_its_addresses_is_moved_only_when_told() {
+fn a_dump_that_tells_its_addresses_is_moved_only_when_reported() {
     let scratch = Scratch::new("dumps-moved");
     let path = text(scratch.path("ram.hex"));
     fs::write(&path, ihex(RAM, &ram())).unwrap();
@@ -256,9 +256,9 @@ fn a_trace_anywhere_in_memory_is_found() {
             memory.extend(buffer.bytes());
             memory.extend(noise(5000, 9));
             fs::write(&path, &memory).unwrap();
-            for door in [vec![path.as_str()], vec!["--image", &format!("{path}@{RAM:#x}"), "--scan"]] {
-                let got = tx_trace(&[&["list"], door.as_slice()].concat());
-                assert_eq!(got.status.code(), Some(0), "{at} {wide} {big} {door:?} {}", err(&got));
+            for source in [vec![path.as_str()], vec!["--image", &format!("{path}@{RAM:#x}"), "--scan"]] {
+                let got = tx_trace(&[&["list"], source.as_slice()].concat());
+                assert_eq!(got.status.code(), Some(0), "{at} {wide} {big} {source:?} {}", err(&got));
                 assert_eq!(out(&got).matches("worker").count(), 6, "{}", out(&got));
                 assert_eq!(out(&got).lines().count(), 7, "{}", out(&got));
             }
@@ -267,7 +267,7 @@ fn a_trace_anywhere_in_memory_is_found() {
 }
 
 #[test]
-fn several_traces_are_told_and_one_is_chosen() {
+fn several_traces_are_reported_and_one_is_chosen() {
     let scratch = Scratch::new("dumps-several");
     let path = text(scratch.path("ram.bin"));
     let (first, second) = (sample(RAM + 0x101, "first"), sample(RAM + 0x1003, "second"));
@@ -442,8 +442,8 @@ fn hostile_files_end_in_a_sentence() {
     cases.push(noise(100_000, 3));
     for case in cases {
         fs::write(&path, &case).unwrap();
-        for door in [vec![path.as_str()], vec!["--image", &path], vec!["--core", &path], vec!["--trace", &path]] {
-            let got = tx_trace(&[&["last"], door.as_slice()].concat());
+        for source in [vec![path.as_str()], vec!["--image", &path], vec!["--core", &path], vec!["--trace", &path]] {
+            let got = tx_trace(&[&["last"], source.as_slice()].concat());
             let code = got.status.code();
             assert!(matches!(code, Some(1 | 2)), "{code:?} {:?} {}", &case[..case.len().min(40)], err(&got));
             assert!(err(&got).starts_with("error: ") || err(&got).contains("\nerror: "), "{}", err(&got));

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use crate::support::machine::{Scratch, fixture, said, text, tx_trace};
 
-/// A stub that answers each request as it is told.
+/// A stub that answers each request as it is reported.
 fn stub(answers: Vec<(&'static str, Vec<u8>)>) -> String {
     stub_that_reports(answers).0
 }
@@ -115,8 +115,8 @@ fn a_header_cut_short_was_not_said_to_be() {
         for words in [&["list"][..], &["list", "--trace"], &["info"]] {
             let out = tx_trace(&[words, &[path.to_str().unwrap()]].concat());
             assert_eq!(out.status.code(), Some(2), "{}", said(&out));
-            let told = format!("is cut short: {len} of the header's 48 bytes");
-            assert!(said(&out).contains(&told), "{}", said(&out));
+            let reported = format!("is cut short: {len} of the header's 48 bytes");
+            assert!(said(&out).contains(&reported), "{}", said(&out));
         }
     }
 }
@@ -134,7 +134,7 @@ fn unreadable_slots_were_called_a_trace_without_events() {
 }
 
 #[test]
-fn a_number_of_times_was_told_twice() {
+fn a_number_of_times_was_reported_twice() {
     let scratch = Scratch::new("twice");
     let whole = std::fs::read(fixture("cm3.trx")).unwrap();
     let path = scratch.path("head.trx");

@@ -72,7 +72,7 @@ const SOURCES: [&[&str]; 5] = [
 ];
 
 #[test]
-fn what_a_core_tells_is_what_its_source_told() {
+fn what_a_core_tells_is_what_its_source_reported() {
     let scratch = Scratch::new("evidence");
     for source in SOURCES {
         let files: Vec<String> = source.iter().map(|s| path(s)).collect();
@@ -128,7 +128,7 @@ fn reports_of_a_core_without_its_program() {
 }
 
 #[test]
-fn another_program_than_the_one_it_was_taken_of_is_told() {
+fn another_program_than_the_one_it_was_taken_of_is_reported() {
     let scratch = Scratch::new("evidence-other");
     let (core, _) = core(&scratch, "x.core", &[&path("cm3.elf"), &path("cm3.core")]);
     let out = tx_trace(&["last", "1", "--format", "json", "--elf", &path("cm3-straddle.elf"), &core]);
@@ -150,7 +150,7 @@ fn an_elf_of_another_build_won_over_the_notes_of_the_core() {
 }
 
 #[test]
-fn what_is_named_goes_in_and_what_cannot_be_read_is_told() {
+fn what_is_named_goes_in_and_what_cannot_be_read_is_reported() {
     let scratch = Scratch::new("evidence-range");
     let (elf, image) = (path("cm3.elf"), format!("{}@0x20000000", path("cm3.ram.bin")));
     let ranges = ["--range", "0x20000000..0x20000fff", "--range", "0x40000000..0x400000ff"];
@@ -475,7 +475,7 @@ fn registers_of_the_crash_log() {
     assert_eq!((&rows[0]["thread"]["name"], &at["address"]), (&"watchdog".into(), &format!("{pc:#010x}").into()));
     assert!(rows[0]["stack_used"].as_u64().is_some_and(|n| n > 0 && n < 768), "{}", rows[0]);
     // A slip of the hand is no place.
-    for (typed, told) in [
+    for (typed, reported) in [
         (psp + 4, "there are none"),
         (psp + 1, "not a multiple of 4"),
         (psp + 2, "not a multiple of 4"),
@@ -483,7 +483,7 @@ fn registers_of_the_crash_log() {
     ] {
         let words = ["threads", "--width", "200", "--reg", &format!("psp={typed:#x}"), &elf, &core];
         let (table, _) = done(&words);
-        assert!(table.contains(&format!("{typed:#x} ")) && table.contains(told), "{table}");
+        assert!(table.contains(&format!("{typed:#x} ")) && table.contains(reported), "{table}");
         assert!(threads(&words[3..])[0]["at"].is_null(), "{table}");
     }
     let out = tx_trace(&["threads", "--reg", "psp=", &elf, &core]);

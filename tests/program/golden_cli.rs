@@ -15,7 +15,7 @@ fn lines(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|l| (*l).to_owned()).collect()
 }
 
-/// Every fixture, by every door that it has.
+/// Every fixture, from every source that it has.
 pub const SOURCES: [(&str, &str); 16] = [
     ("cm3-image", "--elf cm3.elf --image cm3.ram.bin@0x20000000"),
     ("cm3-image-unplaced", "cm3.elf cm3.ram.bin"),

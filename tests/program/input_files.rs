@@ -18,9 +18,9 @@ fn of_two_cores_one_was_silently_left_out() {
     }
 }
 
-/// A core cut short was told twice, once with `(34816 times)`.
+/// A core cut short was reported twice, once with `(34816 times)`.
 #[test]
-fn a_core_cut_short_was_told_twice() {
+fn a_core_cut_short_was_reported_twice() {
     let scratch = Scratch::new("cut-core");
     let whole = std::fs::read(fixture("host.core")).unwrap();
     let cut = scratch.path("cut.core");
@@ -44,9 +44,9 @@ fn zeros_as_option_file_were_a_word() {
     assert!(text(&out.stderr).contains("not a text file") && out.stderr.len() < 300, "{} bytes", out.stderr.len());
 }
 
-/// A dump whose gzip was damaged, and no trace in what came out: the damage was not told.
+/// A dump whose gzip was damaged, and no trace in what came out: the damage was not reported.
 #[test]
-fn what_gzip_lost_was_not_told_where_nothing_was_found() {
+fn what_gzip_lost_was_not_reported_where_nothing_was_found() {
     let scratch = Scratch::new("lost-gzip");
     let packed = scratch.path("dump.gz");
     let mut gzip = Command::new("gzip")
@@ -80,9 +80,9 @@ fn an_elf_of_the_other_byte_order_was_believed() {
 }
 
 /// Ports keep a thread's name elsewhere in its control block (at 68 on Linux for 32 bits): without debug information the
-/// right ELF was told to be of another build.
+/// right ELF was reported to be of another build.
 #[test]
-fn the_right_elf_of_another_port_was_told_to_be_of_another_build() {
+fn the_right_elf_of_another_port_was_reported_to_be_of_another_build() {
     let scratch = Scratch::new("port");
     let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
     let marks: Vec<usize> = (0..ram.len() - 128).step_by(4).filter(|&at| &ram[at..at + 4] == b"DRHT").collect();

@@ -23,7 +23,7 @@ fn last_forgot_whose_interrupt_it_was_in() {
     }
 }
 
-/// JSON told the number of an interrupt (`context.isr`), CSV had no such column.
+/// JSON reported the number of an interrupt (`context.isr`), CSV had no such column.
 #[test]
 fn csv_had_no_number_of_the_interrupt() {
     let trace = fixture("cm3.trx");

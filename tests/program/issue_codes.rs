@@ -503,7 +503,7 @@ fn links_that_take_nothing() {
 
 #[test]
 fn output_that_goes_nowhere() {
-    // Neither has a place for JSON: "output" is told by its sentence.
+    // Neither has a place for JSON: "output" is recognized by its sentence.
     for (out, sentence) in [
         (
             run("last cm3.trx --format json -o no/such/dir/x"),
@@ -517,7 +517,7 @@ fn output_that_goes_nowhere() {
         assert!(talk(&out).contains(sentence), "{}", talk(&out));
         assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "output");
     }
-    // `broken-pipe`: a reader that has seen enough is told nothing.
+    // `broken-pipe`: a reader that has seen enough is reported nothing.
     let code = "broken-pipe";
     let mut child =
         program().args(["events", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

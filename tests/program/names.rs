@@ -396,7 +396,7 @@ fn the_memory_of_a_thread_may_be_another_object_by_now() {
 }
 
 #[test]
-fn a_full_registry_is_told() {
+fn a_full_registry_is_reported() {
     let full = |buffer: &Buffer| {
         let case = Case::new(buffer, BASE, None);
         let all = case.json("list", "issue");

@@ -69,7 +69,7 @@ fn qemu_in_flights_acknowledged_ahead_and_within_its_limit() {
 }
 
 #[test]
-fn qemu_that_ran_is_told_by_its_unasked_stop_and_runs_on() {
+fn qemu_that_ran_is_recognized_by_its_unasked_stop_and_runs_on() {
     let (stub, mut client) = connect(qemu(true));
     check(&mut client, RAM + 5, 17);
     assert!(client.found_running());
@@ -466,7 +466,7 @@ fn leave_halted_closes_and_leave_running_detaches() {
             let (after, silent) = match leave {
                 // What a close does to the target of a stub we do not know is the stub's business.
                 Leave::Halted if base.binary => (After::Unknown, false),
-                // This one shows the target halted whatever it is told.
+                // This one shows the target halted whatever it is asked.
                 Leave::Running if base.zeros_for_holes => (After::Halted, false),
                 Leave::Running => (After::Running, true),
                 _ => (After::Halted, true),

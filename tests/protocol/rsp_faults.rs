@@ -29,14 +29,14 @@ const FOLLOW: &str = "follow --from-start --halt-every 20ms --for 150ms";
 const ABREAST: u64 = 12;
 
 /// A session that does not end in this time, on however loaded a machine, hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     Right,
     /// With an error in one sentence.
-    Told(String),
+    Reported(String),
     /// This must not be.
     Wrong(String),
 }
@@ -91,9 +91,9 @@ fn session(upstream: SocketAddr, elf: &Path, script: &Script, truth: &[Vec<Strin
     };
     match outcome {
         Outcome::Done if events == truth[which] => End::Right,
-        // What it has shown before the line broke was right, and the failure is told.
+        // What it has shown before the line broke was right, and the failure is reported.
         Outcome::Failed if COMMANDS[which] == FOLLOW && truth[which].starts_with(&events) && !errors.is_empty() => {
-            End::Told(tell(errors.last().unwrap()))
+            End::Reported(tell(errors.last().unwrap()))
         }
         Outcome::Done => {
             let wrong = events.iter().filter(|e| !truth[which].contains(e)).count();
@@ -101,7 +101,7 @@ fn session(upstream: SocketAddr, elf: &Path, script: &Script, truth: &[Vec<Strin
         }
         _ if !events.is_empty() => End::Wrong(tell("events and a failure")),
         _ if errors.iter().all(|e| e.len() < 20) => End::Wrong(tell("no clear error")),
-        _ => End::Told(tell(errors.last().unwrap())),
+        _ => End::Reported(tell(errors.last().unwrap())),
     }
 }
 
@@ -130,7 +130,7 @@ fn sessions(count: u64, each: impl Fn(u64, u64) -> End + Send + Sync + 'static) 
     drop(send);
     let mut ends = Vec::new();
     for _ in 0..count {
-        match receive.recv_timeout(PATIENCE) {
+        match receive.recv_timeout(TIME_LIMIT) {
             Ok(end) => ends.push(end),
             Err(RecvTimeoutError::Timeout) => panic!("one of these sessions hangs: {:?}", busy.lock().unwrap()),
             Err(RecvTimeoutError::Disconnected) => panic!("a worker died"),
@@ -151,20 +151,20 @@ fn judge(what: &str, ends: &[End]) -> f64 {
         ends.len() - right - wrong.len(),
         wrong.len()
     );
-    let mut told: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
+    let mut reported: std::collections::BTreeMap<String, u32> = std::collections::BTreeMap::new();
     for end in ends {
-        if let End::Told(why) = end {
+        if let End::Reported(why) = end {
             let error = why.rsplit("error: ").next().unwrap_or_default();
             let error = error.split("\\n").next().unwrap_or_default();
             // Behind the endpoint, whose port differs.
             let words = error.rsplit("127.0.0.1:").next().and_then(|e| e.split_once(": ")).map_or(error, |(_, e)| e);
             let words: String = words.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-            *told.entry(words.chars().take(60).collect()).or_default() += 1;
+            *reported.entry(words.chars().take(60).collect()).or_default() += 1;
         }
     }
-    told.iter().for_each(|(why, n)| println!("  {n:4} {why}"));
-    if std::env::var_os("TOLD").is_some() {
-        ends.iter().filter(|e| matches!(e, End::Told(_))).for_each(|e| println!("{e:?}"));
+    reported.iter().for_each(|(why, n)| println!("  {n:4} {why}"));
+    if std::env::var_os("REPORTED").is_some() {
+        ends.iter().filter(|e| matches!(e, End::Reported(_))).for_each(|e| println!("{e:?}"));
     }
     assert!(wrong.is_empty(), "{what}: {} wrong, such as\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
     share
@@ -206,7 +206,7 @@ fn what_every_line_does_now_and_then_is_got_over() {
 }
 
 #[test]
-fn what_breaks_a_session_is_told_and_never_shows_other_events() {
+fn what_breaks_a_session_is_reported_and_never_shows_other_events() {
     let ends = over_our_stub("harsh", &HARSH, 100, Duration::from_millis(300));
     assert!(judge("all faults", &ends) >= 30.0, "a fault here and there is got over");
 }

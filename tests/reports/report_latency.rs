@@ -12,7 +12,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::{Door, fixture, load, open, text};
+use crate::support::decode::{Source, fixture, load, open, text};
 use proptest::prelude::*;
 use tx_trace::abi::{Endian, Width};
 use tx_trace::analysis::histogram::Histogram;
@@ -87,7 +87,7 @@ fn record(objects: &[Registered], list: &[Entry]) -> Trace {
     let mut all = vec![thread(ALPHA, "alpha", 5), thread(BETA, "beta", 9), thread(GAMMA, "gamma", 1)];
     all.extend_from_slice(objects);
     let buffer = Buffer { objects: all, ..Buffer::new(BASE) }.record(list.len() + 4, list);
-    open(&buffer, &buffer.bytes(), Door::Header, Extent::All).unwrap()
+    open(&buffer, &buffer.bytes(), Source::Header, Extent::All).unwrap()
 }
 
 fn alpha(id: u64, at: u64, info: [u64; 4]) -> Entry {
@@ -335,7 +335,7 @@ fn latency_behind_unannounced_interrupts_was_said_to_end_with_the_switch() {
 // ---- Cores ----
 
 #[test]
-fn a_start_that_no_event_of_its_core_told_is_not_measured() {
+fn a_start_that_no_event_of_its_core_shows_is_not_measured() {
     let on = |core: u64, mut e: Entry| {
         e.id |= core << 24;
         e

@@ -87,7 +87,7 @@ fn story(wide: bool, big: bool) -> Ring {
     r.thread(12_000, HIGH, READY);
     r.thread(12_100, HIGH, RUNNING);
     r.lock(13_000);
-    // Whose lock it is no event has told: MID took it while it was free.
+    // Whose lock it is no event has reported: MID took it while it was free.
     r.thread(13_100, HIGH, MUTEX);
     r.thread(13_100, MID, RUNNING);
     r.unlock(14_000);
@@ -98,7 +98,7 @@ fn story(wide: bool, big: bool) -> Ring {
     r.unlock(17_000);
     r.thread(17_100, HIGH, READY);
     r.thread(17_100, HIGH, RUNNING);
-    // Nobody waits any more: who has the lock is not told.
+    // Nobody waits any more: who has the lock is not reported.
     r.thread(18_000, HIGH, NANOSLEEP);
     r.thread(18_000, LOW, RUNNING);
     r.kernel.event(0, 19_000, 3, 1, &[14, 0xF00A_1000]);
@@ -141,7 +141,7 @@ fn the_time_of_processes_is_that_of_their_threads() {
 }
 
 #[test]
-fn processes_are_told_by_core() {
+fn processes_are_reported_by_core() {
     let mut r = story(true, false);
     r.on(1, 10_000, [1, 2, 0, 1], RUNNING);
     r.on(1, 14_000, [DRIVER, 3, 15, 1], RUNNING);

@@ -83,7 +83,7 @@ fn counters(reports: &[Report], name: &str) -> BTreeMap<String, String> {
 }
 
 fn count(reports: &[Report], name: &str) -> u64 {
-    counters(reports, "stats").get(name).map_or(0, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not told")))
+    counters(reports, "stats").get(name).map_or(0, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not reported")))
 }
 
 /// A value of the row whose first cell is this.
@@ -325,7 +325,7 @@ fn a_core_that_was_not_seen_before_is_given_to_whom_another_core_resumed() {
 
 /// The mask of events can leave the scheduler's out: then switches are seen, and not why.
 #[test]
-fn without_the_schedulers_events_no_cause_is_told() {
+fn without_the_schedulers_events_no_cause_is_reported() {
     let r = of(&[at(ALPHA, 100), at(BETA, 200), at(ALPHA, 300), at(BETA, 400)]);
     assert_eq!(count(&r, "context_switches"), 3);
     let all = counters(&r, "stats");

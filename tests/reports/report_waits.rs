@@ -148,7 +148,7 @@ fn an_inversion_in_which_only_the_owner_runs_is_deterministic() {
     assert_eq!(r.rows.len(), 1, "{r:?}");
     assert_eq!(row(&r, 0, WHAT), "high low m1 released 300 5 9 true");
     assert_eq!(row(&r, 0, "waiter_priority owner_priority from_ticks to_ticks inherited"), "4 20 210 510 false");
-    assert_eq!(row(&r, 0, SHARES), "270 0 30 0", "interrupts are nobody's fault, but their time is told");
+    assert_eq!(row(&r, 0, SHARES), "270 0 30 0", "interrupts are nobody's fault, but their time is reported");
     assert_eq!(row(&r, 0, "culprit culprits"), "- none");
     assert!(notes(&r).contains("1 inversion in 1 wait for a lock, 300 ticks in all: 1 deterministic, 0 with"));
     let b = blocked(&list);
@@ -332,7 +332,7 @@ fn an_inversion_ends_by_deletion_abort_or_termination() {
 }
 
 #[test]
-fn a_raised_owner_is_told() {
+fn a_raised_owner_is_reported() {
     let raised = (LOW, 4);
     let mut list = start();
     // The kernel moves the owner in its list: it suspends and resumes it in the name of the waiter.

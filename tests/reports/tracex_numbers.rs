@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::{Door, open, scanned, threadx};
+use crate::support::decode::{Source, open, scanned, threadx};
 use crate::support::flat::Flat;
 use tx_trace::analysis::tracex::{FILEX, NETX, Numbers, numbers};
 use tx_trace::analysis::{self, Name, ReportRequest};
@@ -58,7 +58,7 @@ fn of(events: &[Entry]) -> Numbers {
 }
 
 fn load(buffer: &Buffer) -> Trace {
-    open(buffer, &buffer.bytes(), Door::Header, Extent::All).unwrap()
+    open(buffer, &buffer.bytes(), Source::Header, Extent::All).unwrap()
 }
 
 fn user(thread: u64, priority: u64, stamp: u64) -> Entry {
@@ -365,7 +365,7 @@ fn events_behind_a_gap_are_not_read() {
         let word = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) + 16;
         bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
-    let trace = open(&b, &bytes, Door::Header, Extent::All).unwrap();
+    let trace = open(&b, &bytes, Source::Header, Extent::All).unwrap();
     assert_eq!((trace.len(), trace.objects.len()), (10, 5));
     let said: Vec<&str> = trace.issues.iter().map(|i| i.message.as_str()).collect();
     assert!(said.iter().any(|m| m.contains("16 bytes between registry and ring")), "{said:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::support::builder::{Buffer, Entry, Registered};
-use crate::support::decode::{Door, open};
+use crate::support::decode::{Source, open};
 use tx_trace::analysis::tracker::{Consumer, Span, Step, System, Tracker, Wants, Who};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::format::Extent;
@@ -53,7 +53,7 @@ fn trace_of(events: &[Entry]) -> Trace {
         Registered { priority: Some(5), ..Registered::new(1, BETA, "beta") },
     ];
     let buffer = Buffer { objects, ..Buffer::new(0x2000_4000) }.record(events.len() + 1, events);
-    open(&buffer, &buffer.bytes(), Door::Header, Extent::All).unwrap()
+    open(&buffer, &buffer.bytes(), Source::Header, Extent::All).unwrap()
 }
 
 #[test]

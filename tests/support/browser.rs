@@ -12,7 +12,7 @@ use super::programs;
 use super::tools::Scratch;
 
 /// The longest that one answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// The browser, with one page.
 pub struct Browser {
@@ -76,7 +76,7 @@ impl Browser {
         let mut bytes = serde_json::to_vec(&message).unwrap();
         bytes.push(0);
         self.to.write_all(&bytes).unwrap();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let got = self.from.recv_timeout(left).unwrap_or_else(|e| panic!("{method}: {e}"));
@@ -116,7 +116,7 @@ impl Browser {
         self.reported.clear();
         self.requests.clear();
         self.ask("Page.navigate", json!({"url": format!("file://{path}")}));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_LIMIT;
         loop {
             assert!(Instant::now() < until, "{path} is not ready");
             let state = self.eval(

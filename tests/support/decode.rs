@@ -109,7 +109,7 @@ pub fn seen(trace: &Trace) -> Vec<Seen> {
 
 /// How the library is led to the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Source {
     /// Only where the header is.
     Header,
     /// The kernel's pointers by name; with or without the byte order.
@@ -120,20 +120,20 @@ pub enum Door {
     Scan { before: usize },
 }
 
-/// Opens the buffer's bytes (`bytes`, maybe damaged since they were built) through a door.
+/// Opens the buffer's bytes (`bytes`, maybe damaged since they were built) through a source.
 ///
 /// The memory holds nothing else than the kernel's pointers and the buffer: a read beside them is an error.
-pub fn open(buffer: &Buffer, bytes: &[u8], door: Door, extent: Extent) -> Result<Trace, Error> {
+pub fn open(buffer: &Buffer, bytes: &[u8], source: Source, extent: Extent) -> Result<Trace, Error> {
     let pointer = if buffer.wide || buffer.base > 0xFFFF_FFFF { Width::W8 } else { Width::W4 };
     let mut hints = Hints { pointer: Some(pointer), ..Hints::default() };
     let endian = if buffer.big { Endian::Big } else { Endian::Little };
-    match door {
-        Door::Header => {
+    match source {
+        Source::Header => {
             hints.header = Some(buffer.base);
             let mut memory = Flat::new(buffer.base, bytes.to_vec());
             run(&mut memory, &NoSymbols, &hints, extent)
         }
-        Door::Scan { before } => {
+        Source::Scan { before } => {
             let mut file = vec![0x42; before];
             file.extend(bytes);
             let found = threadx().scan(&file, 4);
@@ -146,9 +146,9 @@ pub fn open(buffer: &Buffer, bytes: &[u8], door: Door, extent: Extent) -> Result
             let mut memory = Flat::new(found.base, bytes.to_vec());
             run(&mut memory, &NoSymbols, &hints, extent)
         }
-        Door::Symbols { .. } | Door::Disabled => {
-            let disabled = door == Door::Disabled;
-            if door != (Door::Symbols { order_known: false }) {
+        Source::Symbols { .. } | Source::Disabled => {
+            let disabled = source == Source::Disabled;
+            if source != (Source::Symbols { order_known: false }) {
                 hints.endian = Some(endian);
             }
             let (names, mut memory) = kernel(buffer, bytes, pointer, disabled);

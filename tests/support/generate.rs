@@ -110,7 +110,7 @@ impl Story {
         self.newest(usize::MAX)
     }
 
-    /// What a reader of the newest events alone has to find. That an ISR interrupted idle is told only where something
+    /// What a reader of the newest events alone has to find. That an ISR interrupted idle is reported only where something
     /// tells the kernel's age: the registry, or the events that were read.
     pub fn newest(&self, most: usize) -> Vec<Seen> {
         let total = self.happenings.len();

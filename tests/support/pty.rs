@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use super::tools::PATIENCE;
+use super::tools::TIME_LIMIT;
 
 /// A program at a pseudo terminal, which ends with the test.
 pub struct Terminal {
@@ -56,7 +56,7 @@ impl Terminal {
 
     /// Waits for a text, and returns all that came until then.
     pub fn wait(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         loop {
             if let Some(at) = self.seen.find(text) {
                 return self.seen.drain(..at + text.len()).collect();

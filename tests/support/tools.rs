@@ -10,7 +10,7 @@ use super::programs;
 pub use super::programs::free_port;
 
 /// The longest that one run of a tool may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_tx-trace")
@@ -110,7 +110,7 @@ pub fn run(command: &mut Command) -> Done {
         })
     };
     let (out, err) = (read(Box::new(out)), read(Box::new(err)));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;

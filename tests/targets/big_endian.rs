@@ -1,4 +1,4 @@
-//! A big-endian target by every door: its core, and live in QEMU's user mode, whose stub is a real one.
+//! A big-endian target from every source: its core, and live in QEMU's user mode, whose stub is a real one.
 
 #![cfg(feature = "cli")]
 
@@ -122,7 +122,7 @@ fn a_big_endian_core_its_buffer_alone_and_a_symbol_by_hand_agree() {
     }
 }
 
-/// `--hz SYMBOL` read the variable as little-endian where no ELF told otherwise.
+/// `--hz SYMBOL` read the variable as little-endian where no ELF said otherwise.
 #[test]
 fn the_rate_in_a_variable_had_its_bytes_swapped() {
     let scratch = Scratch::new("rate");

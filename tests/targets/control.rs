@@ -379,7 +379,7 @@ fn last_of_a_paused_trace_said_that_it_was_switched_off() {
     assert!(err.contains("switched off (tx_trace_disable)") && !err.contains("pause"), "{err}");
 }
 
-/// Paused in the middle of an insertion, a kernel goes on from 0. That was told as an ELF of another build.
+/// Paused in the middle of an insertion, a kernel goes on from 0. That was reported as an ELF of another build.
 #[test]
 fn a_kernel_that_went_on_from_0_was_called_another_build() {
     let target = Target::new();
@@ -413,7 +413,7 @@ fn a_pause_of_a_core_said_to_write_before_it_refused() {
 
 /// It was "the target runs while it is written to", or a way to give what was given.
 #[test]
-fn a_door_that_only_reads_was_told_to_halt() {
+fn a_source_that_is_only_read_was_asked_to_halt() {
     for (remote, hint) in [("qmp::9", "QEMU's GDB stub"), ("qmp:./no.sock", "-gdb tcp"), ("openocd::9", "usually 3333")]
     {
         let done = tx_trace(&["control", "pause", "--yes", "--remote", remote]);

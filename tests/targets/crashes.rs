@@ -236,7 +236,7 @@ impl Healthy {
         Self::of("crash.elf", 0)
     }
 
-    /// A program that is told to fail in the way of this number.
+    /// A program that is made to fail in the way of this number.
     fn of(elf: &str, way: usize) -> Self {
         let port = free_port();
         let mut command = Command::new("qemu-system-arm");

@@ -171,7 +171,7 @@ fn a_report_at_a_breakpoint() {
 }
 
 #[test]
-fn a_report_that_cannot_be_had_is_told_by_the_status() {
+fn a_report_that_cannot_be_had_shows_in_the_status() {
     require!(installed(&["qemu-system-arm", "gdb-multiarch"]));
     let scratch = Scratch::new();
     std::fs::write(scratch.path("report.md"), "old").unwrap();

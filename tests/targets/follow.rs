@@ -21,24 +21,24 @@ fn every_event_of_a_machine_that_runs() {
     let Some(stream) = Stream::start(20_000) else { return };
     let output = stream.read(&["follow", "--until", "4097", "--for", "120s", "--format", "json", "--timeout", "20"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = check(&output, true);
-    assert_eq!(told.gaps, [], "none is lost at a rate far below the ring's");
-    assert_eq!(told.places.last().unwrap() % 65, 64, "it ends with the event that was waited for");
-    assert!(!told.places.is_empty());
-    // The same door serves the other commands.
+    let reported = check(&output, true);
+    assert_eq!(reported.gaps, [], "none is lost at a rate far below the ring's");
+    assert_eq!(reported.places.last().unwrap() % 65, 64, "it ends with the event that was waited for");
+    assert!(!reported.places.is_empty());
+    // The same source serves the other commands.
     let last = stream.read(&["last", "3", "--format", "csv"]);
     assert_eq!(String::from_utf8(last.stdout).unwrap().lines().count(), 4);
 }
 
 #[test]
-fn loss_is_told_where_the_target_is_faster() {
+fn loss_is_reported_where_the_target_is_faster() {
     let Some(stream) = Stream::start(0) else { return };
     let output = stream.read(&["follow", "--for", "1s", "--format", "json", "--timeout", "20", "--strict"]);
     assert_eq!(output.status.code(), Some(2), "something was lost, and that is a failure by --strict");
-    let told = check(&output, true);
+    let reported = check(&output, true);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\"events-lost\""), "{text}");
-    assert!(told.gaps.iter().all(|(_, at_least)| *at_least));
+    assert!(reported.gaps.iter().all(|(_, at_least)| *at_least));
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn a_process_under_gdbserver_in_non_stop_mode() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let output = run(&["follow", "--until", "4097", "--for", "120s", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = check(&output, true);
-    assert_eq!(told.gaps, []);
+    let reported = check(&output, true);
+    assert_eq!(reported.gaps, []);
     let state = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         status.lines().find(|l| l.starts_with("State:")).unwrap().to_owned()
@@ -234,9 +234,9 @@ fn a_program_that_was_rewritten_left_qemu_paused() {
     assert!(status.contains("\"running\": true"), "{status}");
 }
 
-/// QEMU's end was told with the start of a line of JSON.
+/// QEMU's end was reported with the start of a line of JSON.
 #[test]
-fn a_killed_qemu_is_told_in_plain_words() {
+fn a_killed_qemu_is_reported_in_plain_words() {
     let Some(mut stream) = Stream::start(20_000) else { return };
     let elf = fixture("cm3-stream.elf");
     let mut child = Command::new(env!("CARGO_BIN_EXE_tx-trace"))

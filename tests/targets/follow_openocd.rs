@@ -54,7 +54,7 @@ impl Account {
     }
 }
 
-/// Reads JSON lines. Each event is whole and follows the one before, or a loss is told that is no greater than what is
+/// Reads JSON lines. Each event is whole and follows the one before, or a loss is reported that is no greater than what is
 /// missing, and exact unless it says `at least`.
 fn account(output: &Output) -> Account {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -85,7 +85,10 @@ fn account(output: &Output) -> Account {
             let missing =
                 n.checked_sub(account.last + 1).unwrap_or_else(|| panic!("twice, after {}: {line}", account.last));
             let (count, at_least) = gap.unwrap_or_default();
-            assert!(missing == count || at_least && missing > count, "{missing} are missing, {count} are told: {line}");
+            assert!(
+                missing == count || at_least && missing > count,
+                "{missing} are missing, {count} are reported: {line}"
+            );
             (account.lost, account.at_least) = (account.lost + count, account.at_least || at_least);
         }
         gap = None;
@@ -102,7 +105,7 @@ fn untouched(chip: &CortexM) {
 }
 
 #[test]
-fn every_event_is_shown_or_told_to_be_lost() {
+fn every_event_is_shown_or_reported_to_be_lost() {
     for events in [256, 1024] {
         for rate in [100, 1000, 5000, 20_000] {
             let Some((chip, openocd)) = start(events, rate, Config::default()) else { return };

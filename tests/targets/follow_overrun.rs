@@ -5,7 +5,7 @@
 
 use std::process::Output;
 
-use super::follow::stream::{Told, check, stderr};
+use super::follow::stream::{Reported, check, stderr};
 use crate::support::machine::tx_trace;
 use crate::support::openocd::{Deed, OpenOcd, SLOTS, Target};
 
@@ -14,7 +14,7 @@ const QUESTIONS: usize = 200;
 
 /// Follows a target that writes so many events before each question is answered, and one more of which a part is
 /// written.
-fn follow(events: impl Fn(usize) -> u32 + Send + 'static) -> (Told, Output) {
+fn follow(events: impl Fn(usize) -> u32 + Send + 'static) -> (Reported, Output) {
     let mut ended = false;
     let stub = OpenOcd::start(
         Target::new(false),
@@ -52,8 +52,8 @@ fn follow(events: impl Fn(usize) -> u32 + Send + 'static) -> (Told, Output) {
 #[test]
 fn a_ring_that_was_always_overrun_showed_nothing() {
     for events in 1..=SLOTS / 8 {
-        let (told, _) = follow(move |_| events);
-        assert!(told.places.len() > 30, "{events} events for each question: {} are shown", told.places.len());
+        let (reported, _) = follow(move |_| events);
+        assert!(reported.places.len() > 30, "{events} events for each question: {} are shown", reported.places.len());
     }
 }
 

@@ -1,5 +1,5 @@
 //! Memory over the real OpenOCD, at both of its ports: reads leave nothing in its log, a read that failed is an error and
-//! not zeros, and what an OpenOCD that cannot be used does is told in words that help.
+//! not zeros, and what an OpenOCD that cannot be used does is reported in words that help.
 #![cfg(all(unix, feature = "cli"))]
 
 use std::io::{Read as _, Write as _};
@@ -204,7 +204,7 @@ fn a_target_that_openocd_has_not_examined() {
 }
 
 #[test]
-fn a_second_client_is_told_how_to_read_beside_the_first() {
+fn a_second_client_reads_how_to_read_beside_the_first() {
     let Some((chip, openocd)) = traced() else { return };
     let mut debugger = TcpStream::connect(("127.0.0.1", openocd.gdb_port)).unwrap();
     debugger.write_all(b"+$qSupported#37").unwrap();

@@ -45,7 +45,7 @@ fn gdb_batch(elf: &Path, port: u16, commands: &[String]) -> String {
 #[test]
 fn every_door_prints_the_same_last_50() {
     require!(PORT_NAMES.iter().all(|p| installed(p)));
-    let (elf, scratch) = (fixture("cm3.elf"), Scratch::new("doors"));
+    let (elf, scratch) = (fixture("cm3.elf"), Scratch::new("sources"));
     let qemu = Qemu::dead(&elf);
     let [ram, core, trace] = ["ram.bin", "x.core", "x.trx"].map(|name| scratch.path(name));
 
@@ -77,26 +77,26 @@ fn every_door_prints_the_same_last_50() {
     // Without the ELF a file tells what the application calls its events.
     let written = tx_trace(&["events", "--user", "--elf", &elf, "--format", "tsv", "-o", &names]);
     assert!(written.status.success(), "{written:?}");
-    for door in [
+    for source in [
         vec!["--elf", &elf, "--image", &format!("{ram}@0x20000000")],
         vec!["--elf", &elf, "--core", &core],
         vec![&elf, &core],
     ] {
         let mut words = vec!["last", "50"];
-        words.extend(&door);
+        words.extend(&source);
         let out = tx_trace(&words);
-        assert_eq!(String::from_utf8(out.stdout).unwrap(), expected, "{door:?}");
+        assert_eq!(String::from_utf8(out.stdout).unwrap(), expected, "{source:?}");
     }
     let named = tx_trace(&["last", "50", "--elf", &elf, "--trace", &trace]);
     assert_eq!(events(&String::from_utf8(named.stdout).unwrap()), events(&expected));
     // Without an ELF interrupts have no names; all else is the same.
     let bare = String::from_utf8(tx_trace(&["last", "50", "--events", &names, "--trace", &trace]).stdout).unwrap();
     assert_eq!(nameless(&events(&bare)), nameless(&events(&expected)));
-    for door in [vec![trace.as_str()], vec!["--image", &ram], vec![ram.as_str()]] {
+    for source in [vec![trace.as_str()], vec!["--image", &ram], vec![ram.as_str()]] {
         let mut words = vec!["last", "50", "--events", &names];
-        words.extend(&door);
+        words.extend(&source);
         let out = tx_trace(&words);
-        assert_eq!(events(&String::from_utf8(out.stdout).unwrap()), events(&bare), "{door:?}");
+        assert_eq!(events(&String::from_utf8(out.stdout).unwrap()), events(&bare), "{source:?}");
     }
     let words = ["last", "50", "--events", &names, "--trace", "-"];
     let piped = machine::tx_trace_with_input(&words, &std::fs::read(&trace).unwrap());

@@ -1,7 +1,7 @@
 //! SysTick comes so often that its handler takes all of the time: it is pending again while its handler runs. As a rule its reload
 //! value was computed from a wrong clock.
 //!
-//! A second witness makes it likely: a reload value that is shorter than any handler of a tick, or events in which the tick wakes
+//! A second sign makes it likely: a reload value that is shorter than any handler of a tick, or events in which the tick wakes
 //! the thread that runs the kernel's timers again and again, and no thread goes on.
 //!
 //! Against it: after interrupts were disabled for a whole period one tick may be taken just before the next. Where SysTick counts a
@@ -31,13 +31,13 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 /// What shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Witness {
+struct Signs {
     is_pending: bool,
     is_short: bool,
     is_in_row: bool,
 }
 
-impl Witness {
+impl Signs {
     fn confidence(self) -> Option<Confidence> {
         match (self.is_pending, self.is_short, self.is_in_row) {
             (true, true, _) | (true, _, true) | (_, true, true) => Some(Confidence::Likely),
@@ -64,12 +64,12 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let cycles = cycles(case);
     let work = case.events.map(|events| (events, events.timers));
     let row = work.filter(|(events, work)| events.cores <= 1 && work.row >= ROW);
-    let witness = Witness {
+    let signs = Signs {
         is_pending: pending.is_some(),
         is_short: cycles.is_some_and(|cycles| cycles <= HANDLER),
         is_in_row: row.is_some(),
     };
-    let claimed = witness.confidence()?;
+    let claimed = signs.confidence()?;
     let mut evidence = Vec::new();
     evidence.extend(
         pending
@@ -94,9 +94,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let timers = case.kernel.and_then(|kernel| kernel.threads.iter().find(waits)).map(|thread| thread.label());
     let kept = timers.map_or_else(String::new, |name| format!("; {name} is ready and does not run"));
-    let every = cycles.filter(|_| witness.is_short).map_or_else(String::new, |n| format!(" (every {n} cycles)"));
+    let every = cycles.filter(|_| signs.is_short).map_or_else(String::new, |n| format!(" (every {n} cycles)"));
     let why =
-        if witness.is_pending { "is pending again before its handler has ended" } else { "comes again and again" };
+        if signs.is_pending { "is pending again before its handler has ended" } else { "comes again and again" };
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     if claimed == Confidence::Hint {
         detractors.push("an interrupt below it that does not end looks the same".to_owned());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_tick_that_is_pending_again_needs_a_second_witness() {
-        let of = |is_pending, is_short, is_in_row| Witness { is_pending, is_short, is_in_row }.confidence();
+        let of = |is_pending, is_short, is_in_row| Signs { is_pending, is_short, is_in_row }.confidence();
         assert_eq!(of(true, true, false), Some(Confidence::Likely));
         assert_eq!(of(true, false, true), Some(Confidence::Likely));
         assert_eq!(of(true, false, false), None, "one that was taken late");

@@ -287,7 +287,7 @@ fn every_tool_is_read() {
 }
 
 #[test]
-fn characters_beside_words_overrule_what_was_told() {
+fn characters_beside_words_overrule_what_was_given() {
     let memory = one(0x8000_0000, SAMPLE);
     let text = dump(Tool::UBoot, &memory, 4, true);
     assert_eq!(blocks(&read(Kind::HexDump, text.as_bytes(), Some(Endian::Little))), memory);

@@ -151,7 +151,7 @@ fn ctrl_c_while_halting_left_qemu_paused() {
     }
 }
 
-/// A link that brings what it is told to, cut as it is told to, and takes everything.
+/// A link that brings what it is asked to, cut as it is asked to, and takes everything.
 struct Script(Vec<Vec<u8>>);
 
 impl Transport for Script {

@@ -4,7 +4,7 @@
 use super::{ALPHA, BASE, BETA, GAMMA, GET, ISR_ENTER, ISR_EXIT, MUTEX, OTHER, PUT, RESUME, SUSPEND, TIME_SLICE, USER};
 use super::{load, registry};
 use crate::support::builder::{Buffer, Entry};
-use crate::support::decode::{Door, fixture, open};
+use crate::support::decode::{Source, fixture, open};
 use crate::support::dice::Dice;
 use tx_trace::analysis::tracex::numbers_both_ways;
 use tx_trace::format::Extent;
@@ -26,7 +26,7 @@ fn word(bytes: &[u8], at: usize, big: bool) -> u32 {
 /// The trace of a file with 32-bit words.
 fn recorded(bytes: &[u8], big: bool) -> Option<Trace> {
     let buffer = Buffer { big, ..Buffer::new(u64::from(word(bytes, 8, big))) };
-    open(&buffer, bytes, Door::Header, Extent::All).ok()
+    open(&buffer, bytes, Source::Header, Extent::All).ok()
 }
 
 const FILES: [(&str, bool); 3] = [("cm3.trx", false), ("smp.trx", false), ("be.trx", true)];

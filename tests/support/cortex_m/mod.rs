@@ -262,7 +262,7 @@ impl Port {
         Self { number, client, thread: Some(thread) }
     }
 
-    /// Ends the thread, which has been told to: cuts the client that it has, or is a last one.
+    /// Ends the thread, which has been asked to: cuts the client that it has, or is a last one.
     fn close(&mut self) {
         if let Some(client) = self.client.lock().unwrap().take() {
             let _ = client.shutdown(Shutdown::Both);

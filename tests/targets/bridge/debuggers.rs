@@ -113,7 +113,7 @@ fn gdb_and_qemu_do_not_notice() {
 /// Waits until somebody listens there, without a connection that the listener would notice.
 pub fn wait_for_port(port: u16) {
     let wanted = format!(":{port:04X}");
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + TIME_LIMIT;
     loop {
         let listens = ["tcp", "tcp6"].iter().any(|table| {
             let text = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
@@ -276,7 +276,7 @@ fn what_a_bridge_refuses() {
 }
 
 #[test]
-fn other_addresses_than_loopback_are_told() {
+fn other_addresses_than_loopback_are_reported() {
     let mut child = Command::new(binary())
         .args(["bridge", "--listen", "0.0.0.0:0", "--remote", ":1", "--elf", &fixture("cm3.elf")])
         .stderr(Stdio::piped())

@@ -35,7 +35,7 @@ impl Mi {
     fn wait(&self, begins: &str) -> String {
         let mut seen = String::new();
         loop {
-            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {begins} in {seen}"));
+            let line = self.lines.recv_timeout(TIME_LIMIT).unwrap_or_else(|_| panic!("no {begins} in {seen}"));
             if line.starts_with(begins) {
                 return line;
             }

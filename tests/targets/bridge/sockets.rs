@@ -12,13 +12,13 @@ use tx_trace::mem::remote::Remote;
 use tx_trace::rsp::{Endpoint, transport};
 
 /// The longest that anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     here.set_nodelay(true).unwrap();
-    here.set_read_timeout(Some(PATIENCE)).unwrap();
+    here.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     (here, listener.accept().unwrap().0)
 }
 
@@ -166,7 +166,7 @@ fn speech(dice: &mut Dice) -> Vec<u8> {
 fn every_byte_goes_through_as_it_came() {
     for seed in 0..20 {
         let mut dice = Dice(seed);
-        let mut rig = Rig::new(PATIENCE, |line, _, _| panic!("nothing was for us: {line}"));
+        let mut rig = Rig::new(TIME_LIMIT, |line, _, _| panic!("nothing was for us: {line}"));
         let (to_stub, to_debugger) = (speech(&mut dice), speech(&mut dice));
         let talk = |mut to: TcpStream, bytes: Vec<u8>, mut dice: Dice| {
             thread::spawn(move || {
@@ -191,7 +191,7 @@ fn every_byte_goes_through_as_it_came() {
 /// 5 MiB is more than the bridge keeps to understand a packet.
 #[test]
 fn a_packet_without_end_goes_through() {
-    let mut rig = Rig::new(PATIENCE, |_, _, _| {});
+    let mut rig = Rig::new(TIME_LIMIT, |_, _, _| {});
     let mut long = b"$qRcmd,74782d7472616365".to_vec();
     long.resize(5 << 20, b'2');
     let mut to = rig.debugger.0.try_clone().unwrap();
@@ -210,7 +210,7 @@ fn a_packet_without_end_goes_through() {
 /// With acknowledgements: ours are ours, theirs are theirs.
 #[test]
 fn a_line_is_answered_with_acks() {
-    let mut rig = Rig::peeking(PATIENCE);
+    let mut rig = Rig::peeking(TIME_LIMIT);
     rig.passes(&frame("qSupported:multiprocess+"), "+");
     rig.answers(frame("PacketSize=400"), "+");
     for word in ["0*\"00", "12*!21"] {
@@ -239,7 +239,7 @@ fn a_line_is_answered_with_acks() {
 
 #[test]
 fn a_line_is_answered_without_acks() {
-    let mut rig = Rig::peeking(PATIENCE).without_acks();
+    let mut rig = Rig::peeking(TIME_LIMIT).without_acks();
     rig.debugger.say(line("tx-trace 20000000"));
     rig.stub.hears([frame("m20000000,4"), frame(FENCE)].concat());
     // A notification is the debugger's, and comes to it at once.
@@ -261,7 +261,7 @@ fn a_line_is_answered_without_acks() {
 
 #[test]
 fn a_damaged_line_is_the_stubs_to_refuse() {
-    let mut rig = Rig::peeking(PATIENCE);
+    let mut rig = Rig::peeking(TIME_LIMIT);
     let mut damaged = line("tx-trace 0");
     let end = damaged.len() - 1;
     damaged[end] ^= 1;
@@ -275,7 +275,7 @@ fn a_damaged_line_is_the_stubs_to_refuse() {
 
 #[test]
 fn nothing_is_asked_of_a_running_target() {
-    let mut rig = Rig::peeking(PATIENCE).without_acks();
+    let mut rig = Rig::peeking(TIME_LIMIT).without_acks();
     rig.passes(&frame("vCont;c"), "");
     rig.debugger.say(line("tx-trace 0"));
     let runs = "error: the target is running: interrupt it first\n";
@@ -335,7 +335,7 @@ fn the_debugger_interrupts_a_line() {
 
 /// A line that prints `line 0`, `line 1` and so on.
 fn talkative(lines: usize) -> Rig {
-    Rig::new(PATIENCE, move |_, _, out| (0..lines).for_each(|n| writeln!(out, "line {n}").unwrap()))
+    Rig::new(TIME_LIMIT, move |_, _, out| (0..lines).for_each(|n| writeln!(out, "line {n}").unwrap()))
 }
 
 /// More than the links hold.
@@ -380,19 +380,19 @@ fn a_line_that_printed_was_not_cut_by_an_interrupt() {
 }
 
 #[test]
-fn each_end_is_told() {
-    let mut rig = Rig::peeking(PATIENCE);
+fn each_end_is_reported() {
+    let mut rig = Rig::peeking(TIME_LIMIT);
     rig.answers(b"+".to_vec(), "");
     rig.stub.0.shutdown(Shutdown::Both).unwrap();
     assert_eq!(rig.relay.join().unwrap(), End::Stub(String::new()));
     // The stub goes in the middle of our reading.
-    let mut rig = Rig::peeking(PATIENCE).without_acks();
+    let mut rig = Rig::peeking(TIME_LIMIT).without_acks();
     rig.debugger.say(line("tx-trace 0"));
     rig.stub.hears(frame("m0,4"));
     rig.stub.0.shutdown(Shutdown::Both).unwrap();
     assert!(matches!(rig.relay.join().unwrap(), End::Stub(_)));
     // The debugger goes in the middle of a packet: the stub has heard as much without us.
-    let mut rig = Rig::peeking(PATIENCE);
+    let mut rig = Rig::peeking(TIME_LIMIT);
     rig.debugger.say("$qRcmd,7478");
     drop(rig.debugger);
     assert_eq!(rig.relay.join().unwrap(), End::Debugger);
@@ -415,7 +415,7 @@ fn a_debugger_is_let_go_where_there_is_no_stub() {
 /// The bridge said "closed the connection", and of a stub that says nothing no word while the debugger waited.
 #[test]
 fn a_stub_that_closes_or_is_mute_had_no_advice() {
-    let rig = Rig::new(PATIENCE, |_, _, _| {});
+    let rig = Rig::new(TIME_LIMIT, |_, _, _| {});
     rig.stub.0.shutdown(Shutdown::Both).unwrap();
     let End::Stub(why) = rig.relay.join().unwrap() else { panic!("the stub closed") };
     assert!(why.starts_with(" before it sent anything") && why.contains("another debugger may hold it"), "{why}");
@@ -431,7 +431,7 @@ fn a_stub_that_closes_or_is_mute_had_no_advice() {
         between(one, other, &about, None, &mut |_, _, _| {}, &mut tell)
     });
     debugger.write_all(&frame("qSupported")).unwrap();
-    let line = said.recv_timeout(PATIENCE).unwrap();
+    let line = said.recv_timeout(TIME_LIMIT).unwrap();
     assert!(line.contains("nothing was answered within 100ms") && line.contains("another debugger"), "{line}");
     drop(debugger);
     assert_eq!(relay.join().unwrap(), End::Debugger);

@@ -298,7 +298,7 @@ fn the_elf_of_another_build_was_written_by() {
     other[8] ^= 1;
     let code = "elf-mismatch";
     is_refused(checked(&loaded(&other), Some(&program), &[], &[], OFF), code, &["build id", "of another build"]);
-    // Where nothing was loaded, nothing is told.
+    // Where nothing was loaded, nothing is reported.
     assert_eq!(checked(&loaded(&[0; 9]), Some(&program), &[], &[], OFF).unwrap(), 1);
     for action in [Action::Pause, MARK, Action::Only(1)] {
         is_refused(checked(&loaded(&other), Some(&program), &[], &[], action), code, &["nothing is written"]);

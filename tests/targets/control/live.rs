@@ -169,7 +169,7 @@ fn a_target_that_ran_was_paused_without_a_word() {
     let began = Instant::now();
     // It takes a moment until it listens and has enabled its trace.
     while run(&["show"]).status != Some(0) {
-        assert!(began.elapsed() < tools::PATIENCE, "{}", run(&["show"]).err);
+        assert!(began.elapsed() < tools::TIME_LIMIT, "{}", run(&["show"]).err);
         std::thread::sleep(Duration::from_millis(50));
     }
     let done = run(&["pause"]);

@@ -1,4 +1,4 @@
-//! A stream of events of which each tells its own place, in QEMU; and what `follow` told of it.
+//! A stream of events of which each has its own place, in QEMU; and what `follow` reported of it.
 
 use super::*;
 use crate::support::schema::Schema;
@@ -6,12 +6,12 @@ use crate::support::schema::Schema;
 pub const STEP: u64 = 4096;
 pub const MARK: u64 = 4097;
 
-/// What a run of `follow` told.
+/// What a run of `follow` reported.
 #[derive(Default, Debug)]
-pub struct Told {
+pub struct Reported {
     /// Places in the stream of the events that were shown.
     pub places: Vec<u64>,
-    /// Gaps: the count that was told, and whether more may be missing.
+    /// Gaps: the count that was reported, and whether more may be missing.
     pub gaps: Vec<(u64, bool)>,
     /// How much was missing at each of them.
     pub missing: Vec<u64>,
@@ -19,9 +19,9 @@ pub struct Told {
 }
 
 /// Reads JSON lines, and holds each event against what it must be. Events that follow each other without a gap in the
-/// output follow each other in the stream; where there is a gap, no less is missing than was told.
-pub fn check(output: &Output, marks: bool) -> Told {
-    let mut told = Told::default();
+/// output follow each other in the stream; where there is a gap, no less is missing than was reported.
+pub fn check(output: &Output, marks: bool) -> Reported {
+    let mut reported = Reported::default();
     let (mut gap, mut restarted): (Option<(u64, bool)>, bool) = (None, false);
     let mut seq = None;
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -37,7 +37,7 @@ pub fn check(output: &Output, marks: bool) -> Told {
                 gap = Some((count + line["count"].as_u64().unwrap(), before || at_least));
             }
             "issue" if line["code"] == "trace-restarted" => {
-                told.restarts += 1;
+                reported.restarts += 1;
                 restarted = true;
             }
             "event" => {
@@ -59,30 +59,30 @@ pub fn check(output: &Output, marks: bool) -> Told {
                 };
                 assert_eq!(line["context"]["name"], "streamer", "{line}");
                 let number = line["seq"].as_u64().unwrap();
-                if let Some(last) = told.places.last().copied().filter(|_| !restarted) {
+                if let Some(last) = reported.places.last().copied().filter(|_| !restarted) {
                     let missing = place.checked_sub(last + 1).unwrap_or_else(|| panic!("shown twice: {line}"));
                     match gap.take() {
                         None => {
-                            assert_eq!(missing, 0, "not told: {line}");
+                            assert_eq!(missing, 0, "not reported: {line}");
                             assert_eq!(Some(number), seq, "numbers go on: {line}");
                         }
                         Some((count, at_least)) => {
                             assert!(missing == count || at_least && missing > count, "{count} of {missing}: {line}");
-                            told.gaps.push((count, at_least));
-                            told.missing.push(missing);
+                            reported.gaps.push((count, at_least));
+                            reported.missing.push(missing);
                         }
                     }
                 }
                 (gap, restarted) = (None, false);
                 seq = Some(number + 1);
-                told.places.push(place);
+                reported.places.push(place);
             }
             _ => {}
         }
     }
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["type"], "end", "{text}");
-    told
+    reported
 }
 
 pub fn hex(text: &str) -> u64 {

@@ -1,4 +1,4 @@
-//! The same events through every door: what GDB reads and what the program reads from files is the same text.
+//! The same events from every source: what GDB reads and what the program reads from files is the same text.
 
 use std::process::Command;
 

@@ -90,7 +90,7 @@ fn ctrl_c_leaves_no_child() {
         );
         let mut terminal = at_terminal(&[&fixture("cm3.elf"), &fixture("cm3.core")], Some(&program));
         terminal.type_in("tx-trace last\n");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         while !std::fs::read_to_string(&pids).is_ok_and(|pid| has_begun(pid.trim())) {
             assert!(Instant::now() < deadline, "{name} starts");
             std::thread::sleep(Duration::from_millis(10));

@@ -32,13 +32,13 @@ struct Following {
 
 impl Following {
     /// What it has shown so far.
-    fn told(&self) -> Told {
-        Told::of(&self.lines.lock().unwrap())
+    fn reported(&self) -> Reported {
+        Reported::of(&self.lines.lock().unwrap())
     }
 
     /// Waits until it has shown this event or a later one.
     fn wait_for(&self, number: u32) {
-        wait_for("the event", || self.told().numbers.last() >= Some(&number));
+        wait_for("the event", || self.reported().numbers.last() >= Some(&number));
     }
 
     /// Its exit code, all that it has shown, and its messages.
@@ -114,7 +114,7 @@ impl Board {
     }
 
     /// Ends the events with the one that is waited for, and gives what was shown.
-    fn end(&self, following: Following) -> Told {
+    fn end(&self, following: Following) -> Reported {
         self.chip.set_rate(0);
         // After this one none is under way.
         self.burst(1);
@@ -122,7 +122,7 @@ impl Board {
         self.insert(LAST, [0; 4]);
         let (code, lines, messages) = following.end();
         assert_eq!(code, Some(0), "{messages}");
-        Told::of(&lines)
+        Reported::of(&lines)
     }
 
     /// What following does to a target: nothing.
@@ -137,15 +137,15 @@ impl Board {
 
 /// What was shown: each event is held against what the program wrote, and each gap against what is missing there.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     numbers: Vec<u32>,
     gaps: Vec<u32>,
     restarts: usize,
 }
 
-impl Told {
+impl Reported {
     fn of(lines: &[Value]) -> Self {
-        let mut told = Self::default();
+        let mut reported = Self::default();
         let mut lost: Option<(u32, bool)> = None;
         let mut restarted = false;
         for line in lines {
@@ -155,7 +155,7 @@ impl Told {
                 lost = Some((count + line["count"].as_u64().unwrap() as u32, at_least || more));
             }
             if line["code"] == "trace-restarted" {
-                (told.restarts, restarted) = (told.restarts + 1, true);
+                (reported.restarts, restarted) = (reported.restarts + 1, true);
             }
             if line["type"] != "event" || line["id"] == LAST {
                 continue;
@@ -168,16 +168,16 @@ impl Told {
                 [n, !n, n.wrapping_mul(2_654_435_761), 0x5354_524D]
             };
             assert_eq!(words, wanted, "torn: {line}");
-            if let Some(last) = told.numbers.last().filter(|_| !restarted) {
+            if let Some(last) = reported.numbers.last().filter(|_| !restarted) {
                 let missing = n.checked_sub(last + 1).unwrap_or_else(|| panic!("shown twice: {line}"));
                 let (count, at_least) = lost.unwrap_or((0, false));
                 assert!(missing == count || at_least && missing > count, "{count} of {missing} were lost: {line}");
-                told.gaps.extend(lost.map(|_| missing));
+                reported.gaps.extend(lost.map(|_| missing));
             }
             (lost, restarted) = (None, false);
-            told.numbers.push(n);
+            reported.numbers.push(n);
         }
-        told
+        reported
     }
 }
 
@@ -191,9 +191,9 @@ fn follow_shows_every_event_of_a_running_program_once() {
     let Some(board) = Board::with_ring(2048) else { return };
     board.chip.set_rate(500);
     let following = board.follow(&UNTIL_LAST);
-    wait_for("events", || following.told().numbers.len() > 900);
-    let told = board.end(following);
-    assert!(told.gaps.is_empty(), "{told:?}");
+    wait_for("events", || following.reported().numbers.len() > 900);
+    let reported = board.end(following);
+    assert!(reported.gaps.is_empty(), "{reported:?}");
     board.assert_untouched();
 }
 
@@ -211,11 +211,11 @@ fn follow_counts_what_a_ring_loses_that_goes_around_between_two_looks() {
         let after = board.chip.stats().next;
         wait_for("an event after the gap", || {
             board.burst(1);
-            following.told().numbers.last() >= Some(&after)
+            following.reported().numbers.last() >= Some(&after)
         });
     }
-    let told = board.end(following);
-    assert!(!told.gaps.is_empty(), "{told:?}");
+    let reported = board.end(following);
+    assert!(!reported.gaps.is_empty(), "{reported:?}");
     board.assert_untouched();
 }
 
@@ -228,8 +228,8 @@ fn follow_goes_on_after_openocd_was_started_anew() {
     board.openocd.restart();
     board.burst(30);
     following.wait_for(49);
-    let told = board.end(following);
-    assert!(told.gaps.is_empty() && told.numbers.len() == 51, "{told:?}");
+    let reported = board.end(following);
+    assert!(reported.gaps.is_empty() && reported.numbers.len() == 51, "{reported:?}");
     board.assert_untouched();
     // Without --wait the end of the link is the end.
     let following = board.follow(&["--for", "120s"]);
@@ -252,8 +252,8 @@ fn follow_waits_while_memory_has_no_power() {
     board.burst(30);
     board.chip.heal();
     following.wait_for(49);
-    let told = board.end(following);
-    assert!(told.gaps.is_empty() && told.numbers.len() == 51, "{told:?}");
+    let reported = board.end(following);
+    assert!(reported.gaps.is_empty() && reported.numbers.len() == 51, "{reported:?}");
     // Without --wait that is the end.
     let following = board.follow(&["--for", "120s"]);
     off();
@@ -269,8 +269,8 @@ fn follow_shows_no_event_of_which_only_a_part_is_stored() {
     board.chip.stall(Duration::from_millis(3));
     board.burst(40);
     board.chip.stall(Duration::ZERO);
-    let told = board.end(following);
-    assert!(told.gaps.is_empty() && told.numbers.len() == 41, "{told:?}");
+    let reported = board.end(following);
+    assert!(reported.gaps.is_empty() && reported.numbers.len() == 41, "{reported:?}");
 }
 
 #[test]
@@ -282,11 +282,11 @@ fn follow_says_that_the_trace_began_anew_after_a_reset() {
     board.chip.reset();
     board.burst(10);
     wait_for("events after the reset", || {
-        let told = following.told();
-        told.restarts > 0 && told.numbers.last() >= Some(&9)
+        let reported = following.reported();
+        reported.restarts > 0 && reported.numbers.last() >= Some(&9)
     });
-    let told = board.end(following);
-    assert_eq!((told.restarts, told.numbers), (1, [Vec::from_iter(0..20), Vec::from_iter(0..11)].concat()));
+    let reported = board.end(following);
+    assert_eq!((reported.restarts, reported.numbers), (1, [Vec::from_iter(0..20), Vec::from_iter(0..11)].concat()));
     assert_eq!((board.chip.state(), board.chip.stats().halts), (State::Running, 0));
 }
 

@@ -245,7 +245,7 @@ fn a_handler_above_idle_had_no_name() {
 
 /// A position-independent program was elsewhere than GDB thought: its variables were not to be read.
 #[test]
-fn gdb_was_not_told_where_a_program_was_loaded() {
+fn gdb_did_not_know_where_a_program_was_loaded() {
     require!(installed(&["gdb-multiarch"]));
     let image = Image::serve(&["host.elf", "host.core"]);
     let mut inner = gdb("gdb-multiarch");

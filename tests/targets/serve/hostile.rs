@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::image::{CORE, Image};
 use super::protocol::framed;
-use super::tools::PATIENCE;
+use super::tools::TIME_LIMIT;
 
 fn connect(image: &Image) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", image.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
+    stream.set_write_timeout(Some(TIME_LIMIT)).unwrap();
     stream
 }
 

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::tools::{PATIENCE, binary, fixture};
+use super::tools::{TIME_LIMIT, binary, fixture};
 
 /// A server of its own port, which ends with the test.
 pub struct Image {
@@ -45,7 +45,7 @@ impl Image {
 
     /// True once it has said this: what it says takes its time to get here.
     pub fn says(&self, text: &str) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIME_LIMIT;
         while !self.said().contains(text) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -262,10 +262,10 @@ fn packets_that_should_never_happen_are_answered() {
         let answers = ask(M, Endian::Little, two(), &[refused, "m20000001,1"]);
         assert_eq!(answers, ["E01", "01"], "{refused}");
     }
-    for told in ["T20000020", "Tp1.20000020", "Hgp1.20000020", "Hc-1", "Hc0", "Hcp-1.-1", "Hc20000020"] {
-        assert_eq!(ask(M, Endian::Little, two(), &[told, "m20000001,1"]), ["OK", "01"], "{told}");
+    for reported in ["T20000020", "Tp1.20000020", "Hgp1.20000020", "Hc-1", "Hc0", "Hcp-1.-1", "Hc20000020"] {
+        assert_eq!(ask(M, Endian::Little, two(), &[reported, "m20000001,1"]), ["OK", "01"], "{reported}");
     }
-    let told = |packets: &[&str]| {
+    let reported = |packets: &[&str]| {
         let mut memory = memory();
         let input: Vec<u8> =
             [&["QStartNoAckMode"], packets, &["D"]].concat().iter().flat_map(|p| framed(p.as_bytes())).collect();
@@ -280,10 +280,10 @@ fn packets_that_should_never_happen_are_answered() {
     for step in
         ["vCont;s", "vCont;s:-1", "vCont;s:0", "vCont;S05", "vCont;s:p1.20000020;s", "vCont;c:20000010;s:20000020", "s"]
     {
-        assert_eq!(told(&["Hg20000020", "Hc-1", step, "m20000001,1"]), stopped, "{step}");
+        assert_eq!(reported(&["Hg20000020", "Hc-1", step, "m20000001,1"]), stopped, "{step}");
     }
     for resumed in ["c", "C05", "c20000000", "S05;20000000", "s"] {
-        assert_eq!(told(&["Hc0", "Hc20000020", resumed, "m20000001,1"]), stopped, "{resumed}");
+        assert_eq!(reported(&["Hc0", "Hc20000020", resumed, "m20000001,1"]), stopped, "{resumed}");
     }
 }
 
