@@ -250,10 +250,14 @@ fn a_report_of_many_threads_takes_the_memory_of_one_table_at_a_time() {
         let bytes = Buffer::new(0x2000_0000).record(events.len(), &events).bytes();
         (bytes.len() as u64, write(&scratch, &threads.to_string(), &bytes))
     };
+    // The least of three: pages that the run shares with other programs count, as many as happen to be mapped.
     let beside = |(size, name): (u64, String)| {
-        let run = bounded(&["report", &name]);
-        assert_eq!(run.code, Some(0), "{}", run.err);
-        run.memory - size
+        let once = |_| {
+            let run = bounded(&["report", &name]);
+            assert_eq!(run.code, Some(0), "{}", run.err);
+            run.memory - size
+        };
+        (0..3).map(once).min().unwrap()
     };
     let (few, many) = (beside(trace(100)), beside(trace(40_000)));
     assert!(many < few + 40_000 * MOST_OF_THREAD, "{} KiB, {} KiB of few threads", many >> 10, few >> 10);

@@ -95,8 +95,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let timers = case.kernel.and_then(|kernel| kernel.threads.iter().find(waits)).map(|thread| thread.label());
     let kept = timers.map_or_else(String::new, |name| format!("; {name} is ready and does not run"));
     let every = cycles.filter(|_| signs.is_short).map_or_else(String::new, |n| format!(" (every {n} cycles)"));
-    let why =
-        if signs.is_pending { "is pending again before its handler has ended" } else { "comes again and again" };
+    let why = if signs.is_pending { "is pending again before its handler has ended" } else { "comes again and again" };
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     if claimed == Confidence::Hint {
         detractors.push("an interrupt below it that does not end looks the same".to_owned());
