@@ -298,6 +298,9 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     if case.trust.was_running {
         all.push("what holds only while nothing changes: it needs a target that is halted".to_owned());
     }
+    if let Some(events) = case.events.filter(|events| events.left_out > 0) {
+        all.push(format!("the oldest {} events: of a long trace only the newest are looked at", events.left_out));
+    }
     if case.events.is_none() {
         all.push("who took semaphores, and who reads queues: they need a trace".to_owned());
     } else if case.trust.has_wrapped && (case.kernel.is_none() || findings.first().is_some_and(rests_on_events)) {

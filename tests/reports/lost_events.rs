@@ -261,6 +261,20 @@ fn explain_looked_at_all_objects_at_each_gap() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
+/// `explain` looks at the newest events of a long trace: what is older is lost for it, and nothing of it is counted.
+#[test]
+fn explain_leaves_out_what_is_old_in_a_long_trace() {
+    let (trace, catalogue) = threadx_of(&buffer(&sleeps()));
+    let whole = Events::of(&trace, &catalogue).unwrap();
+    assert_eq!((whole.count, whole.left_out, whole.is_whole, whole.span), (10, 0, true, (0, 700)));
+    let newest = Events::of_newest(&trace, &catalogue, 4).unwrap();
+    assert_eq!((newest.count, newest.left_out, newest.is_whole, newest.newest), (4, 6, false, whole.newest));
+    assert_eq!(newest.span.1 - newest.span.0, 300);
+    let ran = |events: &Events, thread| events.activity(thread).map_or(0, |activity| activity.ran);
+    assert_eq!([ran(&whole, ALPHA), ran(&whole, BETA)], [400, 300], "of 700 ticks");
+    assert_eq!([ran(&newest, ALPHA), ran(&newest, BETA)], [200, 100], "of 300 ticks");
+}
+
 /// Reports over intervals join the events of several reads: slots that were passed over are lost events there as well.
 #[test]
 fn an_interval_of_a_followed_target_did_not_know_of_lost_events() {

@@ -54,6 +54,10 @@ const MAX_OBJECTS: usize = 1 << 12;
 /// The most threads that are followed, for the same reason.
 const MAX_THREADS: usize = 1 << 12;
 
+/// The most events that are looked at, the newest ones: what explains the end of a trace is not as far from it, and the rules
+/// cost more for an event than all else.
+const MAX_EVENTS: u64 = 1 << 20;
+
 /// The most calls from wrong contexts that are remembered.
 const MAX_WRONG: usize = 64;
 
@@ -117,8 +121,12 @@ pub struct Events {
     pub cores: u16,
     /// True where its clock runs.
     pub has_clock: bool,
-    /// True where it has all events since it began: none was overwritten or lost.
+    /// True where it has all events since it began: none was overwritten, lost or left out.
     pub is_whole: bool,
+    /// How many older events are not looked at.
+    pub left_out: u64,
+    /// How many of these are still to come.
+    skip: u64,
     /// How often events are missing.
     gaps: u64,
     /// The bits that the trace stores of an address.
@@ -130,10 +138,17 @@ impl Events {
     /// Before the first event. It takes what a tracker of the whole trace finds.
     #[must_use]
     pub fn new(trace: &Trace, catalogue: &Catalogue) -> Self {
+        Self::newest(trace, catalogue, MAX_EVENTS)
+    }
+
+    fn newest(trace: &Trace, catalogue: &Catalogue, most: u64) -> Self {
+        let left_out = trace.len().saturating_sub(most);
         Self {
+            left_out,
+            skip: left_out,
             mask: trace.about.word.max(),
             has_clock: trace.clock.runs(),
-            is_whole: !trace.about.wrapped,
+            is_whole: !trace.about.wrapped && left_out == 0,
             cores: trace.about.cores,
             fields: Fields::of(catalogue),
             ..Self::default()
@@ -145,12 +160,24 @@ impl Events {
     /// # Errors
     /// None that a valid trace gives.
     pub fn of(trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
-        let mut this = Self::new(trace, catalogue);
+        Self::new(trace, catalogue).over(trace, catalogue)
+    }
+
+    /// Looks at the newest events of a trace, at most so many.
+    ///
+    /// # Errors
+    /// None that a valid trace gives.
+    #[doc(hidden)]
+    pub fn of_newest(trace: &Trace, catalogue: &Catalogue, most: u64) -> Result<Self, Error> {
+        Self::newest(trace, catalogue, most).over(trace, catalogue)
+    }
+
+    fn over(mut self, trace: &Trace, catalogue: &Catalogue) -> Result<Self, Error> {
         let all = Query::compile(&Filters::default(), trace, catalogue)?;
         let request = ReportRequest::of(Name::Inversions);
-        let (made, (inversions, _)) = Made::beside(trace, catalogue, &all, &request, &mut this)?;
-        this.end(made.system(), inversions);
-        Ok(this)
+        let (made, (inversions, _)) = Made::beside(trace, catalogue, &all, &request, &mut self)?;
+        self.end(made.system(), inversions);
+        Ok(self)
     }
 
     /// A trace of so many ticks, in which one thread did something.
@@ -558,6 +585,10 @@ fn find<T>(list: &[(Addr, T)], address: Addr) -> Option<&T> {
 
 impl Consumer for Events {
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
         let event = step.event;
         if self.count == 0 {
             self.span.0 = event.ticks;
@@ -565,11 +596,12 @@ impl Consumer for Events {
         self.count = self.count.saturating_add(1);
         self.span.1 = self.span.1.max(event.ticks);
         self.newest = event.seq;
+        let first = self.span.0;
         for span in step.spans {
             if let Who::Thread(no) = span.who
                 && let Some(activity) = self.does(no)
             {
-                let ran = span.to.saturating_sub(span.from);
+                let ran = span.to.saturating_sub(span.from.max(first));
                 activity.ran = activity.ran.saturating_add(ran);
                 self.interrupts.ran = self.interrupts.ran.saturating_add(ran);
             }
