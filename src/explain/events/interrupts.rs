@@ -81,6 +81,43 @@ impl Range {
     }
 }
 
+/// Calls of interrupts at the end of the trace, after the last event of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone {
+    /// The first event.
+    pub first: u64,
+    /// How many there are.
+    pub times: u64,
+    /// Ticks of the first and of the last one.
+    span: (i64, i64),
+    /// The shortest time from one to the next.
+    least: Option<i64>,
+}
+
+impl Alone {
+    /// One more.
+    pub fn take(&mut self, seq: u64, at: i64) {
+        if self.times == 0 {
+            (self.first, self.span.0) = (seq, at);
+        } else {
+            let apart = at.saturating_sub(self.span.1);
+            self.least = Some(self.least.map_or(apart, |least| least.min(apart)));
+        }
+        self.times = self.times.saturating_add(1);
+        self.span.1 = at;
+    }
+
+    /// The ticks from one to the next on average, where that is hardly more than the shortest.
+    #[must_use]
+    pub fn steady(&self) -> Option<i64> {
+        let between = i64::try_from(self.times).ok()?.checked_sub(1)?;
+        let average = self.span.1.checked_sub(self.span.0)?.checked_div(between)?;
+        let least = self.least?;
+        // Also the clock of the trace has steps.
+        (average <= least.saturating_add((least / 2).max(1))).then_some(average)
+    }
+}
+
 /// An interrupt that has begun and not ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Open {
@@ -124,6 +161,8 @@ pub struct Interrupts {
     pub by_number: BTreeMap<u64, Interrupt>,
     /// The innermost last.
     pub open: Vec<Open>,
+    /// Their calls since the last event of a thread.
+    pub alone: Alone,
 }
 
 impl Interrupts {
@@ -213,6 +252,7 @@ impl Interrupts {
     /// Events are missing.
     pub fn forget(&mut self) {
         self.open.clear();
+        self.alone = Alone::default();
         for one in self.by_number.values_mut() {
             (one.row, one.row_ticks, one.ended) = (0, 0, i64::MIN);
             (one.begun, one.backs, one.wakes) = (0, 0, 0);
@@ -223,7 +263,26 @@ impl Interrupts {
 
 #[cfg(test)]
 mod tests {
-    use super::Interrupts;
+    use super::{Alone, Interrupts};
+
+    /// An interrupt that came again at once called the kernel every 16 ticks, and no event of its begin and end was inserted.
+    #[test]
+    fn calls_alone_are_steady_where_none_is_far_from_the_next() {
+        let of = |apart: &[i64]| {
+            let mut alone = Alone::default();
+            let mut at = 0;
+            for (seq, apart) in [0].iter().chain(apart).enumerate() {
+                at += apart;
+                alone.take(7 + seq as u64, at);
+            }
+            alone
+        };
+        let storm = of(&[16, 17, 16, 16, 17, 106, 16, 17, 16, 17, 16, 16, 16, 17, 17, 16, 16, 16, 16]);
+        assert_eq!((storm.first, storm.times, storm.steady()), (7, 20, Some(21)), "one came late");
+        assert_eq!(of(&[16, 16, 900, 16, 16, 900]).steady(), None, "bursts");
+        assert_eq!(of(&[0, 1, 0, 1]).steady(), Some(0), "a coarse clock");
+        assert_eq!(of(&[]).steady(), None);
+    }
 
     #[test]
     fn one_that_does_not_end_has_others_above_it() {

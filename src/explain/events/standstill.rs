@@ -1,5 +1,6 @@
 //! What the events show of threads that block and go on, and of timers that nothing wakes.
 
+use super::interrupts::Alone;
 use super::{Events, Now, TIMER_THREAD};
 use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::trace::Event;
@@ -18,6 +19,7 @@ impl Events {
     pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
         let Some(thread) = now.thread() else { return };
         self.last_of_threads = Some(now.event.seq);
+        self.interrupts.alone = Alone::default();
         if now.places.is_timed
             && let Some(asked) = now.places.sleep(now.words)
             && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))

@@ -28,6 +28,9 @@ const USERS: usize = 5;
 /// Bytes of a queue's control block that hold its counts, on a 64-bit CPU.
 const MEMBERS: u64 = 0x40;
 
+/// The most by which a word was counted up or down.
+const COUNTED: u64 = 0xFFFF;
+
 /// How the names of the variables end in which the kernel counts what is in its lists.
 const COUNTER: &str = "_created_count";
 /// The word with which the kernel fills stacks.
@@ -238,7 +241,12 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     let mut evidence = vec![
         Evidence::memory(
             block.address,
-            format!("{label}: its first word is {:#x}{reads}, and not {:#x}{more}", found, block.id()),
+            format!(
+                "{label}: its first word is {:#x}{reads}, and not {:#x}{}{more}",
+                found,
+                block.id(),
+                difference(found, block.id())
+            ),
         )
         .holds(found),
     ];
@@ -285,6 +293,17 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     .affected(waiters.iter().map(|thread| thread.address))
     .affected(followers(&words, case));
     if is_on_stack { finding } else { with_what_is_in_front(finding, block.address, case) }
+}
+
+/// How a word differs from the id that it was, where it was changed rather than overwritten: counted, or a bit of it.
+fn difference(found: u64, id: u64) -> String {
+    let by = found.abs_diff(id);
+    match by {
+        _ if (found ^ id).is_power_of_two() => " (one bit differs)".to_owned(),
+        1..=COUNTED if found > id => format!(" ({by} more)"),
+        1..=COUNTED => format!(" ({by} less)"),
+        _ => String::new(),
+    }
 }
 
 /// What is in front of an address that was overwritten.
@@ -387,5 +406,14 @@ mod tests {
         assert!(!is_service("_tx_thread_schedule"), "the idle loop changes no list");
         assert!(!is_service("release_all"));
         assert!(!is_service("PendSV_Handler"));
+    }
+    /// 40 litres were counted in element 24 of an array of 24, which was the id of the queue behind it.
+    #[test]
+    fn an_id_that_was_counted_up_was_shown_as_any_other_word() {
+        assert_eq!(difference(0x5155_457D, 0x5155_4555), " (40 more)");
+        assert_eq!(difference(0x5155_4550, 0x5155_4555), " (5 less)");
+        assert_eq!(difference(0x5155_4557, 0x5155_4555), " (one bit differs)");
+        assert_eq!(difference(0x2020_2020, 0x5155_4555), "");
+        assert_eq!(difference(0, 0x5155_4555), "");
     }
 }

@@ -3,10 +3,12 @@
 //! to come, of more urgent interrupts: those of the tick.
 //!
 //! What shows it: the thread became ready, and since then many events came, none of them of a thread; or the kernel's time
-//! stands still in all of them while SysTick is pending.
+//! stands still in all of them while SysTick is pending. Where no thread is ready: the CPU is in an interrupt, and calls of
+//! interrupts are all that the end of the trace has, equally far from each other.
 //!
 //! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise. Where the time stands still
-//! for less than two ticks, it is a hint.
+//! for less than two ticks, it is a hint; so it is where no thread is ready, as an interrupt at a fixed rate in a system that
+//! waits looks the same, halted within its handler by chance. Where all those calls get nothing, it is likely.
 //!
 //! The interrupts of a RISC-V come through one handler of traps: which one it is shows by the function in which the CPU is.
 
@@ -28,6 +30,10 @@ const FEWEST: u64 = 16;
 const PERIODS: i64 = 2;
 /// ICSR: PendSV is pending.
 const PENDSVSET: u64 = 1 << 28;
+/// Calls of interrupts in a row, where no thread is ready.
+const ALONE: u64 = 64;
+/// So many that get nothing are no chance.
+const REFUSED: u64 = 256;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -45,7 +51,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Level::Exception(number) => Some(u64::from(number)).filter(|number| *number >= FIRST)?,
         _ => return of_riscv(cpu, kernel, events, case),
     };
-    let kept = thread_waits(cpu, kernel, events, case).or_else(|| time_stands_still(cpu, case))?;
+    let kept = thread_waits(cpu, kernel, events, case)
+        .or_else(|| time_stands_still(cpu, case))
+        .or_else(|| calls_alone(cpu, kernel, events, case))?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let pc = cpu.registers.pc()? & !1;
     let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
@@ -146,6 +154,32 @@ fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_
         against: None,
         words: format!("thread {name} is ready, and no thread has run for {}", words::trace_ticks(lasts, case)),
         evidence: std::iter::once(shown).chain(pends).collect(),
+    })
+}
+
+/// No thread is ready, and one interrupt, in which the CPU is, has called the kernel again and again, each time after the same
+/// time.
+fn calls_alone(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Kept> {
+    let alone = events.interrupts.alone;
+    let apart = alone.steady().filter(|_| alone.times >= ALONE && cpu.under.is_some())?;
+    let refused = events.objects().find_map(|(object, one)| {
+        let all = one.pool.refused_interrupts.values();
+        let times = all.filter(|one| one.last >= alone.first).map(|one| one.times).max()?;
+        Some((object, times)).filter(|_| times >= REFUSED && times >= alone.times / 2)
+    });
+    let pool = refused.and_then(|(stored, _)| kernel.objects.iter().find(|object| events.is(object.address, stored)));
+    let asks = pool
+        .map_or_else(String::new, |pool| format!("; it asks {} for memory and gets none", case.object(pool.address)));
+    let text = format!(
+        "from here on all {} calls are of interrupts, {} apart, and none is of a thread",
+        alone.times,
+        words::trace_ticks(apart, case)
+    );
+    Some(Kept {
+        confidence: if pool.is_some() { Confidence::Likely } else { Confidence::Hint },
+        against: Some("an interrupt at a fixed rate looks the same, where the CPU was halted in its handler by chance"),
+        words: format!("the last {} calls in the trace are of interrupts{asks}", alone.times),
+        evidence: vec![Evidence::event(alone.first, text)],
     })
 }
 
