@@ -18,6 +18,9 @@ const STACK_NOTIFY: &str = "_tx_thread_application_stack_error_handler";
 /// The most threads whose stacks are unwound.
 const MOST_CALLS: usize = 256;
 
+/// Names of the kernel's own functions begin so.
+const KERNEL: &str = "_tx_";
+
 /// The CPUs of one stop.
 #[derive(Debug, Clone, Default)]
 pub struct Cpus {
@@ -29,6 +32,8 @@ pub struct Cpus {
     pub(super) stack_handlers: Vec<Region>,
     /// Of threads that do not run: the application's function that called the kernel.
     calls: BTreeMap<Addr, CalledFrom>,
+    /// And the functions that called it, the innermost first.
+    outer: BTreeMap<Addr, Vec<CalledFrom>>,
     /// Of those of them whose callers are all known: where they go on once a call has returned, the innermost first.
     callers: BTreeMap<Addr, Vec<Addr>>,
     /// Of threads that do not run, the program counters of their functions, the innermost first, as far as they are known.
@@ -79,7 +84,7 @@ impl Cpus {
             let said = address::what(at, symbols, kernel, regions.as_deref(), architecture);
             names.extend(said.map(|said| (at, said)));
         }
-        let Callers { calls, callers, frames } = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
+        let Callers { calls, outer, callers, frames } = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable) = (target.read_only(), target.written());
         let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
@@ -91,6 +96,7 @@ impl Cpus {
             code: target.code(),
             stack_handlers,
             calls,
+            outer,
             callers,
             frames,
             names,
@@ -138,6 +144,11 @@ impl Cpus {
     /// The application's function from which a thread called the kernel, where its stack could be unwound.
     pub(super) fn call(&self, thread: Addr) -> Option<&CalledFrom> {
         self.calls.get(&thread)
+    }
+
+    /// The functions through which the application came to the one from which a thread called the kernel, the innermost first.
+    pub(super) fn outer(&self, thread: Addr) -> &[CalledFrom] {
+        self.outer.get(&thread).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The return addresses on the stack of a thread that waits, sleeps or is suspended, the innermost first; `None` where not all
@@ -257,6 +268,7 @@ fn accessed(cpu: &CpuState) -> Vec<Addr> {
 #[derive(Default)]
 struct Callers {
     calls: BTreeMap<Addr, CalledFrom>,
+    outer: BTreeMap<Addr, Vec<CalledFrom>>,
     callers: BTreeMap<Addr, Vec<Addr>>,
     frames: BTreeMap<Addr, Vec<Addr>>,
 }
@@ -271,10 +283,10 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
         return Callers::default();
     }
     let unwound = target.unwind(kernel, &threads);
-    let functions = target.functions(kernel, &unwound).called_from;
-    let call = |function: Function| {
+    let functions = target.functions(kernel, &unwound);
+    let call = |function: &Function| {
         let name = function.name.clone().filter(|_| !function.is_inferred())?;
-        Some(CalledFrom { pc: function.pc, function: name, file: function.file, line: function.line })
+        Some(CalledFrom { pc: function.pc, function: name, file: function.file.clone(), line: function.line })
     };
     // One that is ready may have been interrupted anywhere.
     let is_in_call = |at: &Addr| kernel.thread(*at).is_some_and(|thread| thread.state != Some(State::READY));
@@ -287,9 +299,15 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
     let frames = all().map(|(thread, backtrace)| (*thread, sure(backtrace))).collect();
     let whole = all().filter(|(thread, backtrace)| backtrace.is_complete() && is_in_call(thread));
     let callers = whole.map(|(thread, backtrace)| (*thread, pcs(backtrace))).collect();
-    let calls = unwound.threads.iter().copied().zip(functions).filter(|(thread, _)| is_in_call(thread));
-    let calls = calls.filter_map(|(thread, function)| Some((thread, call(function?)?))).collect();
-    Callers { calls, callers, frames }
+    let (mut calls, mut outer) = (BTreeMap::new(), BTreeMap::new());
+    let named = unwound.threads.iter().zip(functions.called_from).zip(&functions.all);
+    for ((thread, function), all) in named.filter(|((thread, _), _)| is_in_call(thread)) {
+        let Some(from) = function.as_ref().and_then(call) else { continue };
+        let behind = all.iter().skip_while(|one| Some(*one) != function.as_ref()).skip(1);
+        outer.insert(*thread, behind.map_while(call).take_while(|one| !one.function.starts_with(KERNEL)).collect());
+        calls.insert(*thread, from);
+    }
+    Callers { calls, outer, callers, frames }
 }
 
 /// The number of an interrupt without the name of its handler, which the program's vector table gives.

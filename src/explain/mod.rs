@@ -39,6 +39,9 @@ const MOST_REASONS: usize = 2;
 /// The most threads of a finding whose calls are named.
 const MOST_CALLS: usize = 4;
 
+/// The most functions that are named behind the one in which such a thread called the kernel.
+const MOST_CALLERS: usize = 2;
+
 /// How far the kernel's state in memory can be trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
@@ -267,7 +270,13 @@ fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
     threads.retain(|thread| seen.insert(*thread));
     let all: Vec<_> = threads.iter().filter_map(|thread| Some((*thread, case.cpus?.call(*thread)?))).collect();
     let (_, first) = all.first()?;
-    let text = |(thread, call): &(u64, &CalledFrom)| format!("{} in {}", case.label(*thread), call.label());
+    let text = |(thread, call): &(u64, &CalledFrom)| {
+        let is_own = finding.threads.contains(thread);
+        let outer = case.cpus.filter(|_| is_own).map(|cpus| cpus.outer(*thread)).unwrap_or_default();
+        let names: Vec<String> =
+            std::iter::once(*call).chain(outer.iter().take(MOST_CALLERS)).map(CalledFrom::label).collect();
+        format!("{} in {}", case.label(*thread), names.join(" < "))
+    };
     let named: Vec<String> = all.iter().take(MOST_CALLS).map(text).collect();
     let more = all.len().saturating_sub(named.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
