@@ -18,9 +18,6 @@ const STACK_NOTIFY: &str = "_tx_thread_application_stack_error_handler";
 /// The most threads whose stacks are unwound.
 const MOST_CALLS: usize = 256;
 
-/// Names of the kernel's own functions begin so.
-const KERNEL: &str = "_tx_";
-
 /// The CPUs of one stop.
 #[derive(Debug, Clone, Default)]
 pub struct Cpus {
@@ -283,7 +280,7 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
         return Callers::default();
     }
     let unwound = target.unwind(kernel, &threads);
-    let functions = target.functions(kernel, &unwound);
+    let (functions, symbols) = (target.functions(kernel, &unwound), target.symbols());
     let call = |function: &Function| {
         let name = function.name.clone().filter(|_| !function.is_inferred())?;
         Some(CalledFrom { pc: function.pc, function: name, file: function.file.clone(), line: function.line })
@@ -303,8 +300,13 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
     let named = unwound.threads.iter().zip(functions.called_from).zip(&functions.all);
     for ((thread, function), all) in named.filter(|((thread, _), _)| is_in_call(thread)) {
         let Some(from) = function.as_ref().and_then(call) else { continue };
-        let behind = all.iter().skip_while(|one| Some(*one) != function.as_ref()).skip(1);
-        outer.insert(*thread, behind.map_while(call).take_while(|one| !one.function.starts_with(KERNEL)).collect());
+        let entry = kernel.thread(*thread).and_then(|thread| symbols.function(thread.entry? & !1));
+        let entry = entry.map(|entry| Region { start: entry.address & !1, len: entry.size });
+        // Behind it is the kernel.
+        let is_entry = |one: &&Function| entry.is_some_and(|entry| entry.contains(one.pc.saturating_sub(1)));
+        let from_here = all.iter().skip_while(|one| Some(*one) != function.as_ref());
+        let end = from_here.clone().position(|one| is_entry(&one)).unwrap_or(usize::MAX);
+        outer.insert(*thread, from_here.take(end.saturating_add(1)).skip(1).map_while(call).collect());
         calls.insert(*thread, from);
     }
     Callers { calls, outer, callers, frames }
