@@ -120,7 +120,7 @@ impl Pointer {
             )])
             .evidence(self.evidence)
             .next(self.next)
-            .with_shared(shared)
+            .with_shared_value(shared)
     }
 
     fn read_from(read: Read, noun: &'static str, case: &Case<'_>, graph: &Graph) -> Option<Self> {

@@ -78,8 +78,15 @@ fn finding(
             .running(
                 functions.iter().filter_map(|function| case.look.function(function.pc & !1)).map(|f| f.address & !1),
             )
-            .otherwise_shared(Shared::of_functions(functions, case)),
+            .otherwise_shared(Shared::of_functions(own(functions), case)),
     )
+}
+
+/// The function that the loop is in, with those that the compiler put into it: what its callers use says nothing of the loop.
+fn own(functions: &[Function]) -> &[Function] {
+    let end =
+        functions.iter().position(|function| !function.is_inlined).map_or(functions.len(), |at| at.saturating_add(1));
+    functions.get(..end).unwrap_or_default()
 }
 
 /// What makes it go on for ever.

@@ -112,6 +112,15 @@ impl Finding {
         Self { claim, ..self }.against([AGAINST]).evidence(evidence)
     }
 
+    /// The same, where it is about a value in that memory: in the claim only where another one holds a lock, or was stopped in such a use,
+    /// as most programs have variables that several threads use.
+    pub(super) fn with_shared_value(self, shared: Option<Shared>) -> Self {
+        match shared {
+            Some(Shared { evidence, is_telling: false, .. }) => self.against([AGAINST]).evidence(evidence),
+            shared => self.with_shared(shared),
+        }
+    }
+
     /// The same with that where nothing else is behind it.
     pub(super) fn otherwise_shared(self, shared: Option<Shared>) -> Self {
         let otherwise = shared.map(|Shared { words, evidence, .. }| (words, evidence));
