@@ -121,6 +121,13 @@ pub(super) fn user_name(user: User, case: &Case<'_>) -> String {
     }
 }
 
+/// Who else takes what was given to a thread.
+struct Taken {
+    words: String,
+    evidence: Evidence,
+    next: String,
+}
+
 /// What is looked at.
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
@@ -363,23 +370,52 @@ impl ByCode<'_, '_> {
         };
         let is_taken = needs.iter().any(is_taken);
         let claimed = if is_half || is_taken { Confidence::Hint } else { Confidence::Likely };
+        let taken = needs.iter().find_map(|(at, need)| self.taken(*at, need));
+        let by_other = taken.as_ref().map_or_else(String::new, |taken| format!("; {}", taken.words));
         let order = "let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs";
         Some(
-            Finding::new(Code::Deadlock, self.case.cap(claimed), steps.collect::<Vec<_>>().join("; "))
-                .against([BY_CODE])
-                .evidence(evidence)
-                .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
-                .against(is_half.then_some("one of these flags may have been meant to be enough (TX_OR)"))
-                .next(if is_half {
-                    format!("where one of these flags is enough, wait for any of them (TX_OR); else {order}")
-                } else {
-                    order.to_owned()
-                })
-                .affected(behind)
-                .threads(circle.iter().copied())
-                // That the flags were taken by another thread explains more.
-                .usual(is_half && is_taken),
+            Finding::new(
+                Code::Deadlock,
+                self.case.cap(claimed),
+                format!("{}{by_other}", steps.collect::<Vec<_>>().join("; ")),
+            )
+            .against([BY_CODE])
+            .evidence(evidence)
+            .evidence(taken.as_ref().map(|taken| taken.evidence.clone()))
+            .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+            .against(is_half.then_some("one of these flags may have been meant to be enough (TX_OR)"))
+            .next(if let Some(taken) = taken {
+                taken.next
+            } else if is_half {
+                format!("where one of these flags is enough, wait for any of them (TX_OR); else {order}")
+            } else {
+                order.to_owned()
+            })
+            .affected(behind)
+            .threads(circle.iter().copied())
+            // That the flags were taken by another thread explains more.
+            .usual(is_half && is_taken),
         )
+    }
+
+    /// Another thread that gets the flag for which a thread waits, and clears it: the one who sets it has done so, and waits for the
+    /// next request.
+    fn taken(&self, thread: Addr, need: &Need) -> Option<Taken> {
+        let flags = need.wanted.filter(|_| need.kind == Kind::EventFlags && need.act == Act::Gives)?;
+        let has_run = |at: Addr| self.graph.tasks.at(at).is_some_and(|other| other.runs.is_some_and(|runs| runs > 0));
+        let takes = |(user, at): (User, Addr)| match user {
+            User::Thread(other) if other != thread && has_run(other) => Some((user, at)),
+            _ => None,
+        };
+        let (user, at) = self.usage.clears_by_get(need.object, flags).into_iter().find_map(takes)?;
+        let (name, other, place) = (self.case.label(thread), self.name(user), place_at(at, self.case));
+        Some(Taken {
+            words: format!(
+                "{other} gets {flags:#x}, too, and clears it: it may have taken the one that was set for {name}"
+            ),
+            evidence: Evidence::symbol(at, &place, format!("{other} gets it here, with a clear option")),
+            next: format!("give {name} a flag of its own, or let {other} get it without a clear option"),
+        })
     }
 
     /// The event flags that a thread needs together, and those of them that are set.
