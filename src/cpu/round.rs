@@ -184,25 +184,7 @@ impl Place {
 
     /// Carries out one instruction. `None` where it leaves the function, writes memory, waits, or leads to what is not known.
     fn step(&mut self, live: &Live<'_>) -> Option<()> {
-        let first = live.code(self.at)?;
-        let is_wide = live.set.is_wide(first);
-        let next = self.at.wrapping_add(if is_wide { 4 } else { 2 });
-        let second = if is_wide { live.code(self.at.checked_add(2)?)? } else { 0 };
-        if live.set.is_not_followed(first, second) {
-            return None;
-        }
-        let in_block = !self.state.block.is_empty();
-        let is_skipped = in_block && !self.state.block.remove(0);
-        let flow = if is_skipped {
-            Flow::Next
-        } else {
-            let flags = self.state.flags;
-            let flow = live.set.step(first, second, self.at, &mut self.state, live);
-            if in_block && live.set.keeps_flags(first) {
-                self.state.flags = flags;
-            }
-            flow
-        };
+        let (flow, next) = carry_out(self.at, &mut self.state, live)?;
         if self.state.has_stored {
             return None;
         }
@@ -219,6 +201,29 @@ impl Place {
         };
         Some(())
     }
+}
+
+/// Carries out one instruction: where the code goes on, and the instruction behind it. `None` for one that waits, or that is not
+/// followed.
+pub(super) fn carry_out(at: Addr, state: &mut State, program: &dyn Program) -> Option<(Flow, Addr)> {
+    let set = program.instructions();
+    let first = program.code(at)?;
+    let is_wide = set.is_wide(first);
+    let next = at.wrapping_add(if is_wide { 4 } else { 2 });
+    let second = if is_wide { program.code(at.checked_add(2)?)? } else { 0 };
+    if set.is_not_followed(first, second) {
+        return None;
+    }
+    let in_block = !state.block.is_empty();
+    if in_block && !state.block.remove(0) {
+        return Some((Flow::Next, next));
+    }
+    let flags = state.flags;
+    let flow = set.step(first, second, at, state, program);
+    if in_block && set.keeps_flags(first) {
+        state.flags = flags;
+    }
+    Some((flow, next))
 }
 
 /// What the registers hold.

@@ -262,6 +262,7 @@ fn access(word: u16, state: &mut State, program: &dyn Program) {
 }
 
 fn transfer(register: u16, at: Value, is_read: bool, part: Part, state: &mut State, program: &dyn Program) {
+    state.reads_unknown |= is_read && !matches!(at, Value::Is(_) | Value::Frame(_));
     match (is_read, part.bits, at) {
         (true, 32, at) => state.set(register, load(at, state, program)),
         (true, _, Value::Is(at)) => state.set(register, load_part(part, at, program)),
@@ -299,6 +300,7 @@ fn multiple(base: u16, list: u16, state: &mut State) {
 /// Loads of several registers.
 fn pop(base: u16, writes_back: bool, list: u16, state: &mut State, program: &dyn Program) -> Flow {
     let mut at = state.get(base);
+    state.reads_unknown |= !matches!(at, Value::Is(_) | Value::Frame(_));
     let mut goes_to = None;
     for register in listed(list) {
         let value = load(at, state, program);

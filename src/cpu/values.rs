@@ -165,6 +165,10 @@ pub(super) struct State {
     pub(super) marks_are_set: bool,
     /// True where memory was written.
     pub(super) has_stored: bool,
+    /// What was stored, and where, where somebody asks.
+    pub(super) stores: Option<Vec<(Value, Value)>>,
+    /// True where memory was read at an address that is not known.
+    pub(super) reads_unknown: bool,
     /// The registers that were written, by their bits.
     pub(super) written: u32,
 }
@@ -190,6 +194,8 @@ impl State {
             block: Vec::new(),
             marks_are_set: false,
             has_stored: false,
+            stores: None,
+            reads_unknown: false,
             written: 0,
         };
         set.arguments().into_iter().zip(arguments).for_each(|(register, value)| state.set(register, value));
@@ -265,6 +271,7 @@ impl State {
 
     pub(super) fn store(&mut self, at: Value, value: Value) {
         self.has_stored = true;
+        self.stores.iter_mut().for_each(|stores| stores.push((at, value)));
         self.is_shared |= matches!(value, Value::Frame(_));
         if let (Value::Mark(mark), false) = (value, matches!(at, Value::Frame(_))) {
             self.given_away.push(mark);
@@ -354,7 +361,7 @@ impl State {
         let is_shared = self.is_shared || other.is_shared;
         let halves = self.halves.union(&other.halves).copied().collect();
         let (given_away, block) = (Vec::new(), self.block.clone());
-        let Self { instructions, marks_are_set, has_stored, written, .. } = *self;
+        let Self { instructions, marks_are_set, has_stored, reads_unknown, written, .. } = *self;
         Self {
             instructions,
             registers,
@@ -366,6 +373,8 @@ impl State {
             block,
             marks_are_set,
             has_stored,
+            stores: None,
+            reads_unknown,
             written,
         }
     }

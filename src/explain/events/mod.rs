@@ -37,7 +37,7 @@ use self::objects::Taken;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::{Fields, Places};
-use super::state::{Does, Task, Wait, kind_of};
+use super::state::Task;
 use crate::abi::Addr;
 use crate::analysis::tracker::{
     self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,

@@ -84,6 +84,7 @@ mod tick_rate;
 mod tick_storm;
 mod timer_waited;
 mod timers_still;
+mod unacknowledged;
 mod unseen;
 mod used_after_delete;
 mod users;

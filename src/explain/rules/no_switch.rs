@@ -4,7 +4,8 @@
 //!
 //! What shows it: the thread became ready, and since then many events came, none of them of a thread; or the kernel's time
 //! stands still in all of them while SysTick is pending. Where no thread is ready: the CPU is in an interrupt, and calls of
-//! interrupts are all that the end of the trace has, equally far from each other.
+//! interrupts are all that the end of the trace has, equally far from each other; or, without a trace, see
+//! [`unacknowledged`](super::unacknowledged).
 //!
 //! Against it: nothing that a system does on purpose. A switch waits for microseconds otherwise. Where the time stands still
 //! for less than two ticks, it is a hint; so it is where no thread is ready, as an interrupt at a fixed rate in a system that
@@ -18,7 +19,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, PENDSTSET, Still};
 use super::words::gives;
-use super::{place, silence, words};
+use super::{place, silence, unacknowledged, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level};
 use crate::kernel::{Kernel, Kind, Under};
@@ -42,18 +43,22 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 }
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
+    let kernel = case.kernel?;
     // Where events of threads are not inserted, that none comes shows nothing.
-    silence::inserts_all(case).filter(|all| *all)?;
+    let events = case.events.filter(|events| events.has_clock && events.cores <= 1);
+    let events = events.filter(|_| silence::inserts_all(case) == Some(true));
     // A handler that is an endless loop is another rule.
     let number = match cpu.registers.level() {
         _ if cpu.in_loop.is_some() => return None,
         Level::Exception(number) => Some(u64::from(number)).filter(|number| *number >= FIRST)?,
-        _ => return of_riscv(cpu, kernel, events, case),
+        _ => return of_riscv(cpu, kernel, events?, case),
     };
-    let kept = thread_waits(cpu, kernel, events, case)
-        .or_else(|| time_stands_still(cpu, case))
-        .or_else(|| calls_alone(cpu, kernel, events, case))?;
+    let by_events = |events| {
+        thread_waits(cpu, kernel, events, case)
+            .or_else(|| time_stands_still(cpu, case))
+            .or_else(|| calls_alone(cpu, kernel, events, case))
+    };
+    let kept = events.and_then(by_events).or_else(|| unacknowledged::kept(cpu, number, case))?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let pc = cpu.registers.pc()? & !1;
     let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
@@ -63,7 +68,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         (.., Some(_)) => (Code::IsrNeverEnds, "does not end, or comes again and again"),
         _ => (Code::IsrStorm, "comes again and again, or does not end"),
     };
-    let (full, calls) = calls(events, case).unzip();
+    let (full, calls) = events.and_then(|events| calls(events, case)).unzip();
     let claim = format!("{name} {why}: {}{}", kept.words, full.unwrap_or_default());
     Some(
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
@@ -121,11 +126,11 @@ fn calls(events: &Events, case: &Case<'_>) -> Option<(String, Evidence)> {
 }
 
 /// What an interrupt keeps back, for how long, and what shows it.
-struct Kept {
-    confidence: Confidence,
-    against: Option<&'static str>,
-    words: String,
-    evidence: Vec<Evidence>,
+pub(super) struct Kept {
+    pub confidence: Confidence,
+    pub against: Option<&'static str>,
+    pub words: String,
+    pub evidence: Vec<Evidence>,
 }
 
 /// The kernel's next thread is ready, and no thread runs.

@@ -129,7 +129,7 @@ fn behind<'k>(thread: &Thread, case: &Case<'k>) -> Vec<&'k Thread> {
 }
 
 /// A word of memory that may be read without an effect on a device.
-fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
+pub(super) fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
     let cpus = case.cpus?;
     let known = Region { start: at, len: 4 };
     let is_safe = case.look.is_stored() || cpus.is_read_only(at) || cpus.writes(known);

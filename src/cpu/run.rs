@@ -1,0 +1,243 @@
+//! What the handler of an interrupt does when it comes the next time, with memory as it is: its instructions are carried out up to
+//! its end, with those of all that it calls. What it reads of devices is not known, and where that decides nothing is said.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::calls::{Call, Outcome, Program, half_of};
+use super::instruction_set::InstructionSet;
+use super::round::carry_out;
+use super::steps::Flow;
+use super::values::{State, Value};
+use crate::abi::Addr;
+
+/// The most instructions that are carried out.
+const STEPS: usize = 4096;
+/// The most words of code and memory that are read: over a link each takes time.
+const WORDS: usize = 2048;
+/// The most calls within each other.
+const DEPTH: usize = 32;
+/// MRS from IPSR, which holds the number of the exception (Armv7-M Architecture Reference Manual, B5.2.2).
+const MRS: u16 = 0xF3EF;
+const IPSR: u16 = 0x05;
+/// BX LR.
+const RETURN: u16 = 0x4770;
+
+/// Such a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The addresses of registers of devices that it accesses.
+    pub devices: BTreeSet<Addr>,
+    /// The instructions of the handler itself, in their order.
+    pub own: Vec<Addr>,
+    /// How many instructions it carries out.
+    pub steps: usize,
+}
+
+/// True for the addresses at which a Cortex-M has the devices of its chip and of its board (Armv7-M Architecture Reference Manual,
+/// B3.1).
+const fn is_device(at: Addr) -> bool {
+    matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xA000_0000..=0xDFFF_FFFF)
+}
+
+/// True for those of what belongs to the core: the NVIC, SysTick, the cycle counter. Nothing there acknowledges an interrupt of a device.
+const fn is_of_core(at: Addr) -> bool {
+    at >= 0xE000_0000
+}
+
+/// Memory, with what the run has written.
+struct Live<'a> {
+    word: &'a dyn Fn(Addr) -> Option<u32>,
+    known: RefCell<BTreeMap<Addr, Option<u32>>>,
+    devices: RefCell<BTreeSet<Addr>>,
+    /// True in a function of the kernel, and in what that calls, as to read the clock of the trace.
+    in_kernel: Cell<bool>,
+}
+
+impl Live<'_> {
+    fn word(&self, at: Addr) -> Option<u32> {
+        let mut known = self.known.try_borrow_mut().ok()?;
+        if known.len() >= WORDS && !known.contains_key(&at) {
+            return None;
+        }
+        *known.entry(at).or_insert_with(|| (self.word)(at))
+    }
+
+    fn device(&self, at: Addr) -> Option<()> {
+        if !self.in_kernel.get() {
+            self.devices.try_borrow_mut().ok()?.insert(at);
+        }
+        Some(())
+    }
+
+    /// A word was written: `None` where what was is not known, or is less than a word.
+    fn write(&self, at: Addr, value: Option<u32>) -> Option<()> {
+        if is_of_core(at) {
+            return Some(());
+        }
+        if is_device(at) {
+            return self.device(at);
+        }
+        let mut known = self.known.try_borrow_mut().ok()?;
+        let words = [at & !3, at.checked_add(3)? & !3];
+        let is_whole = at & 3 == 0;
+        words.into_iter().for_each(|word| _ = known.insert(word, value.filter(|_| is_whole)));
+        Some(())
+    }
+}
+
+impl Program for Live<'_> {
+    fn instructions(&self) -> InstructionSet {
+        InstructionSet::Thumb
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        None
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        half_of(self.word(at & !3)?, at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        if is_of_core(at) {
+            return None;
+        }
+        if is_device(at) {
+            self.device(at)?;
+            return None;
+        }
+        // A word that is not aligned is in two.
+        if at & 3 == 0 { self.word(at) } else { None }
+    }
+
+    fn outcome(&self, _: &Call) -> Outcome {
+        Outcome::UNKNOWN
+    }
+}
+
+/// Carries out the handler at an address, of a Cortex-M exception of this number. `word`: a word of memory, also of its code, at a
+/// multiple of 4; `None` for what is not to be read. `is_kernel`: whether code at an address is of the kernel. `None` where its way is not
+/// known: it depends on a device, or on what is not read.
+#[must_use]
+pub fn run(
+    handler: Addr,
+    number: u32,
+    word: &dyn Fn(Addr) -> Option<u32>,
+    is_kernel: &dyn Fn(Addr) -> bool,
+) -> Option<Run> {
+    let live = Live { word, known: RefCell::default(), devices: RefCell::default(), in_kernel: Cell::new(false) };
+    let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
+    state.stores = Some(Vec::new());
+    let (mut at, mut callers, mut own) = (handler & !1, Vec::new(), Vec::new());
+    // Its function, for another one.
+    let mut has_left = true;
+    for steps in 0..STEPS {
+        if callers.is_empty() {
+            own.push(at);
+        }
+        if has_left {
+            live.in_kernel.set(callers.iter().chain([&at]).any(|at| is_kernel(*at)));
+        }
+        let first = live.code(at)?;
+        // Registers of several are stored downwards: where, is not followed.
+        if first & 0xFFD0 == 0xE900 && first & 0xF != 13 {
+            return None;
+        }
+        let (flow, next) = carry_out(at, &mut state, &live)?;
+        if first == MRS {
+            let second = live.code(at.checked_add(2)?)?;
+            if second & 0xFF == IPSR {
+                state.set(second >> 8 & 0xF, Value::Is(number));
+            }
+        }
+        for (place, value) in state.stores.as_mut().map(std::mem::take)? {
+            match place {
+                Value::Is(place) => live.write(place.into(), value.known())?,
+                Value::Frame(_) => {}
+                _ => return None,
+            }
+        }
+        if state.reads_unknown {
+            return None;
+        }
+        has_left = !matches!(flow, Flow::Next | Flow::Branch(..));
+        at = match flow {
+            Flow::Next | Flow::Branch(_, Some(false)) => next,
+            Flow::Branch(to, Some(true)) | Flow::Jump(Some(to)) => to & !1,
+            Flow::Select(ways) => {
+                let [way] = <[Vec<bool>; 1]>::try_from(ways).ok()?;
+                state.block = way;
+                next
+            }
+            Flow::Call(Some(to)) if callers.len() < DEPTH => {
+                callers.push(next);
+                state.set(InstructionSet::Thumb.link(), Value::Unknown);
+                to & !1
+            }
+            Flow::Returns => match callers.pop() {
+                Some(caller) => caller,
+                None => {
+                    let devices = live.devices.try_borrow().ok()?.clone();
+                    return Some(Run { devices, own, steps: steps.saturating_add(1) });
+                }
+            },
+            Flow::Jump(None) if first == RETURN => callers.pop()?,
+            _ => return None,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of code at 0x100 and of words.
+    fn found(code: &[u16], words: &[(Addr, u32)]) -> Option<Run> {
+        let half = |at: Addr| code.get(usize::try_from(at.checked_sub(0x100)?).ok()? / 2).copied();
+        let word = |at: Addr| {
+            let code = || Some(u32::from(half(at)?) | u32::from(half(at.checked_add(2)?).unwrap_or_default()) << 16);
+            code().or_else(|| words.iter().find(|(place, _)| *place == at).map(|(_, word)| *word))
+        };
+        run(0x101, 24, &word, &|_| false)
+    }
+
+    /// push {r4, lr}; ldr r0, [pc, #16]; ldr r1, [r0]; cmp r1, #8; bge full; ldr r2, [pc, #12]; str r1, [r2]; pop {r4, pc};
+    /// full: ldr r3, [r0, #4]; adds r3, #1; str r3, [r0, #4]; pop {r4, pc}; .word 0x20000000, 0x4000000c
+    const HANDLER: [u16; 16] = [
+        0xB510, 0x4805, 0x6801, 0x2908, 0xDA02, 0x4A04, 0x6011, 0xBD10, 0x6843, 0x3301, 0x6043, 0xBD10, 0x0000, 0x2000,
+        0x000C, 0x4000,
+    ];
+
+    #[test]
+    fn a_handler_that_returns_before_it_acknowledges_its_interrupt() {
+        let of = |count| found(&HANDLER, &[(0x2000_0000, count), (0x2000_0004, 7)]).unwrap();
+        let free = of(3);
+        assert_eq!((free.devices, free.steps), ([0x4000_000C].into(), 8));
+        let full = of(8);
+        assert_eq!((full.devices, full.own.last().copied()), (BTreeSet::new(), Some(0x116)));
+        assert_eq!(found(&HANDLER, &[]), None, "what decides is not known");
+    }
+
+    /// push {lr}; bl get; cmp r0, #0; bne there; pop {pc}; there: b there
+    /// get: ldr r0, [pc, #8]; mrs r1, ipsr; str r1, [r0]; ldr r0, [r0]; subs r0, #24; bx lr; .word 0x20000000
+    const CALLS: [u16; 16] = [
+        0xB500, 0xF000, 0xF803, 0x2800, 0xD100, 0xBD00, 0x4803, 0xF3EF, 0x8105, 0x6001, 0x6800, 0x3818, 0x4770, 0xBF00,
+        0x0000, 0x2000,
+    ];
+
+    #[test]
+    fn what_a_function_writes_is_read_again() {
+        let code = |branch| CALLS.iter().map(|half| if *half == 0xD100 { branch } else { *half }).collect::<Vec<_>>();
+        let run = found(&code(0xD100), &[(0x2000_0000, 0)]).unwrap();
+        assert_eq!((run.own, run.devices), (vec![0x100, 0x102, 0x106, 0x108, 0x10A], BTreeSet::new()));
+        assert_eq!(found(&code(0xE7FE), &[(0x2000_0000, 0)]), None, "a loop without an end");
+    }
+
+    #[test]
+    fn what_a_device_says_is_not_known() {
+        // ldr r0, [pc, #4]; ldr r1, [r0]; cmp r1, #0; beq . + 4; bx lr; .word 0x40000000
+        assert_eq!(found(&[0x4802, 0x6801, 0x2900, 0xD000, 0x4770, 0x4770, 0x0000, 0x4000], &[]), None);
+    }
+}

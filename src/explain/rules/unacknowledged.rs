@@ -1,0 +1,53 @@
+//! The CPU is in the handler of an interrupt that, with memory as it is, comes to its end without access to a register of a device. A
+//! device that asks for an interrupt until it is acknowledged asks again at once, and nothing below it runs. As a rule a path of the
+//! handler leaves before the acknowledgement: where a ring is full, or no memory is left.
+//!
+//! Against it: an interrupt that comes as a pulse, or that software sets pending, has nothing to be acknowledged. So it is a hint.
+
+use super::super::{Case, Confidence, Evidence};
+use super::interrupts::FIRST;
+use super::no_switch::Kept;
+use super::rounds::word;
+use super::words::function_at;
+use crate::abi::Addr;
+use crate::cpu::{Run, run};
+use crate::session::{CpuState, is_of_kernel};
+
+/// The last lines that are shown.
+const LINES: usize = 5;
+
+pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept> {
+    let exception = u32::try_from(number).ok().filter(|_| number >= FIRST)?;
+    let (_, handler) = case.look.handlers().into_iter().find(|(of, _)| *of == exception)?;
+    // Another one may have interrupted it, and functions of the kernel may come between.
+    let begins = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1) == Some(handler & !1);
+    if case.trust.was_running || !cpu.functions.iter().any(|function| begins(function.pc)) {
+        return None;
+    }
+    let is_kernel = |at: Addr| case.look.function(at).is_some_and(|function| is_of_kernel(&function.name));
+    let found = run(handler, exception, &|at| word(at, case), &is_kernel).filter(|found| found.devices.is_empty())?;
+    let name = function_at(handler, case);
+    let text = format!(
+        "carried out from its beginning, it comes to its end after {} instructions and accesses no device{}",
+        found.steps,
+        lines(&found, case)
+    );
+    Some(Kept {
+        confidence: Confidence::Hint,
+        against: Some(
+            "an interrupt that comes as a pulse, or that software sets pending, has nothing to be acknowledged",
+        ),
+        words: format!("with memory as it is, {name} returns without access to a register of a device"),
+        evidence: vec![Evidence::symbol(handler & !1, &name, text)],
+    })
+}
+
+/// `: flow.c:12, 15, 16`: the last lines that it runs.
+fn lines(found: &Run, case: &Case<'_>) -> String {
+    let mut lines: Vec<String> = found.own.iter().filter_map(|at| case.look.line(*at)).collect();
+    lines.dedup();
+    let from = lines.len().saturating_sub(LINES);
+    let last = lines.get(from..).unwrap_or_default();
+    let more = if from > 0 { "..., " } else { "" };
+    if last.is_empty() { String::new() } else { format!(": {more}{}", last.join(", ")) }
+}
