@@ -40,9 +40,9 @@ use self::words::{Fields, Places};
 use super::state::Task;
 use crate::abi::Addr;
 use crate::analysis::tracker::{
-    self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, WaitOption, Who, place,
+    self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, Who, place,
 };
-use crate::analysis::{Inverted, Made, Name, ReportRequest};
+use crate::analysis::{Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
@@ -509,8 +509,8 @@ fn find<T>(list: &[(Addr, T)], address: Addr) -> Option<&T> {
 
 impl Consumer for Events {
     fn step(&mut self, step: &Step<'_>, system: &System<'_>) {
-        if self.skip > 0 {
-            self.skip -= 1;
+        if let Some(left) = self.skip.checked_sub(1) {
+            self.skip = left;
             return;
         }
         let event = step.event;
