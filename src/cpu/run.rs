@@ -28,7 +28,7 @@ const RETURN: u16 = 0x4770;
 pub struct Run {
     /// The addresses of registers of devices that it accesses.
     pub devices: BTreeSet<Addr>,
-    /// The instructions of the handler itself, in their order.
+    /// The instructions that are not of the kernel, in their order.
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
     pub steps: usize,
@@ -133,11 +133,11 @@ pub fn run(
     // Its function, for another one.
     let mut has_left = true;
     for steps in 0..STEPS {
-        if callers.is_empty() {
-            own.push(at);
-        }
         if has_left {
             live.in_kernel.set(callers.iter().chain([&at]).any(|at| is_kernel(*at)));
+        }
+        if !live.in_kernel.get() {
+            own.push(at);
         }
         let first = live.code(at)?;
         // Registers of several are stored downwards: where, is not followed.
@@ -231,7 +231,8 @@ mod tests {
     fn what_a_function_writes_is_read_again() {
         let code = |branch| CALLS.iter().map(|half| if *half == 0xD100 { branch } else { *half }).collect::<Vec<_>>();
         let run = found(&code(0xD100), &[(0x2000_0000, 0)]).unwrap();
-        assert_eq!((run.own, run.devices), (vec![0x100, 0x102, 0x106, 0x108, 0x10A], BTreeSet::new()));
+        let own = [0x100, 0x102, 0x10C, 0x10E, 0x112, 0x114, 0x116, 0x118, 0x106, 0x108, 0x10A];
+        assert_eq!((run.own, run.devices), (own.to_vec(), BTreeSet::new()));
         assert_eq!(found(&code(0xE7FE), &[(0x2000_0000, 0)]), None, "a loop without an end");
     }
 

@@ -39,9 +39,7 @@ use self::tries::Tries;
 use self::words::{Fields, Places};
 use super::state::Task;
 use crate::abi::Addr;
-use crate::analysis::tracker::{
-    self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, Who, place,
-};
+use crate::analysis::tracker::{self, Call, Change, Consumer, Ending, Step, System, ThreadNo, ThreadState, Who, place};
 use crate::analysis::{Made, Name, ReportRequest};
 use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;

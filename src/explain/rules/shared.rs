@@ -193,8 +193,8 @@ fn words(
 /// The functions through which each of the first does.
 fn by(all: &[Access], free: &BTreeSet<User>, name: &str, case: &Case<'_>) -> String {
     let of = |user: &User| {
-        let own: BTreeSet<Addr> =
-            all.iter().filter(|access| access.user == *user).map(|access| access.function).collect();
+        let is_free = |access: &&Access| access.user == *user && access.lock == Lock::None;
+        let own: BTreeSet<Addr> = all.iter().filter(is_free).map(|access| access.function).collect();
         let functions: Vec<String> = own.iter().take(MOST).map(|at| function_at(*at, case)).collect();
         format!("{} in {}", user_name(*user, case), functions.join(", "))
     };

@@ -14,7 +14,7 @@ use crate::cpu::{Run, run};
 use crate::session::{CpuState, is_of_kernel};
 
 /// The last lines that are shown.
-const LINES: usize = 5;
+const LINES: usize = 10;
 
 pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept> {
     let exception = u32::try_from(number).ok().filter(|_| number >= FIRST)?;
@@ -44,10 +44,17 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
 
 /// `: flow.c:12, 15, 16`: the last lines that it runs.
 fn lines(found: &Run, case: &Case<'_>) -> String {
-    let mut lines: Vec<String> = found.own.iter().filter_map(|at| case.look.line(*at)).collect();
-    lines.dedup();
-    let from = lines.len().saturating_sub(LINES);
-    let last = lines.get(from..).unwrap_or_default();
-    let more = if from > 0 { "..., " } else { "" };
-    if last.is_empty() { String::new() } else { format!(": {more}{}", last.join(", ")) }
+    let mut all: Vec<String> = found.own.iter().filter_map(|at| case.look.line(*at)).collect();
+    all.dedup();
+    let from = all.len().saturating_sub(LINES);
+    let mut words = if from > 0 { ": ...".to_owned() } else { String::new() };
+    let mut file = "";
+    for line in all.iter().skip(from) {
+        let (of, number) = line.rsplit_once(':').unwrap_or((line, ""));
+        let shown = if of == file { number } else { line };
+        words.push_str(if words.is_empty() { ": " } else { ", " });
+        words.push_str(shown);
+        file = of;
+    }
+    words
 }

@@ -167,6 +167,9 @@ impl<'c> Usage<'c> {
         let mut all = self.walker.code().functions_with(memory);
         all.retain(|function| self.addresses_of(*function).iter().any(is_in));
         all.extend(self.walker.using(memory));
+        // What starts the program writes all variables once.
+        let starts = self.users.iter().filter(|(user, _)| *user == User::Start).filter_map(|(_, one)| one.key);
+        starts.for_each(|(start, _)| _ = all.remove(&start));
         all
     }
 
