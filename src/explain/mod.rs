@@ -254,7 +254,7 @@ fn with_otherwise(mut findings: Vec<Finding>) -> Vec<Finding> {
     {
         first.claim = format!("{}; perhaps because {words}", first.claim);
         first.evidence.extend(evidence);
-        first.detractors.push("what may be behind it is inferred from the program's code".to_owned());
+        first.detractors.push("what may be behind it is inferred".to_owned());
     }
     findings
 }

@@ -8,7 +8,6 @@
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
-use super::shared::Shared;
 use super::words::place_or_address;
 use super::{callback, fault, place};
 use crate::abi::{Addr, Endian, Region};
@@ -77,16 +76,8 @@ fn finding(
             .behind(is_short.then_some(Behind::RefusedCall))
             .running(
                 functions.iter().filter_map(|function| case.look.function(function.pc & !1)).map(|f| f.address & !1),
-            )
-            .otherwise_shared(Shared::of_functions(own(functions), case)),
+            ),
     )
-}
-
-/// The function that the loop is in, with those that the compiler put into it: what its callers use says nothing of the loop.
-fn own(functions: &[Function]) -> &[Function] {
-    let end =
-        functions.iter().position(|function| !function.is_inlined).map_or(functions.len(), |at| at.saturating_add(1));
-    functions.get(..end).unwrap_or_default()
 }
 
 /// What makes it go on for ever.

@@ -55,15 +55,6 @@ impl Shared {
         evidence.extend(within);
         Some(Self { words, evidence, is_telling })
     }
-
-    /// Of the variables of functions in which a program stopped itself: the one of which most is known.
-    pub fn of_functions(functions: &[Function], case: &Case<'_>) -> Option<Self> {
-        let variables = variables(functions, case);
-        let shared = variables.iter().take(VARIABLES).filter_map(|(variable, _)| {
-            Self::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
-        });
-        shared.filter(|shared| shared.is_telling).max_by_key(|shared| shared.evidence.len())
-    }
 }
 
 /// The variables of the first functions of the application, each with the function.
@@ -119,12 +110,6 @@ impl Finding {
             Some(Shared { evidence, is_telling: false, .. }) => self.against([AGAINST]).evidence(evidence),
             shared => self.with_shared(shared),
         }
-    }
-
-    /// The same with that where nothing else is behind it.
-    pub(super) fn otherwise_shared(self, shared: Option<Shared>) -> Self {
-        let otherwise = shared.map(|Shared { words, evidence, .. }| (words, evidence));
-        Self { otherwise, ..self }
     }
 }
 

@@ -10,7 +10,6 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
-use super::shared::Shared;
 use super::{
     below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, message, place, recorded,
     vector, words,
@@ -155,7 +154,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     .evidence(evidence)
     .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
     .threads(thread.map(|thread| thread.address))
-    .otherwise_shared(Shared::of_functions(own.get(1..).unwrap_or_default(), case))
+    .otherwise_terminated(thread, case)
 }
 
 /// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.
@@ -274,6 +273,15 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             ),
         ),
         (None, false) if breakpoint => return None,
+        (None, false) if is_for_failures(&cpu.functions, case) => (
+            Code::Assert,
+            if is_of_one_instruction(of, case) { Confidence::Likely } else { Confidence::Hint },
+            format!(
+                "the program stopped itself in {at}{}{}: an endless loop, into which one of its paths leads",
+                caller(&cpu.functions),
+                over(cpu, thread, case)
+            ),
+        ),
         (None, false) => (Code::Hang, Confidence::Hint, format!("an endless loop in {at}{}", over(cpu, thread, case))),
     };
     let mut evidence = vec![loop_evidence(of)];
@@ -287,7 +295,6 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     if code == Code::Assert {
         evidence.extend(recorded::of(cpu, case));
     }
-    let shared = (code == Code::Assert).then(|| Shared::of_functions(&cpu.functions, case)).flatten();
     // What came is not known of a RISC-V without its registers.
     let is_unknown =
         cpu.exception.is_some() && cpu.registers.get("xpsr").is_none() && cpu.registers.get("mcause").is_none();
@@ -295,8 +302,10 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         thread_of(cpu, case.kernel).filter(|_| is_unknown).and_then(|thread| message::over_return_of(thread, case));
     let (confidence, mut detractors) = case.cap_of_registers(claimed);
     match claimed {
-        Confidence::Hint => detractors.push("a thread of low priority may be idle in this way on purpose".to_owned()),
-        Confidence::Likely => {
+        Confidence::Hint if code == Code::Hang => {
+            detractors.push("a thread of low priority may be idle in this way on purpose".to_owned())
+        }
+        Confidence::Hint | Confidence::Likely => {
             detractors.push("that it is an assertion is inferred: it is a loop on purpose".to_owned())
         }
         Confidence::Proven => {}
@@ -313,9 +322,44 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
             .against(is_own_nmi.then_some(BY_NMI))
             .behind(is_own_nmi.then_some(Behind::OtherThreads))
             .threads(thread.map(|thread| thread.address))
-            .otherwise_shared(shared)
+            .otherwise_terminated(thread.filter(|_| code == Code::Assert), case)
             .otherwise_message(over),
     )
+}
+
+/// True where the function of the loop was called by one that goes on where it does not call it.
+fn is_for_failures(functions: &[Function], case: &Case<'_>) -> bool {
+    let is_own = |function: &&Function| !function.is_inlined;
+    let mut own = functions.iter().filter(is_own);
+    let start =
+        |function: &Function| case.look.function(function.pc.saturating_sub(1) & !1).map(|symbol| symbol.address);
+    let (Some(callee), Some(caller)) = (own.next(), own.next().filter(|caller| !caller.is_inferred())) else {
+        return false;
+    };
+    let callee = case.look.function(callee.pc & !1).map(|symbol| symbol.address);
+    let (Some(callee), Some(caller)) = (callee, start(caller)) else { return false };
+    case.usage().is_some_and(|usage| usage.calls_on_a_path(caller, callee))
+}
+
+/// True for a jump to itself: a loop that waits for interrupts, or does something, may be there on purpose.
+fn is_of_one_instruction(of: Loop, case: &Case<'_>) -> bool {
+    let code = case.look.bytes(of.start, 4).unwrap_or_default();
+    // B of Thumb; C.J and JAL of RISC-V.
+    [&[0xFE, 0xE7][..], &[0x01, 0xA0], &[0x6F, 0, 0, 0]].iter().any(|jump| code.starts_with(jump))
+}
+
+impl Finding {
+    /// The same with who terminated the thread before, where nothing else is behind it: what it was doing then it had not ended.
+    fn otherwise_terminated(mut self, thread: Option<&Thread>, case: &Case<'_>) -> Self {
+        let found = thread.and_then(|thread| Some((thread.label(), case.events?.terminated(thread.address)?)));
+        if let Some((name, (by, seq))) = found {
+            let by = case.label(by);
+            let words =
+                format!("{by} terminated {name} before, in the middle of what it did, and it was started again");
+            self.otherwise = Some((words, vec![Evidence::event(seq, format!("{by} terminates {name}"))]));
+        }
+        self
+    }
 }
 
 /// `, called by segment_append (store.c:148)`: the function that checked what failed. Nothing where that is not certain, or the thread

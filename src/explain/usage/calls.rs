@@ -304,6 +304,18 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
+    /// True where a function calls another one on some of its paths, and comes to its end on others: that other one, which does not
+    /// return, is for a condition that should not be.
+    pub fn calls_on_a_path(&self, caller: Addr, callee: Addr) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let (caller, callee) = (caller & !1, callee & !1);
+        let calls = |paths: &Paths| paths.calls().any(|call| call.to == Callee::At(callee));
+        let paths = self.walker.paths(&follow, (caller, [Value::Unknown; 4]));
+        paths.is_some_and(|paths| {
+            calls(&paths) && paths.returns() && !self.walker.of_function((callee, [Value::Unknown; 4])).returns
+        })
+    }
+
     /// True where a user passes a number as the first argument to one of these functions.
     pub fn passes(&self, user: User, functions: &[Addr], number: u32) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
