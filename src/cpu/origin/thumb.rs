@@ -45,6 +45,8 @@ pub(super) const fn leaves(first: u16, second: u16) -> bool {
 pub(super) const fn is_table(first: u16, second: u16) -> bool {
     match first {
         0x46F7 => false,
+        // BX of another register than lr: to a label whose address the code has.
+        _ if first & 0xFF87 == 0x4700 && first != 0x4770 => true,
         _ if first & 0xFF87 == 0x4687 || first & 0xFF87 == 0x4487 => true,
         0xF00F | 0xF01F | 0xF02F => second & 0xF000 == 0xC000,
         _ if first & 0xFFF0 == 0xE8D0 => second & 0xFFE0 == 0xF000,

@@ -42,6 +42,22 @@ pub struct Activity {
     pub received: Option<Received>,
     /// What it asked for last, where it had to wait.
     pub asked: Option<Received>,
+    /// What it passed to `tx_interrupt_control` last.
+    pub posture: Option<Posture>,
+}
+
+/// The same argument of calls of `tx_interrupt_control`, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Posture {
+    /// The argument: what it means depends on the port.
+    pub value: u64,
+    /// The first of these calls, and how many there are.
+    pub from: u64,
+    pub times: u64,
+    /// How often the thread had blocked before the first.
+    pub blocks: u64,
+    /// How often events were missing before.
+    pub gaps: u64,
 }
 
 /// A message that a thread receives.
@@ -58,6 +74,14 @@ pub struct Received {
 }
 
 impl Activity {
+    /// The thread calls `tx_interrupt_control`.
+    pub(super) fn sets_posture(&mut self, value: u64, seq: u64, gaps: u64) {
+        let same = self.posture.filter(|before| before.value == value && before.gaps == gaps);
+        let first = Posture { value, from: seq, times: 0, blocks: self.blocks, gaps };
+        let of = same.unwrap_or(first);
+        self.posture = Some(Posture { times: of.times.saturating_add(1), ..of });
+    }
+
     /// The thread asks for a message. `is_there`: one is in the queue.
     pub(super) const fn asks(&mut self, message: Received, is_there: bool) {
         (self.received, self.asked) = if is_there { (Some(message), None) } else { (None, Some(message)) };

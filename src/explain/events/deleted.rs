@@ -13,6 +13,9 @@ const MAX_DELETED: usize = 1 << 12;
 /// The most calls that are remembered.
 const MAX_USES: usize = 16;
 
+/// The service that links a timer into the kernel's list of those that run.
+const ACTIVATE: &str = "tx_timer_activate";
+
 /// A call of a service with an object that was deleted, and not created again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AfterDelete {
@@ -38,8 +41,10 @@ pub struct AfterDelete {
 #[derive(Debug, Default)]
 pub struct Deleted {
     gone: BTreeMap<Addr, (u64, Option<Addr>)>,
-    /// The first call with each.
+    /// The last call with each, the latest last.
     pub used: Vec<AfterDelete>,
+    /// How many there are in all.
+    pub times: u64,
 }
 
 impl Deleted {
@@ -57,9 +62,14 @@ impl Deleted {
         let Some(object) = role.object.of(words).or(deleted) else { return };
         if let Some((seq, by)) = self.gone.get(&object).copied() {
             let call = def.name.as_str();
-            // It only reads what is left there.
-            let acts = !call.ends_with("info_get");
-            if acts && self.used.len() < MAX_USES && !self.used.iter().any(|one| one.deleted == seq) {
+            // These link what lies there into a list of the kernel, or take it out of one. Most others do nothing with what a delete
+            // leaves; that of a mutex puts it itself.
+            if deleted.is_some() || call == ACTIVATE {
+                self.times = self.times.saturating_add(1);
+                self.used.retain(|one| one.deleted != seq);
+                if self.used.len() >= MAX_USES {
+                    self.used.remove(0);
+                }
                 self.used.push(AfterDelete {
                     object,
                     deleted: seq,

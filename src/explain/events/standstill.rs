@@ -27,6 +27,11 @@ impl Events {
             activity.sleeps = Some((asked, now.event.seq));
             activity.slept = activity.slept.saturating_add(1);
         }
+        if let Some(value) = now.places.posture(now.words) {
+            let gaps = self.gaps;
+            let activity = system.thread_of(now.event.context).and_then(|no| self.does(no));
+            activity.into_iter().for_each(|activity| activity.sets_posture(value, now.event.seq, gaps));
+        }
         self.timers.goes_on();
         if self.blocks_on.is_some_and(|(of, ..)| of != thread) {
             self.blocks_on = None;

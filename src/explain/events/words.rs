@@ -21,6 +21,7 @@ pub struct Places {
     sleep: Word,
     clock: Word,
     previous: Word,
+    posture: Word,
     /// True where one of these is of time.
     pub is_timed: bool,
 }
@@ -40,6 +41,7 @@ impl Places {
         sleep: Word::NONE,
         clock: Word::NONE,
         previous: Word::NONE,
+        posture: Word::NONE,
         is_timed: false,
     };
 }
@@ -73,6 +75,7 @@ impl Fields {
                 sleep,
                 clock,
                 previous: find(&|field| field.name == "previous_state"),
+                posture: find(&|field| field.name == "new_interrupt_posture"),
             }
         };
         Self(catalogue.iter().map(places).collect())
@@ -110,6 +113,11 @@ impl Places {
     /// The kernel's count of ticks, where a call asks for it.
     pub fn clock(&self, words: &[u64]) -> Option<u64> {
         self.clock.of(words)
+    }
+
+    /// What a call of `tx_interrupt_control` passes: it enables or disables interrupts.
+    pub fn posture(&self, words: &[u64]) -> Option<u64> {
+        self.posture.of(words)
     }
 
     /// True where a thread is made ready that was so before.

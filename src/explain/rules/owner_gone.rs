@@ -27,7 +27,9 @@ const LONG: u64 = 1000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for edge in graph.edges.iter().filter(|edge| edge.waiter != edge.holder) {
+    let edges =
+        |is_timed| graph.edges.iter().filter(move |edge| edge.waiter != edge.holder && edge.is_timed == is_timed);
+    for edge in edges(false).chain(edges(true)) {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
             let other = || {
                 let goes_on = || keeps(edge, case, graph).or_else(|| blocks_on(edge, case, graph));
@@ -233,7 +235,7 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let kept = events.object(edge.object).and_then(|one| one.kept).filter(|kept| events.is(edge.holder, kept.thread));
     let how = match kept.filter(|kept| kept.puts > 0) {
         Some(kept) => format!("puts it {} in that time and still owns it", many(kept.puts, "time", "times")),
-        None => format!("owns it all the time, and has waited or slept {times} in it"),
+        None => format!("owns it, and has waited or slept {times} in it"),
     };
     let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", now in {}", call.label()));
     let place = place.unwrap_or_default();

@@ -12,7 +12,7 @@ use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Code, Effect, Read, Registers};
+use crate::cpu::{Code, Effect, Read, Registers, long_branch};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
 use crate::session::Place;
 use crate::sym::Symbol;
@@ -46,6 +46,21 @@ pub(super) struct Pointer {
     noun: &'static str,
     /// The variable that it was read from, where the program writes that.
     variable: Option<Symbol>,
+}
+
+/// The functions of libgcc for a `switch` of a Cortex-M0: the table of jumps is behind the call.
+const CASES: [&str; 5] = ["sqi", "uqi", "shi", "uhi", "si"];
+
+/// True where code calls one of them.
+fn jumps_by_call(from: Addr, code: &[u8], case: &Case<'_>) -> bool {
+    let helper = |name: &&str| case.look.symbol(&format!("__gnu_thumb1_case_{name}")).map(|symbol| symbol.address & !1);
+    let helpers: Vec<Addr> = CASES.iter().filter_map(|name| helper(&name)).collect();
+    let half = |at: usize| Some(u16::from_le_bytes(code.get(at..at.checked_add(2)?)?.try_into().ok()?));
+    let target = |at: usize| {
+        let behind = from.checked_add(u64::try_from(at).ok()?)?.checked_add(4)?;
+        long_branch(half(at)?, half(at.checked_add(2)?)?, behind)
+    };
+    !helpers.is_empty() && (0..code.len()).step_by(2).filter_map(target).any(|to| helpers.contains(&(to & !1)))
 }
 
 impl Pointer {
@@ -93,10 +108,14 @@ impl Pointer {
         let from = symbol.address & !1;
         // A branch to the instruction may be anywhere in the function, also in a part that the compiler keeps elsewhere.
         let len = Some(symbol.size).filter(|size| (2..=LONGEST).contains(size))?;
-        if case.look.symbol(&format!("{}.cold", symbol.name)).is_some() {
+        let is_cold = |end: &str| case.look.symbol(&format!("{}.cold{end}", symbol.name)).is_some();
+        if ["", ".0", ".1", ".2"].into_iter().any(is_cold) {
             return None;
         }
         let code = pieces(from, len, case)?;
+        if jumps_by_call(from, &code, case) {
+            return None;
+        }
         let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST;
         let word = |word: Addr| {
             let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);

@@ -3,7 +3,8 @@
 //! memory. A timer that is activated so is linked into the kernel's list of timers, which leads into memory that is somebody
 //! else's by then.
 //!
-//! Against it: a damaged event looks the same. Nothing is said behind a gap, where the event that created it again may be missing.
+//! Against it: a damaged event looks the same, and so does an object whose creation was filtered out. Nothing is said behind a gap, nor
+//! where memory or the registry has an object there. Of other services nothing is said: most do nothing with what a delete leaves.
 
 use super::super::events::AfterDelete;
 use super::super::graph::Graph;
@@ -14,17 +15,24 @@ use crate::kernel::Kind;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(events) = case.events else { return Vec::new() };
-    let all = &events.deleted.used;
     // The last of them is nearest to what failed.
-    all.last().map(|last| finding(last, all, case)).into_iter().collect()
+    let last = events.deleted.used.last().filter(|last| !is_there(last, case));
+    last.map(|last| finding(last, events.deleted.times, case)).into_iter().collect()
 }
 
-fn finding(last: &AfterDelete, all: &[AfterDelete], case: &Case<'_>) -> Finding {
-    let object = if case.events.is_some_and(|events| events.name(last.object).is_some()) {
-        case.object(last.object)
-    } else {
-        format!("{} at {:#x}", noun(&last.call), last.object)
+/// True where memory has an object there, or, where only the trace is known, its registry: it was created by a call whose event is not in the trace, as it
+/// was filtered out, or created again later.
+fn is_there(last: &AfterDelete, case: &Case<'_>) -> bool {
+    let Some(kernel) = case.kernel else {
+        return case.events.is_some_and(|events| events.name(last.object).is_some());
     };
+    let objects = kernel.objects.iter().map(|object| object.address);
+    let threads = kernel.threads.iter().map(|thread| thread.address);
+    objects.chain(threads).any(|at| case.stored(at) == last.object)
+}
+
+fn finding(last: &AfterDelete, times: u64, case: &Case<'_>) -> Finding {
+    let object = format!("{} at {:#x}", noun(&last.call), last.object);
     let who = match last.thread {
         Some(thread) => case.label(thread),
         None if last.in_interrupt => case.interrupt(last.interrupt.map(u64::from)),
@@ -33,10 +41,12 @@ fn finding(last: &AfterDelete, all: &[AfterDelete], case: &Case<'_>) -> Finding 
     let by = last.by.map_or_else(String::new, |by| format!(" by {}", case.label(by)));
     let claim = format!("{who} calls {} for {object}, which was deleted before{by}", last.call);
     let (confidence, against) = case.by_events();
-    let more = all.len().saturating_sub(1);
+    let more = times.saturating_sub(1);
     let others = (more > 0).then(|| format!("{more} more such {}", if more == 1 { "call" } else { "calls" }));
     Finding::new(Code::CorruptControlBlock, (confidence.min(Confidence::Likely), against), claim)
-        .against(["a damaged event looks the same"])
+        .against([
+            "a damaged event looks the same, and one that created it again may have been filtered out of the trace",
+        ])
         .evidence([
             Evidence::event(last.deleted, format!("{object} ({:#x}) is deleted{by}", last.object)),
             Evidence::event(last.seq, format!("{who} calls {} for it; no event between creates it", last.call)),

@@ -21,19 +21,25 @@ impl Usage<'_> {
         all.peek().is_some() && all.all(|(takes, gives)| takes && gives)
     }
 
-    /// True where functions take a lock for their callers, and others put it for them: of each user, what it calls takes it and puts
-    /// it, and no function of the program does both itself.
+    /// True where functions take a lock for their callers, and others put it for them: each user calls one that takes it and another one
+    /// that puts it, and what takes it puts it on no path, not by a call either.
     pub fn is_put_by_callers(&self, users: &[User], kind: Kind, lock: Addr) -> bool {
+        let is = |one: &Use, act| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(lock);
+        let puts_what_it_takes = |key: Key| {
+            let all = self.walker.of_function(key);
+            all.own.iter().any(|one| is(one, Act::Takes)) && all.uses.iter().any(|one| is(one, Act::Gives))
+        };
         users.iter().all(|user| {
             let all = self.takes_and_gives(*user, kind, lock);
-            all.contains(&(true, false)) && all.contains(&(false, true)) && !all.contains(&(true, true))
+            let is_apart = all.contains(&(true, false)) && all.contains(&(false, true));
+            is_apart && !self.reached(*user).into_iter().any(puts_what_it_takes)
         })
     }
 
     /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it,
     /// itself or for its caller. It says so only of a lock that is put where it is taken, or by those who call what takes it.
     pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
-        let follow = Succeeding::of(&self.walker);
+        let follow = Succeeding::of(&self.walker, semaphore);
         let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
         let does = |call: &Call, act: Act, other: Act| {
             let uses = &self.walker.effect(call).uses;

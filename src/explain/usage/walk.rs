@@ -324,16 +324,19 @@ pub(super) struct Follow<'w, 'c> {
     pub succeeds: bool,
 }
 
-/// The same where what is taken is there, also where a function takes it for its caller: it returns what it returns then.
+/// The same where one object is there when it is taken, also where a function takes it for its caller: such a function is taken to return
+/// what it returns when it got it.
 pub(super) struct Succeeding<'w, 'c> {
     follow: Follow<'w, 'c>,
-    /// What functions return that take something for their caller.
+    /// What is taken.
+    object: Addr,
+    /// What functions return that take it for their caller.
     results: RefCell<BTreeMap<Key, Option<u32>>>,
 }
 
 impl<'w, 'c> Succeeding<'w, 'c> {
-    pub fn of(walker: &'w Walker<'c>) -> Self {
-        Self { follow: Follow { walker, succeeds: true }, results: RefCell::default() }
+    pub fn of(walker: &'w Walker<'c>, object: Addr) -> Self {
+        Self { follow: Follow { walker, succeeds: true }, object, results: RefCell::default() }
     }
 
     /// The number that a function returns where what it takes is there.
@@ -368,7 +371,12 @@ impl Program for Succeeding<'_, '_> {
     fn outcome(&self, call: &Call) -> Outcome {
         let walker = self.follow.walker;
         let outcome = self.follow.outcome(call);
-        let takes = |key: &Key| walker.of_function(*key).own.iter().any(|one| one.action.act == Act::Takes);
+        let takes_it = |one: &Use| one.action.act == Act::Takes && one.object == Some(self.object);
+        // Whether another one is there is not known.
+        if walker.action(call).is_some_and(|one| one.action.act == Act::Takes && !takes_it(&one)) {
+            return Outcome { result: Value::Unknown, ..outcome };
+        }
+        let takes = |key: &Key| walker.of_function(*key).own.iter().any(takes_it);
         let key = walker.effect(call).key.filter(takes);
         match key.and_then(|key| self.result(key)) {
             Some(result) if walker.action(call).is_none() => Outcome { result: Value::Is(result), ..outcome },
