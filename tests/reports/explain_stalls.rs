@@ -198,22 +198,22 @@ fn a_thread_that_keeps_others_off_was_named_without_its_place_in_a_dump_of_ram()
 #[test]
 fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
     // `str r4, [r3]` and `ldr r3, [r2]` of the callback, and the stack pointer in front of its fault.
-    const WRITE: u32 = 0x1794;
-    const READ: u32 = 0x1784;
     const SP: u32 = 0x2000_06F8;
+    let callback = symbol(&fixture("stall.elf"), "heartbeat_expired") as u32 & !1;
+    let (read, write) = (callback + 0x8, callback + 0x18);
     let at = |pc: u32, r2: u32, r3: u32| {
         in_ram_with("callback", true, &[("pc", pc), ("r2", r2), ("r3", r3), ("sp", SP)]).into_iter().next()
     };
-    let first = at(WRITE, 0, 0x1000).expect("a finding");
+    let first = at(write, 0, 0x1000).expect("a finding");
     assert_eq!(first["code"], "mem-fault", "{first}");
     assert!(
         first["claim"].as_str().unwrap().starts_with("a write of 4 bytes to 0x1000 (code or a constant)"),
         "{first}"
     );
-    let first = at(READ, 0x28, 0).expect("a finding");
+    let first = at(read, 0x28, 0).expect("a finding");
     assert_eq!((&first["code"], &first["confidence"]), (&"bus-fault".into(), &"hint".into()), "{first}");
     assert!(first["claim"].as_str().unwrap().starts_with("a read of 4 bytes at 0x28 in heartbeat_expired"), "{first}");
-    assert!(at(READ, 0x2000_2A88, 0).is_none(), "a read of RAM");
+    assert!(at(read, 0x2000_2A88, 0).is_none(), "a read of RAM");
 }
 
 /// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.

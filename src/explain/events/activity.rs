@@ -108,6 +108,12 @@ impl Events {
         self.stacks.get(&(thread & self.mask)).copied()
     }
 
+    /// How often events are missing.
+    #[must_use]
+    pub const fn gaps(&self) -> u64 {
+        self.gaps
+    }
+
     /// Who terminated a thread last, as the trace stores its address, and the event.
     #[must_use]
     pub fn terminated(&self, thread: Addr) -> Option<(Addr, u64)> {
@@ -202,6 +208,19 @@ impl WrongCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `audit_fetch` returned early and left interrupts disabled: each later pair of calls disables them twice.
+    #[test]
+    fn calls_that_leave_interrupts_disabled_are_counted_from_the_first() {
+        let mut activity = Activity::default();
+        [(0, 1), (8, 2), (0, 3)].into_iter().for_each(|(value, seq)| activity.sets_posture(value, seq, 0));
+        activity.blocks = 4;
+        (4..9).for_each(|seq| activity.sets_posture(0, seq, 0));
+        let posture = activity.posture.unwrap();
+        assert_eq!((posture.value, posture.from, posture.times, posture.blocks), (0, 3, 6, 0));
+        activity.sets_posture(0, 9, 1);
+        assert_eq!(activity.posture.map(|posture| posture.times), Some(1), "events are missing before it");
+    }
 
     /// A record of an interrupt with the arguments of the thread's call that it interrupted was "likely" a call of the interrupt.
     #[test]

@@ -17,7 +17,7 @@ mod tries;
 mod untaken;
 mod words;
 
-pub use activity::{Activity, Posture, Received, WrongCall};
+pub use activity::{Activity, Received, WrongCall};
 pub use away::ClearedFlags;
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};

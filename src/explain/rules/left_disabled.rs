@@ -6,9 +6,9 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
-use super::super::{Case, Code, Confidence, Finding};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::masking_code::{self, Left};
-use super::{callback, interrupts, place};
+use super::{callback, interrupts, masked_riscv, place};
 use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Above, Thread};
 use crate::session::{CpuState, Function};
@@ -17,7 +17,11 @@ use crate::session::{CpuState, Function};
 const CALLERS: usize = 6;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+    case.cpus
+        .into_iter()
+        .flat_map(|cpus| &cpus.all)
+        .filter_map(|cpu| by_calls(cpu, case).or_else(|| finding(cpu, case)))
+        .collect()
 }
 
 /// True where the registers show whether interrupts are disabled.
@@ -36,6 +40,55 @@ fn running<'c>(cpu: &CpuState, case: &Case<'c>) -> Option<&'c Thread> {
     let above = &case.kernel?.cpus.get(cpu.core)?.above;
     let is_in_thread = cpu.registers.level() == Level::Thread || *above == Above::Nothing;
     thread_of(cpu, case.kernel).filter(|_| is_in_thread && cpu.exception.is_none() && !cpu.is_outside_code)
+}
+
+/// So many calls in a row that leave interrupts disabled are more than some that lie within each other.
+const OFTEN: u64 = 6;
+
+/// By the trace: all of the last calls of `tx_interrupt_control` of the thread leave interrupts disabled, and it has blocked since the
+/// first, where a thread that does so on purpose has enabled them.
+fn by_calls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+    let thread = running(cpu, case).filter(|_| !shows_mask(cpu))?;
+    let events = case.events?;
+    let activity = events.activity(thread.address)?;
+    let posture = activity.posture.filter(|posture| posture.times >= OFTEN && posture.blocks < activity.blocks)?;
+    // TX_INT_DISABLE in tx_port.h of the two: PRIMASK, and `mstatus` without MIE.
+    let is_disabled = match cpu.registers.architecture() {
+        Architecture::CortexM => posture.value & 1 == 1,
+        Architecture::Riscv32 | Architecture::Riscv64 => posture.value & masked_riscv::MIE == 0,
+        _ => false,
+    };
+    if !is_disabled || posture.gaps != events.gaps() {
+        return None;
+    }
+    let name = thread.label();
+    let left = masking_code::left_by(thread.address, case);
+    let words = left.as_ref().map_or_else(String::new, |left| format!("; {}", left.words));
+    let at = place::of_thread(cpu).unwrap_or_default();
+    let text = format!(
+        "from here on all {} calls of tx_interrupt_control by {name} leave interrupts disabled ({:#x})",
+        posture.times, posture.value
+    );
+    let (confidence, mut detractors) = case.by_events();
+    let (confidence, against) = case.cap_of_registers(confidence.min(Confidence::Likely));
+    detractors.extend(against);
+    let claim = format!(
+        "thread {name} runs{at} with interrupts disabled: it disables them and does not enable them again{words}"
+    );
+    Some(
+        Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
+            .against([format!("no register says whether interrupts are disabled ({})", asked(&cpu.registers))])
+            .evidence([Evidence::event(posture.from, text)])
+            .evidence(left.as_ref().map(|left| left.evidence.clone()))
+            .evidence(place::callers(&cpu.functions, CALLERS))
+            .next(
+                left.map_or_else(
+                    || "look at what the thread calls just before that event".to_owned(),
+                    |left| left.next,
+                ),
+            )
+            .threads([thread.address]),
+    )
 }
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {

@@ -94,6 +94,7 @@ mod words;
 mod writers;
 mod wrong_context;
 mod wrong_mask;
+mod yields;
 
 pub(super) use jump::target;
 
@@ -158,7 +159,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "owners of locks that are kept from running", find: inversion::find },
     Check { what: "threads that give way to each other", find: livelock::find },
     Check { what: "callbacks of timers that take the time", find: slow_callback::find },
-    Check { what: "threads that are ready and do not run", find: starvation::find },
+    Check { what: "threads that are ready and do not run", find: ready },
     Check { what: "threads and mutexes of a trace that nothing else shows", find: unseen::find },
     Check { what: "what is put in and not taken out in a trace that nothing else shows", find: never_taken::find },
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
@@ -181,3 +182,9 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "whether threads of the application exist", find: no_thread::find },
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];
+
+/// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody.
+fn ready(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let found = starvation::find(case, graph);
+    if found.is_empty() { yields::find(case, graph) } else { found }
+}

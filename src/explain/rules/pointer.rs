@@ -54,7 +54,7 @@ const CASES: [&str; 5] = ["sqi", "uqi", "shi", "uhi", "si"];
 /// True where code calls one of them.
 fn jumps_by_call(from: Addr, code: &[u8], case: &Case<'_>) -> bool {
     let helper = |name: &&str| case.look.symbol(&format!("__gnu_thumb1_case_{name}")).map(|symbol| symbol.address & !1);
-    let helpers: Vec<Addr> = CASES.iter().filter_map(|name| helper(&name)).collect();
+    let helpers: Vec<Addr> = CASES.iter().filter_map(helper).collect();
     let half = |at: usize| Some(u16::from_le_bytes(code.get(at..at.checked_add(2)?)?.try_into().ok()?));
     let target = |at: usize| {
         let behind = from.checked_add(u64::try_from(at).ok()?)?.checked_add(4)?;

@@ -316,6 +316,13 @@ impl Usage<'_> {
         })
     }
 
+    /// True where a function may call one of these others again and again.
+    pub fn repeats_call(&self, function: Addr, others: &[Addr]) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let paths = self.walker.paths(&follow, (function & !1, [Value::Unknown; 4]));
+        paths.is_some_and(|paths| paths.repeats(|call| matches!(call.to, Callee::At(to) if others.contains(&to))))
+    }
+
     /// True where a user passes a number as the first argument to one of these functions.
     pub fn passes(&self, user: User, functions: &[Addr], number: u32) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
