@@ -37,18 +37,20 @@ pub struct Run {
 /// True for the addresses at which a Cortex-M has the devices of its chip and of its board (Armv7-M Architecture Reference Manual,
 /// B3.1).
 const fn is_device(at: Addr) -> bool {
-    matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xA000_0000..=0xDFFF_FFFF)
+    matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xA000_0000..=0xFFFF_FFFF)
 }
 
-/// True for those of what belongs to the core: the NVIC, SysTick, the cycle counter. Nothing there acknowledges an interrupt of a device.
+/// True for those of what belongs to the core: the NVIC, SysTick, the cycle counter. Nothing there acknowledges an interrupt of a device,
+/// but for the words that disable one in the NVIC (B3.4.3).
 const fn is_of_core(at: Addr) -> bool {
-    at >= 0xE000_0000
+    matches!(at, 0xE000_0000..=0xE00F_FFFF) && !matches!(at, 0xE000_E180..=0xE000_E1BF)
 }
 
 /// Memory, with what the run has written.
 struct Live<'a> {
     word: &'a dyn Fn(Addr) -> Option<u32>,
     known: RefCell<BTreeMap<Addr, Option<u32>>>,
+    written: RefCell<BTreeSet<Addr>>,
     devices: RefCell<BTreeSet<Addr>>,
     /// True in a function of the kernel, and in what that calls, as to read the clock of the trace.
     in_kernel: Cell<bool>,
@@ -63,6 +65,11 @@ impl Live<'_> {
         *known.entry(at).or_insert_with(|| (self.word)(at))
     }
 
+    /// True where the run has written a word, of which it does not know all.
+    fn is_written(&self, at: Addr) -> bool {
+        self.written.try_borrow().is_ok_and(|written| written.contains(&at))
+    }
+
     fn device(&self, at: Addr) -> Option<()> {
         if !self.in_kernel.get() {
             self.devices.try_borrow_mut().ok()?.insert(at);
@@ -75,12 +82,14 @@ impl Live<'_> {
         if is_of_core(at) {
             return Some(());
         }
-        if is_device(at) {
+        // What cannot be read is no memory of the program.
+        if is_device(at) || self.word(at & !3).is_none() && !self.is_written(at & !3) {
             return self.device(at);
         }
         let mut known = self.known.try_borrow_mut().ok()?;
         let words = [at & !3, at.checked_add(3)? & !3];
         let is_whole = at & 3 == 0;
+        self.written.try_borrow_mut().ok()?.extend(words);
         words.into_iter().for_each(|word| _ = known.insert(word, value.filter(|_| is_whole)));
         Some(())
     }
@@ -96,7 +105,7 @@ impl Program for Live<'_> {
     }
 
     fn code(&self, at: Addr) -> Option<u16> {
-        half_of(self.word(at & !3)?, at)
+        half_of(self.word(at & !3).filter(|_| !is_device(at) && !is_of_core(at))?, at)
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
@@ -108,7 +117,11 @@ impl Program for Live<'_> {
             return None;
         }
         // A word that is not aligned is in two.
-        if at & 3 == 0 { self.word(at) } else { None }
+        let word = Some(at).filter(|at| at & 3 == 0).and_then(|at| self.word(at));
+        if word.is_none() && !self.is_written(at & !3) {
+            self.device(at)?;
+        }
+        word
     }
 
     fn outcome(&self, _: &Call) -> Outcome {
@@ -126,7 +139,13 @@ pub fn run(
     word: &dyn Fn(Addr) -> Option<u32>,
     is_kernel: &dyn Fn(Addr) -> bool,
 ) -> Option<Run> {
-    let live = Live { word, known: RefCell::default(), devices: RefCell::default(), in_kernel: Cell::new(false) };
+    let live = Live {
+        word,
+        known: RefCell::default(),
+        written: RefCell::default(),
+        devices: RefCell::default(),
+        in_kernel: Cell::new(false),
+    };
     let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
     state.stores = Some(Vec::new());
     let (mut at, mut callers, mut own) = (handler & !1, Vec::new(), Vec::new());
@@ -144,8 +163,9 @@ pub fn run(
         if first & 0xFFD0 == 0xE900 && first & 0xF != 13 {
             return None;
         }
+        let is_skipped = state.block.first() == Some(&false);
         let (flow, next) = carry_out(at, &mut state, &live)?;
-        if first == MRS {
+        if first == MRS && !is_skipped {
             let second = live.code(at.checked_add(2)?)?;
             if second & 0xFF == IPSR {
                 state.set(second >> 8 & 0xF, Value::Is(number));

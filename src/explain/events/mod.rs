@@ -383,8 +383,11 @@ impl Events {
         let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
         // A call that creates a thread acts on no object.
         self.deleted.call(now, role, system);
-        if let Some(object) = role.create.of(words).filter(|_| self.created.len() < MAX_OBJECTS) {
+        if let Some(object) =
+            role.create.of(words).filter(|object| self.created.len() < MAX_OBJECTS || self.created.contains_key(object))
+        {
             self.created.insert(object, event.seq);
+            self.terminated.remove(&object);
         }
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
@@ -523,7 +526,7 @@ impl Consumer for Events {
             if let Who::Thread(no) = span.who
                 && let Some(activity) = self.does(no)
             {
-                let ran = span.to.saturating_sub(span.from.max(first));
+                let ran = span.to.saturating_sub(span.from.max(first)).max(0);
                 activity.ran = activity.ran.saturating_add(ran);
                 self.interrupts.ran = self.interrupts.ran.saturating_add(ran);
             }

@@ -69,8 +69,10 @@ fn by_calls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         "from here on all {} calls of tx_interrupt_control by {name} leave interrupts disabled ({:#x})",
         posture.times, posture.value
     );
+    // Without such a function they may be enabled by instructions, or by a call that leaves no event.
+    let most = if left.is_some() { Confidence::Likely } else { Confidence::Hint };
     let (confidence, mut detractors) = case.by_events();
-    let (confidence, against) = case.cap_of_registers(confidence.min(Confidence::Likely));
+    let (confidence, against) = case.cap_of_registers(confidence.min(most));
     detractors.extend(against);
     let claim = format!(
         "thread {name} runs{at} with interrupts disabled: it disables them and does not enable them again{words}"

@@ -56,7 +56,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let by_events = |events| {
         thread_waits(cpu, kernel, events, case)
             .or_else(|| time_stands_still(cpu, case))
-            .or_else(|| calls_alone(cpu, kernel, events, case))
+            .or_else(|| calls_alone(cpu, number, events, case))
     };
     let kept = events.and_then(by_events).or_else(|| unacknowledged::kept(cpu, number, case))?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
@@ -164,12 +164,14 @@ fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_
 
 /// No thread is ready, and one interrupt, in which the CPU is, has called the kernel again and again, each time after the same
 /// time.
-fn calls_alone(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Kept> {
-    let alone = events.interrupts.alone;
-    let apart = alone.steady().filter(|_| alone.times >= ALONE && cpu.under.is_some())?;
+fn calls_alone(cpu: &CpuState, number: u64, events: &Events, case: &Case<'_>) -> Option<Kept> {
+    let (alone, kernel) = (events.interrupts.alone, case.kernel?);
+    let is_idle = cpu.under == Some(Under::Idle) && kernel.execute.get(cpu.core) == Some(&0);
+    let apart = alone.steady().filter(|_| alone.times >= ALONE && is_idle)?;
     let refused = events.objects().find_map(|(object, one)| {
-        let all = one.pool.refused_interrupts.values();
-        let times = all.filter(|one| one.last >= alone.first).map(|one| one.times).max()?;
+        let is_own = |of: &Option<u64>| of.is_none_or(|of| of.saturating_add(case.added_to_interrupts()) == number);
+        let all = one.pool.refused_interrupts.iter().filter(|(of, one)| is_own(of) && one.last >= alone.first);
+        let times = all.map(|(_, one)| one.times.min(alone.times)).max()?;
         Some((object, times)).filter(|_| times >= REFUSED && times >= alone.times / 2)
     });
     let pool = refused.and_then(|(stored, _)| kernel.objects.iter().find(|object| events.is(object.address, stored)));
@@ -182,7 +184,9 @@ fn calls_alone(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>
     );
     Some(Kept {
         confidence: if pool.is_some() { Confidence::Likely } else { Confidence::Hint },
-        against: Some("an interrupt at a fixed rate looks the same, where the CPU was halted in its handler by chance"),
+        against: Some(
+            "an interrupt at a fixed rate looks the same, where the CPU was halted in its handler by chance or by a breakpoint",
+        ),
         words: format!("the last {} calls in the trace are of interrupts{asks}", alone.times),
         evidence: vec![Evidence::event(alone.first, text)],
     })

@@ -11,7 +11,7 @@ use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
 use super::words::place_or_address;
 use super::{callback, fault, place};
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Registers, Round, round};
+use crate::cpu::{Architecture, Registers, Round, round};
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, Function, is_of_kernel};
 
@@ -123,7 +123,10 @@ fn behind<'k>(thread: &Thread, case: &Case<'k>) -> Vec<&'k Thread> {
 pub(super) fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
     let cpus = case.cpus?;
     let known = Region { start: at, len: 4 };
-    let is_safe = case.look.is_stored() || cpus.is_read_only(at) || cpus.writes(known);
+    // Whatever sections a program has there.
+    let is_cortex_m = case.kernel?.processor == Some(Architecture::CortexM);
+    let is_device = is_cortex_m && matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xE000_0000..);
+    let is_safe = case.look.is_stored() || !is_device && (cpus.is_read_only(at) || cpus.writes(known));
     let bytes = Some(()).filter(|()| is_safe).and_then(|()| case.look.bytes(at, 4))?;
     case.kernel?.layout.shape.endian.u32(&bytes, 0).filter(|_| case.kernel.is_some_and(is_little))
 }

@@ -275,7 +275,11 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         (None, false) if breakpoint => return None,
         (None, false) if is_for_failures(&cpu.functions, case) => (
             Code::Assert,
-            if is_of_one_instruction(of, case) { Confidence::Likely } else { Confidence::Hint },
+            if is_of_one_instruction(of, cpu, case) && (is_shared(cpu, case) || has_starved(thread, case)) {
+                Confidence::Likely
+            } else {
+                Confidence::Hint
+            },
             format!(
                 "the program stopped itself in {at}{}{}: an endless loop, into which one of its paths leads",
                 caller(&cpu.functions),
@@ -342,10 +346,32 @@ fn is_for_failures(functions: &[Function], case: &Case<'_>) -> bool {
 }
 
 /// True for a jump to itself: a loop that waits for interrupts, or does something, may be there on purpose.
-fn is_of_one_instruction(of: Loop, case: &Case<'_>) -> bool {
+fn is_of_one_instruction(of: Loop, cpu: &CpuState, case: &Case<'_>) -> bool {
     let code = case.look.bytes(of.start, 4).unwrap_or_default();
-    // B of Thumb; C.J and JAL of RISC-V.
-    [&[0xFE, 0xE7][..], &[0x01, 0xA0], &[0x6F, 0, 0, 0]].iter().any(|jump| code.starts_with(jump))
+    match cpu.registers.architecture() {
+        // B of Thumb.
+        Architecture::CortexM => code.starts_with(&[0xFE, 0xE7]),
+        // C.J and JAL.
+        Architecture::Riscv32 | Architecture::Riscv64 => {
+            code.starts_with(&[0x01, 0xA0]) || code.starts_with(&[0x6F, 0, 0, 0])
+        }
+        _ => false,
+    }
+}
+
+/// True where the function of the loop is called in several places, as one that all checks share.
+fn is_shared(cpu: &CpuState, case: &Case<'_>) -> bool {
+    let own = cpu.functions.iter().find(|function| !function.is_inlined);
+    let own = own.and_then(|function| case.look.function(function.pc & !1));
+    own.zip(case.usage()).is_some_and(|(own, usage)| usage.sites_of(own.address) > 1)
+}
+
+/// True where a thread that is not more urgent is ready, and cannot run.
+fn has_starved(thread: Option<&Thread>, case: &Case<'_>) -> bool {
+    let Some(own) = thread else { return false };
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let mut ready = threads.filter(|other| other.state == Some(State::READY) && other.address != own.address);
+    ready.any(|other| other.priority.zip(own.priority).is_some_and(|(other, own)| other >= own))
 }
 
 impl Finding {
@@ -355,7 +381,7 @@ impl Finding {
         if let Some((name, (by, seq))) = found {
             let by = case.label(by);
             let words =
-                format!("{by} terminated {name} before, in the middle of what it did, and it was started again");
+                format!("{by} terminated {name} before, maybe in the middle of something, and it was started again");
             self.otherwise = Some((words, vec![Evidence::event(seq, format!("{by} terminates {name}"))]));
         }
         self

@@ -35,7 +35,7 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
     Some(Kept {
         confidence: Confidence::Hint,
         against: Some(
-            "an interrupt that comes as a pulse, or that software sets pending, has nothing to be acknowledged",
+            "what comes as a pulse, or is set pending by software, has nothing to be acknowledged; and the handler may have changed what it reads",
         ),
         words: format!("with memory as it is, {name} returns without access to a register of a device"),
         evidence: vec![Evidence::symbol(handler & !1, &name, text)],

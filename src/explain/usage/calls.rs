@@ -316,6 +316,11 @@ impl Usage<'_> {
         })
     }
 
+    /// How many calls of a function the code has.
+    pub fn sites_of(&self, function: Addr) -> usize {
+        self.walker.code().edges().iter().filter(|(_, to)| *to == function & !1).count()
+    }
+
     /// True where a function may call one of these others again and again.
     pub fn repeats_call(&self, function: Addr, others: &[Addr]) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
