@@ -214,8 +214,7 @@ impl ByCode<'_, '_> {
                 self.name(user)
             ),
             None if others.is_empty() => {
-                let by =
-                    ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object, self.case)));
+                let by = ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object)));
                 format!("{waiter} waits for {object}, and all that take and put it wait for it{by}")
             }
             None => return None,
@@ -228,12 +227,12 @@ impl ByCode<'_, '_> {
         let next = match culprit {
             Some(user) if self.was_terminated(user) => ended.as_ref().map_or_else(
                 || format!("find out who terminates {}: it does not put what it has taken", self.name(user)),
-                |ended| ended.next(&object, self.case),
+                |ended| ended.next(&object),
             ),
             Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
             None => ended.as_ref().map_or_else(
                 || format!("look for a path that takes {object} and returns without tx_semaphore_put"),
-                |ended| ended.next(&object, self.case),
+                |ended| ended.next(&object),
             ),
         };
         let behind = self.stuck.behind(&waiters);

@@ -156,7 +156,7 @@ impl ByCode<'_, '_> {
             (None, _) => format!("; {functions} has a path on which it takes it and does not put it"),
         };
         let object = self.case.object(of.semaphore);
-        let path = of.ended.as_ref().map_or(path, |ended| format!("; {}", ended.has(&object, self.case)));
+        let path = of.ended.as_ref().map_or(path, |ended| format!("; {}", ended.has(&object)));
         let none = if lost.waiting == Waiting::Free { "which nobody has" } else { "of which none is left" };
         format!("{} {waits} for {object}, {none} (count 0): {others}{path}", names(&lost.waiters))
     }
@@ -179,7 +179,7 @@ impl ByCode<'_, '_> {
                     function_at(leak.function, self.case)
                 )
             }
-            (None, Some(ended)) => ended.next(&object, self.case),
+            (None, Some(ended)) => ended.next(&object),
             (None, None) => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
         };
         let stack = (!lost.others.is_empty()).then_some("that a thread does not have it is inferred from its stack");
