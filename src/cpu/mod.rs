@@ -54,7 +54,7 @@ pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};
 pub use riscv_jumps::{compressed, riscv_direct, riscv_jump, riscv_pair, signed};
 pub use round::{Round, round};
-pub use run::{Run, run};
+pub use run::{Run, is_device, run};
 pub use saved_fault::saved_fault;
 pub use stub::{from_stub, to_stub};
 pub use table::{Group, Kind, Place, Register};

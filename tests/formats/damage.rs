@@ -154,7 +154,7 @@ fn events_beside_the_damage_survive_it() {
 }
 
 /// The header says most things twice, and the kernel's pointers say them once more: one bad word need not cost the trace.
-fn mended(source: Source, words: &[usize]) -> Vec<String> {
+fn not_repaired(source: Source, words: &[usize]) -> Vec<String> {
     let mut dice = Dice(7);
     let mut wrong = Vec::new();
     for (i, story) in stories(24, 120).enumerate() {
@@ -180,22 +180,22 @@ fn mended(source: Source, words: &[usize]) -> Vec<String> {
 #[test]
 fn marks_and_the_current_pointer_are_not_needed_where_the_kernel_tells() {
     for source in [Source::Header, Source::Symbols { order_known: true }, Source::Disabled] {
-        let wrong = mended(source, &[9, 10, 11]);
+        let wrong = not_repaired(source, &[9, 10, 11]);
         assert!(wrong.is_empty(), "{source:?}: {}: {}", wrong.len(), wrong[0]);
     }
-    let wrong = mended(Source::Symbols { order_known: true }, &[8, 9, 10, 11]);
+    let wrong = not_repaired(Source::Symbols { order_known: true }, &[8, 9, 10, 11]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }
 
 #[test]
-fn one_bad_header_word_is_mended_by_the_kernels_pointers() {
-    let wrong = mended(Source::Symbols { order_known: true }, &[0, 2, 3, 5, 6, 7]);
+fn one_bad_header_word_is_repaired_by_the_kernels_pointers() {
+    let wrong = not_repaired(Source::Symbols { order_known: true }, &[0, 2, 3, 5, 6, 7]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }
 
 #[test]
-fn one_bad_header_word_is_mended_by_the_others() {
+fn one_bad_header_word_is_repaired_by_the_others() {
     // The header's own address is known, the registry begins behind it, and ends where the ring begins.
-    let wrong = mended(Source::Header, &[2, 3, 5, 6]);
+    let wrong = not_repaired(Source::Header, &[2, 3, 5, 6]);
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong[0]);
 }

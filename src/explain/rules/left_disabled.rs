@@ -1,6 +1,7 @@
 //! A thread runs, one of its functions may return without restoring the interrupts that it disabled, and the kernel's time stands still:
 //! `tx_time_get` gives the same again and again. For sources whose registers do not show whether interrupts are disabled; where they
-//! do, it is part of other rules.
+//! do, it is part of other rules. Or by the trace all of its last calls of `tx_interrupt_control` leave them disabled, though it blocked
+//! meanwhile: without such a function in its code that is a hint, as instructions may enable them, or calls that leave no event.
 //!
 //! Against it: the function may not have been called on that path, and a loop that asks for the time until the next tick looks the same.
 

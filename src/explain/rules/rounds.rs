@@ -11,7 +11,7 @@ use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
 use super::words::place_or_address;
 use super::{callback, fault, place};
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Architecture, Registers, Round, round};
+use crate::cpu::{Architecture, Registers, Round, is_device, round};
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, Function, is_of_kernel};
 
@@ -125,8 +125,8 @@ pub(super) fn word(at: Addr, case: &Case<'_>) -> Option<u32> {
     let known = Region { start: at, len: 4 };
     // Whatever sections a program has there.
     let is_cortex_m = case.kernel?.processor == Some(Architecture::CortexM);
-    let is_device = is_cortex_m && matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xE000_0000..);
-    let is_safe = case.look.is_stored() || !is_device && (cpus.is_read_only(at) || cpus.writes(known));
+    let is_refused = is_cortex_m && is_device(at);
+    let is_safe = case.look.is_stored() || !is_refused && (cpus.is_read_only(at) || cpus.writes(known));
     let bytes = Some(()).filter(|()| is_safe).and_then(|()| case.look.bytes(at, 4))?;
     case.kernel?.layout.shape.endian.u32(&bytes, 0).filter(|_| case.kernel.is_some_and(is_little))
 }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_that_is_pending_again_needs_a_second_witness() {
+    fn a_tick_that_is_pending_again_needs_a_second_sign() {
         let of = |is_pending, is_short, is_in_row| Signs { is_pending, is_short, is_in_row }.confidence();
         assert_eq!(of(true, true, false), Some(Confidence::Likely));
         assert_eq!(of(true, false, true), Some(Confidence::Likely));
