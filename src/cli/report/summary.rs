@@ -64,7 +64,7 @@ pub(super) fn read(
     if one_by_one {
         request.names = vec![Name::Inversions, Name::Stack];
     }
-    // What explains the end is looked for in the whole trace.
+    // Filters do not change what explains the end.
     let mut events = Events::new(trace, catalogue);
     let (mut made, (inversions, _)) = Made::beside(trace, catalogue, &query, &request, &mut events)?;
     events.end(made.system(), inversions);

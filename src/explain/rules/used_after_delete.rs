@@ -1,4 +1,4 @@
-//! A service acts on an object that was deleted: the program kept a pointer to it, in a message, say. Where the kernel checks the
+//! A timer is activated after its delete, or an object is deleted twice: the program kept a pointer to it, in a message, say. Where the kernel checks the
 //! arguments, it refuses the call, and no event is left; with `TX_DISABLE_ERROR_CHECKING` the call goes on with what lies in that
 //! memory. A timer that is activated so is linked into the kernel's list of timers, which leads into memory that is somebody
 //! else's by then.
@@ -20,8 +20,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     last.map(|last| finding(last, events.deleted.times, case)).into_iter().collect()
 }
 
-/// True where memory has an object there, or, where only the trace is known, its registry: it was created by a call whose event is not in the trace, as it
-/// was filtered out, or created again later.
+/// True where memory has an object there, or, where only the trace is known, its registry: it was created by a call whose event is not
+/// in the trace, as it was filtered out, or created again later.
 fn is_there(last: &AfterDelete, case: &Case<'_>) -> bool {
     let Some(kernel) = case.kernel else {
         return case.events.is_some_and(|events| events.name(last.object).is_some());
