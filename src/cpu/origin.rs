@@ -1,8 +1,7 @@
 //! Where in memory a register got its value from, by the code in front of an instruction.
 //!
-//! Only those instructions in front count that were carried out for certain: up to a place to which a branch leads, or behind one
-//! that is always taken. An answer counts only where the word in memory still is what the register holds, or where the code moves it
-//! on, as `*p++ = c` does.
+//! Where several ways lead to the instruction, an answer counts only where all of them give it; and where the word in memory still is
+//! what the register holds, or where the code moves it on, as `*p++ = c` does.
 
 use super::{Architecture, Registers};
 use crate::abi::{Addr, Region};
@@ -99,12 +98,15 @@ impl Code<'_> {
     pub fn pointer(&self) -> Option<Read> {
         let all = self.lines()?;
         let line = all.iter().find(|line| line.at == self.at)?;
-        let way = Way { before: &straight(self.at, &all)?, code: self };
-        let register = line.pointer().or_else(|| way.indexed(line))?;
-        let value = way.now(register)?;
-        let found = way.origin(register, END, value, DEEP)?;
-        let base = way.value(found.base, found.load, DEEP).and_then(|of| way.origin(found.base, found.load, of, DEEP));
-        Some(Read { place: found.place, value, base: base.map(|base| base.place) })
+        let read = |way: &Way<'_, '_>| {
+            let register = line.pointer().or_else(|| way.indexed(line))?;
+            let value = way.now(register)?;
+            let found = way.origin(register, END, value, DEEP)?;
+            let of = way.value(found.base, found.load, DEEP);
+            let base = of.and_then(|of| way.origin(found.base, found.load, of, DEEP));
+            Some(Read { place: found.place, value, base: base.map(|base| base.place) })
+        };
+        self.on_all_ways(&all, read)
     }
 
     /// The word of memory that the divisor of the instruction was read from, where that is 0 now. Of a Cortex-M.
@@ -112,9 +114,20 @@ impl Code<'_> {
     pub fn zero_divisor(&self) -> Option<Read> {
         let all = self.lines()?;
         let line = all.iter().find(|line| line.at == self.at)?;
-        let way = Way { before: &straight(self.at, &all)?, code: self };
-        let found = way.origin(line.divisor()?, END, 0, DEEP)?;
-        Some(Read { place: found.place, value: 0, base: None })
+        let read = |way: &Way<'_, '_>| {
+            let found = way.origin(line.divisor()?, END, 0, DEEP)?;
+            Some(Read { place: found.place, value: 0, base: None })
+        };
+        self.on_all_ways(&all, read)
+    }
+
+    /// What all ways to the instruction give. `all`: the instructions of the function.
+    fn on_all_ways(&self, all: &[Line], read: impl Fn(&Way<'_, '_>) -> Option<Read>) -> Option<Read> {
+        let mut found = ways(self.at, all)?.into_iter().map(|before| read(&Way { before: &before, code: self }));
+        let first = found.next()??;
+        found
+            .all(|other| other.is_some_and(|other| (other.place, other.value) == (first.place, first.value)))
+            .then_some(first)
     }
 
     /// The register from which the instruction makes the address that it accesses, and what it holds, where that is known. Of a base
@@ -251,43 +264,52 @@ impl Line {
     }
 }
 
-/// The last of the function's instructions that were carried out for certain, one after the other, before the one at an address.
-/// Where only one branch leads to an instruction, and it lies in front of it, those before the branch were carried out, too.
-fn straight(at: Addr, all: &[Line]) -> Option<Vec<Line>> {
+/// The most ways to an instruction that are told apart, and the most instructions of one.
+const WAYS: usize = 16;
+const LONG: usize = 512;
+
+/// The ways to an instruction: what was carried out in front of it, one after the other, as far back as that is known.
+fn ways(at: Addr, all: &[Line]) -> Option<Vec<Vec<Line>>> {
     if all.iter().any(|line| line.is_table() && line.at != at) {
         return None;
     }
-    let mut way = Vec::new();
-    let mut next = at;
-    loop {
-        let mut branches = all.iter().filter(|line| line.target() == Some(next));
-        let above = all.iter().rev().find(|line| line.at < next).filter(|line| !line.leaves());
-        let from = match (branches.next(), branches.next(), above) {
-            (None, _, Some(above)) => above,
-            (Some(branch), None, None) if branch.at < next => branch,
-            _ => break,
-        };
-        way.push(*from);
-        next = from.at;
+    let (mut todo, mut ended) = (vec![(at, Vec::<Line>::new())], Vec::new());
+    while let Some((next, way)) = todo.pop() {
+        let before: Vec<Line> = before(next, all).copied().collect();
+        let is_new = |line: &Line| line.at != at && way.iter().all(|other| other.at != line.at);
+        let count = todo.len().saturating_add(ended.len()).saturating_add(before.len());
+        let is_start = all.first().is_none_or(|first| first.at == next);
+        // Round a loop once more there may be anything.
+        if is_start || before.is_empty() || !before.iter().all(is_new) || count > WAYS || way.len() >= LONG {
+            ended.push(way);
+            continue;
+        }
+        todo.extend(before.into_iter().map(|line| (line.at, way.iter().copied().chain([line]).collect())));
     }
-    way.reverse();
-    Some(way)
+    ended.iter_mut().for_each(|way| way.reverse());
+    Some(ended)
 }
 
-/// Behind all instructions.
-const END: Addr = Addr::MAX;
+/// The instructions from which the code comes to an address.
+fn before(at: Addr, all: &[Line]) -> impl Iterator<Item = &Line> {
+    let above = all.iter().rev().find(|line| line.at < at).filter(|line| !line.leaves());
+    all.iter().filter(move |line| line.target() == Some(at)).chain(above)
+}
+
+/// A place behind all instructions of a way.
+const END: usize = usize::MAX;
 
 /// The load of a word.
 struct Found {
     /// The word.
     place: Addr,
-    /// The instruction.
-    load: Addr,
+    /// Which instruction of the way.
+    load: usize,
     /// The register with the address.
     base: u16,
 }
 
-/// Instructions that were carried out one after the other.
+/// Instructions that were carried out one after the other. A place among them is an index.
 struct Way<'l, 'a> {
     before: &'l [Line],
     code: &'l Code<'a>,
@@ -327,20 +349,21 @@ impl Way<'_, '_> {
         if self.code.width() == 8 { value } else { value & 0xFFFF_FFFF }
     }
 
-    /// What a register holds at the end, where that is known, and no instruction from an address on writes it.
-    fn unchanged(&self, register: u16, from: Addr) -> Option<u64> {
+    /// What a register holds at the end, where that is known, and no instruction from a place on writes it.
+    fn unchanged(&self, register: u16, from: usize) -> Option<u64> {
         let is_written = self.writer(register, END).is_some_and(|(last, _)| last >= from);
         if is_written { None } else { self.now(register) }
     }
 
-    /// The last instruction in front of an address that writes a register.
-    fn writer(&self, register: u16, before: Addr) -> Option<(Addr, Does)> {
-        let all = self.before.iter().rev().filter(|line| line.at < before).map(|line| (line.at, line.does(register)));
-        all.into_iter().find(|(_, does)| does.written() & bit(register) != 0)
+    /// The last instruction in front of a place that writes a register.
+    fn writer(&self, register: u16, before: usize) -> Option<(usize, Does)> {
+        let front = self.before.get(..before).unwrap_or(self.before);
+        let mut all = front.iter().enumerate().rev().map(|(place, line)| (place, line.does(register)));
+        all.find(|(_, does)| does.written() & bit(register) != 0)
     }
 
-    /// What a register held in front of the instruction at an address.
-    fn value(&self, register: u16, at: Addr, deep: u8) -> Option<u64> {
+    /// What a register held in front of the instruction at a place.
+    fn value(&self, register: u16, at: usize, deep: u8) -> Option<u64> {
         let deep = deep.checked_sub(1)?;
         if let Some(now) = self.unchanged(register, at) {
             return Some(now);
@@ -358,28 +381,33 @@ impl Way<'_, '_> {
         }
     }
 
-    /// True where an instruction behind an address may have written a word.
-    fn may_change(&self, place: Addr, behind: Addr) -> bool {
+    /// True where an instruction behind a place may have written a word.
+    fn may_change(&self, place: Addr, behind: usize) -> bool {
         // What is stored beside the stack pointer is in the stack.
         let is_elsewhere =
             |line: &Line| line.stores_in_stack() && self.code.stack.is_some_and(|stack| !stack.contains(place));
-        let mut stores = self.before.iter().filter(|line| line.at > behind && line.stores() && !is_elsewhere(line));
-        stores.any(|line| self.stored(line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
+        let mut stores = self.behind(behind).filter(|(_, line)| line.stores() && !is_elsewhere(line));
+        stores.any(|(at, line)| self.stored(at, line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
     }
 
-    /// True where an instruction behind an address writes this very word: a pointer that is moved on.
-    fn is_stored_again(&self, place: Addr, behind: Addr) -> bool {
-        self.before.iter().any(|line| line.at > behind && self.stored(line) == Some(place))
+    /// The instructions behind a place, each with its own.
+    fn behind(&self, place: usize) -> impl Iterator<Item = (usize, &Line)> {
+        self.before.iter().enumerate().filter(move |(at, _)| *at > place)
+    }
+
+    /// True where an instruction behind a place writes this very word: a pointer that is moved on.
+    fn is_stored_again(&self, place: Addr, behind: usize) -> bool {
+        self.behind(behind).any(|(at, line)| self.stored(at, line) == Some(place))
     }
 
     /// Where an instruction stores; `None` where that is not known without what memory held.
-    fn stored(&self, line: &Line) -> Option<Addr> {
+    fn stored(&self, at: usize, line: &Line) -> Option<Addr> {
         let (base, plus) = line.stored()?;
-        Some(self.cut(self.plain(base, line.at, DEEP)?.wrapping_add_signed(plus)))
+        Some(self.cut(self.plain(base, at, DEEP)?.wrapping_add_signed(plus)))
     }
 
-    /// What a register held in front of the instruction at an address, where no word that the program writes was read for it.
-    fn plain(&self, register: u16, at: Addr, deep: u8) -> Option<u64> {
+    /// What a register held in front of the instruction at a place, where no word that the program writes was read for it.
+    fn plain(&self, register: u16, at: usize, deep: u8) -> Option<u64> {
         let deep = deep.checked_sub(1)?;
         if let Some(now) = self.unchanged(register, at) {
             return Some(now);
@@ -395,7 +423,7 @@ impl Way<'_, '_> {
     }
 
     /// Where a load reads.
-    fn place(&self, load: &Does, at: Addr, deep: u8) -> Option<Addr> {
+    fn place(&self, load: &Does, at: usize, deep: u8) -> Option<Addr> {
         let (Does::Loads { base, plus, index, .. } | Does::LoadsPart { base, plus, index, .. }) = load else {
             return None;
         };
@@ -408,7 +436,7 @@ impl Way<'_, '_> {
     }
 
     /// The word that a register was read from, which holds its value, and the load that read it.
-    fn origin(&self, register: u16, at: Addr, value: u64, deep: u8) -> Option<Found> {
+    fn origin(&self, register: u16, at: usize, value: u64, deep: u8) -> Option<Found> {
         let deep = deep.checked_sub(1)?;
         let (writer, does) = self.writer(register, at)?;
         match does {

@@ -242,7 +242,7 @@ fn pointers_of_riscv_code_that_are_not_known() {
     };
     assert_eq!(of(0x0000_0013), Some(0x8000_0100), "nop");
     assert_eq!(of(0x00A0_8463), Some(0x8000_0100), "beq ra, a0, behind it");
-    assert_eq!(of(0x00C5_8263), None, "beq a1, a2, to the store");
+    assert_eq!(of(0x00C5_8263), Some(0x8000_0100), "beq a1, a2, to the store: the same on both ways");
     assert_eq!(of(0x0100_00EF), None, "jal ra");
     assert_eq!(of(0x0000_8067), None, "ret");
     assert_eq!(of(0x0007_0067), None, "jr a4: through a table");
@@ -335,7 +335,24 @@ fn a_divisor_that_was_read_before_the_only_branch_was_not_followed() {
     assert_eq!(of(&words, 0x10C), Some(0x2000_0206));
     // The same, where a second branch leads there: cbz r2, 0x10c in place of cmp.
     let words = [0x3201, 0x88C1, 0xB112, 0xD901, 0x4494, 0xE7F9, 0xFBBC, 0xF0F1];
-    assert_eq!(of(&words, 0x10C), None, "either branch may have been taken");
+    assert_eq!(of(&words, 0x10C), Some(0x2000_0206), "either branch may have been taken, behind the load");
+    // cbz r2, 0x10c in front of the load: adds r2, #1; cbz r2; ldrh r1, [r0, #6]; bls.n 0x10c; ...
+    let words = [0x3201, 0xB11A, 0x88C1, 0xD901, 0x4494, 0xE7F9, 0xFBBC, 0xF0F1];
+    assert_eq!(of(&words, 0x10C), None, "the load may have been skipped");
+}
+
+/// A loop checks a function pointer, calls another function, reads it again and jumps back: two loads of the same word lead to the call,
+/// one of them from behind.
+#[test]
+fn a_call_through_a_member_that_two_ways_lead_to_had_no_pointer() {
+    // push {r4, lr}; b S; X: ldr r0, [r4, #8]; C: blx r3; adds r4, #16; S: ldr r3, [r4, #4]; cmp r1, #0; bne X; ldr r3, [r4, #4]; b X
+    let code = [0xB510, 0xE002, 0x68A0, 0x4798, 0x3410, 0x6863, 0x2900, 0xD1F9, 0x6863, 0xE7F7];
+    let values = [("pc", 0x106), ("r4", 0x2000_0280), ("r3", 0)];
+    assert_eq!(pointer_of(&code, &values, &[(0x2000_0284, 0)]).map(|found| found.0), Some(0x2000_0284));
+    // The second load is of another word: ldr r3, [r4, #12].
+    let code = [0xB510, 0xE002, 0x68A0, 0x4798, 0x3410, 0x6863, 0x2900, 0xD1F9, 0x68E3, 0xE7F7];
+    let words = [(0x2000_0284, 0), (0x2000_028C, 0)];
+    assert_eq!(pointer_of(&code, &values, &words), None);
 }
 
 #[test]
