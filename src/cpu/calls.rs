@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::instruction_set::InstructionSet;
 use super::steps::Flow;
-use super::values::{State, Value};
+use super::values::{State, Stored, Value};
 use crate::abi::Addr;
 
 /// The most instructions that are followed in one function.
@@ -123,6 +123,8 @@ pub struct Paths {
     pub steps: usize,
     /// The addresses of memory that it accesses, or passes to other functions, as far as they are known.
     pub used: BTreeSet<u32>,
+    /// The stores to memory other than its frame, each with the address of the instruction, where somebody asks.
+    pub stored: BTreeSet<(Addr, Stored)>,
     /// What it returns, each where a path ends.
     results: BTreeSet<Value>,
 }
@@ -130,7 +132,12 @@ pub struct Paths {
 impl Paths {
     /// Of the function with this first and last address, called with these arguments.
     pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
-        Self::watching(program, first, last, arguments, None).0
+        Self::walked(program, first, last, arguments, Watch::default()).0
+    }
+
+    /// The same, with what it stores.
+    pub fn storing(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
+        Self::walked(program, first, last, arguments, Watch { stores: true, ..Watch::default() }).0
     }
 
     /// The same, and what a register holds each time that the code comes to the instruction at an address: `Unknown` where that
@@ -140,7 +147,17 @@ impl Paths {
         first: Addr,
         last: Addr,
         arguments: [Value; 4],
-        watch: Option<(Addr, u16)>,
+        watch: (Addr, u16),
+    ) -> (Self, Option<Value>) {
+        Self::walked(program, first, last, arguments, Watch { register: Some(watch), ..Watch::default() })
+    }
+
+    fn walked(
+        program: &dyn Program,
+        first: Addr,
+        last: Addr,
+        arguments: [Value; 4],
+        watch: Watch,
     ) -> (Self, Option<Value>) {
         let paths = Self { is_complete: true, ..Self::default() };
         let set = program.instructions();
@@ -149,6 +166,7 @@ impl Paths {
         let mut walk = Walk { program, set, first, last, paths, states, todo, seen, leaves_unknown, watch, watched };
         let mut start = State::new(set, arguments);
         start.marks_are_set = program.marks_are_set();
+        start.stores = watch.stores.then(Vec::new);
         set.global(program.global_pointer(), &mut start);
         walk.piece_at(first, start);
         while let Some((index, at, state)) = walk.todo.pop() {
@@ -284,6 +302,15 @@ impl Paths {
     }
 }
 
+/// What is watched on the paths.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watch {
+    /// A register in front of an instruction.
+    register: Option<(Addr, u16)>,
+    /// What is stored.
+    stores: bool,
+}
+
 struct Walk<'p> {
     program: &'p dyn Program,
     set: InstructionSet,
@@ -297,8 +324,8 @@ struct Walk<'p> {
     seen: BTreeSet<Addr>,
     /// True where a jump leads to what is not known.
     leaves_unknown: bool,
-    /// A register in front of an instruction, and what it holds there.
-    watch: Option<(Addr, u16)>,
+    watch: Watch,
+    /// What the watched register holds.
     watched: Option<Value>,
 }
 
@@ -355,7 +382,7 @@ impl Walk<'_> {
             let next = at.wrapping_add(if is_wide { 4 } else { 2 });
             let in_block = !state.block.is_empty();
             let is_skipped = in_block && !state.block.remove(0);
-            if let Some((_, register)) = self.watch.filter(|(watched, _)| *watched == at && !is_skipped) {
+            if let Some((_, register)) = self.watch.register.filter(|(watched, _)| *watched == at && !is_skipped) {
                 self.see(state.get(register));
             }
             if let Some(place) = self.set.accessed(first, second, &state).filter(|_| !is_skipped) {
@@ -374,6 +401,9 @@ impl Walk<'_> {
                 }
                 flow
             };
+            for stored in state.stores.as_mut().map(std::mem::take).unwrap_or_default() {
+                self.stores(at, stored);
+            }
             for mark in std::mem::take(&mut state.given_away) {
                 self.add(index, Call::of_instruction(at, Callee::Store, vec![mark]));
             }
@@ -428,6 +458,13 @@ impl Walk<'_> {
     fn uses(&mut self, place: u32) {
         if self.paths.used.len() < USED && self.program.constant(place.into()).is_none() {
             self.paths.used.insert(place);
+        }
+    }
+
+    fn stores(&mut self, at: Addr, stored: Stored) {
+        let is_known = matches!(stored.place, Value::Is(_) | Value::Near(_));
+        if is_known && self.paths.stored.len() < USED {
+            self.paths.stored.insert((at, stored));
         }
     }
 

@@ -85,7 +85,7 @@ impl InstructionSet {
     pub(super) fn accessed(self, first: u16, second: u16, state: &State) -> Option<u32> {
         match self {
             Self::Thumb => {
-                let value = |number: u16| state.get(number).known().map(Addr::from);
+                let value = |number: u16| state.get(number).address().map(Addr::from);
                 u32::try_from(instruction::accessed(first, second, &value)?).ok()
             }
             Self::Riscv32 | Self::Riscv64 => riscv_steps::accessed(first, second, state),

@@ -58,7 +58,7 @@ pub use run::{Run, is_device, run};
 pub use saved_fault::saved_fault;
 pub use stub::{from_stub, to_stub};
 pub use table::{Group, Kind, Place, Register};
-pub use values::Value;
+pub use values::{Stored, Value};
 
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, Machine};

@@ -60,7 +60,7 @@ pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Opt
 
 /// The address that a load or a store accesses, where it is known.
 pub(super) fn accessed(first: u16, second: u16, state: &State) -> Option<u32> {
-    let value = |number: u16| value_of(number.into(), state).known().map(u64::from);
+    let value = |number: u16| value_of(number.into(), state).address().map(u64::from);
     let (.., at) = access(first, second, state.instructions == InstructionSet::Riscv64, &value)?;
     u32::try_from(at).ok()
 }
@@ -302,17 +302,17 @@ impl Step<'_> {
         match (self.kind(), self.is_64) {
             (2, false) => self.state.store(place, value),
             (2 | 3, true) => self.state.store_long(place, value, self.kind() == 2),
-            _ => self.write_part(place),
+            _ => self.write_part(place, value),
         }
     }
 
-    /// Less than a register is written.
-    fn write_part(&mut self, place: Value) {
+    /// Less than a register is written, of which the lowest bytes are those of a value.
+    fn write_part(&mut self, place: Value, value: Value) {
         if self.is_64 {
             let place = if let Value::Frame(at) = place { Value::Frame(at & !3) } else { place };
             self.state.store_long(place, Value::Unknown, true);
         } else {
-            self.state.store_part(place);
+            self.state.store_part(place, value, if self.kind() == 0 { 1 } else { 2 });
         }
     }
 
@@ -321,9 +321,9 @@ impl Step<'_> {
         let place = self.place(offset);
         match self.kind() {
             2 | 3 => {
-                self.write_part(place);
+                self.write_part(place, Value::Unknown);
                 if self.kind() == 3 {
-                    self.write_part(self.numbers().plus(place, Value::Is(4)));
+                    self.write_part(self.numbers().plus(place, Value::Is(4)), Value::Unknown);
                 }
             }
             // FSQ, and vectors: as much as their length says.
@@ -337,7 +337,7 @@ impl Step<'_> {
         // LR reads.
         if self.word >> 27 != 2 {
             self.state.store(place, value);
-            self.write_part(place);
+            self.write_part(place, Value::Unknown);
         }
         self.set(Value::Unknown);
     }
@@ -489,6 +489,9 @@ impl Numbers {
         let by = self.number(number).map(low);
         match (value, by) {
             (Value::Frame(at), Some(by)) => Value::Frame(at.wrapping_add_unsigned(by)),
+            (Value::Near(at), Some(by)) => Value::near(at.wrapping_add(by)),
+            (Value::Unknown, Some(by)) => Value::near(by),
+            (Value::Near(at), None) if number == Value::Unknown => Value::Near(at),
             (Value::Among { count, shift, base }, Some(by)) => {
                 Value::Among { count, shift, base: base.wrapping_add(by) }
             }

@@ -8,7 +8,7 @@ use super::calls::{Call, Outcome, Program, half_of};
 use super::instruction_set::InstructionSet;
 use super::round::carry_out;
 use super::steps::Flow;
-use super::values::{State, Value};
+use super::values::{State, Stored, Value};
 use crate::abi::Addr;
 
 /// The most instructions that are carried out.
@@ -172,9 +172,9 @@ pub fn run(
                 state.set(second >> 8 & 0xF, Value::Is(number));
             }
         }
-        for (place, value) in state.stores.as_mut().map(std::mem::take)? {
+        for Stored { place, value, bytes } in state.stores.as_mut().map(std::mem::take)? {
             match place {
-                Value::Is(place) => live.write(place.into(), value.known())?,
+                Value::Is(place) => live.write(place.into(), value.known().filter(|_| bytes == 4))?,
                 Value::Frame(_) => {}
                 _ => return None,
             }

@@ -268,7 +268,7 @@ fn transfer(register: u16, at: Value, is_read: bool, part: Part, state: &mut Sta
         (true, _, Value::Is(at)) => state.set(register, load_part(part, at, program)),
         (true, ..) => state.set(register, Value::Unknown),
         (false, 32, at) => state.store(at, state.get(register)),
-        (false, ..) => state.store_part(at),
+        (false, bits, at) => state.store_part(at, state.get(register), if bits == 8 { 1 } else { 2 }),
     }
 }
 

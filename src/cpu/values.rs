@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::instruction_set::InstructionSet;
 
+/// Where memory of a program is, as a rule: other numbers are no addresses of variables.
+const MEMORY: std::ops::Range<u32> = 0x1000_0000..0xE000_0000;
+
 /// What a register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
@@ -14,6 +17,8 @@ pub enum Value {
     Is(u32),
     /// This number in a register of 64 bits, which has more than 32 bits: a negative one, too.
     Wide(u64),
+    /// This address of memory and what is not known: an element of the array that is there.
+    Near(u32),
     /// So many bytes above the stack pointer at the start of the function.
     Frame(i32),
     /// Where the function returns to.
@@ -51,6 +56,19 @@ impl Value {
         }
     }
 
+    /// The address of memory that it is, or that of the array in which it is.
+    pub(super) const fn address(self) -> Option<u32> {
+        match self {
+            Self::Is(at) | Self::Near(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// A number and what is not known.
+    pub(super) const fn near(number: u32) -> Self {
+        if MEMORY.start <= number && number < MEMORY.end { Self::Near(number) } else { Self::Unknown }
+    }
+
     const fn is_mark(self) -> bool {
         matches!(self, Self::Mark(_))
     }
@@ -59,6 +77,8 @@ impl Value {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_add(b)),
             (Self::Frame(a), Self::Is(b)) | (Self::Is(b), Self::Frame(a)) => Self::Frame(a.wrapping_add_unsigned(b)),
+            (Self::Near(a), Self::Is(b)) | (Self::Is(b), Self::Near(a)) => Self::near(a.wrapping_add(b)),
+            (Self::Is(a) | Self::Near(a), Self::Unknown) | (Self::Unknown, Self::Is(a) | Self::Near(a)) => Self::near(a),
             // What is marked is an address: what is added leads to a part of it.
             (Self::Mark(mark), Self::Is(_) | Self::Unknown) | (Self::Is(_) | Self::Unknown, Self::Mark(mark)) => {
                 Self::Mark(mark)
@@ -71,6 +91,7 @@ impl Value {
         match (self, other) {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_sub(b)),
             (Self::Frame(a), Self::Is(b)) => Self::Frame(a.wrapping_sub_unsigned(b)),
+            (Self::Near(a), Self::Is(b)) => Self::near(a.wrapping_sub(b)),
             (Self::Mark(mark), Self::Is(_) | Self::Unknown) => Self::Mark(mark),
             _ => Self::Unknown,
         }
@@ -145,6 +166,17 @@ impl Flags {
     }
 }
 
+/// A store that was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stored {
+    /// Where.
+    pub place: Value,
+    /// What, of which the lowest bytes are stored.
+    pub value: Value,
+    /// So many bytes.
+    pub bytes: u8,
+}
+
 /// Registers, stack slots and flags at one place of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
@@ -165,8 +197,8 @@ pub(super) struct State {
     pub(super) marks_are_set: bool,
     /// True where memory was written.
     pub(super) has_stored: bool,
-    /// What was stored, and where, where somebody asks.
-    pub(super) stores: Option<Vec<(Value, Value)>>,
+    /// What was stored, where somebody asks.
+    pub(super) stores: Option<Vec<Stored>>,
     /// True where memory was read at an address that is not known.
     pub(super) reads_unknown: bool,
     /// The registers that were written, by their bits.
@@ -270,8 +302,16 @@ impl State {
     }
 
     pub(super) fn store(&mut self, at: Value, value: Value) {
+        self.record(Stored { place: at, value, bytes: 4 });
+        self.write(at, value);
+    }
+
+    fn record(&mut self, stored: Stored) {
+        self.stores.iter_mut().for_each(|stores| stores.push(stored));
+    }
+
+    fn write(&mut self, at: Value, value: Value) {
         self.has_stored = true;
-        self.stores.iter_mut().for_each(|stores| stores.push((at, value)));
         self.is_shared |= matches!(value, Value::Frame(_));
         if let (Value::Mark(mark), false) = (value, matches!(at, Value::Frame(_))) {
             self.given_away.push(mark);
@@ -284,7 +324,7 @@ impl State {
                 self.slots.remove(&at);
             }
             // A constant is an address of a variable.
-            Value::Is(_) | Value::Wide(_) | Value::Among { .. } | Value::Mark(_) => {}
+            Value::Is(_) | Value::Near(_) | Value::Wide(_) | Value::Among { .. } | Value::Mark(_) => {}
             _ if self.is_shared => self.forget_slots(),
             _ => {}
         }
@@ -315,10 +355,11 @@ impl State {
     }
 
     /// Less than a word was written to an address of the frame.
-    pub(super) fn store_part(&mut self, at: Value) {
+    pub(super) fn store_part(&mut self, at: Value, value: Value, bytes: u8) {
+        self.record(Stored { place: at, value, bytes });
         match at {
-            Value::Frame(at) => self.store(Value::Frame(at & !3), Value::Unknown),
-            other => self.store(other, Value::Unknown),
+            Value::Frame(at) => self.write(Value::Frame(at & !3), Value::Unknown),
+            other => self.write(other, Value::Unknown),
         }
     }
 
@@ -373,7 +414,7 @@ impl State {
             block,
             marks_are_set,
             has_stored,
-            stores: None,
+            stores: self.stores.as_ref().map(|_| Vec::new()),
             reads_unknown,
             written,
         }

@@ -65,6 +65,7 @@ mod reset;
 mod rounds;
 mod runs_on;
 mod semaphore_leak;
+mod set_by;
 mod shared;
 mod silence;
 mod slow_callback;

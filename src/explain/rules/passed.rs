@@ -113,7 +113,7 @@ impl<'b, 'c> Body<'b, 'c> {
     /// The argument that a register holds in front of an instruction, whatever was added to it.
     fn argument_at(&self, at: Addr, register: u16) -> Option<usize> {
         let is_it = |arguments| {
-            let (_, value) = Paths::watching(self, self.first, self.last(), arguments, Some((at, register)));
+            let (_, value) = Paths::watching(self, self.first, self.last(), arguments, (at, register));
             value == Some(MARK)
         };
         marked().position(is_it)

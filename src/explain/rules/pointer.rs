@@ -8,6 +8,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
+use super::set_by::SetBy;
 use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
@@ -46,6 +47,8 @@ pub(super) struct Pointer {
     noun: &'static str,
     /// The variable that it was read from, where the program writes that.
     variable: Option<Symbol>,
+    /// Who sets it, where it is a variable.
+    set_by: Option<SetBy>,
 }
 
 /// The functions of libgcc for a `switch` of a Cortex-M0: the table of jumps is behind the call.
@@ -127,6 +130,11 @@ impl Pointer {
     /// Adds it to a fault.
     pub fn added_to(self, fault: Finding, case: &Case<'_>) -> Finding {
         let claim = format!("{}; the {} was read from {}", fault.claim, self.noun, self.words);
+        let set_by = self.set_by;
+        let claim = match set_by.as_ref().and_then(|set_by| set_by.words.as_ref()) {
+            Some(words) => format!("{claim}; {words}"),
+            None => claim,
+        };
         let confidence = fault.confidence.min(Confidence::Likely);
         // Of a large variable, others may use other members.
         let shared = self.variable.filter(|variable| variable.size <= SMALL).and_then(|variable| {
@@ -193,7 +201,8 @@ impl Pointer {
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
-        Some(Self { words, evidence, next, noun, variable })
+        let set_by = SetBy::of(place, word.unwrap_or(value), case);
+        Some(Self { words, evidence, next, noun, variable, set_by })
     }
 }
 

@@ -11,6 +11,7 @@ mod dropped;
 mod holds;
 mod program;
 mod shared;
+mod stores;
 mod stuck;
 mod walk;
 
@@ -26,6 +27,7 @@ pub use calls::{Controls, Made};
 use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};
+pub use stores::Store;
 pub use stuck::{Need, Stuck, time_outs};
 use walk::{Acts, Follow, Key, Summary, Walker};
 

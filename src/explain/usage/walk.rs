@@ -96,6 +96,13 @@ impl<'c> Walker<'c> {
         Some(Paths::of(follow, at, function.last, arguments)).filter(|_| function.first <= at)
     }
 
+    /// The same, with what it stores.
+    pub fn storing(&self, (at, arguments): Key) -> Option<Paths> {
+        let function = self.code.function(at).filter(|function| !function.is_kernel && function.first <= at)?;
+        let follow = Follow { walker: self, succeeds: false };
+        Some(Paths::storing(&follow, at, function.last, arguments))
+    }
+
     /// True where the call in front of a return address is in the function that begins at `first`.
     pub fn is_in(&self, pc: Addr, first: Addr) -> bool {
         let function = pc.checked_sub(1).and_then(|at| self.code.function(at));

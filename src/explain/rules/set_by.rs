@@ -1,0 +1,101 @@
+//! Who sets a word of a variable, by the code that stores to it. Where its value is the cause of a failure, this says how it got it.
+//!
+//! Against it: what writes through a pointer from memory, DMA and the C library's copies are not seen, so others may set it, too.
+
+use std::collections::BTreeSet;
+
+use super::super::usage::Store;
+use super::super::{Case, Evidence};
+use super::by_code::user_name;
+use super::shared::is_data;
+use super::words::place_at;
+use crate::abi::{Addr, Region};
+
+/// The most functions that are named.
+const MOST: usize = 3;
+/// The most that set a word to the same value and are named in the claim.
+const FEW: usize = 2;
+
+/// Who sets a word.
+pub(super) struct SetBy {
+    /// For the claim: `BusUnsubscribe (bus.c:39), which session calls, sets it to 0`. Empty where several may have.
+    pub words: Option<String>,
+    pub evidence: Evidence,
+}
+
+impl SetBy {
+    /// Of a word of a variable, and its value now.
+    pub fn of(word: Addr, value: u64, case: &Case<'_>) -> Option<Self> {
+        let variable = case.look.variable(word).filter(|variable| is_data(variable, case))?;
+        let name = case.look.place(word)?;
+        let member = without_indices(&name);
+        let is_element = |at: Addr| case.look.place(at).is_some_and(|place| without_indices(&place) == member);
+        let memory = Region { start: variable.address, len: variable.size };
+        let all = case.usage()?.stores(word, memory, &is_element);
+        // Of stores in one line, one is enough.
+        let mut lines = BTreeSet::new();
+        let all: Vec<Store> = all.into_iter().filter(|store| lines.insert((place_at(store.at, case), store.value))).collect();
+        let same: Vec<&Store> = all.iter().filter(|store| store.value.map(u64::from) == Some(value)).collect();
+        let unknown: Vec<&Store> = all.iter().filter(|store| store.value.is_none()).collect();
+        let setting = |stores: &[&Store], to: &str| {
+            let named: Vec<String> = stores.iter().map(|store| named(store, case)).collect();
+            let set = if named.len() == 1 { "sets" } else { "set" };
+            format!("{} {set} it{to}", named.join(" and "))
+        };
+        let words = match (same.as_slice(), unknown.as_slice()) {
+            (same @ [_, ..], _) if same.len() <= FEW => Some(setting(same, &format!(" to {}", written(value)))),
+            ([], [only]) => Some(setting(&[*only], "")),
+            _ => None,
+        };
+        let first = all.first()?;
+        let listed: Vec<String> = all.iter().take(MOST).map(|store| place_at(store.at, case)).collect();
+        let more = all.len().saturating_sub(listed.len());
+        let more = if more > 0 { format!(" ({more} more)") } else { String::new() };
+        let text = format!("by the code, {name} is written in {}{more}", listed.join(", "));
+        Some(Self { words, evidence: Evidence::symbol(first.at, &place_at(first.at, case), text) })
+    }
+}
+
+/// `BusUnsubscribe (bus.c:39), which session calls`.
+fn named(store: &Store, case: &Case<'_>) -> String {
+    let place = place_at(store.at, case);
+    let callers = case.usage().map(|usage| usage.callers_of(store.function)).unwrap_or_default();
+    let names: Vec<String> = callers.iter().take(MOST).map(|user| user_name(*user, case)).collect();
+    match names.as_slice() {
+        [] => place,
+        [one] => format!("{place}, which {one} calls,"),
+        all => format!("{place}, which {} call,", all.join(" and ")),
+    }
+}
+
+/// 0, or an address.
+fn written(value: u64) -> String {
+    if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
+}
+
+/// `s_aSub[].pfnSink`: the member of any element.
+fn without_indices(name: &str) -> String {
+    let mut depth = 0_u32;
+    let mut kept = String::new();
+    for c in name.chars() {
+        match c {
+            '[' => depth = depth.saturating_add(1),
+            ']' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => continue,
+            _ => {}
+        }
+        kept.push(c);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_left_out() {
+        assert_eq!(without_indices("s_aSub[2].pfnSink"), "s_aSub[].pfnSink");
+        assert_eq!(without_indices("a[1][2].b[3]+0x4"), "a[][].b[]+0x4");
+    }
+}

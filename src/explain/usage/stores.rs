@@ -1,0 +1,68 @@
+//! Which code stores to a word of a variable, and what.
+//!
+//! Not seen: stores through a pointer that was read from memory, and what a function of the C library copies.
+
+use std::collections::BTreeSet;
+
+use super::walk::Key;
+use super::{Usage, User};
+use crate::abi::{Addr, Region};
+use crate::cpu::{Call, Callee, Paths, Stored, Value};
+
+/// The most functions that are looked at, each as often as it is passed other addresses.
+const MOST: usize = 64;
+
+/// A store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Store {
+    /// The function with it.
+    pub function: Addr,
+    /// The instruction.
+    pub at: Addr,
+    /// What it stores, where that is a constant.
+    pub value: Option<u32>,
+}
+
+impl Usage<'_> {
+    /// The stores to a word of a variable by code that runs after the kernel has started. `is_element`: true for the address of the same
+    /// member of another element of an array.
+    pub fn stores(&self, word: Addr, variable: Region, is_element: &dyn Fn(Addr) -> bool) -> BTreeSet<Store> {
+        let is_it = |stored: &Stored| match stored.place {
+            Value::Is(at) => word.checked_sub(at.into()).is_some_and(|into| into < stored.bytes.into()),
+            Value::Near(at) => is_element(at.into()),
+            _ => false,
+        };
+        let mut todo: Vec<Key> = self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
+        let (mut seen, mut all) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
+            if !seen.insert(key) {
+                continue;
+            }
+            let Some(paths) = self.walker.storing(key) else { continue };
+            let to = paths.stored.iter().filter(|(_, stored)| is_it(stored));
+            all.extend(to.map(|(at, stored)| Store { function: key.0, at: *at, value: stored.value.known() }));
+            todo.extend(passed(&paths, variable));
+        }
+        all
+    }
+
+    /// Who calls a function, after the kernel has started, as far as that is known.
+    pub fn callers_of(&self, function: Addr) -> BTreeSet<User> {
+        let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
+        let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
+        users.filter(|user| self.reached(*user).iter().any(|(at, _)| *at == function)).collect()
+    }
+}
+
+/// The functions that are passed an address in a variable, with that alone.
+fn passed(paths: &Paths, variable: Region) -> Vec<Key> {
+    let kept = |value: Value| match value {
+        Value::Is(at) | Value::Near(at) if variable.contains(at.into()) => value,
+        _ => Value::Unknown,
+    };
+    let to = |call: &Call| match call.to {
+        Callee::At(to) => Some((to, call.arguments.map(kept))),
+        _ => None,
+    };
+    paths.calls().filter_map(to).filter(|(_, arguments)| *arguments != [Value::Unknown; 4]).collect()
+}
