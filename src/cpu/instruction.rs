@@ -2,7 +2,8 @@
 //!
 //! Thumb encodings are those of the Armv7-M Architecture Reference Manual (A5, A7).
 
-use super::{Architecture, Registers, riscv_steps};
+use super::origin::addressing;
+use super::{Architecture, Origin, Registers, riscv_steps};
 use crate::abi::{Addr, Endian};
 
 /// How much an instruction accesses.
@@ -24,6 +25,11 @@ impl Size {
     /// One that has to be aligned.
     pub const fn aligned(bytes: u8) -> Self {
         Self { bytes, is_aligned: true }
+    }
+
+    /// `1 byte`, `4 bytes`.
+    fn words(self) -> String {
+        format!("{} {}", self.bytes, if self.bytes == 1 { "byte" } else { "bytes" })
     }
 }
 
@@ -64,6 +70,22 @@ impl Effect {
         if is_wide(first) { wide(first, half(code, 2)?, &value) } else { narrow(first, &value) }
     }
 
+    /// The same of the instruction whose access to an address failed: with the register that it makes the address of, where that alone is
+    /// not known. Of a Cortex-M.
+    pub fn of_failed(registers: &Registers, code: &[u8], failed: Addr) -> Option<(Registers, Self)> {
+        let (base, None) = addressing(half(code, 0)?, half(code, 2).unwrap_or_default())? else { return None };
+        let name = format!("r{base}");
+        if registers.architecture() != Architecture::CortexM || general(registers, base).is_some() {
+            return None;
+        }
+        let mut known = registers.clone();
+        known.set_from(Origin::Inferred, &name, 0);
+        let offset = Self::of(&known, code)?.address()?;
+        known.set_from(Origin::Inferred, &name, failed.wrapping_sub(offset) & MASK);
+        let effect = Self::of(&known, code).filter(|effect| effect.address() == Some(failed))?;
+        Some((known, effect))
+    }
+
     /// The address that it reads or writes.
     pub const fn address(self) -> Option<Addr> {
         match self {
@@ -75,8 +97,8 @@ impl Effect {
     /// In words.
     pub fn words(self) -> String {
         match self {
-            Self::Read(at, size) => format!("a read of {} bytes at {at:#x}", size.bytes),
-            Self::Write(at, size) => format!("a write of {} bytes to {at:#x}", size.bytes),
+            Self::Read(at, size) => format!("a read of {} at {at:#x}", size.words()),
+            Self::Write(at, size) => format!("a write of {} to {at:#x}", size.words()),
             Self::DivideByZero => "a division by zero".to_owned(),
             Self::Divide(_) => "a division".to_owned(),
             Self::Breakpoint => "a breakpoint instruction".to_owned(),

@@ -21,7 +21,7 @@ pub(super) fn written_by(first: u16, second: u16, at: Addr) -> u32 {
     (0..16).fold(0, |all, register| all | thumb::does(first, second, at, register).written())
 }
 
-pub(super) use thumb::{loaded_word, stored_words};
+pub(super) use thumb::{addressing, loaded_word, stored_words};
 
 /// What one instruction does to registers.
 enum Does {

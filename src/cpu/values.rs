@@ -78,7 +78,9 @@ impl Value {
             (Self::Is(a), Self::Is(b)) => Self::Is(a.wrapping_add(b)),
             (Self::Frame(a), Self::Is(b)) | (Self::Is(b), Self::Frame(a)) => Self::Frame(a.wrapping_add_unsigned(b)),
             (Self::Near(a), Self::Is(b)) | (Self::Is(b), Self::Near(a)) => Self::near(a.wrapping_add(b)),
-            (Self::Is(a) | Self::Near(a), Self::Unknown) | (Self::Unknown, Self::Is(a) | Self::Near(a)) => Self::near(a),
+            (Self::Is(a) | Self::Near(a), Self::Unknown) | (Self::Unknown, Self::Is(a) | Self::Near(a)) => {
+                Self::near(a)
+            }
             // What is marked is an address: what is added leads to a part of it.
             (Self::Mark(mark), Self::Is(_) | Self::Unknown) | (Self::Is(_) | Self::Unknown, Self::Mark(mark)) => {
                 Self::Mark(mark)

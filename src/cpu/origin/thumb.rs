@@ -135,7 +135,7 @@ pub(super) fn pointer(first: u16, second: u16) -> Option<u16> {
 }
 
 /// The registers of which an instruction that accesses memory makes the address: the one that it takes for an address, and an index.
-pub(super) fn addressing(first: u16, second: u16) -> Option<(u16, Option<u16>)> {
+pub(in super::super) fn addressing(first: u16, second: u16) -> Option<(u16, Option<u16>)> {
     let is_indexed = first & 0xFE80 == 0xF800 && second & 0xFC0 == 0;
     match first {
         0x5000..=0x5FFF => Some((first >> 3 & 7, Some(first >> 6 & 7))),

@@ -42,7 +42,10 @@ const FROM_EVENTS: &str = "that this led to the fault is inferred from events";
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let find = |cpu| match Look::of(cpu, cpus, case) {
-        Some(look) => look.finding(graph),
+        Some(look) => {
+            let known = look.with_failed();
+            Look { place: known.as_ref().or(look.place), ..look }.finding(graph)
+        }
         None => possible::find(cpu, cpus, case, graph),
     };
     cpus.all.iter().filter_map(find).collect()
@@ -333,13 +336,15 @@ impl<'a, 'c> Look<'a, 'c> {
         let arrays = if pointer.is_none() { self.arrays_in_front(kind) } else { Vec::new() };
         let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
         let claim = behind(self.with_address(claim), &arrays);
-        let next = || kept.next().unwrap_or_else(|| self.next(kind, &arrays));
+        let set_by = kept.set_by(self.case);
+        let next = || kept.next(set_by.as_ref()).unwrap_or_else(|| self.next(kind, &arrays));
         let mut finding = Finding::new(code, (claimed, detractors), claim)
             .evidence(self.evidence())
             .next(jumped.map_or_else(next, |way| way.next.clone()))
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
+        finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
         finding = self.with_causes(finding, pointer);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
@@ -363,7 +368,7 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
     fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>) -> Finding {
-        let brought = if pointer.is_none() { self.brought() } else { None };
+        let brought = if pointer.as_ref().is_none_or(|pointer| pointer.is_local) { self.brought() } else { None };
         let no_memory = self.got_no_memory();
         let against = if no_memory.is_some() { "that this led to the fault is inferred" } else { FROM_EVENTS };
         for (words, evidence) in self.deleted().into_iter().chain(brought).chain(no_memory) {

@@ -49,6 +49,8 @@ pub(super) struct Pointer {
     variable: Option<Symbol>,
     /// Who sets it, where it is a variable.
     set_by: Option<SetBy>,
+    /// True for a local variable of a thread.
+    pub is_local: bool,
 }
 
 /// The functions of libgcc for a `switch` of a Cortex-M0: the table of jumps is behind the call.
@@ -202,7 +204,7 @@ impl Pointer {
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
-        Some(Self { words, evidence, next, noun, variable, set_by })
+        Some(Self { words, evidence, next, noun, variable, set_by, is_local: stack.is_some() })
     }
 }
 

@@ -34,7 +34,8 @@ impl SetBy {
         let all = case.usage()?.stores(word, memory, &is_element);
         // Of stores in one line, one is enough.
         let mut lines = BTreeSet::new();
-        let all: Vec<Store> = all.into_iter().filter(|store| lines.insert((place_at(store.at, case), store.value))).collect();
+        let all: Vec<Store> =
+            all.into_iter().filter(|store| lines.insert((place_at(store.at, case), store.value))).collect();
         let same: Vec<&Store> = all.iter().filter(|store| store.value.map(u64::from) == Some(value)).collect();
         let unknown: Vec<&Store> = all.iter().filter(|store| store.value.is_none()).collect();
         let setting = |stores: &[&Store], to: &str| {

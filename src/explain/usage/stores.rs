@@ -32,7 +32,8 @@ impl Usage<'_> {
             Value::Near(at) => is_element(at.into()),
             _ => false,
         };
-        let mut todo: Vec<Key> = self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
+        let mut todo: Vec<Key> =
+            self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
         let (mut seen, mut all) = (BTreeSet::new(), BTreeSet::new());
         while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
             if !seen.insert(key) {

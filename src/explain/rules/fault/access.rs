@@ -1,11 +1,12 @@
 //! What an access that failed was to, and where its pointer came from: the word that it was read from, the caller that passed it, or
 //! a variable that holds it.
 
-use super::super::super::Evidence;
 use super::super::super::address::NULL;
 use super::super::super::graph::Graph;
+use super::super::super::{Case, Evidence};
 use super::super::passed::Access;
 use super::super::pointer::{Pointer, stack_of};
+use super::super::set_by::SetBy;
 use super::super::static_pointers::{self, StaticPointer};
 use super::super::{message, pools};
 use super::chosen::can_fail;
@@ -20,6 +21,8 @@ use crate::unwind::Origin;
 const STORES: [u64; 2] = [7, 15];
 /// So near to the address that failed is what the instruction adds a constant to.
 const NEAR: u64 = 0x1000;
+/// The most characters of a text in front of an address.
+const TEXT: u64 = 64;
 
 impl Look<'_, '_> {
     /// `a write of 4 bytes to 0x0 (a null pointer)`.
@@ -50,6 +53,17 @@ impl Look<'_, '_> {
         let effect = self.place?.effect.filter(|_| matches!(bit, "PRECISERR" | "DACCVIOL"))?;
         let (failed, _) = self.address()?;
         (self.way.is_none() && effect.address() == Some(failed)).then(|| self.access(effect))
+    }
+
+    /// The place with the register that the instruction made its address of, where the handler of the fault has used that since: the
+    /// address that failed shows it.
+    pub(super) fn with_failed(&self) -> Option<Place> {
+        let is_of_data = self.has("PRECISERR") || self.has("DACCVIOL");
+        let place = self.place.filter(|place| is_of_data && place.effect.is_none() && !place.is_outside_code)?;
+        let ((failed, _), pc) = (self.address()?, place.registers.pc()?);
+        let code = self.case.look.bytes(pc, 4).filter(|_| self.case.look.function(pc).is_some())?;
+        let (registers, effect) = Effect::of_failed(&place.registers, &code, failed)?;
+        Some(Place { registers, effect: Some(effect), ..place.clone() })
     }
 
     /// True for a write to what the program's file says is code or a constant.
@@ -183,7 +197,7 @@ impl Look<'_, '_> {
             let base = base.and_then(|(_, value)| value);
             let base = base.filter(|base| *base != failed && base.abs_diff(failed) < NEAR);
             let values: Vec<Addr> = [Some(failed), base].into_iter().flatten().filter(|value| *value >= NULL).collect();
-            let kept = self.kept_of(&values, &|one| self.may_be_origin(one))?;
+            let kept = self.kept_of(&values, &|one| self.may_be_origin(one)).or_else(|| self.kept_of_text(failed))?;
             Some(Kept { base: kept.base.filter(|base| *base != failed), ..kept })
         };
         find().unwrap_or_default()
@@ -196,6 +210,16 @@ impl Look<'_, '_> {
             let all: Vec<StaticPointer> = all.into_iter().filter(is).collect();
             (!all.is_empty()).then_some(Kept { all, base: Some(*value) })
         })
+    }
+
+    /// Variables that point to the beginning of a constant text in which the address that failed is.
+    fn kept_of_text(&self, failed: Addr) -> Option<Kept> {
+        let from = failed.checked_sub(TEXT).filter(|_| self.cpus.is_read_only(failed))?;
+        let bytes = self.case.look.bytes(from, TEXT)?;
+        let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+        let before = u64::try_from(bytes.iter().rev().take_while(is_text).count()).ok()?;
+        let start = failed.checked_sub(before).filter(|start| *start != failed)?;
+        self.kept_of(&[start], &|one| self.may_be_origin(one))
     }
 
     /// False for a number, and for what the handler of the fault writes: it may store the address.
@@ -225,11 +249,17 @@ impl Kept {
         }
     }
 
+    /// Who sets the only one of them.
+    pub fn set_by(&self, case: &Case<'_>) -> Option<SetBy> {
+        self.only().and_then(|one| SetBy::of(one.evidence.address?, one.evidence.value?, case))
+    }
+
     /// What to look at.
-    pub fn next(&self) -> Option<String> {
+    pub fn next(&self, set_by: Option<&SetBy>) -> Option<String> {
         let holds = |base: Addr| format!("{base:#x}, of which the address was made");
         let what = self.base.map_or_else(|| "this address".to_owned(), holds);
-        self.only().map(|one| format!("look for who sets {}: it holds {what}", one.name))
+        let by = set_by.and_then(|set_by| set_by.words.as_ref()).map_or_else(String::new, |words| format!("; {words}"));
+        self.only().map(|one| format!("look for who sets {}: it holds {what}{by}", one.name))
     }
 
     /// Each of them.
