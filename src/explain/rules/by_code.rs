@@ -22,7 +22,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{function_at, gives, place_at, waiting, waits};
+use super::words::{function_at, gives, missing, place_at, waiting, waits};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -80,7 +80,7 @@ const MOST_SITES: usize = 2;
 /// Who gives what a thread waits for, by the code of the program. `None` where others may.
 pub(super) fn givers(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Givers> {
     let (usage, stuck) = (case.usage()?, Stuck::default());
-    let wanted = wait.wanted.map(|wanted| wanted.flags);
+    let wanted = missing(wait, case);
     let need = Need { act: Act::Gives, kind: wait.kind, object: wait.object, wanted };
     let users = usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
     let code = ByCode { case, graph, usage, stuck: &stuck };

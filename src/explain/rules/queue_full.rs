@@ -83,10 +83,7 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let times = many(refused.puts, "message", "messages");
     let claim = format!("{name} waits for {what}; meanwhile {label}, which it reads, is full, and refused {times}");
     let next = match by {
-        Some(by) => format!(
-            "look for a condition under which {by} does not {} {object}, though it was needed",
-            gives(wait.kind)
-        ),
+        Some(by) => conditions(&by, &wait, case),
         None => format!("find out who was to {} {object}", gives(wait.kind)),
     };
     let first = Evidence::event(refused.first.0, format!("a message is sent to {label}, which is full"));
@@ -259,8 +256,14 @@ pub(super) fn reader<'g>(queue: Addr, case: &Case<'_>, graph: &'g Graph) -> Opti
     Some(Reader { task, is_inferred: true })
 }
 
+/// What to look at where it is known who gives what a thread waits for.
+fn conditions(by: &str, wait: &Wait, case: &Case<'_>) -> String {
+    let (gives, object) = (gives(wait.kind), case.object(wait.object));
+    format!("look for a condition under which {by} does not {gives} {object}, though it was needed")
+}
+
 /// Why a reader does not read, what shows that, how sure it is, and what to do.
-type Why = (String, Evidence, Confidence, String);
+type Why = (String, Vec<Evidence>, Confidence, String);
 
 fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Why> {
     let (task, called) = (reader.task, case.label(reader.task.address));
@@ -273,9 +276,15 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
                 return None;
             }
             let long = is_long(task.address, wait.object) && senders.iter().any(|sender| is_long(*sender, queue));
-            let proof = waiting(task.address, wait.object, case, graph);
-            let next = format!("find out who was to wake {called}");
-            Some((format!("waits for {}", case.object(wait.object)), proof, sure(long), next))
+            let givers = by_code::givers(&wait, case, graph);
+            let what = wanted(&wait, givers.as_ref(), case);
+            let next = match few(givers.as_ref()) {
+                Some(by) => conditions(&by, &wait, case),
+                None => format!("find out who was to wake {called}"),
+            };
+            let proof = std::iter::once(waiting(task.address, wait.object, case, graph));
+            let proof = proof.chain(givers.into_iter().flat_map(|givers| givers.evidence)).collect();
+            Some((format!("waits for {what}"), proof, sure(long), next))
         }
         // Where the program has stopped itself, what was late then counts.
         (Some(wait), _) if !wait.forever && has_stopped(case) && !senders.is_empty() => {
@@ -284,12 +293,12 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
             }
             let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
             let left = left.map_or_else(String::new, |left| format!(" for at most {left} more kernel ticks"));
-            let proof = waiting(task.address, wait.object, case, graph);
+            let proof = vec![waiting(task.address, wait.object, case, graph)];
             let next = format!("find out what {called} waits for there, and in which unit its time-out is computed");
             Some((format!("waits for {}{left}", case.object(wait.object)), proof, Confidence::Hint, next))
         }
         (None, Some(gone)) => {
-            let proof = shows(task.address, format!("{called}: {gone}"), graph);
+            let proof = vec![shows(task.address, format!("{called}: {gone}"), graph)];
             // Who is suspended may be resumed soon.
             let is_over = task.does != Does::Suspended || is_long(task.address, queue);
             let next = if task.does == Does::Suspended { "is not resumed" } else { gone };
@@ -319,7 +328,7 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let mut threads = vec![name];
     threads.extend(&senders);
     let behind = graph.waiters(&[name]);
-    let evidence = full.into_iter().chain([proof]);
+    let evidence = full.into_iter().chain(proof);
     let evidence = evidence.chain(senders.first().map(|s| waiting(*s, queue, case, graph)));
     Some(
         Finding::new(

@@ -169,11 +169,22 @@ pub(super) fn few(givers: Option<&Givers>) -> Option<String> {
     givers.filter(|givers| (1..=GIVERS).contains(&givers.names.len())).map(|givers| givers.names.join(" or "))
 }
 
+/// The flags that a thread waits for and that are not set.
+pub(super) fn missing(wait: &Wait, case: &Case<'_>) -> Option<u64> {
+    let wanted = wait.wanted?;
+    let current = || case.kernel?.object(wait.object)?.get("current");
+    let missing = current().filter(|_| wanted.all).map(|current| wanted.flags & !current);
+    Some(missing.filter(|missing| *missing != 0).unwrap_or(wanted.flags))
+}
+
 /// `0x1 of event flags radio, which by the code only trap_entry sets`: what a thread waits for, and who gives it where that is known.
 pub(super) fn wanted(wait: &Wait, givers: Option<&Givers>, case: &Case<'_>) -> String {
     let (object, by) = (case.object(wait.object), few(givers));
-    let of = match (wait.kind, wait.wanted) {
-        (Kind::EventFlags, Some(wanted)) => format!("{:#x} of {object}", wanted.flags),
+    let of = match (missing(wait, case).filter(|_| wait.kind == Kind::EventFlags), wait.wanted) {
+        (Some(missing), Some(wanted)) if missing != wanted.flags => {
+            format!("{missing:#x} of {object} (the rest of {:#x} is set)", wanted.flags)
+        }
+        (Some(missing), _) => format!("{missing:#x} of {object}"),
         _ => object,
     };
     let Some(by) = by else { return of };
