@@ -1,7 +1,7 @@
 //! Names of exceptions on ARM's M profile: the architecture's own, and from 16 up the handlers in the vector table.
 
 use crate::abi::Addr;
-use crate::elf::{Elf, PF_W, PF_X, PT_LOAD, SymbolKind};
+use crate::elf::{Elf, ElfSymbol, PF_W, PF_X, PT_LOAD, SymbolKind};
 
 /// Names that start-up files use for the vector table.
 pub(super) const TABLES: [&str; 13] = [
@@ -48,7 +48,7 @@ impl Exceptions {
     /// without a size up to the first word that is no address of a function.
     pub fn entries(elf: &Elf, tables: &[&str]) -> Vec<(u32, Addr)> {
         let named = elf.lookup_many(&[&TABLES, tables].concat()).into_iter().flatten();
-        let sized = named.filter(|symbol| symbol.size >= 8);
+        let sized = named.chain(at_the_start(elf)).filter(|symbol| symbol.size >= 8);
         let sized = sized.filter_map(|s| words(elf, s.address, s.size)).find(|table| begins_well(elf, table));
         let is_function = |word: &u32| {
             let at = Addr::from(*word & !1);
@@ -91,6 +91,16 @@ impl Exceptions {
             _ => return None,
         })
     }
+}
+
+/// The symbol with which the program begins, where it is as long as a vector table, whatever its name.
+fn at_the_start(elf: &Elf) -> Option<ElfSymbol> {
+    let segments = elf.segments().filter(|s| s.kind == PT_LOAD && s.filesz > 0);
+    let first = segments.min_by_key(|s| s.vaddr)?;
+    let symbol = elf.starting_at(&[first.vaddr]).into_iter().flatten().next()?;
+    let entry = words(elf, first.vaddr, 8)?.get(1).copied()?;
+    let is_table = symbol.size.is_multiple_of(4) && (16 * 4..=512 * 4).contains(&symbol.size) && is_entry(elf, entry);
+    is_table.then_some(symbol)
 }
 
 /// The words of the vector table, as far as the file has them.

@@ -58,7 +58,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             .or_else(|| time_stands_still(cpu, case))
             .or_else(|| calls_alone(cpu, number, events, case))
     };
-    let kept = events.and_then(by_events).or_else(|| unacknowledged::kept(cpu, number, case))?;
+    let sure = || events.and_then(|events| next_waits(cpu, kernel, events, case));
+    let by_code = || unacknowledged::kept(cpu, number, case).map(|kept| kept.with(sure()));
+    let kept = events.and_then(by_events).or_else(by_code)?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let pc = cpu.registers.pc()? & !1;
     let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
@@ -131,6 +133,32 @@ pub(super) struct Kept {
     pub against: Option<&'static str>,
     pub words: String,
     pub evidence: Vec<Evidence>,
+}
+
+impl Kept {
+    /// The same with a second sign.
+    fn with(mut self, sign: Option<Evidence>) -> Self {
+        if let Some(sign) = sign {
+            self.confidence = Confidence::Likely;
+            self.evidence.push(sign);
+        }
+        self
+    }
+}
+
+/// A thread is ready that would preempt the one that was interrupted, and calls of interrupts are all that the end of the trace has.
+fn next_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Evidence> {
+    let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next))?;
+    let current = thread_of(cpu, case.kernel).filter(|current| current.address != next.address)?;
+    let preempts = next.priority? < current.threshold.or(current.priority)?;
+    let alone = events.interrupts.alone;
+    let text = format!(
+        "from here on all {} calls are of interrupts; {}, which would preempt {}, is ready and does not run",
+        alone.times,
+        next.label(),
+        current.label()
+    );
+    (preempts && alone.times >= FEWEST).then(|| Evidence::event(alone.first, text))
 }
 
 /// The kernel's next thread is ready, and no thread runs.
