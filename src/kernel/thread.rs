@@ -277,6 +277,14 @@ impl Block<'_> {
 
 /// `TX_NO_MEMORY` (`tx_api.h`).
 const NO_MEMORY: u64 = 0x10;
+/// What calls return that got nothing in their time (`tx_api.h`).
+const GOT_NOTHING: [(u64, &str); 5] = [
+    (0x07, "TX_NO_EVENTS"),
+    (0x0A, "TX_QUEUE_EMPTY"),
+    (0x0B, "TX_QUEUE_FULL"),
+    (0x0D, "TX_NO_INSTANCE"),
+    (NO_MEMORY, "TX_NO_MEMORY"),
+];
 
 impl Thread {
     /// The event flags that it waits for, or waited for last.
@@ -301,6 +309,14 @@ impl Thread {
     pub fn got_no_memory(&self) -> Option<(Addr, u64)> {
         let is_over = self.state == Some(State::READY) && self.suspend_status == Some(NO_MEMORY);
         self.suspended_last().filter(|_| is_over).zip(self.suspend_info)
+    }
+
+    /// The object for which it waited last, where that wait ended without what it waited for, and what the call returned: the status of a
+    /// call that timed out (`tx_api.h`). `None` while it waits.
+    pub fn got_nothing(&self) -> Option<(Addr, &'static str)> {
+        let waits = self.state.is_none_or(|state| Kind::of_state(state.0).is_some());
+        let (_, name) = GOT_NOTHING.iter().find(|(status, _)| self.suspend_status == Some(*status))?;
+        self.suspended_last().filter(|_| !waits).map(|at| (at, *name))
     }
 
     /// Where the message goes that it waits for, or comes from that it waits to send.

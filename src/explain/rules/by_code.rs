@@ -20,7 +20,7 @@ mod unset;
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Wait};
-use super::super::usage::{Leak, Need, Stuck, Usage, User, time_outs};
+use super::super::usage::{Leak, Need, Stuck, Usage, Use, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{function_at, gives, missing, place_at, waiting, waits};
 use crate::abi::Addr;
@@ -474,8 +474,13 @@ impl ByCode<'_, '_> {
             (_, Act::Takes) => "read",
             (kind, _) => gives(kind),
         };
-        let claim =
-            format!("{name} waits for {object}, and those that {does} it by their code do not: {}", states.join(", "));
+        let timed_out = others.iter().find_map(|user| self.timed_out(*user, need));
+        let (after, site) = timed_out.unzip();
+        let claim = format!(
+            "{name} waits for {object}, and those that {does} it by their code do not: {}{}",
+            states.join(", "),
+            after.as_deref().unwrap_or_default()
+        );
         let waiters = self.waiters(need.object);
         let behind = self.stuck.behind(&waiters);
         let first = others.first().and_then(|user| if let User::Thread(at) = user { Some(*at) } else { None });
@@ -486,6 +491,7 @@ impl ByCode<'_, '_> {
                 .against((!are_handlers).then_some("they may have done all that they were to do"))
                 .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&others, need)])
                 .evidence(left)
+                .evidence(site)
                 .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())
                 .next(if are_handlers {
@@ -498,6 +504,22 @@ impl ByCode<'_, '_> {
                 })
                 .threads(first.into_iter().chain([thread])),
         )
+    }
+
+    /// That the last wait of one who has ended was for the same object, and timed out: `, after its last wait for it timed out`.
+    fn timed_out(&self, user: User, need: &Need) -> Option<(String, Evidence)> {
+        let User::Thread(at) = user else { return None };
+        let thread = self.case.thread(at).filter(|_| self.has_ended(user))?;
+        let (_, status) = thread.got_nothing().filter(|(object, _)| *object == need.object)?;
+        let object = self.case.object(need.object);
+        let takes = |one: &Use| {
+            one.action.act == need.act && one.action.kind == Some(need.kind) && one.object == Some(need.object)
+        };
+        let place =
+            self.usage.site(user, takes).map_or_else(String::new, |at| format!(" in {}", place_at(at, self.case)));
+        let words = format!(", after its last wait for it{place} had timed out ({status})");
+        let text = format!("{}: its last wait was for {object}, and its call returned {status}", self.name(user));
+        Some((words, Evidence::memory(at, text)))
     }
 
     /// That a thread has ended.

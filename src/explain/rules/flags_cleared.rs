@@ -8,13 +8,14 @@
 
 use super::super::events::{ClearedFlags, Giver};
 use super::super::graph::Graph;
-use super::super::state::Task;
-use super::super::usage::{Usage, User};
+use super::super::state::{Task, Wait};
+use super::super::usage::{Usage, Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::flags_taken::Lacks;
-use super::words::waiting;
+use super::words::{place_at, waiting};
 use super::wrong_mask::giver;
+use crate::kernel::api::Act;
 
 /// So many flags that are kept are few.
 const FEW: u32 = 8;
@@ -58,6 +59,23 @@ fn by_code(task: &Task, lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Opt
     let clears = |(user, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept) && !is_own(*user);
     let (user, kept) = usage.flags_kept(lacks.group).into_iter().find(clears)?;
     Some(Clear { who: user_name(user, case), kept, seq: None })
+}
+
+/// Where a thread clears the flags that it waits for, by a call of its own (`TX_AND`): one that is set shortly before is lost. In words,
+/// and as evidence.
+pub(super) fn by_itself(task: &Task, wait: &Wait, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let (usage, user) = (case.usage()?, User::Thread(task.address));
+    let wanted = wait.wanted?.flags;
+    let clears = |one: &Use| {
+        let is_it = one.action.act == Act::Clears && one.object == Some(wait.object);
+        is_it && one.flags.is_some_and(|kept| u64::from(kept) & wanted != wanted)
+    };
+    let at = usage.site(user, clears)?;
+    let (place, name, object) = (place_at(at, case), case.label(task.address), case.object(wait.object));
+    let words = format!(
+        "{name} clears them in {place} by tx_event_flags_set with TX_AND: what is set shortly before that is lost"
+    );
+    Some((words, Evidence::symbol(at, &place, format!("{name} clears flags of {object} here (TX_AND)"))))
 }
 
 const fn is_few(kept: u64) -> bool {

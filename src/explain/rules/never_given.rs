@@ -12,11 +12,11 @@ use super::super::events::{Events, Giver, Interrupt, One};
 use super::super::graph::Graph;
 use super::super::state::{Task, Tasks, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code;
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
 use super::words::{few, gives, waiting};
+use super::{by_code, flags_cleared};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::trace::many;
@@ -151,8 +151,8 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let why = match (gone, &disabled) {
         (Some(gone), _) => gone,
         (None, Some(interrupt)) if interrupt.is_user => interrupt.why.clone(),
-        (None, _) if is_seen => format!("no event {verb} after the wait began"),
-        (None, _) => format!("no event {verb}"),
+        (None, _) if is_seen => format!("no event in the trace {verb} after the wait began"),
+        (None, _) => format!("no event in the trace {verb}"),
     };
     let also = disabled.as_ref().filter(|interrupt| !interrupt.is_user);
     let also = also.map_or_else(String::new, |interrupt| format!("; {}", interrupt.why));
@@ -170,13 +170,16 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
     let next = next(wait, disabled.as_ref(), &silent, names, &object);
     let by = few(givers.as_ref()).map_or_else(String::new, |by| format!("; by the code only {by} {verb}"));
+    let (lost, clears) = flags_cleared::by_itself(task, wait, case).filter(|_| !is_known).unzip();
+    let lost = lost.map_or_else(String::new, |lost| format!("; {lost}"));
+    evidence.extend(clears);
     let with = held_mutex(task, case).map_or_else(String::new, |at| format!(" while it owns {}", case.object(at)));
     Some(
         Finding::new(
             Code::EventNeverSet,
             (confidence, detractors),
             format!(
-                "{name} waits for {object}{wants}{with}, and {why}, though {name} ran {runs} times before{by}{user}{also}"
+                "{name} waits for {object}{wants}{with}, and {why}, though {name} ran {runs} times before{by}{user}{lost}{also}"
             ),
         )
         .evidence(evidence)

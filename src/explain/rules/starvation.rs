@@ -312,7 +312,9 @@ fn claim(
     };
     let cpu = cpu_of(hog, case);
     let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
-    let awaited = cpu.and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
+    // A loop that calls these is none that looks at a variable.
+    let waits_in_loop = sleeps.is_none() && relinquishes.is_none();
+    let awaited = cpu.filter(|_| waits_in_loop).and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
     let (waits, used) = awaited.unzip();
     let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
     let left = if by_threshold { threshold::left(hog.address, case) } else { None };
