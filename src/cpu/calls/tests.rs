@@ -255,11 +255,11 @@ fn a_pointer_that_a_loop_moves_on_was_no_argument() {
     let code = Code(vec![0x440A, 0x4603, 0xB510, 0x4291, 0xD100, 0xBD10, 0xF811, 0x4B01, 0xF803, 0x4B01, 0xE7F7]);
     let of = |argument: usize, register| {
         let arguments = std::array::from_fn(|n| if n == argument { Value::Mark(1) } else { Value::Unknown });
-        Paths::watching(&code, START, START + 21, arguments, Some((START + 16, register))).1
+        Paths::watching(&code, START, START + 21, arguments, (START + 16, register)).1
     };
     assert_eq!((of(0, 3), of(1, 3)), (Some(Value::Mark(1)), Some(Value::Unknown)), "to");
     assert_eq!((of(1, 1), of(0, 1)), (Some(Value::Mark(1)), Some(Value::Unknown)), "from");
-    let nowhere = Paths::watching(&code, START, START + 21, [Value::Unknown; 4], Some((START + 40, 3)));
+    let nowhere = Paths::watching(&code, START, START + 21, [Value::Unknown; 4], (START + 40, 3));
     assert_eq!(nowhere.1, None, "no path leads there");
 }
 

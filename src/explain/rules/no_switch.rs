@@ -147,8 +147,9 @@ impl Kept {
 }
 
 /// A thread is ready that would preempt the one that was interrupted, and calls of interrupts are all that the end of the trace has.
-fn next_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Evidence> {
-    let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next))?;
+pub(super) fn next_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Evidence> {
+    let in_interrupt = matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) >= FIRST);
+    let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next)).filter(|_| in_interrupt)?;
     let current = thread_of(cpu, case.kernel).filter(|current| current.address != next.address)?;
     let preempts = next.priority? < current.threshold.or(current.priority)?;
     let alone = events.interrupts.alone;

@@ -15,9 +15,8 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
-use super::{interrupts, left_running, place, shared, silence, threshold};
+use super::{interrupts, left_running, no_switch, place, shared, silence, threshold};
 use crate::abi::Addr;
-use crate::cpu::Level;
 use crate::cpu::Value;
 use crate::session::CpuState;
 
@@ -54,21 +53,16 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let hogs = graph.tasks.list.iter().filter(|task| matches!(task.does, Does::Runs | Does::Ready));
     let silence = silence::of(case, events);
     let find = |hog| finding(hog, events, case, graph).or_else(|| silent(hog, silence.as_ref()?, events, case, graph));
-    hogs.filter(|hog| !is_kept_back(hog, case)).filter_map(find).collect()
+    let runs = |hog: &&Task| !is_kept_back(hog, events, case);
+    hogs.filter(runs).filter_map(find).collect()
 }
 
-/// True for the current thread where an interrupt keeps the kernel from switching to a more urgent one: it does not run.
-fn is_kept_back(hog: &Task, case: &Case<'_>) -> bool {
+/// True for the current thread where interrupts keep the kernel from switching to a more urgent one: it does not run.
+fn is_kept_back(hog: &Task, events: &Events, case: &Case<'_>) -> bool {
     let Some((cpus, kernel)) = case.cpus.zip(case.kernel) else { return false };
-    cpus.all.iter().any(|cpu| {
-        let is_current = thread_of(cpu, case.kernel).is_some_and(|thread| thread.address == hog.address);
-        let next = kernel.execute.get(cpu.core).and_then(|next| kernel.thread(*next));
-        let in_interrupt =
-            matches!(cpu.registers.level(), Level::Exception(number) if u64::from(number) >= interrupts::FIRST);
-        is_current
-            && in_interrupt
-            && next.is_some_and(|next| next.priority.zip(hog.priority).is_some_and(|(a, b)| a < b))
-    })
+    let is_current = |cpu: &&CpuState| thread_of(cpu, case.kernel).is_some_and(|of| of.address == hog.address);
+    let waits = |cpu: &CpuState| no_switch::next_waits(cpu, kernel, events, case).is_some();
+    hog.does == Does::Runs && cpus.all.iter().find(is_current).is_some_and(waits)
 }
 
 /// The CPU that runs a thread, outside of interrupts.
