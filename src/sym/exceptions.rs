@@ -239,6 +239,23 @@ mod tests {
         }
     }
 
+    /// A table that is called in a way of its own, with a gap in front of the handlers of the chip, ended at that gap.
+    #[test]
+    fn handlers_behind_the_gap_of_a_table_with_another_name_were_not_known() {
+        let mut gap = entries();
+        gap[16] = 0;
+        let numbers = |syms| {
+            let all = Exceptions::entries(&Elf::open(program(0, &gap, syms).build()).unwrap(), &[]);
+            all.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
+        };
+        let mut named = symbols();
+        named.push(sym("g_vectors", CODE, 4 * 20, GLOBAL_OBJECT, 1));
+        assert_eq!(numbers(named), (1..16).chain(17..20).collect::<Vec<_>>());
+        let mut short = symbols();
+        short.push(sym("greeting", CODE, 4 * 3, GLOBAL_OBJECT, 1));
+        assert!(!numbers(short).contains(&19), "no table is so short");
+    }
+
     /// What lies behind the table was taken for handlers.
     #[test]
     fn code_behind_the_vector_table_was_a_handler() {

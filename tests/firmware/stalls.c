@@ -55,7 +55,8 @@ enum stall {
     MASKED_AWAITED,     /* PRIMASK, and a wait for what a pending interrupt sets */
     NMI_STOPS,          /* a wait for a variable, until a watchdog raises NMI    */
     INBOX_FULL,         /* a handler that returns before it acknowledges         */
-    INBOX_FREE          /* healthy: the same handler, which acknowledges         */
+    INBOX_FREE,         /* healthy: the same handler, which acknowledges         */
+    SINK_CLOSED         /* a thread calls what another one cleared meanwhile     */
 };
 
 /* Behind what the program itself has of RAM. */
@@ -603,6 +604,37 @@ static NOINLINE VOID regulate(VOID)
     }
 }
 
+/* Who wants to know what the pump does. The sampler closes the third one when the time has come. */
+static struct { uint32_t topic; VOID (*call)(uint32_t value, VOID *context); VOID *context; uint32_t count; } sinks[4];
+
+static VOID count_value(uint32_t value, VOID *context)
+{
+    *(volatile uint32_t *)context += value;
+}
+
+static NOINLINE VOID sink_open(UINT n)
+{
+    sinks[n].context = (VOID *)&sum;
+    sinks[n].call = count_value;
+}
+
+static NOINLINE VOID sink_close(UINT n)
+{
+    sinks[n].call = NULL;
+    sinks[n].context = NULL;
+}
+
+static NOINLINE VOID deliver(uint32_t value)
+{
+    for (UINT n = 0; n < 4; n++) {
+        if (sinks[n].call == NULL)
+            continue;
+        if ((sinks[n].count++ & 1) == 0)
+            mk_thread_sleep(3);
+        sinks[n].call(value, sinks[n].context);
+    }
+}
+
 /* Its last call is a jump. */
 static __attribute__((optimize("optimize-sibling-calls"))) VOID heartbeat_expired(ULONG n)
 {
@@ -629,6 +661,8 @@ static VOID sampler_entry(ULONG unused)
     for (;;) {
         mk_thread_sleep(2);
         fw_work(SHORT);
+        if (STALL == SINK_CLOSED && _tx_timer_system_clock >= BEGIN && sinks[2].count != 0)
+            sink_close(2);
         mk_semaphore_put(&samples);
     }
 }
@@ -654,6 +688,8 @@ static VOID pump_entry(ULONG unused)
         fw_work(SHORT);
         if (_tx_timer_system_clock >= BEGIN)
             regulate();
+        if (STALL == SINK_CLOSED && _tx_timer_system_clock >= BEGIN)
+            deliver(1);
     }
 }
 
@@ -698,6 +734,8 @@ VOID app_started(VOID)
         inbox.size = STALL == INBOX_FULL ? 4 : 1000000;
         inbox.halts_at = BEGIN;
     }
+    for (UINT n = 1; STALL == SINK_CLOSED && n < 4; n++)
+        sink_open(n);
     if (STALL == NO_ACK)
         SHPR3 = 0x00u << 24 | 0xF0u << 16;
     if (STALL == PENDSV_ABOVE)

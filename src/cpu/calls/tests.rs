@@ -305,3 +305,17 @@ fn what_is_reached_from_the_address_of_another_variable_is_used() {
     let passed = paths(&code(&[Ok(0x4801), Err(PUT), Ok(0x4770), Ok(0x0040), Ok(0x2000)]), NONE);
     assert!(passed.used.contains(&0x2000_0040), "it is passed: {:?}", passed.used);
 }
+
+/// A member of an element whose index is not known, one of a known element, and one through a pointer that is not known.
+#[test]
+fn a_store_to_an_element_of_an_array_had_no_address() {
+    // ldr r3, [pc, #16]; add.w r3, r3, r0, lsl #4; movs r2, #0; str r2, [r3, #4]; ldr r1, [pc, #8]; strb r2, [r1, #1]; str r2, [r0]; bx lr;
+    // .word 0x20000100
+    let code =
+        Code(vec![0x4B04, 0xEB03, 0x1300, 0x2200, 0x605A, 0x4902, 0x704A, 0x6002, 0x4770, 0xBF00, 0x0100, 0x2000]);
+    let stored = Paths::storing(&code, START, START + 17, [Value::Unknown; 4]).stored;
+    let zero = |place, bytes| Stored { place, value: Value::Is(0), bytes };
+    let expected = [(START + 8, zero(Value::Near(0x2000_0104), 4)), (START + 12, zero(Value::Is(0x2000_0101), 1))];
+    assert_eq!(stored, expected.into());
+    assert!(paths(&code, [Value::Unknown; 4]).stored.is_empty(), "nobody asks");
+}

@@ -134,3 +134,25 @@ fn loops_of_other_processors() {
         assert!(endless_loop(architecture, 0x80, 0x80, &0xE320_F003_u32.to_le_bytes()).is_none());
     }
 }
+
+/// The handler of a fault had used the register with the address: what the instruction did was not known.
+#[test]
+fn the_address_that_failed_shows_the_register_that_its_handler_has_used() {
+    use super::*;
+    let of = |code: &[u16], known: &[(&str, u64)], failed| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        known.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let (registers, effect) = Effect::of_failed(&registers, &bytes, failed)?;
+        Some((registers.value("r4"), effect))
+    };
+    // strb r3, [r4]
+    let write = Effect::Write(0x1000_565E, Size::any(1));
+    assert_eq!(of(&[0x7023], &[], 0x1000_565E), Some((Some((0x1000_565E, Origin::Inferred)), write)));
+    // ldr.w r0, [r4, #272], over the end of the addresses
+    let read = Effect::Read(0x10, Size::any(4));
+    assert_eq!(of(&[0xF8D4, 0x0110], &[], 0x10), Some((Some((0xFFFF_FF00, Origin::Inferred)), read)));
+    assert_eq!(of(&[0x7023], &[("r4", 8)], 0x1000_565E), None, "it is known");
+    assert_eq!(of(&[0x5D63], &[], 0x1000_565E), None, "ldrb r3, [r4, r5]: either of two");
+    assert_eq!(of(&[0xBF00], &[], 0x1000_565E), None, "nop");
+}

@@ -10,7 +10,7 @@ use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
-use super::{arrays, callback, place};
+use super::{arrays, callback, place, set_by};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, is_fault};
 use crate::kernel::{Stack, Thread};
@@ -344,6 +344,7 @@ impl<'a, 'c> Look<'a, 'c> {
             .threads(self.thread.filter(|_| within.is_none()).map(|thread| thread.address))
             .in_switch(self.place.is_some_and(|place| place.registers.level() == Level::Exception(PENDSV)));
         finding.evidence.extend(kept.evidence());
+        finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
         finding = self.with_causes(finding, pointer);
         if let Some((confidence, why)) = self.stack() {

@@ -8,7 +8,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::jump::Way;
-use super::set_by::SetBy;
+use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
 use super::static_pointers;
 use super::wrong_mask::giver;
@@ -133,6 +133,7 @@ impl Pointer {
     pub fn added_to(self, fault: Finding, case: &Case<'_>) -> Finding {
         let claim = format!("{}; the {} was read from {}", fault.claim, self.noun, self.words);
         let set_by = self.set_by;
+        let next = set_by.as_ref().and_then(|set_by| set_by.next.clone()).unwrap_or(self.next);
         let claim = match set_by.as_ref().and_then(|set_by| set_by.words.as_ref()) {
             Some(words) => format!("{claim}; {words}"),
             None => claim,
@@ -147,8 +148,10 @@ impl Pointer {
                 "where the {} was read from is inferred from the code in front of the instruction",
                 self.noun
             )])
+            .against(set_by.is_some().then_some(set_by::AGAINST))
             .evidence(self.evidence)
-            .next(self.next)
+            .evidence(set_by.map(|set_by| set_by.evidence))
+            .next(next)
             .with_shared_value(shared)
     }
 

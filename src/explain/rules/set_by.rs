@@ -16,10 +16,16 @@ const MOST: usize = 3;
 /// The most that set a word to the same value and are named in the claim.
 const FEW: usize = 2;
 
+/// What speaks against it.
+pub(super) const AGAINST: &str =
+    "who sets it is inferred from the program's code, and others may set it through a pointer";
+
 /// Who sets a word.
 pub(super) struct SetBy {
     /// For the claim: `BusUnsubscribe (bus.c:39), which session calls, sets it to 0`. Empty where several may have.
     pub words: Option<String>,
+    /// What to look at then.
+    pub next: Option<String>,
     pub evidence: Evidence,
 }
 
@@ -43,17 +49,23 @@ impl SetBy {
             let set = if named.len() == 1 { "sets" } else { "set" };
             format!("{} {set} it{to}", named.join(" and "))
         };
-        let words = match (same.as_slice(), unknown.as_slice()) {
-            (same @ [_, ..], _) if same.len() <= FEW => Some(setting(same, &format!(" to {}", written(value)))),
-            ([], [only]) => Some(setting(&[*only], "")),
-            _ => None,
+        let (words, next) = match (same.as_slice(), unknown.as_slice()) {
+            (same @ [first, ..], _) if same.len() <= FEW => (
+                Some(setting(same, &format!(" to {}", written(value)))),
+                Some(format!("look at {}: {name} may still be used when it does that", place_at(first.at, case))),
+            ),
+            ([], [only]) => (
+                Some(setting(&[*only], "")),
+                Some(format!("look at what {} sets {name} to, and when", place_at(only.at, case))),
+            ),
+            _ => (None, None),
         };
         let first = all.first()?;
         let listed: Vec<String> = all.iter().take(MOST).map(|store| place_at(store.at, case)).collect();
         let more = all.len().saturating_sub(listed.len());
         let more = if more > 0 { format!(" ({more} more)") } else { String::new() };
         let text = format!("by the code, {name} is written in {}{more}", listed.join(", "));
-        Some(Self { words, evidence: Evidence::symbol(first.at, &place_at(first.at, case), text) })
+        Some(Self { words, next, evidence: Evidence::symbol(first.at, &place_at(first.at, case), text) })
     }
 }
 
