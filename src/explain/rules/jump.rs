@@ -14,6 +14,7 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::message::{self, Message};
+use super::pointer::{Pointer, stack_of};
 use super::static_pointers::{self, StaticPointer};
 use super::{kernel_pointer, place, through, vector, words};
 use crate::abi::{Addr, Endian};
@@ -31,13 +32,15 @@ pub(super) const NULL: Addr = 0x100;
 const SMALL: Addr = 0x1000;
 /// `xpsr`: Thumb state, which the lowest bit of an address sets.
 const THUMB: u64 = 1 << 24;
+/// The number of the exception.
+const NUMBER: u64 = 0x1FF;
 /// Where a Cortex-M never runs code: devices (Armv7-M Architecture Reference Manual, B3.1).
 pub(super) const NEVER_CODE: [std::ops::Range<Addr>; 2] = [0x4000_0000..0x6000_0000, 0xA000_0000..0x1_0000_0000];
 /// Names the list of modules that ThreadX has loaded: their code is none of the program's.
 const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case, graph)).collect()
 }
 
 /// How the CPU came to an address outside of the code.
@@ -317,11 +320,13 @@ fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
 }
 
 /// The CPU runs where no code is, without a fault.
-fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let in_fault = match cpu.registers.level() {
         Level::Thread => false,
         Level::Exception(number) => is_fault(number),
-        Level::Mode(_) | Level::Unknown => true,
+        // After a jump to an even address it is in thread mode, and not in Thumb state: the next instruction is a fault.
+        Level::Unknown => cpu.registers.get("xpsr").is_none_or(|xpsr| xpsr & (THUMB | NUMBER) != 0),
+        Level::Mode(_) => true,
     };
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
     let way = Way::of(&cpu.registers, cpu.registers.get("psp"), true, case)?;
@@ -330,17 +335,22 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none());
     let by_thread = thread.map(|thread| format!("thread {}", thread.label()));
     let who = cpu.exception.clone().or(by_thread).unwrap_or_else(|| "the CPU".to_owned());
-    Some(
-        Finding::new(
-            Code::Hang,
-            case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint }),
-            format!("{who} runs at {}", way.words),
-        )
-        .against((!is_data).then_some("code that is not in the ELF (a boot loader, ROM, a module) looks the same"))
-        .evidence([Evidence::register("pc", pc, "no code of the program".to_owned())])
-        .evidence(way.evidence)
-        .evidence(place::callers(&cpu.functions, 4))
-        .next(way.next)
-        .threads(thread.map(|thread| thread.address)),
+    let code = if way.is_call && pc < NULL { Code::NullCall } else { Code::Hang };
+    let stack = thread.and_then(stack_of);
+    let pointer = way.site.and_then(|site| Pointer::of(site, &cpu.registers, stack, case, graph));
+    let finding = Finding::new(
+        code,
+        case.cap_of_registers(if is_data { Confidence::Likely } else { Confidence::Hint }),
+        format!("{who} runs at {}", way.words),
     )
+    .against((!is_data).then_some("code that is not in the ELF (a boot loader, ROM, a module) looks the same"))
+    .evidence([Evidence::register("pc", pc, "no code of the program".to_owned())])
+    .evidence(way.evidence)
+    .evidence(place::callers(&cpu.functions, 4))
+    .next(way.next)
+    .threads(thread.map(|thread| thread.address));
+    Some(match pointer {
+        Some(pointer) => pointer.added_to(finding, case),
+        None => finding,
+    })
 }
