@@ -37,10 +37,12 @@ pub enum Effect {
     Abort,
     /// A thread ends: it neither runs nor waits any more.
     End,
+    /// A call suspends a thread: at once, or when its wait is over.
+    Suspend,
 }
 
 impl Effect {
-    const ALL: [(Self, &'static str); 16] = [
+    const ALL: [(Self, &'static str); 17] = [
         (Self::Run, "run"),
         (Self::Ready, "ready"),
         (Self::Block, "block"),
@@ -57,6 +59,7 @@ impl Effect {
         (Self::Yield, "yield"),
         (Self::Abort, "abort"),
         (Self::End, "end"),
+        (Self::Suspend, "suspend"),
     ];
 
     /// Its name in a catalogue file.

@@ -106,6 +106,8 @@ pub struct Role {
     pub stack: Word,
     /// How long the caller is ready to wait.
     pub wait: Word,
+    /// A thread that a call suspends.
+    pub suspend: Word,
     /// A thread whose wait is given up.
     pub abort: Word,
     /// The high half of a name of two words.
@@ -180,6 +182,7 @@ impl Role {
             delete: word(Effect::Delete),
             stack: kind(ArgKind::StackPtr),
             wait,
+            suspend: word(Effect::Suspend),
             abort: word(Effect::Abort),
             high: Word::at(effects.high()),
             forever: names(def, wait).iter().find(|(_, w)| w == "forever").map(|(v, _)| *v),

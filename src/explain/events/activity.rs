@@ -120,6 +120,12 @@ impl Events {
         self.terminated.get(&(thread & self.mask)).copied()
     }
 
+    /// Who suspended a thread last, as the trace stores its address, and the event of the call.
+    #[must_use]
+    pub fn suspended(&self, thread: Addr) -> Option<(Addr, u64)> {
+        self.suspended.get(&(thread & self.mask)).copied()
+    }
+
     /// Ticks from the first event to the last.
     #[must_use]
     pub const fn length(&self) -> i64 {

@@ -86,6 +86,8 @@ pub struct Events {
     created: BTreeMap<Addr, u64>,
     /// Of threads that another one terminated, who did so last, and the event.
     terminated: BTreeMap<Addr, (Addr, u64)>,
+    /// The same of threads that another one suspended.
+    suspended: BTreeMap<Addr, (Addr, u64)>,
     /// Calls with objects that were deleted.
     pub deleted: Deleted,
     /// What semaphores were created with.
@@ -399,11 +401,13 @@ impl Events {
             }
         }
         let by = now.thread();
-        if let (Some(ended), Some(by)) = (role.end_thread.of(words), by)
-            && ended != by
-            && (self.terminated.len() < MAX_THREADS || self.terminated.contains_key(&ended))
-        {
-            self.terminated.insert(ended, (by, event.seq));
+        for (word, all) in [(role.end_thread, &mut self.terminated), (role.suspend, &mut self.suspended)] {
+            if let (Some(thread), Some(by)) = (word.of(words), by)
+                && thread != by
+                && (all.len() < MAX_THREADS || all.contains_key(&thread))
+            {
+                all.insert(thread, (by, event.seq));
+            }
         }
         if !role.gives_or_takes {
             return;

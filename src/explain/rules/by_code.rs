@@ -22,7 +22,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, Use, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{function_at, gives, missing, place_at, waiting, waits};
+use super::words::{function_at, gives, missing, place_at, suspended_by, waiting, waits};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -166,7 +166,11 @@ impl ByCode<'_, '_> {
         let is = match user {
             User::Thread(at) => match (self.waits_for(at), self.graph.tasks.at(at).and_then(|task| task.does.gone())) {
                 (Some(object), _) => format!("waits for {}", self.case.object(object)),
-                (None, gone) => gone.unwrap_or("does not go on").to_owned(),
+                (None, gone) => {
+                    let by = suspended_by(at, self.case, self.graph).filter(|_| self.is_suspended(at));
+                    let by = by.map_or_else(String::new, |(by, _)| format!(" ({by})"));
+                    format!("{}{by}", gone.unwrap_or("does not go on"))
+                }
             },
             User::Handler(_) => "is pending and disabled in the interrupt controller".to_owned(),
             _ => "is off".to_owned(),
@@ -527,6 +531,10 @@ impl ByCode<'_, '_> {
         let User::Thread(at) = user else { return None };
         let gone = self.graph.tasks.at(at)?.does.gone()?;
         Some(Evidence::memory(at, format!("{}: {gone}", self.case.label(at))))
+    }
+
+    fn is_suspended(&self, thread: Addr) -> bool {
+        self.graph.tasks.at(thread).is_some_and(|task| task.does == Does::Suspended)
     }
 
     fn was_terminated(&self, user: User) -> bool {

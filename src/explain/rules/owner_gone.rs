@@ -12,7 +12,7 @@ use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
-use super::words::{NO_OWNER, gives, holds, shows, waiting};
+use super::words::{NO_OWNER, gives, holds, shows, suspended_by, waiting};
 use crate::kernel::Kind;
 use crate::trace::many;
 
@@ -79,21 +79,27 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
-    let next = match does {
-        Does::Suspended => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
+    let (by, shown) = suspended_by(edge.holder, case, graph).filter(|_| does == Does::Suspended).unzip();
+    let next = match (does, &by) {
+        (Does::Suspended, Some(_)) => {
+            "let it put the lock before it is suspended, or resume it before the lock is needed"
+        }
+        (Does::Suspended, None) => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         _ => "give the semaphore back on every path of this thread",
     };
+    let by = by.map_or_else(String::new, |by| format!(": {by}"));
     Some(
         Finding::new(
             Code::LockOwnerGone,
             (confidence, detractors),
-            format!("{waiter} waits for {object}, which {holder} holds; {holder} {is}"),
+            format!("{waiter} waits for {object}, which {holder} holds; {holder} {is}{by}"),
         )
         .evidence([
             waiting(edge.waiter, edge.object, case, graph),
             holds(edge, case),
             shows(edge.holder, format!("{holder}: {is}"), graph),
         ])
+        .evidence(shown)
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(next)
         .threads([edge.holder, edge.waiter]),

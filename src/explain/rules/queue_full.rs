@@ -10,7 +10,7 @@ use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::users::uses;
-use super::words::{few, gives, shows, waiting, wanted};
+use super::words::{few, gives, shows, suspended_by, waiting, wanted};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -303,7 +303,10 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
             let is_over = task.does != Does::Suspended || is_long(task.address, queue);
             let next = if task.does == Does::Suspended { "is not resumed" } else { gone };
             let next = format!("find out why {called} {next}");
-            Some((gone.to_owned(), proof, sure(is_over && !senders.is_empty()), next))
+            let (by, shown) = suspended_by(task.address, case, graph).filter(|_| task.does == Does::Suspended).unzip();
+            let why = by.map_or_else(|| gone.to_owned(), |by| format!("{gone} ({by})"));
+            let proof = proof.into_iter().chain(shown).collect();
+            Some((why, proof, sure(is_over && !senders.is_empty()), next))
         }
         _ => None,
     }

@@ -196,6 +196,18 @@ pub(super) fn wanted(wait: &Wait, givers: Option<&Givers>, case: &Case<'_>) -> S
     }
 }
 
+/// Who suspended a thread, where the trace shows another one: `reference suspended it, and waits for mutex bus itself`; and as evidence.
+pub(super) fn suspended_by(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let events = case.events?;
+    let (by, seq) = events.suspended(thread)?;
+    let by = graph.tasks.list.iter().find(|task| events.is(task.address, by))?;
+    let (name, suspended) = (case.label(by.address), case.label(thread));
+    let waits = by.wait.filter(|wait| wait.forever);
+    let waits = waits.map_or_else(String::new, |wait| format!(", and waits for {} itself", case.object(wait.object)));
+    let evidence = Evidence::event(seq, format!("{name} suspends {suspended} here (tx_thread_suspend)"));
+    Some((format!("{name} suspended it{waits}"), evidence))
+}
+
 /// What to do about an interrupt that comes again and again. `name`: its handler's.
 pub(super) fn acknowledge(name: &str) -> String {
     format!(
