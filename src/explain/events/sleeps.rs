@@ -30,6 +30,8 @@ pub struct Slept {
     pub seq: u64,
     /// Ticks of the trace for each tick of the kernel.
     pub period: i64,
+    /// So many ticks of the kernel.
+    pub ticks: u64,
 }
 
 /// The kernel's count of ticks, as the last calls of `tx_time_get` had it.
@@ -71,14 +73,20 @@ pub struct Sleeps {
 }
 
 impl Sleeps {
-    /// How long a tick of the kernel is: the middle of what the sleeps show. `None` where several were shorter by far: a clock that
-    /// stops while the processor is idle measures nothing.
+    /// How long a tick of the kernel is: the middle of what the long sleeps show. `None` where several sleeps were shorter by far: a clock
+    /// that stops while the processor is idle measures nothing.
     #[must_use]
     pub fn period(&self) -> Option<i64> {
-        let mut all: Vec<i64> = self.over.iter().map(|slept| slept.period).collect();
-        all.sort_unstable();
-        let period = *all.get(all.len() / 2).filter(|period| **period > 0 && all.len() >= LEAST)?;
-        // A sleep is shorter than it was asked for by a part of its first tick.
+        let sorted = |least: u64| {
+            let long = self.over.iter().filter(|slept| slept.ticks >= least);
+            let mut all: Vec<i64> = long.map(|slept| slept.period).collect();
+            all.sort_unstable();
+            Some(all).filter(|all| all.len() >= LEAST)
+        };
+        // A sleep is shorter than it was asked for by a part of its first tick, which counts less in a long one.
+        let longest = self.over.iter().map(|slept| slept.ticks).max()?;
+        let (all, long) = (sorted(0)?, sorted(longest / 2).or_else(|| sorted(0))?);
+        let period = *long.get(long.len() / 2).filter(|period| **period > 0)?;
         (*all.get(all.len() / 8)? >= period / 2).then_some(period)
     }
 
@@ -101,7 +109,7 @@ impl Sleeps {
         if self.over.len() >= MOST {
             self.over.pop_front();
         }
-        self.over.push_back(Slept { seq: event.seq, period });
+        self.over.push_back(Slept { seq: event.seq, period, ticks: asked.ticks });
     }
 
     /// The next event, where it is of a thread.
@@ -160,7 +168,7 @@ mod tests {
     use super::*;
 
     fn of(periods: &[i64]) -> Option<i64> {
-        let over = periods.iter().map(|period| Slept { seq: 0, period: *period }).collect();
+        let over = periods.iter().map(|period| Slept { seq: 0, period: *period, ticks: 2 }).collect();
         Sleeps { over, ..Sleeps::default() }.period()
     }
 
@@ -180,5 +188,13 @@ mod tests {
         assert_eq!(of(&[100, 99, 260]), Some(100), "one was woken late");
         assert_eq!(of(&[0, 0, 0]), None, "the clock stands still");
         assert_eq!(of(&[10, 12, 60, 80, 100, 100, 100, 100, 100]), None, "it stops while the processor is idle");
+    }
+    /// Short sleeps, which are shorter than they were asked for by a larger part, made a tick shorter than it is.
+    #[test]
+    fn the_longer_sleeps_show_how_long_a_tick_is() {
+        let slept = |(ticks, period)| Slept { seq: 0, period, ticks };
+        let short = std::iter::repeat_n((2, 80), 20);
+        let over = short.chain([(25, 99), (25, 100), (20, 98)]).map(slept).collect();
+        assert_eq!(Sleeps { over, ..Sleeps::default() }.period(), Some(99));
     }
 }

@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn sleeps_that_last_many_times_as_long_at_the_end_were_not_seen() {
         let of = |periods: &[i64]| {
-            let over: Vec<Slept> = (0..).zip(periods).map(|(seq, period)| Slept { seq, period: *period }).collect();
+            let over: Vec<Slept> =
+                (0..).zip(periods).map(|(seq, period)| Slept { seq, period: *period, ticks: 2 }).collect();
             changed(&over)
         };
         assert_eq!(of(&[100, 99, 100, 101, 900, 900, 901]), Some((100, 900, 4)));
