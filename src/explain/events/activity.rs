@@ -30,6 +30,8 @@ pub struct Activity {
     pub was_ready: bool,
     /// For how many ticks of the kernel it went to sleep last, and the event.
     pub sleeps: Option<(u64, u64)>,
+    /// How often it got a mutex.
+    pub acquired: u64,
     /// How often it went to sleep.
     pub slept: u64,
     /// The last event that ended a wait of it.

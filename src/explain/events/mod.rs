@@ -325,6 +325,9 @@ impl Events {
                 }
             }
             Change::Acquired { lock, thread } => {
+                if let Some(activity) = self.does(thread) {
+                    activity.acquired = activity.acquired.saturating_add(1);
+                }
                 if let Some(thread) = address(thread) {
                     self.tries.succeeds(thread, system.address(lock));
                 }

@@ -37,6 +37,8 @@ const MANY_TICKS: i64 = 50;
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
 
+/// So many mutexes are got in many rounds of a loop.
+const OFTEN: u64 = 64;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 /// The functions of the kernel that let a thread sleep, and give way to others of its priority.
@@ -221,9 +223,17 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let starved: Vec<&Task> = graph.tasks.list.iter().filter(|task| starves(task, hog, since, events)).collect();
     starved.first()?;
     let (mut confidence, mut detractors) = case.by_events();
-    detractors.push("a long computation that ends looks the same".to_owned());
+    // It goes through its loop again and again, and through the call in it.
+    let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
+    let is_loop = is_round && sleep(hog, case).is_some();
+    let against = if is_loop {
+        "that it comes to that call is inferred from its code"
+    } else {
+        "a long computation that ends looks the same"
+    };
+    detractors.push(against.to_owned());
     let addresses: Vec<Addr> = starved.iter().map(|task| task.address).collect();
-    if !is_shown(hog.address, &addresses, events) {
+    if !is_loop && !is_shown(hog.address, &addresses, events) {
         confidence = confidence.min(Confidence::Hint);
         detractors.push(NO_ROUND.to_owned());
     }
@@ -291,12 +301,13 @@ fn claim(
     let (at, shown) = within(hog, case, graph).unwrap_or_default();
     let all: Vec<String> = starved.iter().map(|task| case.label(task.address)).collect();
     let sleeps = sleep(hog, case);
+    let acquired = case.events.and_then(|events| events.activity(hog.address)).map_or(0, |one| one.acquired);
     // It would let those of its own priority run.
     let are_lower = starved.iter().all(|task| Off::of(task, hog) == Some(Off::Priority));
     let relinquishes = relinquish(hog, case).filter(|_| are_lower);
     let how = match (&sleeps, &relinquishes) {
         // It may not have come to that call yet.
-        (Some(_), _) if cap.0 == Confidence::Hint => {
+        (Some(_), _) if cap.0 == Confidence::Hint || acquired >= OFTEN => {
             ", though its code calls tx_thread_sleep (of 0 ticks, that returns at once)"
         }
         (None, Some(_)) => {
