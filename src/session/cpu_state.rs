@@ -6,8 +6,8 @@ use super::{Function, Target};
 use crate::abi::{Addr, Endian, Region};
 use crate::bytes::Bytes;
 use crate::cpu::{
-    Architecture, Code, Effect, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault, polling,
-    saved_fault, with_those_before,
+    Architecture, Code, Effect, InstructionSet, LOOP, Level, Loop, POLLING, Polling, Registers, endless_loop, is_fault,
+    polling, saved_fault, saved_trap, with_those_before,
 };
 use crate::error::Error;
 use crate::kernel::{Above, Interrupted, Kernel, Stop, Thread, Under};
@@ -112,6 +112,10 @@ pub struct Interrupts {
 const KEPT: std::ops::RangeInclusive<u16> = 4..=11;
 /// The most functions of a handler whose code is looked at.
 const HANDLER: usize = 4;
+/// The bytes of the stack of a RISC-V's handler that are looked at.
+const SYSTEM_STACK: u64 = 1024;
+/// `mcause`: the last number of an exception (The RISC-V Instruction Set Manual, volume II, 3.1.15).
+const LAST_CAUSE: u32 = 63;
 /// So far behind an instruction its constants may be (LDR, literal).
 const LITERALS: Addr = 4096;
 /// Where a Cortex-M has RAM (Armv7-M Architecture Reference Manual, B3.1).
@@ -177,7 +181,11 @@ impl Target<'_> {
             Some(found) => Some(self.places(found, stop)),
             None => self.by_exits(registers, &exits, stop),
         };
-        let stored_faults = self.stored_faults(registers, &backtrace);
+        let mut stored_faults = self.stored_faults(registers, &backtrace);
+        if stored_faults.is_empty() {
+            stored_faults = self.stored_trap(registers, kernel, thread, stop);
+        }
+        let known = self.with_stored(registers, &stored_faults);
         let used = self.used_by_handler(registers, &backtrace);
         let interrupted = interrupted.map(|mut found| {
             found.all.iter_mut().for_each(|place| self.forget_used(place, registers, &used, stop));
@@ -203,9 +211,9 @@ impl Target<'_> {
             polling: self.polling(registers),
             is_outside_code: registers.pc().is_some_and(|pc| self.is_outside(pc & !1, stop)),
             interrupted,
-            failed: self.failed(registers, kernel, thread, stop),
+            failed: self.failed(&known, kernel, thread, stop),
             interrupts: self.interrupts(registers),
-            registers: self.with_stored(registers, &stored_faults),
+            registers: known,
             stored_faults,
         }
     }
@@ -234,6 +242,49 @@ impl Target<'_> {
         let cfsr = found.iter().rev().find(|(name, _)| *name == "cfsr").map(|(_, at)| *at);
         let has_cfsr = cfsr.and_then(|at| self.word(at)).is_some_and(|cfsr| cfsr != 0);
         if has_cfsr { found } else { Vec::new() }
+    }
+
+    /// The same of the handler of a RISC-V's traps, where it has ended in a loop: what says that the last trap was an exception, at the
+    /// place that was stored of the thread, where that is known.
+    fn stored_trap(
+        &mut self,
+        registers: &Registers,
+        kernel: Option<&Kernel>,
+        thread: Option<&Thread>,
+        stop: &Stop,
+    ) -> Vec<(&'static str, Addr)> {
+        let of = registers.architecture();
+        let set = InstructionSet::of(of).filter(|_| matches!(of, Architecture::Riscv32 | Architecture::Riscv64));
+        let in_loop = registers.pc().and_then(|pc| self.loop_at(of, pc)).is_some();
+        let is_live = self.is_live() || registers.get("mcause").is_some();
+        let Some(set) = set.filter(|_| in_loop && !is_live && self.machine().0 != Some(Endian::Big)) else {
+            return Vec::new();
+        };
+        // It runs on a stack of its own, of which the first frames are enough.
+        let stack = registers.sp().map(|sp| Region { start: sp, len: SYSTEM_STACK });
+        let backtrace =
+            self.with_unwinder(kernel, |unwinder, memory, _| unwinder.backtrace(registers, stack.as_slice(), memory));
+        let pcs: Vec<Addr> = backtrace.frames.iter().take(HANDLER).map(|frame| frame.pc).collect();
+        let start = |pc: &Addr| {
+            let function = self.symbols().function(pc.saturating_sub(1)).map(|function| function.address);
+            function.filter(|start| pc.checked_sub(*start).is_some_and(|len| len <= POLLING)).map(|start| (start, *pc))
+        };
+        let functions: Vec<(Addr, Addr)> = pcs.iter().rev().filter_map(start).collect();
+        let gp = registers.get("gp").and_then(|gp| u32::try_from(gp).ok());
+        let mut found = saved_trap(set, &functions, gp, &mut |at| self.word(at));
+        let value = |name: &str, found: &[(&str, Addr)], this: &mut Self| {
+            let at = found.iter().rev().find(|(of, _)| *of == name)?.1;
+            this.word(at).filter(|_| this.is_memory(at))
+        };
+        // The highest bit is that of interrupts. An older trap was at another place.
+        let is_exception = value("mcause", &found, self).is_some_and(|cause| cause <= LAST_CAUSE);
+        let trapped =
+            kernel.zip(thread).and_then(|(kernel, thread)| self.stored_alone(registers, kernel, thread, stop));
+        let place = trapped.and_then(|(_, trapped)| trapped.pc());
+        let epc = value("mepc", &found, self).map(Addr::from);
+        let is_it = is_exception && place.is_none_or(|place| epc.is_none_or(|epc| epc == place));
+        found.retain(|(_, at)| is_it && self.is_memory(*at));
+        found
     }
 
     /// True for an address in the RAM of a Cortex-M, or one that the program has a name for: reading others may change a device of a live

@@ -364,7 +364,8 @@ impl<'a, 'c> Look<'a, 'c> {
     fn stored(&self) -> Option<String> {
         let (_, at) = self.cpu.stored_faults.first()?;
         let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
-        Some(format!("cfsr and the like are not in this source: they are what the handler stored ({place})"))
+        let name = if self.cpu.registers.architecture() == Architecture::CortexM { "cfsr" } else { "mcause" };
+        Some(format!("{name} and the like are not in this source: they are what the handler stored ({place})"))
     }
 
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
