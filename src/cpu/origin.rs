@@ -29,6 +29,8 @@ enum Does {
     Loads { to: u16, base: u16, plus: i64, index: Option<(u16, u16)> },
     /// It reads so many bytes of a word, in the same way.
     LoadsPart { to: u16, base: u16, plus: i64, index: Option<(u16, u16)>, bytes: u8 },
+    /// It moves the second register, and reads the word that is so far from where that points then.
+    Moving { to: u16, base: u16, plus: i64 },
     /// It reads a constant among the code.
     Literal { to: u16, place: Addr },
     /// It sets a register, or its upper half.
@@ -47,6 +49,7 @@ impl Does {
             | Self::Literal { to, .. }
             | Self::Sets { to, .. }
             | Self::Moves { to, .. } => bit(*to),
+            Self::Moving { to, base, .. } => bit(*to) | bit(*base),
             Self::Writes(all) => *all,
         }
     }
@@ -123,7 +126,7 @@ impl Code<'_> {
 
     /// What all ways to the instruction give. `all`: the instructions of the function.
     fn on_all_ways(&self, all: &[Line], read: impl Fn(&Way<'_, '_>) -> Option<Read>) -> Option<Read> {
-        let mut found = ways(self.at, all)?.into_iter().map(|before| read(&Way { before: &before, code: self }));
+        let mut found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way { before: &before, code: self }));
         let first = found.next()??;
         found
             .all(|other| other.is_some_and(|other| (other.place, other.value) == (first.place, first.value)))
@@ -269,13 +272,15 @@ const WAYS: usize = 16;
 const LONG: usize = 512;
 
 /// The ways to an instruction: what was carried out in front of it, one after the other, as far back as that is known.
-fn ways(at: Addr, all: &[Line]) -> Option<Vec<Vec<Line>>> {
-    if all.iter().any(|line| line.is_table() && line.at != at) {
-        return None;
-    }
+fn ways(at: Addr, all: &[Line], code: &Code<'_>) -> Option<Vec<Vec<Line>>> {
+    let jumps = all.iter().filter(|line| line.is_table() && line.at != at);
+    let tables: Vec<Table> = jumps.map(|line| thumb::table(line, all, code)).collect::<Option<_>>()?;
+    // What is decoded of a table is no code.
+    let is_code = |line: &&Line| !tables.iter().any(|table| table.bytes.contains(&line.at));
+    let all: Vec<Line> = all.iter().filter(is_code).copied().collect();
     let (mut todo, mut ended) = (vec![(at, Vec::<Line>::new())], Vec::new());
     while let Some((next, way)) = todo.pop() {
-        let before: Vec<Line> = before(next, all).copied().collect();
+        let before: Vec<Line> = before(next, &all, &tables).copied().collect();
         let is_new = |line: &Line| line.at != at && way.iter().all(|other| other.at != line.at);
         let count = todo.len().saturating_add(ended.len()).saturating_add(before.len());
         let is_start = all.first().is_none_or(|first| first.at == next);
@@ -290,10 +295,23 @@ fn ways(at: Addr, all: &[Line]) -> Option<Vec<Vec<Line>>> {
     Some(ended)
 }
 
+/// A jump through a table.
+struct Table {
+    /// The instruction.
+    at: Addr,
+    targets: Vec<Addr>,
+    /// Where the table is.
+    bytes: std::ops::Range<Addr>,
+}
+
 /// The instructions from which the code comes to an address.
-fn before(at: Addr, all: &[Line]) -> impl Iterator<Item = &Line> {
-    let above = all.iter().rev().find(|line| line.at < at).filter(|line| !line.leaves());
-    all.iter().filter(move |line| line.target() == Some(at)).chain(above)
+fn before<'l>(at: Addr, all: &'l [Line], tables: &'l [Table]) -> impl Iterator<Item = &'l Line> {
+    let above = all.iter().rev().find(|line| line.at < at).filter(|line| !line.leaves() && !line.is_table());
+    let leads = move |line: &&Line| {
+        let by_table = || tables.iter().any(|table| table.at == line.at && table.targets.contains(&at));
+        line.target() == Some(at) || by_table()
+    };
+    all.iter().filter(leads).chain(above)
 }
 
 /// A place behind all instructions of a way.
@@ -377,7 +395,7 @@ impl Way<'_, '_> {
             }
             Does::Moves { from, plus, .. } => Some(self.cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
             Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
-            Does::LoadsPart { .. } | Does::Writes(_) => None,
+            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -418,7 +436,7 @@ impl Way<'_, '_> {
             Does::Sets { value, is_top: false, .. } => Some(value),
             Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
             Does::Moves { from, plus, .. } => Some(self.cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Writes(_) => None,
+            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Moving { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -445,6 +463,11 @@ impl Way<'_, '_> {
                 let word = (self.code.word)(place)?;
                 let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
                 is_so.then_some(Found { place, load: writer, base })
+            }
+            Does::Moving { to, base, plus } if to == register => {
+                let behind = writer.checked_add(1)?;
+                let place = self.cut(self.value(base, behind, deep)?.wrapping_add_signed(plus));
+                ((self.code.word)(place)? == value).then_some(Found { place, load: behind, base })
             }
             // A part that is 0 is 0 with and without its sign.
             Does::LoadsPart { base, bytes, .. } if value == 0 => {

@@ -160,7 +160,7 @@ mod tests {
         };
         let nop = 0x0000_0013;
         assert_eq!(with(nop, nop), [("mcause", 0x1000)]);
-        assert_eq!(with(0x0005_0663, nop), [("mcause", 0x1000)], "beqz a0, behind the loop");
+        assert_eq!(with(0x0005_0863, nop), [("mcause", 0x1000)], "beqz a0, behind the loop");
         assert_eq!(with(0x0005_0463, nop), [], "beqz a0, over the store");
         assert_eq!(with(nop, 0x0007_A023), [], "sw zero, 0(a5)");
         assert_eq!(with(nop, 0x00A7_8023), [], "sb a0, 0(a5)");

@@ -188,7 +188,11 @@ impl Target<'_> {
         let known = self.with_stored(registers, &stored_faults);
         let used = self.used_by_handler(registers, &backtrace);
         let interrupted = interrupted.map(|mut found| {
-            found.all.iter_mut().for_each(|place| self.forget_used(place, registers, &used, stop));
+            let kept = if exits.is_empty() { self.kept_by_handler(registers, &backtrace, &used) } else { Vec::new() };
+            found.all.iter_mut().for_each(|place| {
+                self.forget_used(place, registers, &used, stop);
+                self.fill_kept(place, registers, &kept, stop);
+            });
             found
         });
         let exception = match (cpu.map(|cpu| &cpu.above), registers.level()) {
@@ -436,7 +440,7 @@ impl Target<'_> {
             return Vec::new();
         }
         let own = backtrace.frames.iter().take_while(|frame| frame.origin != crate::unwind::Origin::Exception);
-        let pcs: Vec<Addr> = own.take(HANDLER).map(|frame| frame.pc & !1).collect();
+        let pcs: Vec<Addr> = own.take(HANDLER).map(|frame| frame.address() & !1).collect();
         let mut used: Vec<u16> = Vec::new();
         for pc in pcs {
             let Some((from, code)) = self.code_around(pc) else { continue };
@@ -445,6 +449,38 @@ impl Target<'_> {
             used.extend(code.written().into_iter().filter(|register| KEPT.contains(register)));
         }
         used
+    }
+
+    /// The registers that a call keeps and that the functions of a handler have not used, where all of these are known: the outermost is one
+    /// of the vector table.
+    fn kept_by_handler(&mut self, registers: &Registers, backtrace: &Backtrace, used: &[u16]) -> Vec<u16> {
+        let outermost = backtrace.frames.last().filter(|_| backtrace.frames.len() <= HANDLER);
+        let start = outermost.and_then(|frame| self.symbols().function(frame.address() & !1)).map(|f| f.address & !1);
+        let is_handler = start.is_some_and(|start| self.symbols().handlers().iter().any(|(_, at)| *at == start));
+        let is_in_exception = matches!(registers.level(), Level::Exception(_));
+        if is_handler && is_in_exception {
+            KEPT.filter(|register| !used.contains(register)).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Fills those in that a place lacks.
+    fn fill_kept(&mut self, place: &mut Place, cpu: &Registers, kept: &[u16], stop: &Stop) {
+        let names = kept.iter().map(|register| format!("r{register}"));
+        let new: Vec<(String, u64)> = names
+            .filter(|name| place.registers.get(name).is_none())
+            .filter_map(|name| cpu.get(&name).map(|v| (name, v)))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        for (name, value) in new {
+            place.registers.set_from(crate::cpu::Origin::Inferred, &name, value);
+        }
+        let registers = place.registers.clone();
+        let functions = std::mem::take(&mut place.functions);
+        *place = self.place(place.frame, &registers, place.within.take(), functions, stop);
     }
 
     /// Forgets those of a place that are the CPU's own.

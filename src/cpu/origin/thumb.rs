@@ -2,7 +2,7 @@
 
 use super::super::instruction::long_branch;
 use super::super::polling::{self, Step, Walk};
-use super::{Code, Does, Instruction, Line, bit};
+use super::{Code, Does, Instruction, Line, Table, bit};
 use crate::abi::Addr;
 
 /// What a call may change: r0 to r3, r12 and lr (Procedure Call Standard for the Arm Architecture, 6.1.1).
@@ -52,6 +52,31 @@ pub(super) const fn is_table(first: u16, second: u16) -> bool {
         _ if first & 0xFFF0 == 0xE8D0 => second & 0xFFE0 == 0xF000,
         _ => first & 0xFF70 == 0xF850 && second >> 12 == 15 && !is_popped(first, second),
     }
+}
+
+/// The most instructions between the comparison and the jump through a table.
+const NEAR: usize = 4;
+
+/// The jump of TBB or TBH through the table behind it, as long as the comparison in front of it says.
+pub(super) fn table(line: &Line, all: &[Line], code: &Code<'_>) -> Option<Table> {
+    let Instruction::Thumb { first: 0xE8DF, second, .. } = line.instruction else { return None };
+    let (index, is_half) = (second & 0xF, second & 0x10 != 0);
+    let compared = |line: &Line| match line.instruction {
+        Instruction::Thumb { first, .. } if first >> 8 == 0x28 | index => Some(u64::from(first & 0xFF)),
+        _ => None,
+    };
+    let before = all.iter().rev().filter(|other| other.at < line.at);
+    let count = before.take(NEAR).find_map(compared)?.checked_add(1)?;
+    let start = line.at.checked_add(4)?;
+    let byte = |at: Addr| code.code.get(usize::try_from(at.checked_sub(code.from)?).ok()?).copied();
+    let target = |n: u64| {
+        let at = start.checked_add(if is_half { n << 1 } else { n })?;
+        let high = if is_half { byte(at.checked_add(1)?)? } else { 0 };
+        start.checked_add(u64::from(u16::from_le_bytes([byte(at)?, high])) << 1)
+    };
+    let len = if is_half { count << 1 } else { count };
+    let targets = (0..count).map(target).collect::<Option<Vec<Addr>>>()?;
+    Some(Table { at: line.at, targets, bytes: start..start.checked_add(len.next_multiple_of(2))? })
 }
 
 /// LDR of pc from the top of the stack: a return.
@@ -255,8 +280,15 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
             let bytes = if first & 1 << 5 == 0 { 1 } else { 2 };
             Does::LoadsPart { to, base, plus: 0, index: Some((second & 0xF, second >> 4 & 3)), bytes }
         }
+        // LDR of a word that moves its base: from where that points then, or pointed before.
+        _ if first & 0xFFF0 == 0xF850 && base != 15 && to != 15 && to != base && second & 0x900 == 0x900 => {
+            let by = if second & 1 << 9 == 0 { low.wrapping_neg() } else { low };
+            Does::Moving { to, base, plus: if second & 1 << 10 == 0 { by.wrapping_neg() } else { 0 } }
+        }
         // A load that changes its base.
         _ if first & 0xFE10 == 0xF810 && base != 15 && second & 0x900 == 0x900 => Does::Writes(bit(to) | bit(base)),
+        // A store that changes its base.
+        _ if first & 0xFE90 == 0xF800 && second & 0x900 == 0x900 => Does::Writes(bit(base)),
         // MOV.W of a register.
         _ if first & 0xFFEF == 0xEA4F && second & 0xF0F0 == 0 => {
             Does::Moves { to: second >> 8 & 0xF, from: second & 0xF, plus: 0 }
