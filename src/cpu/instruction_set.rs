@@ -109,7 +109,7 @@ impl InstructionSet {
         }
     }
 
-    pub(super) const fn stack_pointer(self) -> u16 {
+    pub const fn stack_pointer(self) -> u16 {
         match self {
             Self::Thumb => SP,
             Self::Riscv32 | Self::Riscv64 => riscv_steps::SP,

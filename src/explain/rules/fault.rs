@@ -370,7 +370,12 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
     fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>) -> Finding {
-        let brought = if pointer.as_ref().is_none_or(|pointer| pointer.is_local) { self.brought() } else { None };
+        let local = pointer.as_ref().and_then(|pointer| pointer.local);
+        let brought = if pointer.is_none() || local.is_some() { self.brought() } else { None };
+        let pointer = match local.filter(|_| brought.is_none()).and_then(|word| self.brought_by_code(word)) {
+            Some(message) => pointer.map(|pointer| pointer.with_message(message)),
+            None => pointer,
+        };
         let no_memory = self.got_no_memory();
         let against = if no_memory.is_some() { "that this led to the fault is inferred" } else { FROM_EVENTS };
         for (words, evidence) in self.deleted().into_iter().chain(brought).chain(no_memory) {

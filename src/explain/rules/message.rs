@@ -6,9 +6,12 @@ use super::super::address::NULL;
 use super::super::events::{Giver, Received};
 use super::super::usage::User;
 use super::super::{Case, Evidence, Finding};
+use super::by_code::user_name;
 use super::words::{function_at, place_at};
 use crate::abi::Addr;
-use crate::kernel::Thread;
+use crate::kernel::api::Act;
+use crate::kernel::{Kind, Thread};
+use crate::session::Place;
 
 /// A call that receives such a message.
 pub(super) struct Message {
@@ -130,6 +133,37 @@ pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(St
     let text =
         format!("{} received a message of {label} here: its buffer has the pointer {pointer:#x}", case.label(thread));
     Some((format!("the pointer {pointer:#x} came in a message of {label}{by}"), Evidence::event(seq, text)))
+}
+
+/// The same by the program's code: the word from which a pointer was read is in a variable into which one of the functions that are on the
+/// stack receives messages. `place`: where the pointer was needed.
+pub(super) fn brought_by_code(
+    word: Addr,
+    thread: &Thread,
+    place: &Place,
+    case: &Case<'_>,
+) -> Option<(String, Evidence)> {
+    let (kernel, usage) = (case.kernel?, case.usage()?);
+    let width = kernel.layout.shape.word.bytes() as u64;
+    let len = |queue: Addr| {
+        let words = kernel.object(queue)?.get("message_size").filter(|words| *words <= LONGEST)?;
+        words.checked_mul(width)
+    };
+    let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    let (at, sp) = (place.registers.pc()? & !1, place.registers.sp()?);
+    let outer = place.functions.iter().filter(|function| !function.is_inlined && !function.is_inferred());
+    let returns: Vec<Addr> = outer.skip(1).map(|function| function.pc).collect();
+    let (queue, call) = usage.received_at(word, (at, sp), &returns, &receive, &len)?;
+    let senders = usage.who(Act::Gives, Some(Kind::Queue), queue, None).unwrap_or_default();
+    let names: Vec<String> = senders.iter().take(SENDERS).map(|user| user_name(*user, case)).collect();
+    let by = match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(", to which {one} sends"),
+        all => format!(", to which {} send", all.join(" and ")),
+    };
+    let (label, site) = (case.object(queue), place_at(call, case));
+    let text = format!("{} receives messages of {label} here, into the variable that has {word:#x}", thread.label());
+    Some((format!("it came in a message of {label}{by}"), Evidence::symbol(call, &site, text)))
 }
 
 impl Finding {

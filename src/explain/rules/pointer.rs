@@ -49,8 +49,8 @@ pub(super) struct Pointer {
     variable: Option<Symbol>,
     /// Who sets it, where it is a variable.
     set_by: Option<SetBy>,
-    /// True for a local variable of a thread.
-    pub is_local: bool,
+    /// The word, where it is a local variable of a thread.
+    pub local: Option<Addr>,
 }
 
 /// The functions of libgcc for a `switch` of a Cortex-M0: the table of jumps is behind the call.
@@ -127,6 +127,14 @@ impl Pointer {
             case.words(&case.look.bytes(word, case.width()).filter(|_| is_safe)?, true).first().copied()
         };
         shows(&Code { at, registers, from, code: &code, stack, word: &word })
+    }
+
+    /// The same, where a message brought it.
+    pub fn with_message(mut self, (words, evidence): (String, Evidence)) -> Self {
+        self.words = format!("{}; {words}", self.words);
+        self.next = "look at who sends these messages, and sets each part of them".to_owned();
+        self.evidence.push(evidence);
+        self
     }
 
     /// Adds it to a fault.
@@ -207,7 +215,7 @@ impl Pointer {
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
-        Some(Self { words, evidence, next, noun, variable, set_by, is_local: stack.is_some() })
+        Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place) })
     }
 }
 

@@ -304,6 +304,40 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
+    /// The queue from which a message came to a word of a stack, and the call that received it. `sp`: the stack pointer at the instruction
+    /// `at`; `returns`: the return addresses of the functions above, the innermost first. `receive`: the functions that receive one.
+    pub fn received_at(
+        &self,
+        word: Addr,
+        (at, sp): (Addr, Addr),
+        returns: &[Addr],
+        receive: &[Addr],
+        len: &dyn Fn(Addr) -> Option<u64>,
+    ) -> Option<(Addr, Addr)> {
+        let (mut at, mut sp, mut returns) = (at, sp, returns.iter());
+        loop {
+            let (paths, depth) = self.walker.stack_at(self.walker.start_of(at)?, at)?;
+            let start = sp.wrapping_add_signed(i64::from(depth.checked_neg()?));
+            let into_word = |call: &Call| {
+                let is_receive = matches!(call.to, Callee::At(to) if receive.contains(&to));
+                let queue = self.walker.action(call).filter(|_| is_receive)?.object?;
+                let [_, Value::Frame(to), ..] = call.arguments else { return None };
+                let into = word.checked_sub(start.wrapping_add_signed(to.into()))?;
+                (into < len(queue)?).then_some((queue, call.at))
+            };
+            if let Some(found) = paths.calls().find_map(into_word) {
+                return Some(found);
+            }
+            // The call that led here is in front of its return address.
+            let back = returns.next()? & !1;
+            let first = self.walker.start_of(back.checked_sub(1)?)?;
+            let calls =
+                self.walker.paths(&Follow { walker: &self.walker, succeeds: false }, (first, [Value::Unknown; 4]))?;
+            let is_it = |call: &&Call| back.checked_sub(call.at).is_some_and(|behind| matches!(behind, 2 | 4));
+            (at, sp) = (calls.calls().find(is_it)?.at, start);
+        }
+    }
+
     /// True where a function calls another one on some of its paths, and comes to its end on others: that other one, which does not
     /// return, is for a condition that should not be.
     pub fn calls_on_a_path(&self, caller: Addr, callee: Addr) -> bool {

@@ -103,6 +103,22 @@ impl<'c> Walker<'c> {
         Some(Paths::storing(&follow, at, function.last, arguments))
     }
 
+    /// The paths of a function, and how far its stack pointer is from where it was at its start, at an instruction.
+    pub fn stack_at(&self, first: Addr, at: Addr) -> Option<(Paths, i32)> {
+        let function = self.code.function(first).filter(|function| !function.is_kernel && function.first == first)?;
+        let follow = Follow { walker: self, succeeds: false };
+        let watch = (at, self.code.set.stack_pointer());
+        match Paths::watching(&follow, first, function.last, ANY, watch) {
+            (paths, Some(Value::Frame(depth))) => Some((paths, depth)),
+            _ => None,
+        }
+    }
+
+    /// The first address of the function at an address.
+    pub fn start_of(&self, at: Addr) -> Option<Addr> {
+        self.caller(at)
+    }
+
     /// True where the call in front of a return address is in the function that begins at `first`.
     pub fn is_in(&self, pc: Addr, first: Addr) -> bool {
         let function = pc.checked_sub(1).and_then(|at| self.code.function(at));

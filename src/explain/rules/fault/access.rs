@@ -178,6 +178,12 @@ impl Look<'_, '_> {
         if is_of_thread { by_message() } else { None }
     }
 
+    /// The same of the word that it was read from, by the code of the functions on the stack.
+    pub(super) fn brought_by_code(&self, word: Addr) -> Option<(String, Evidence)> {
+        let (thread, place) = (self.thread.filter(|_| self.within.is_none())?, self.place?);
+        message::brought_by_code(word, thread, place, self.case)
+    }
+
     /// The function that passed the pointer that failed.
     pub(super) fn passed(&self) -> Option<String> {
         let (at, registers) = self.instruction()?;
