@@ -378,3 +378,26 @@ fn any_code_is_survived() {
         }
     }
 }
+
+/// A loop over pointers with a `switch` in it: a load that moves its base, and a table of jumps behind it.
+#[test]
+fn a_switch_hid_where_a_pointer_was_read() {
+    // L: ldr.w r5, [r6, #4]!; S: ldrb r3, [r5]; cmp r3, #1; bhi.n E; tbb [pc, r3]; (1, 2); A: movs r0, #0; B: movs r0, #1; E: cmp r4, #8;
+    // bne.n L; bx lr
+    let code = [0xF856, 0x5F04, 0x782B, 0x2B01, 0xD804, 0xE8DF, 0xF003, 0x0201, 0x2000, 0x2001, 0x2C08, 0xD1F3, 0x4770];
+    let values = [("pc", 0x104), ("r5", 0xEFEF_EFEF), ("r6", 0x2000_1310)];
+    let words = [(0x2000_1310, 0xEFEF_EFEF)];
+    assert_eq!(pointer_of(&code, &values, &words), Some((0x2000_1310, 0xEFEF_EFEF)));
+    // Behind the switch: either of its ways led to E, and before it the load.
+    let after =
+        [0xF856, 0x5F04, 0x782B, 0x2B01, 0xD804, 0xE8DF, 0xF003, 0x0201, 0x2000, 0x2001, 0x782C, 0xD1F3, 0x4770];
+    let values = [("pc", 0x114), ("r5", 0xEFEF_EFEF), ("r6", 0x2000_1310)];
+    assert_eq!(pointer_of(&after, &values, &words).map(|found| found.0), Some(0x2000_1310));
+    // ldr.w r5, [r6], #4; ldrb r3, [r5]: the base has been moved on
+    let values = [("pc", 0x104), ("r5", 0xEFEF_EFEF), ("r6", 0x2000_1314)];
+    assert_eq!(pointer_of(&[0xF856, 0x5B04, 0x782B], &values, &words).map(|found| found.0), Some(0x2000_1310));
+    // A comparison that is not that of the table: its length is not known.
+    let unknown = [0xF856, 0x5F04, 0x782B, 0x2C01, 0xD804, 0xE8DF, 0xF003, 0x0201, 0x2000, 0x2001, 0x2C08, 0xD1F3];
+    let values = [("pc", 0x104), ("r5", 0xEFEF_EFEF), ("r6", 0x2000_1310)];
+    assert_eq!(pointer_of(&unknown, &values, &words), None);
+}

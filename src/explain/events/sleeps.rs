@@ -11,6 +11,8 @@ use crate::trace::{ContextKind, Event};
 const MOST: usize = 256;
 /// So many sleeps show how long a tick is.
 const LEAST: usize = 3;
+/// So many ticks of the kernel show how long one is.
+const MANY: i64 = 32;
 
 /// A sleep that has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct Sleeps {
     pub from_start: bool,
     /// The kernel's count of ticks in the last calls that asked for it.
     pub clock: Option<Clock>,
+    /// The same in the first.
+    first_clock: Option<Clock>,
 }
 
 impl Sleeps {
@@ -77,6 +81,17 @@ impl Sleeps {
     /// that stops while the processor is idle measures nothing.
     #[must_use]
     pub fn period(&self) -> Option<i64> {
+        self.by_sleeps().map(|period| self.by_clock().unwrap_or(period))
+    }
+
+    /// The same by the kernel's count of ticks, where it went on for long between the first call that asked for it and the last.
+    fn by_clock(&self) -> Option<i64> {
+        let (first, last) = self.first_clock.zip(self.clock).filter(|_| !self.is_time_set)?;
+        let ticks = i64::try_from(last.value.checked_sub(first.value)?).ok().filter(|ticks| *ticks >= MANY)?;
+        last.from.1.saturating_sub(first.from.1).checked_div(ticks).filter(|period| *period > 0)
+    }
+
+    fn by_sleeps(&self) -> Option<i64> {
         let sorted = |least: u64| {
             let long = self.over.iter().filter(|slept| slept.ticks >= least);
             let mut all: Vec<i64> = long.map(|slept| slept.period).collect();
@@ -125,7 +140,7 @@ impl Sleeps {
 
     /// Events are missing.
     pub(super) fn forget(&mut self) {
-        (self.before, self.clock) = (None, None);
+        (self.before, self.clock, self.first_clock) = (None, None, None);
         self.asked.clear();
     }
 }
@@ -144,6 +159,7 @@ impl Events {
         self.sleeps.is_time_set |= now.places.sets_time(now.words);
         if let Some(value) = now.places.clock(now.words) {
             self.sleeps.clock = Some(Clock::next(self.sleeps.clock, value, (event.seq, event.ticks)));
+            self.sleeps.first_clock = self.sleeps.first_clock.or(self.sleeps.clock);
         }
         if let (Some(ticks), Some(thread)) = (now.places.sleep(now.words), thread) {
             self.sleeps.ask(thread, Asked { seq: event.seq, at: event.ticks, ticks });

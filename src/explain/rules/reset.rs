@@ -3,14 +3,21 @@
 //!
 //! Against it: a program that a debugger has started again by hand.
 
+use std::collections::BTreeSet;
+
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::place;
+use super::{interrupts, place, words};
+use crate::abi::Region;
+use crate::session::CpuState;
 
 /// The functions of a backtrace that are named, and the threads.
 const CALLERS: usize = 4;
 const WAITS: usize = 6;
+/// The most interrupts that are named.
+const NAMED: usize = 2;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(function) = case.kernel.and_then(|kernel| kernel.start_up.as_ref()) else { return Vec::new() };
@@ -21,15 +28,17 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let named = || cpu.and_then(|cpu| place::of(&cpu.functions)).unwrap_or_else(|| function.clone());
     let named = || format!("in {}", named());
     let at = vector.unwrap_or_else(named);
+    let loops = cpu.and_then(|cpu| waits_in_loop(cpu, case)).unwrap_or_default();
     vec![
         Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
-            format!("the program has begun again (the CPU is {at}) over the RAM of the run before"),
+            format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before"),
         )
         .against(["a debugger may have started it again"])
         .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
+        .evidence(cpu.and_then(|cpu| interrupts::polls(case, cpu)))
         .evidence(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
             Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
         }))
@@ -39,6 +48,27 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
                 .to_owned(),
         ),
     ]
+}
+
+/// `, where it waits for g_ms (0x20005478) to change, as the handler of SysTick does: start-up code may wait before that is enabled`.
+fn waits_in_loop(cpu: &CpuState, case: &Case<'_>) -> Option<String> {
+    // A counter of ticks as well: the time that it measures is that of an interrupt.
+    let reads = &cpu.polling.as_ref().filter(|polling| !polling.writes)?.reads;
+    let all: Vec<String> = reads.iter().take(NAMED).map(|at| words::place_or_address(*at, case)).collect();
+    let what = all.join(" and ");
+    let users = reads.iter().filter_map(|at| Some(case.usage()?.users_of(Region { start: *at, len: case.width() })));
+    let number = |user: User| if let User::Handler(number) = user { Some(u64::from(number)) } else { None };
+    let handlers: BTreeSet<u64> = users.flatten().filter_map(number).collect();
+    let names: Vec<String> = handlers.iter().take(NAMED).map(|number| interrupts::name(case, *number)).collect();
+    let by = if names.is_empty() {
+        String::new()
+    } else {
+        format!(
+            ", which the handler of {} may change: start-up code may wait before that is enabled",
+            names.join(" or ")
+        )
+    };
+    Some(format!(", where it waits in a loop for {what} to change{by}"))
 }
 
 /// The threads that waited for ever in the run before. One that did nothing in the whole trace may be the one that a watchdog missed.

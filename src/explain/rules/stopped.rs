@@ -291,7 +291,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let mut evidence = vec![loop_evidence(of)];
     evidence.extend(said);
     evidence.extend(
-        by_call.map(|by| Evidence::symbol(by.at, &by.words, format!("interrupts are disabled in {}", by.words))),
+        by_call.map(|by| {
+            Evidence::symbol(by.at, &words::place_at(by.at, case), "interrupts are disabled here".to_owned())
+        }),
     );
     let disabled = primask.filter(|mask| mask & 1 == 1);
     evidence.extend(disabled.map(|mask| Evidence::register("primask", mask, "interrupts are disabled".to_owned())));
