@@ -109,6 +109,7 @@ impl InstructionSet {
         }
     }
 
+    /// The number of the stack pointer.
     pub const fn stack_pointer(self) -> u16 {
         match self {
             Self::Thumb => SP,

@@ -8,6 +8,7 @@ pub mod events;
 mod evidence;
 mod faults;
 mod file;
+mod handler;
 mod identity;
 mod inputs;
 mod interrupted;
