@@ -341,7 +341,7 @@ fn in_front(at: Addr, case: &Case<'_>) -> Option<InFront> {
 }
 
 /// Who wrote past its end where an address was overwritten: what is in front of it, and the functions that use that.
-fn writer(at: Addr, case: &Case<'_>) -> String {
+pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
     let Some(InFront { what, memory, .. }) = in_front(at, case) else { return "what is in front of it".to_owned() };
     let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
     let by = match names.as_slice() {

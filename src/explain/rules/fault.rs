@@ -329,7 +329,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let pointer = self.pointer(graph).or_else(|| self.pointer_of_trap(graph));
         let passed = if pointer.is_none() { self.passed() } else { None };
         let whereabouts = self.whereabouts(within, jumped.is_none() && !self.has_caller(), passed);
-        let claim = format!("{}{whereabouts}: {words}{came}", self.name());
+        let in_ram = self.code_in_ram().unwrap_or_default();
+        let claim = format!("{}{whereabouts}: {words}{came}{in_ram}", self.name());
         if self.has("IMPRECISERR") {
             detractors.push("the bus fault is imprecise: the instruction is some way before that place".to_owned());
         }

@@ -5,11 +5,12 @@
 
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::callback::is_timer_task;
-use super::super::words::{function_at, holds, shows, waiting};
+use super::super::words::{function_at, holds, place_at, shows, waiting};
+use super::super::wrong_context;
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::explain::graph::{Edge, How};
-use crate::explain::usage::User;
+use crate::explain::usage::{Use, User};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -31,7 +32,7 @@ impl ByCode<'_, '_> {
             return None;
         }
         let users = self.usage.who(Act::Gives, Some(Kind::Mutex), edge.object, None)?;
-        self.usage.who(Act::Takes, Some(Kind::Mutex), edge.object, None)?;
+        let takers = self.usage.who(Act::Takes, Some(Kind::Mutex), edge.object, None)?;
         let callers = self.case.cpus?.callers(edge.holder)?;
         let user = User::Thread(edge.holder);
         let is_clear = self.usage.is_put_where_taken(&users, Kind::Mutex, edge.object);
@@ -44,26 +45,47 @@ impl ByCode<'_, '_> {
         let times = if count > 1 { format!(", {count} times") } else { String::new() };
         let leak = self.usage.leak(user, Kind::Mutex, edge.object);
         let by = leak.map_or_else(String::new, |leak| format!(" ({})", function_at(leak.function, case)));
+        let interrupt = takers.iter().copied().find(|taker| matches!(taker, User::Handler(_)));
+        let why = match interrupt {
+            Some(interrupt) => format!(
+                "the code of {} takes it, and in an interrupt that is done for the thread that runs then",
+                self.name(interrupt)
+            ),
+            None => format!("it returned from one{by} and put it less often than it took it"),
+        };
         let claim = format!(
-            "{waiter} waits for {object}, which {holder} owns{times}, though {holder} is in no function that takes it: it returned from \
-             one{by} and put it less often than it took it"
+            "{waiter} waits for {object}, which {holder} owns{times}, though {holder} is in no function that takes it: {why}"
         );
+        let takes = |one: &Use| {
+            one.action.act == Act::Takes && one.action.kind == Some(Kind::Mutex) && one.object == Some(edge.object)
+        };
+        let site = interrupt.and_then(|interrupt| Some((interrupt, self.usage.site(interrupt, takes)?)));
+        let site = site.map(|(interrupt, at)| {
+            let text = format!("{} may take {object} here, by its code", self.name(interrupt));
+            Evidence::symbol(at, &place_at(at, case), text)
+        });
+        let (code, next) = match interrupt {
+            Some(_) => (Code::WrongContext, wrong_context::NEXT.to_owned()),
+            None => (
+                Code::LockOwnerGone,
+                format!("look for a path of {holder} on which {object} is taken twice and put once, or not at all"),
+            ),
+        };
         let functions: Vec<String> = callers.iter().map(|pc| function_at(pc.saturating_sub(1), case)).collect();
         let stack = format!("{holder}: its functions are {}", functions.join(" < "));
         let behind: Vec<Addr> = graph.waiters(&[edge.holder]);
         Some(
-            Finding::new(Code::LockOwnerGone, case.cap(Confidence::Likely), claim)
+            Finding::new(code, case.cap(Confidence::Likely), claim)
                 .against([BY_CODE, "that the owner does not need it is inferred from its stack"])
                 .evidence([
                     waiting(edge.waiter, edge.object, case, graph),
                     holds(edge, case),
                     shows(edge.holder, stack, graph),
                 ])
-                .evidence(leak.map(|leak| self.path(user, &leak, "puts it")).into_iter().collect::<Vec<Evidence>>())
+                .evidence(leak.filter(|_| interrupt.is_none()).map(|leak| self.path(user, &leak, "puts it")))
+                .evidence(site)
                 .waiters(behind, edge.waiter, case, graph)
-                .next(format!(
-                    "look for a path of {holder} on which {object} is taken twice and put once, or not at all"
-                ))
+                .next(next)
                 .threads([edge.holder, edge.waiter]),
         )
     }

@@ -8,7 +8,7 @@ use super::super::passed::Access;
 use super::super::pointer::{Pointer, stack_of};
 use super::super::set_by::SetBy;
 use super::super::static_pointers::{self, StaticPointer};
-use super::super::{message, pools};
+use super::super::{control_blocks, message, pools};
 use super::chosen::can_fail;
 use super::{Look, PART, riscv};
 use crate::abi::{Addr, Region};
@@ -117,6 +117,15 @@ impl Look<'_, '_> {
         let (_, base) = Access { at, failed: Some(failed), registers: &outer.registers }.base(self.case)?;
         let is_it = |base: &Addr| *base >= NULL && base.abs_diff(failed) < NEAR && self.cpus.has(*base) == Some(false);
         base.filter(is_it)
+    }
+
+    /// `; its code is in RAM, ...`: where an instruction is undefined that the program itself may have written over.
+    pub(super) fn code_in_ram(&self) -> Option<String> {
+        let pc = self.place?.registers.pc().filter(|_| self.way.is_none() && self.has("UNDEFINSTR"))?;
+        let start = self.case.look.function(pc)?.address & !1;
+        let is_written = self.cpus.writes(Region { start, len: 4 });
+        let by = || control_blocks::writer(start, self.case);
+        is_written.then(|| format!("; its code is in RAM, and may have been written over, past the end of {}", by()))
     }
 
     /// The instruction whose access failed, with the registers in front of it.
