@@ -7,12 +7,15 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::never_given::gone_user;
+use super::silence;
 use super::words::{gives, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
 
 /// The fewest events from which something is absent.
 const FEWEST: u64 = 64;
+/// Kernel ticks after which most of what a system does has been done once.
+const SHORT: u64 = 512;
 /// The fewest times that an interrupt came.
 const TIMES: u64 = 3;
 
@@ -63,6 +66,10 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| events.count >= FEWEST && !case.trust.has_wrapped) else {
         return Vec::new();
     };
+    // Shortly after the start, nearly nothing has been given yet.
+    if silence::system_clock(case).is_some_and(|ticks| ticks < SHORT) {
+        return Vec::new();
+    }
     let waits = |task: &Task| task.wait.filter(|wait| is_for_gift(wait) && graph.wait(task.address).is_none());
     let tasks = graph.tasks.list.iter().filter_map(|task| Some((task, waits(task)?)));
     let never = tasks.filter(|(task, wait)| !is_given(wait, events) && events.is_long(task.address, wait.object));
