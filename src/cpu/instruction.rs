@@ -83,6 +83,11 @@ impl Effect {
         let offset = Self::of(&known, code)?.address()?;
         known.set_from(Origin::Inferred, &name, failed.wrapping_sub(offset) & MASK);
         let effect = Self::of(&known, code).filter(|effect| effect.address() == Some(failed))?;
+        // Of several words, or one that is not aligned, a later part may have failed.
+        let (Self::Read(_, size) | Self::Write(_, size)) = effect else { return None };
+        if size.is_aligned || !failed.is_multiple_of(size.bytes.into()) {
+            return None;
+        }
         Some((known, effect))
     }
 

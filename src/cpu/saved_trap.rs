@@ -68,7 +68,8 @@ pub fn saved_trap(
     let program = Straight { set, word: RefCell::new(word) };
     let mut found: Vec<(&'static str, Addr)> = Vec::new();
     let mut arguments = [Value::Unknown; 4];
-    for (from, end) in functions {
+    for (number, (from, end)) in functions.iter().enumerate() {
+        let callee = number.checked_add(1).and_then(|next| functions.get(next)).map(|(from, _)| *from);
         let mut state = State::new(set, arguments);
         state.stores = Some(Vec::new());
         set.global(gp, &mut state);
@@ -94,7 +95,11 @@ pub fn saved_trap(
                     skipped_to = skipped_to.max(target);
                 }
                 Flow::Branch(..) | Flow::Either(..) => {}
-                Flow::Call(_) if next >= *end => arguments = state.arguments(),
+                Flow::Call(to) if next >= *end => {
+                    if to.is_some() && to == callee {
+                        arguments = state.arguments();
+                    }
+                }
                 Flow::Call(_) => state.after_call(&state.arguments(), Value::Unknown),
                 Flow::Jump(Some(target)) if target >= next && target <= *end => to = Some(target),
                 _ => break,

@@ -175,11 +175,7 @@ impl Target<'_> {
         let known = self.with_stored(registers, &stored_faults);
         let used = self.used_by_handler(registers, &backtrace);
         let interrupted = interrupted.map(|mut found| {
-            let kept = if exits.is_empty() { self.kept_by_handler(registers, &backtrace, &used) } else { Vec::new() };
-            found.all.iter_mut().for_each(|place| {
-                self.forget_used(place, registers, &used, stop);
-                self.fill_kept(place, registers, &kept, stop);
-            });
+            found.all.iter_mut().for_each(|place| self.forget_used(place, registers, &used, stop));
             found
         });
         let exception = match (cpu.map(|cpu| &cpu.above), registers.level()) {

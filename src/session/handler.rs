@@ -75,7 +75,8 @@ impl Target<'_> {
             let function = self.symbols().function(pc.saturating_sub(1)).map(|function| function.address);
             function.filter(|start| pc.checked_sub(*start).is_some_and(|len| len <= POLLING)).map(|start| (start, *pc))
         };
-        let functions: Vec<(Addr, Addr)> = pcs.iter().rev().filter_map(start).collect();
+        let functions: Vec<(Addr, Addr)> = pcs.iter().map_while(start).collect();
+        let functions: Vec<(Addr, Addr)> = functions.into_iter().rev().collect();
         let gp = registers.get("gp").and_then(|gp| u32::try_from(gp).ok());
         let mut found = saved_trap(set, &functions, gp, &mut |at| self.word(at));
         let value = |name: &str, found: &[(&str, Addr)], this: &mut Self| {
@@ -124,38 +125,6 @@ impl Target<'_> {
             used.extend(code.written().into_iter().filter(|register| KEPT.contains(register)));
         }
         used
-    }
-
-    /// The registers that a call keeps and that the functions of a handler have not used, where all of these are known: the outermost is one
-    /// of the vector table.
-    pub(super) fn kept_by_handler(&mut self, registers: &Registers, backtrace: &Backtrace, used: &[u16]) -> Vec<u16> {
-        let outermost = backtrace.frames.last().filter(|_| backtrace.frames.len() <= HANDLER);
-        let start = outermost.and_then(|frame| self.symbols().function(frame.address() & !1)).map(|f| f.address & !1);
-        let is_handler = start.is_some_and(|start| self.symbols().handlers().iter().any(|(_, at)| *at == start));
-        let is_in_exception = matches!(registers.level(), Level::Exception(_));
-        if is_handler && is_in_exception {
-            KEPT.filter(|register| !used.contains(register)).collect()
-        } else {
-            Vec::new()
-        }
-    }
-
-    /// Fills those in that a place lacks.
-    pub(super) fn fill_kept(&mut self, place: &mut Place, cpu: &Registers, kept: &[u16], stop: &Stop) {
-        let names = kept.iter().map(|register| format!("r{register}"));
-        let new: Vec<(String, u64)> = names
-            .filter(|name| place.registers.get(name).is_none())
-            .filter_map(|name| cpu.get(&name).map(|v| (name, v)))
-            .collect();
-        if new.is_empty() {
-            return;
-        }
-        for (name, value) in new {
-            place.registers.set_from(Origin::Inferred, &name, value);
-        }
-        let registers = place.registers.clone();
-        let functions = std::mem::take(&mut place.functions);
-        *place = self.place(place.frame, &registers, place.within.take(), functions, stop);
     }
 
     /// Forgets those of a place that are the CPU's own.

@@ -61,12 +61,13 @@ const NEAR: usize = 4;
 pub(super) fn table(line: &Line, all: &[Line], code: &Code<'_>) -> Option<Table> {
     let Instruction::Thumb { first: 0xE8DF, second, .. } = line.instruction else { return None };
     let (index, is_half) = (second & 0xF, second & 0x10 != 0);
-    let compared = |line: &Line| match line.instruction {
-        Instruction::Thumb { first, .. } if first >> 8 == 0x28 | index => Some(u64::from(first & 0xFF)),
-        _ => None,
-    };
-    let before = all.iter().rev().filter(|other| other.at < line.at);
-    let count = before.take(NEAR).find_map(compared)?.checked_add(1)?;
+    let first_of = |line: &Line| if let Instruction::Thumb { first, .. } = line.instruction { first } else { 0 };
+    let before: Vec<u16> = all.iter().rev().filter(|other| other.at < line.at).take(NEAR).map(first_of).collect();
+    // CMP of the index, and BHI behind it.
+    let compares =
+        |pair: &&[u16]| matches!(pair, [branch, compare] if branch >> 8 == 0xD8 && compare >> 8 == 0x28 | index);
+    let pair = before.windows(2).find(compares).filter(|_| index < 8)?;
+    let count = u64::from(pair.last()? & 0xFF).checked_add(1)?;
     let start = line.at.checked_add(4)?;
     let byte = |at: Addr| code.code.get(usize::try_from(at.checked_sub(code.from)?).ok()?).copied();
     let target = |n: u64| {

@@ -393,6 +393,7 @@ impl Events {
         {
             self.created.insert(object, event.seq);
             self.terminated.remove(&object);
+            self.suspended.remove(&object);
         }
         if in_interrupt {
             if !role.isr_enter && !role.isr_exit {
@@ -405,11 +406,14 @@ impl Events {
         }
         let by = now.thread();
         for (word, all) in [(role.end_thread, &mut self.terminated), (role.suspend, &mut self.suspended)] {
-            if let (Some(thread), Some(by)) = (word.of(words), by)
-                && thread != by
-                && (all.len() < MAX_THREADS || all.contains_key(&thread))
-            {
-                all.insert(thread, (by, event.seq));
+            let Some(thread) = word.of(words) else { continue };
+            match by.filter(|by| *by != thread) {
+                Some(by) if all.len() < MAX_THREADS || all.contains_key(&thread) => {
+                    all.insert(thread, (by, event.seq));
+                }
+                // Itself, or an interrupt.
+                None => _ = all.remove(&thread),
+                Some(_) => {}
             }
         }
         if !role.gives_or_takes {

@@ -514,7 +514,9 @@ impl ByCode<'_, '_> {
     fn timed_out(&self, user: User, need: &Need) -> Option<(String, Evidence)> {
         let User::Thread(at) = user else { return None };
         let thread = self.case.thread(at).filter(|_| self.has_ended(user))?;
-        let (_, status) = thread.got_nothing().filter(|(object, _)| *object == need.object)?;
+        // A thread may send to the queue that it reads, too.
+        let is_it = |status: &str| need.act == Act::Takes && status != "TX_QUEUE_FULL";
+        let (_, status) = thread.got_nothing().filter(|(object, status)| *object == need.object && is_it(status))?;
         let object = self.case.object(need.object);
         let takes = |one: &Use| {
             one.action.act == need.act && one.action.kind == Some(need.kind) && one.object == Some(need.object)

@@ -163,7 +163,7 @@ pub(super) fn brought_by_code(
     };
     let (label, site) = (case.object(queue), place_at(call, case));
     let text = format!("{} receives messages of {label} here, into the variable that has {word:#x}", thread.label());
-    Some((format!("it came in a message of {label}{by}"), Evidence::symbol(call, &site, text)))
+    Some((format!("it may have come in a message of {label}{by}"), Evidence::symbol(call, &site, text)))
 }
 
 impl Finding {

@@ -159,7 +159,8 @@ pub(super) fn next_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case:
         next.label(),
         current.label()
     );
-    (preempts && alone.times >= FEWEST).then(|| Evidence::event(alone.first, text))
+    let may_switch = kernel.preempt_disable == Some(0);
+    (preempts && may_switch && alone.times >= ALONE).then(|| Evidence::event(alone.first, text))
 }
 
 /// The kernel's next thread is ready, and no thread runs.

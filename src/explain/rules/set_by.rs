@@ -17,8 +17,7 @@ const MOST: usize = 3;
 const FEW: usize = 2;
 
 /// What speaks against it.
-pub(super) const AGAINST: &str =
-    "who sets it is inferred from the program's code, and others may set it through a pointer";
+pub(super) const AGAINST: &str = "who sets it is inferred from the program's code: others may set it through a pointer, and it may still be as it was at the start";
 
 /// Who sets a word.
 pub(super) struct SetBy {

@@ -225,7 +225,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let (mut confidence, mut detractors) = case.by_events();
     // It goes through its loop again and again, and through the call in it.
     let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
-    let is_loop = is_round && sleep(hog, case).is_some();
+    let is_loop = is_round && sleep(hog, case).is_some() && comes_to_sleep(hog, case);
     let against = if is_loop {
         "that it comes to that call is inferred from its code"
     } else {
@@ -307,7 +307,7 @@ fn claim(
     let relinquishes = relinquish(hog, case).filter(|_| are_lower);
     let how = match (&sleeps, &relinquishes) {
         // It may not have come to that call yet.
-        (Some(_), _) if cap.0 == Confidence::Hint || acquired >= OFTEN => {
+        (Some(_), _) if cap.0 == Confidence::Hint || acquired >= OFTEN && comes_to_sleep(hog, case) => {
             ", though its code calls tx_thread_sleep (of 0 ticks, that returns at once)"
         }
         (None, Some(_)) => {
@@ -361,6 +361,14 @@ fn sleep(hog: &Task, case: &Case<'_>) -> Option<Evidence> {
         case.label(hog.address)
     );
     Some(Evidence::symbol(at, &place_at(at, case), text))
+}
+
+/// True where, by its code, a thread calls `tx_thread_sleep` between two mutexes that it takes: it comes to that call in each round.
+fn comes_to_sleep(hog: &Task, case: &Case<'_>) -> bool {
+    let sleep = case.look.symbol(SLEEP);
+    sleep
+        .zip(case.usage())
+        .is_some_and(|(sleep, usage)| usage.calls_between_takes(User::Thread(hog.address), sleep.address))
 }
 
 /// Where a thread that does not block calls `tx_thread_relinquish` again and again, by its code.

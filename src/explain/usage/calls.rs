@@ -304,6 +304,18 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
+    /// True where a user comes to a call of a function between two calls with which it takes mutexes, in the same function, on each path.
+    pub fn calls_between_takes(&self, user: User, callee: Addr) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let takes_mutex = |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(Kind::Mutex);
+        let takes = |call: &Call| self.walker.effect(call).uses.iter().any(takes_mutex);
+        let calls = |call: &Call| call.to == Callee::At(callee & !1);
+        let all = self.reached(user).into_iter().filter_map(|key| self.walker.paths(&follow, key));
+        let mut with: Vec<Paths> = all.filter(|paths| paths.calls().any(takes) && paths.calls().any(calls)).collect();
+        with.retain(|paths| paths.is_complete);
+        !with.is_empty() && with.iter().all(|paths| !paths.leads_between(takes, takes, calls))
+    }
+
     /// The queue from which a message came to a word of a stack, and the call that received it. `sp`: the stack pointer at the instruction
     /// `at`; `returns`: the return addresses of the functions above, the innermost first. `receive`: the functions that receive one.
     pub fn received_at(
@@ -325,8 +337,10 @@ impl Usage<'_> {
                 let into = word.checked_sub(start.wrapping_add_signed(to.into()))?;
                 (into < len(queue)?).then_some((queue, call.at))
             };
-            if let Some(found) = paths.calls().find_map(into_word) {
-                return Some(found);
+            let mut found = paths.calls().filter_map(into_word);
+            if let Some(first) = found.next() {
+                // Which of several queues it was is not known.
+                return found.all(|(queue, _)| queue == first.0).then_some(first);
             }
             // The call that led here is in front of its return address.
             let back = returns.next()? & !1;

@@ -14,6 +14,9 @@ use crate::explain::usage::{Use, User};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
+/// `tx_mutex_get` with its parameters checked.
+const CHECKED: &str = "_txe_mutex_get";
+
 impl ByCode<'_, '_> {
     /// Mutexes that their owners have lost count of.
     pub(super) fn outside_mutexes(&self) -> Vec<Finding> {
@@ -45,7 +48,10 @@ impl ByCode<'_, '_> {
         let times = if count > 1 { format!(", {count} times") } else { String::new() };
         let leak = self.usage.leak(user, Kind::Mutex, edge.object);
         let by = leak.map_or_else(String::new, |leak| format!(" ({})", function_at(leak.function, case)));
+        // Where parameters are checked, the kernel refuses the call of an interrupt.
+        let is_checked = case.look.symbol(CHECKED).is_some();
         let interrupt = takers.iter().copied().find(|taker| matches!(taker, User::Handler(_)));
+        let interrupt = interrupt.filter(|_| !is_checked && leak.is_none());
         let why = match interrupt {
             Some(interrupt) => format!(
                 "the code of {} takes it, and in an interrupt that is done for the thread that runs then",

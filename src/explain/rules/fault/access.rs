@@ -229,11 +229,12 @@ impl Look<'_, '_> {
 
     /// Variables that point to the beginning of a constant text in which the address that failed is.
     fn kept_of_text(&self, failed: Addr) -> Option<Kept> {
-        let from = failed.checked_sub(TEXT).filter(|_| self.cpus.is_read_only(failed))?;
+        let from =
+            failed.checked_sub(TEXT).filter(|from| self.cpus.is_read_only(failed) && self.cpus.is_read_only(*from))?;
         let bytes = self.case.look.bytes(from, TEXT)?;
         let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
         let before = u64::try_from(bytes.iter().rev().take_while(is_text).count()).ok()?;
-        let start = failed.checked_sub(before).filter(|start| *start != failed)?;
+        let start = failed.checked_sub(before).filter(|start| *start != failed && before < TEXT)?;
         self.kept_of(&[start], &|one| self.may_be_origin(one))
     }
 
