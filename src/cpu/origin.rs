@@ -267,7 +267,7 @@ impl Line {
     }
 }
 
-/// The most ways to an instruction that are told apart, and the most instructions of one.
+/// The most ways to an instruction that are followed, and the most instructions of one.
 const WAYS: usize = 16;
 const LONG: usize = 512;
 

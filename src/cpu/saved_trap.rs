@@ -66,6 +66,8 @@ pub fn saved_trap(
     word: &mut dyn FnMut(Addr) -> Option<u32>,
 ) -> Vec<(&'static str, Addr)> {
     let program = Straight { set, word: RefCell::new(word) };
+    // The lower half of `mcause` does not say whether it was an interrupt.
+    let width = if set == InstructionSet::Riscv64 { 8 } else { 4 };
     let mut found: Vec<(&'static str, Addr)> = Vec::new();
     let mut arguments = [Value::Unknown; 4];
     for (number, (from, end)) in functions.iter().enumerate() {
@@ -86,7 +88,7 @@ pub fn saved_trap(
             }
             state.given_away.clear();
             for stored in state.stores.as_mut().map(std::mem::take).unwrap_or_default() {
-                note(stored, at >= skipped_to, &mut found);
+                note(stored, at >= skipped_to && stored.bytes >= width, &mut found);
             }
             let mut to = None;
             match flow {
@@ -110,12 +112,12 @@ pub fn saved_trap(
     found
 }
 
-/// A store: of one of the registers, or of what takes the place of one.
+/// A store: of one of the registers, or of what takes the place of one. `is_certain`: it was carried out, and stores a whole register.
 fn note(stored: Stored, is_certain: bool, found: &mut Vec<(&'static str, Addr)>) {
     let Value::Is(place) = stored.place else { return };
     let to = Addr::from(place);
     found.retain(|(_, at)| *at != to);
-    if let (Value::Mark(number), true) = (stored.value, is_certain && stored.bytes >= 4) {
+    if let (Value::Mark(number), true) = (stored.value, is_certain) {
         found.extend(REGISTERS.iter().filter(|(of, _)| *of == number).map(|(_, name)| (*name, to)));
     }
 }
@@ -127,8 +129,12 @@ mod tests {
     const START: Addr = 0x8000_0000;
 
     fn stored(words: &[u32], functions: &[(Addr, Addr)]) -> Vec<(&'static str, Addr)> {
+        stored_by(InstructionSet::Riscv32, words, functions)
+    }
+
+    fn stored_by(set: InstructionSet, words: &[u32], functions: &[(Addr, Addr)]) -> Vec<(&'static str, Addr)> {
         let mut word = |at: Addr| words.get(usize::try_from(at.checked_sub(START)? / 4).ok()?).copied();
-        saved_trap(InstructionSet::Riscv32, functions, None, &mut word)
+        saved_trap(set, functions, None, &mut word)
     }
 
     /// The outer function reads the registers and calls the inner one, which stores them. Which exception it was was not known.
@@ -147,6 +153,22 @@ mod tests {
         let functions = [(START, START + 12), (START + 16, START + 28)];
         assert_eq!(stored(&code, &functions), [("mcause", 0x1000), ("mepc", 0x1004)]);
         assert_eq!(stored(&code, &functions[1..]), [], "what the arguments are is not known");
+    }
+
+    /// The lower half of `mcause` of an interrupt looks like an exception.
+    #[test]
+    fn half_of_a_register_of_64_bits_is_not_the_register() {
+        let with = |store: u32| {
+            let code = [
+                0x3420_2573, // csrr a0, mcause
+                0x0000_17B7, // lui a5, 1
+                store,
+                0x0000_006F, // j .
+            ];
+            stored_by(InstructionSet::Riscv64, &code, &[(START, START + 12)])
+        };
+        assert_eq!(with(0x00A7_B023), [("mcause", 0x1000)], "sd a0, 0(a5)");
+        assert_eq!(with(0x00A7_A023), [], "sw a0, 0(a5)");
     }
 
     /// What memory holds there may be of an earlier trap.

@@ -334,7 +334,8 @@ impl State {
 
     /// A register of 64 bits is stored, or its lower half. What overlaps it is not known then.
     pub(super) fn store_long(&mut self, at: Value, value: Value, is_half: bool) {
-        self.store(at, value);
+        self.record(Stored { place: at, value, bytes: if is_half { 4 } else { 8 } });
+        self.write(at, value);
         let Value::Frame(at) = at else { return };
         if is_half {
             self.halves.insert(at);

@@ -17,7 +17,7 @@ const HANDLER: usize = 4;
 /// The bytes of the stack of a RISC-V's handler that are looked at.
 const SYSTEM_STACK: u64 = 1024;
 /// `mcause`: the last number of an exception (The RISC-V Instruction Set Manual, volume II, 3.1.15).
-const LAST_CAUSE: u32 = 63;
+const LAST_CAUSE: u64 = 63;
 /// So far behind an instruction its constants may be (LDR, literal).
 const LITERALS: Addr = 4096;
 /// Where a Cortex-M has RAM (Armv7-M Architecture Reference Manual, B3.1).
@@ -81,14 +81,14 @@ impl Target<'_> {
         let mut found = saved_trap(set, &functions, gp, &mut |at| self.word(at));
         let value = |name: &str, found: &[(&str, Addr)], this: &mut Self| {
             let at = found.iter().rev().find(|(of, _)| *of == name)?.1;
-            this.word(at).filter(|_| this.is_memory(at))
+            this.register_at(of, at).filter(|_| this.is_memory(at))
         };
         // The highest bit is that of interrupts. An older trap was at another place.
         let is_exception = value("mcause", &found, self).is_some_and(|cause| cause <= LAST_CAUSE);
         let trapped =
             kernel.zip(thread).and_then(|(kernel, thread)| self.stored_alone(registers, kernel, thread, stop));
         let place = trapped.and_then(|(_, trapped)| trapped.pc());
-        let epc = value("mepc", &found, self).map(Addr::from);
+        let epc = value("mepc", &found, self);
         let is_it = is_exception && place.is_none_or(|place| epc.is_none_or(|epc| epc == place));
         found.retain(|(_, at)| is_it && self.is_memory(*at));
         found
@@ -100,11 +100,21 @@ impl Target<'_> {
         SRAM.contains(&at) || self.symbols().function(at).is_some() || self.symbols().variable(at).is_some()
     }
 
+    /// A register of this architecture that is stored in memory, little-endian.
+    fn register_at(&mut self, of: Architecture, at: Addr) -> Option<u64> {
+        let low = u64::from(self.word(at)?);
+        if of != Architecture::Riscv64 {
+            return Some(low);
+        }
+        Some(u64::from(self.word(at.checked_add(4)?)?) << 32 | low)
+    }
+
     /// The registers with those that a handler has stored.
     pub(super) fn with_stored(&mut self, registers: &Registers, stored: &[(&'static str, Addr)]) -> Registers {
         let mut registers = registers.clone();
         for (name, at) in stored {
-            self.word(*at).map(|word| registers.set_from(Origin::Inferred, name, word.into()));
+            self.register_at(registers.architecture(), *at)
+                .map(|value| registers.set_from(Origin::Inferred, name, value));
         }
         registers
     }
