@@ -563,6 +563,7 @@ impl Consumer for Events {
                 one.forget();
             }
         }
+        self.suspended.clear();
         self.deleted.forget();
         self.interrupts.forget();
         self.tries.forget();

@@ -325,7 +325,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         Level::Thread => false,
         Level::Exception(number) => is_fault(number),
         // After a jump to an even address it is in thread mode, and not in Thumb state: the next instruction is a fault.
-        Level::Unknown => cpu.registers.get("xpsr").is_none_or(|xpsr| xpsr & (THUMB | NUMBER) != 0),
+        // A source that does not have xpsr may say 0.
+        Level::Unknown => cpu.registers.get("xpsr").is_none_or(|xpsr| xpsr == 0 || xpsr & (THUMB | NUMBER) != 0),
         Level::Mode(_) => true,
     };
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
