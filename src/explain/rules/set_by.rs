@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 
 use super::super::usage::Store;
 use super::super::{Case, Evidence};
-use super::by_code::user_name;
-use super::shared::is_data;
+use super::shared::{is_data, names};
 use super::words::place_at;
 use crate::abi::{Addr, Region};
 
@@ -72,11 +71,10 @@ impl SetBy {
 fn named(store: &Store, case: &Case<'_>) -> String {
     let place = place_at(store.at, case);
     let callers = case.usage().map(|usage| usage.callers_of(store.function)).unwrap_or_default();
-    let names: Vec<String> = callers.iter().take(MOST).map(|user| user_name(*user, case)).collect();
-    match names.as_slice() {
-        [] => place,
-        [one] => format!("{place}, which {one} calls,"),
-        all => format!("{place}, which {} call,", all.join(" and ")),
+    match callers.len() {
+        0 => place,
+        1 => format!("{place}, which {} calls,", names(&callers, case)),
+        _ => format!("{place}, which {} call,", names(&callers, case)),
     }
 }
 

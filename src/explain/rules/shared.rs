@@ -113,7 +113,7 @@ impl Finding {
     }
 }
 
-fn names(users: &BTreeSet<User>, case: &Case<'_>) -> String {
+pub(super) fn names(users: &BTreeSet<User>, case: &Case<'_>) -> String {
     let mut all: Vec<String> = users.iter().take(MOST).map(|user| user_name(*user, case)).collect();
     let more = users.len().saturating_sub(all.len());
     if more > 0 {

@@ -1,7 +1,7 @@
-//! A timer is activated after its delete, or an object is deleted twice: the program kept a pointer to it, in a message, say. Where the kernel checks the
-//! arguments, it refuses the call, and no event is left; with `TX_DISABLE_ERROR_CHECKING` the call goes on with what lies in that
-//! memory. A timer that is activated so is linked into the kernel's list of timers, which leads into memory that is somebody
-//! else's by then.
+//! A timer is activated after its delete, or an object is deleted twice: the program kept a pointer to it, in a message, say. Where
+//! the kernel checks the arguments, it refuses the call, and no event is left; with `TX_DISABLE_ERROR_CHECKING` the call goes on with
+//! what lies in that memory. A timer that is activated so is linked into the kernel's list of timers, which leads into memory that is
+//! somebody else's by then.
 //!
 //! Against it: a damaged event looks the same, and so does an object whose creation was filtered out. Nothing is said behind a gap, nor
 //! where memory or the registry has an object there. Of other services nothing is said: most do nothing with what a delete leaves.

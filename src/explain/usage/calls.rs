@@ -328,7 +328,7 @@ impl Usage<'_> {
     ) -> Option<(Addr, Addr)> {
         let (mut at, mut sp, mut returns) = (at, sp, returns.iter());
         loop {
-            let (paths, depth) = self.walker.stack_at(self.walker.start_of(at)?, at)?;
+            let (paths, depth) = self.walker.stack_at(self.walker.caller(at)?, at)?;
             let start = sp.wrapping_add_signed(i64::from(depth.checked_neg()?));
             let into_word = |call: &Call| {
                 let is_receive = matches!(call.to, Callee::At(to) if receive.contains(&to));
@@ -344,7 +344,7 @@ impl Usage<'_> {
             }
             // The call that led here is in front of its return address.
             let back = returns.next()? & !1;
-            let first = self.walker.start_of(back.checked_sub(1)?)?;
+            let first = self.walker.caller(back.checked_sub(1)?)?;
             let calls =
                 self.walker.paths(&Follow { walker: &self.walker, succeeds: false }, (first, [Value::Unknown; 4]))?;
             let is_it = |call: &&Call| back.checked_sub(call.at).is_some_and(|behind| matches!(behind, 2 | 4));

@@ -114,11 +114,6 @@ impl<'c> Walker<'c> {
         }
     }
 
-    /// The first address of the function at an address.
-    pub fn start_of(&self, at: Addr) -> Option<Addr> {
-        self.caller(at)
-    }
-
     /// True where the call in front of a return address is in the function that begins at `first`.
     pub fn is_in(&self, pc: Addr, first: Addr) -> bool {
         let function = pc.checked_sub(1).and_then(|at| self.code.function(at));
@@ -304,8 +299,8 @@ impl<'c> Walker<'c> {
         self.outermost(unreached.chain(self.called_by_others(&seen, roots)).collect(), &seen)
     }
 
-    /// The first address of the function that has a call.
-    fn caller(&self, at: Addr) -> Option<Addr> {
+    /// The first address of the function that has a call, or another instruction.
+    pub fn caller(&self, at: Addr) -> Option<Addr> {
         self.code.function(at).map(|function| function.first)
     }
 

@@ -1,5 +1,6 @@
 //! Mutexes whose owner is in no function that takes them, as its stack shows: it has returned from one and put the mutex less often than
-//! it took it. The owner does not notice that, as it may take the mutex again; all others wait for ever.
+//! it took it. The owner does not notice that, as it may take the mutex again; all others wait for ever. Or an interrupt has taken the
+//! mutex while the owner ran: the kernel takes it for that thread, unless it checks parameters.
 //!
 //! What is known of a stack holds only where each function that takes the mutex puts it, too.
 
@@ -54,7 +55,7 @@ impl ByCode<'_, '_> {
         let interrupt = interrupt.filter(|_| !is_checked && leak.is_none());
         let why = match interrupt {
             Some(interrupt) => format!(
-                "the code of {} takes it, and in an interrupt that is done for the thread that runs then",
+                "the code of {} takes it, and an interrupt takes a mutex for the thread that it interrupted",
                 self.name(interrupt)
             ),
             None => format!("it returned from one{by} and put it less often than it took it"),
