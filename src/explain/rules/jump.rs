@@ -319,14 +319,23 @@ fn returned(before: Option<&Before>, case: &Case<'_>) -> String {
     }
 }
 
+/// True where the stack pointer is in the stack of the current thread.
+fn is_on_own_stack(cpu: &CpuState, case: &Case<'_>) -> bool {
+    let thread = thread_of(cpu, case.kernel).zip(cpu.registers.sp());
+    thread.is_some_and(|(thread, sp)| thread.holds(sp))
+}
+
 /// The CPU runs where no code is, without a fault.
 fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let in_fault = match cpu.registers.level() {
         Level::Thread => false,
         Level::Exception(number) => is_fault(number),
         // After a jump to an even address it is in thread mode, and not in Thumb state: the next instruction is a fault.
-        // A source that does not have xpsr may say 0.
-        Level::Unknown => cpu.registers.get("xpsr").is_none_or(|xpsr| xpsr == 0 || xpsr & (THUMB | NUMBER) != 0),
+        Level::Unknown => {
+            let xpsr = cpu.registers.get("xpsr").filter(|xpsr| xpsr & (THUMB | NUMBER) == 0);
+            // A source that does not have xpsr may say 0. Handlers run on the main stack.
+            xpsr.is_none_or(|xpsr| xpsr == 0 && !is_on_own_stack(cpu, case))
+        }
         Level::Mode(_) => true,
     };
     let pc = cpu.registers.pc().filter(|pc| cpu.is_outside_code && !in_fault && *pc < 0xE000_0000)?;
