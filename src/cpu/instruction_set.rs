@@ -45,6 +45,14 @@ impl InstructionSet {
         }
     }
 
+    /// True for the first half of a jump to the return address: BX LR; C.JR and JALR of ra.
+    pub(super) const fn is_return(self, first: u16) -> bool {
+        match self {
+            Self::Thumb => first == 0x4770,
+            Self::Riscv32 | Self::Riscv64 => matches!(first, 0x8082 | 0x8067),
+        }
+    }
+
     /// Carries out an instruction.
     pub(super) fn step(self, first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Program) -> Flow {
         match self {

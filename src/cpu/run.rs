@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::{Call, Outcome, Program, half_of};
 use super::instruction_set::InstructionSet;
-use super::round::carry_out;
+use super::round::{carry_out, is_stored_downwards};
 use super::steps::Flow;
 use super::values::{State, Stored, Value};
 use crate::abi::Addr;
@@ -20,8 +20,6 @@ const DEPTH: usize = 32;
 /// MRS from IPSR, which holds the number of the exception (Armv7-M Architecture Reference Manual, B5.2.2).
 const MRS: u16 = 0xF3EF;
 const IPSR: u16 = 0x05;
-/// BX LR.
-const RETURN: u16 = 0x4770;
 
 /// Such a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +41,7 @@ pub const fn is_device(at: Addr) -> bool {
 
 /// True for those of what belongs to the core: the NVIC, SysTick, the cycle counter. Nothing there acknowledges an interrupt of a device,
 /// but for the words that disable one in the NVIC (B3.4.3).
-const fn is_of_core(at: Addr) -> bool {
+pub(super) const fn is_of_core(at: Addr) -> bool {
     matches!(at, 0xE000_0000..=0xE00F_FFFF) && !matches!(at, 0xE000_E180..=0xE000_E1BF)
 }
 
@@ -160,8 +158,7 @@ pub fn run(
             own.push(at);
         }
         let first = live.code(at)?;
-        // Registers of several are stored downwards: where, is not followed.
-        if first & 0xFFD0 == 0xE900 && first & 0xF != 13 {
+        if is_stored_downwards(first) {
             return None;
         }
         let is_skipped = state.block.first() == Some(&false);
@@ -203,7 +200,7 @@ pub fn run(
                     return Some(Run { devices, own, steps: steps.saturating_add(1) });
                 }
             },
-            Flow::Jump(None) if first == RETURN => callers.pop()?,
+            Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,
             _ => return None,
         };
     }
