@@ -57,6 +57,8 @@ pub struct Inverted {
     pub culprit: Option<Addr>,
     /// For how many ticks it ran.
     pub ran: i64,
+    /// For how many ticks it is not known who ran: an interrupt without an event of its end, or the thread below it.
+    pub unknown: i64,
     /// Priorities of waiter and owner, where they are known.
     pub priorities: (Option<u16>, Option<u16>),
     /// Ticks and event with which it began; `None` where that was before the first event.
@@ -464,6 +466,7 @@ impl Inversions {
             lock: system.address(window.lock),
             culprit: window.worst().map(|(no, _)| address(no)),
             ran: window.worst().map_or(0, |(_, ticks)| ticks),
+            unknown: window.unknown_ticks,
             priorities: (window.waiter_priority, window.owner_priority),
             from: window.from.map(pair),
             to: window.to.map(|(to, _)| pair(to)),

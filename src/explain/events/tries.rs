@@ -66,6 +66,8 @@ pub struct Inversion {
     pub culprit: Addr,
     /// Ticks.
     pub ran: i64,
+    /// Ticks for which it is not known who ran: an interrupt, or the thread below it.
+    pub unknown: i64,
     /// Priorities of waiter and owner.
     pub priorities: (u64, u64),
     /// The event with which it began.
@@ -84,6 +86,7 @@ pub fn inversions(mut all: Vec<Inverted>, end: i64) -> Vec<Inversion> {
             waited: end.saturating_sub(ticks),
             culprit: one.culprit?,
             ran: one.ran,
+            unknown: one.unknown,
             priorities: (waiter?.into(), owner?.into()),
             from,
         })

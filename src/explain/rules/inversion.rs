@@ -34,7 +34,8 @@ fn by_events(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| events.has_clock) else { return Vec::new() };
     let is_long = |inversion: &&Inversion| {
         let usual = events.object(inversion.lock).map_or(0, |one| one.longest_wait);
-        inversion.ran >= inversion.waited / 2 && inversion.waited / 4 >= usual
+        let perhaps = inversion.ran.saturating_add(inversion.unknown);
+        perhaps >= inversion.waited / 2 && inversion.ran >= inversion.waited / 8 && inversion.waited / 4 >= usual
     };
     events.inversions.iter().filter(is_long).filter_map(|inversion| lasting(inversion, case, graph)).collect()
 }
@@ -68,6 +69,10 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
         )
         .against((!is_shown).then_some(NO_ROUND))
         .against(bound)
+        .against(
+            (inversion.ran < inversion.waited / 2)
+                .then(|| format!("for {} ticks of the wait no event shows whether {c} or an interrupt ran", inversion.unknown)),
+        )
         .evidence([
             Evidence::event(
                 inversion.from,
