@@ -1,5 +1,5 @@
 //! Event flags that are used as a lock: a thread takes some away (it gets them with `TX_OR_CLEAR` or `TX_AND_CLEAR`), and sets them
-//! again when it is done.
+//! again when it is done. And flags that a call clears, whether a thread has asked for them since they were set or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +32,21 @@ pub struct ClearedFlags {
     pub flags: u64,
     /// The event.
     pub seq: u64,
+    /// What it cleared that another had set, and that no thread had asked for since.
+    pub unread: Option<SetFlags>,
+    /// How often the same call has found no such flags before.
+    pub times: u64,
+}
+
+/// Flags that were set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetFlags {
+    /// By whom.
+    pub by: Giver,
+    /// The flags.
+    pub flags: u64,
+    /// The event.
+    pub seq: u64,
 }
 
 /// The flags of one group.
@@ -47,6 +62,10 @@ pub struct Away {
     takers: BTreeSet<Addr>,
     /// What calls cleared, the newest last.
     cleared: Vec<ClearedFlags>,
+    /// How often a call, by who clears and what it keeps, has found nothing of others.
+    calls: BTreeMap<(Giver, u64), u64>,
+    /// What was set, and no thread has asked for since, the newest last.
+    unread: Vec<SetFlags>,
 }
 
 impl Away {
@@ -74,8 +93,18 @@ impl Away {
         }
     }
 
+    /// A thread has these flags, or asks for them: it knows of those that are set.
+    pub fn read(&mut self, flags: u64) {
+        self.unread.iter_mut().for_each(|set| set.flags &= !flags);
+        self.unread.retain(|set| set.flags != 0);
+    }
+
     /// Flags are set.
-    pub fn set(&mut self, by: Giver, flags: u64) {
+    pub fn set(&mut self, by: Giver, flags: u64, seq: u64) {
+        self.read(flags);
+        if flags != 0 && self.unread.len() < MAX_THREADS {
+            self.unread.push(SetFlags { by, flags, seq });
+        }
         for taken in &mut self.taken {
             if by == Giver::Thread(taken.thread) && taken.flags & flags != 0 {
                 *self.returned.entry(taken.thread).or_default() |= taken.flags & flags;
@@ -89,10 +118,19 @@ impl Away {
 
     /// A call clears all flags but those that it keeps.
     pub fn clear(&mut self, by: Giver, kept: u64, seq: u64) {
-        self.cleared.retain(|cleared| (cleared.by, cleared.kept) != (by, kept));
-        if self.cleared.len() < MAX_THREADS {
-            self.cleared.push(ClearedFlags { by, kept, flags: !kept, seq });
+        let is_same = |cleared: &ClearedFlags| (cleared.by, cleared.kept) == (by, kept);
+        if self.calls.len() >= MAX_THREADS && !self.calls.contains_key(&(by, kept)) {
+            return;
         }
+        let before = self.calls.entry((by, kept)).or_default();
+        let unread = self.unread.iter().rev().find(|set| set.by != by && set.flags & !kept != 0).copied();
+        let times = *before;
+        *before = before.saturating_add(u64::from(unread.is_none()));
+        self.cleared.retain(|cleared| !is_same(cleared));
+        if self.cleared.len() < MAX_THREADS {
+            self.cleared.push(ClearedFlags { by, kept, flags: !kept, seq, unread, times });
+        }
+        self.read(!kept);
     }
 
     /// The newest call that cleared some of these flags, which nobody has set since.
@@ -105,6 +143,7 @@ impl Away {
         self.taken.clear();
         self.asked.clear();
         self.cleared.clear();
+        self.unread.clear();
     }
 
     /// The only thread that has some of these flags, of a group in which it set them before after it had taken them.
@@ -134,12 +173,12 @@ mod tests {
         let mut away = Away::default();
         away.get(COPY, ONE, 1);
         assert_eq!(away.holder(1), None, "it may be a signal that was consumed");
-        away.set(Giver::Thread(COPY), 1);
+        away.set(Giver::Thread(COPY), 1, 1);
         assert_eq!(away.holder(1), None, "nobody has it");
         away.get(COPY, ONE, 2);
         assert_eq!(away.holder(1), Some(TakenFlags { thread: COPY, flags: 1, seq: 2 }));
         assert_eq!(away.holder(2), None);
-        away.set(Giver::Interrupt(None), 1);
+        away.set(Giver::Interrupt(None), 1, 3);
         assert_eq!(away.holder(1), None, "another set it");
     }
 
@@ -149,18 +188,43 @@ mod tests {
         away.clear(Giver::Thread(COPY), 2, 5);
         assert_eq!(away.cleared(3).map(|cleared| (cleared.kept, cleared.seq)), Some((2, 5)));
         assert_eq!(away.cleared(2), None, "it keeps this one");
-        away.set(Giver::Thread(INDEX), 1);
+        away.set(Giver::Thread(INDEX), 1, 6);
         assert_eq!(away.cleared(3), None);
         assert_eq!(away.cleared(4).map(|cleared| cleared.seq), Some(5));
+    }
+
+    /// A driver clears what is left of its last answer, after it has sent its request: an answer that is there already is lost.
+    #[test]
+    fn an_answer_that_is_cleared_before_anybody_has_asked_for_it() {
+        let mut away = Away::default();
+        let round = |away: &mut Away, seq, early: bool| {
+            if early {
+                away.set(Giver::Interrupt(None), 1, seq);
+            }
+            away.clear(Giver::Thread(COPY), !1, seq + 1);
+            away.get(COPY, Cleared { asked: 1, taken: 0 }, seq + 2);
+            away.read(1);
+            if !early {
+                away.set(Giver::Interrupt(None), 1, seq + 3);
+                away.given(COPY, seq + 2);
+                away.read(1);
+            }
+        };
+        (0..3).for_each(|n| round(&mut away, 10 * n, false));
+        assert_eq!(away.cleared(1), None);
+        round(&mut away, 30, true);
+        let cleared = away.cleared(1).unwrap();
+        let set = SetFlags { by: Giver::Interrupt(None), flags: 1, seq: 30 };
+        assert_eq!((cleared.seq, cleared.unread, cleared.times), (31, Some(set), 3));
     }
 
     #[test]
     fn a_wait_that_is_over_takes_the_flags_that_it_asked_for() {
         let mut away = Away::default();
         away.get(INDEX, Cleared { asked: 1, taken: 0 }, 1);
-        away.set(Giver::Thread(COPY), 1);
+        away.set(Giver::Thread(COPY), 1, 2);
         away.given(INDEX, 1);
-        away.set(Giver::Thread(INDEX), 1);
+        away.set(Giver::Thread(INDEX), 1, 3);
         away.get(INDEX, ONE, 4);
         assert_eq!(away.holder(1).map(|taken| taken.seq), Some(4));
         away.forget();

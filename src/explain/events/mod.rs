@@ -18,7 +18,7 @@ mod untaken;
 mod words;
 
 pub use activity::{Activity, Received, WrongCall};
-pub use away::ClearedFlags;
+pub use away::{ClearedFlags, SetFlags};
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Giver, Kept, One, TimeOuts};
@@ -377,6 +377,9 @@ impl Events {
             if gets && wait.ending == Ending::Given {
                 one.short = None;
                 one.away.given(thread, call.seq);
+                if let Some(wanted) = one.wanted.get(&thread).copied() {
+                    one.away.read(wanted.flags);
+                }
                 one.take(Taken { thread, seq: call.seq, at: event.ticks, blocks });
             }
         }
@@ -490,6 +493,7 @@ impl Events {
         }
         if let Some(wanted) = wanted {
             one.asked |= wanted.flags;
+            one.away.read(wanted.flags);
             if one.wanted.len() < MAX_OBJECTS {
                 one.wanted.insert(thread, wanted);
             }

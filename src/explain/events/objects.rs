@@ -201,7 +201,7 @@ impl One {
     /// Somebody gives.
     pub fn give(&mut self, by: Giver, seq: u64, at: i64, flags: u64) {
         self.time_outs = None;
-        self.away.set(by, flags);
+        self.away.set(by, flags, seq);
         if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
             let given = self.givers.entry(by).or_default();
             *given = Given { times: given.times.saturating_add(1), seq, flags: given.flags | flags };

@@ -2,18 +2,20 @@
 //! and clears all others of the group. Where `TX_OR` was meant, it clears what others have set.
 //!
 //! By the trace it counts where nobody has set the flags since; by the code only where the call keeps a few flags, as most calls
-//! with `TX_AND` clear a few.
+//! with `TX_AND` clear a few. A thread that clears what it then waits for looks at what comes from there on: that counts where another
+//! had set it since the thread last asked for it, so that an answer was lost which came early.
 //!
-//! Against it: a flag may say that something is so, and be cleared on purpose while it is not. So it is a hint.
+//! Against it: a flag may say that something is so, and be cleared on purpose while it is not. So it is a hint; an answer that was lost is
+//! likely where the thread has cleared and waited several times before, and no answer was there then.
 
-use super::super::events::{ClearedFlags, Giver};
+use super::super::events::{ClearedFlags, Giver, SetFlags};
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::usage::{Usage, Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code::user_name;
+use super::by_code::{givers, user_name};
 use super::flags_taken::Lacks;
-use super::words::{place_at, waiting};
+use super::words::{few, place_at, waiting};
 use super::wrong_mask::giver;
 use crate::kernel::api::Act;
 
@@ -31,7 +33,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let usage = case.usage();
     let found = all.into_iter().filter_map(|(task, lacks)| {
         let clear = by_events(task, lacks, case, graph).or_else(|| by_code(task, lacks, usage?, case))?;
-        Some(finding(task, lacks, &clear, case, graph))
+        let lost = clear.unread.zip(clear.seq).map(|(set, seq)| lost(task, lacks, (&clear, set, seq), case, graph));
+        Some(lost.unwrap_or_else(|| finding(task, lacks, &clear, case, graph)))
     });
     found.collect()
 }
@@ -42,23 +45,32 @@ struct Clear {
     /// The flags that it keeps.
     kept: u64,
     seq: Option<u64>,
+    /// What the thread itself cleared that another had set.
+    unread: Option<SetFlags>,
+    /// True where such a flag was never there when the thread cleared it before.
+    is_sure: bool,
 }
+
+/// So often the thread cleared the flag before, and it was not set.
+const USUAL: u64 = 1;
 
 /// A thread that clears flags before it waits for them looks at what comes from there on.
 fn by_events(task: &Task, lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Option<Clear> {
     let events = case.events?;
-    let ClearedFlags { by, kept, seq, .. } = events.object(lacks.group)?.away.cleared(lacks.flags)?;
-    if by == Giver::Thread(events.stored(task.address)) {
+    let ClearedFlags { by, kept, seq, unread, times, .. } = events.object(lacks.group)?.away.cleared(lacks.flags)?;
+    let is_own = by == Giver::Thread(events.stored(task.address));
+    let unread = unread.filter(|set| is_own && set.flags & lacks.flags != 0);
+    if is_own && unread.is_none() {
         return None;
     }
-    Some(Clear { who: giver(by, case, graph), kept, seq: Some(seq) })
+    Some(Clear { who: giver(by, case, graph), kept, seq: Some(seq), unread, is_sure: times >= USUAL })
 }
 
 fn by_code(task: &Task, lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Option<Clear> {
     let is_own = |user: User| user == User::Thread(task.address);
     let clears = |(user, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept) && !is_own(*user);
     let (user, kept) = usage.flags_kept(lacks.group).into_iter().find(clears)?;
-    Some(Clear { who: user_name(user, case), kept, seq: None })
+    Some(Clear { who: user_name(user, case), kept, seq: None, unread: None, is_sure: false })
 }
 
 /// Where a thread clears the flags that it waits for, by a call of its own (`TX_AND`): one that is set shortly before is lost. In words,
@@ -76,6 +88,37 @@ pub(super) fn by_itself(task: &Task, wait: &Wait, case: &Case<'_>) -> Option<(St
         "{name} clears them in {place} by tx_event_flags_set with TX_AND: what is set shortly before that is lost"
     );
     Some((words, Evidence::symbol(at, &place, format!("{name} clears flags of {object} here (TX_AND)"))))
+}
+
+/// The thread itself cleared what it waits for now, after another had set it.
+fn lost(task: &Task, lacks: Lacks, (clear, set, seq): (&Clear, SetFlags, u64), case: &Case<'_>, graph: &Graph) -> Finding {
+    let (name, object, by) = (case.label(task.address), case.object(lacks.group), giver(set.by, case, graph));
+    // Which interrupt, the code shows where it is the only one.
+    let only = || few(givers(&task.wait?, case, graph).as_ref());
+    let by = Some(set.by).filter(|by| *by == Giver::Interrupt(None)).and_then(|_| only()).unwrap_or(by);
+    let flags = set.flags & lacks.flags;
+    let own = task.wait.and_then(|wait| by_itself(task, &wait, case));
+    let place = own.as_ref().and_then(|(_, shown)| shown.symbol.clone()).map(|place| format!(" in {place}"));
+    let claimed = if clear.is_sure { Confidence::Likely } else { Confidence::Hint };
+    Finding::new(
+        Code::EventNeverSet,
+        case.cap(claimed),
+        format!(
+            "{name} waits for {:#x} of {object}: {by} set {flags:#x}, and {name} cleared it{} before it began to wait: what came early is lost",
+            lacks.wanted.flags,
+            place.unwrap_or_default(),
+        ),
+    )
+    .against((!clear.is_sure).then_some("it may have been left of something that came late"))
+    .evidence([
+        Evidence::event(set.seq, format!("{by} sets {flags:#x}")),
+        Evidence::event(seq, format!("{name} clears it (tx_event_flags_set with TX_AND), and nobody has set it since")),
+        waiting(task.address, lacks.group, case, graph),
+    ])
+    .evidence(own.map(|(_, shown)| shown))
+    .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+    .next(format!("let {name} clear it before it asks for what sets it"))
+    .threads([task.address])
 }
 
 const fn is_few(kept: u64) -> bool {
