@@ -74,7 +74,11 @@ impl Graph {
         let tasks = Tasks::of(case.kernel, case.events);
         let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
         let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
-        let gives = waits().filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?))).collect();
+        // A wait with a time-out for the next message or signal is one for work.
+        let lasts = |(_, wait): &(&Task, &Wait)| wait.forever || case.kernel.is_none();
+        let gives =
+            waits().filter(lasts).filter_map(|(task, wait)| Some((task.address, giver(task, wait, &tasks, case)?)));
+        let gives = gives.collect();
         let is_still = is_still(&tasks, case);
         let by_one = |task: &Task, wait| {
             let lasts = is_still || case.events.is_some_and(|events| events.lasts_long(task.address));

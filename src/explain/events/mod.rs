@@ -21,7 +21,7 @@ pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, SetFlags};
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
-pub use objects::{Giver, Kept, One, TimeOuts};
+pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, Twice};
 pub use sleeps::{Clock, Slept};
 pub use standstill::WithoutTimers;

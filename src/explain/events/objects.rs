@@ -45,6 +45,9 @@ pub struct Given {
     pub seq: u64,
     /// All event flags that it set.
     pub flags: u64,
+    /// Those that it set last, and those that it set before.
+    pub last: u64,
+    pub before: u64,
 }
 
 /// How often a thread has a mutex after each of its puts, since that became less or it gave the mutex back for the last time.
@@ -204,7 +207,13 @@ impl One {
         self.away.set(by, flags, seq);
         if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
             let given = self.givers.entry(by).or_default();
-            *given = Given { times: given.times.saturating_add(1), seq, flags: given.flags | flags };
+            *given = Given {
+                times: given.times.saturating_add(1),
+                seq,
+                flags: given.flags | flags,
+                last: flags,
+                before: given.flags,
+            };
         }
         match self.held.iter().position(|taken| Giver::Thread(taken.thread) == by) {
             Some(index) => {

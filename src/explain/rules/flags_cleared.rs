@@ -91,7 +91,13 @@ pub(super) fn by_itself(task: &Task, wait: &Wait, case: &Case<'_>) -> Option<(St
 }
 
 /// The thread itself cleared what it waits for now, after another had set it.
-fn lost(task: &Task, lacks: Lacks, (clear, set, seq): (&Clear, SetFlags, u64), case: &Case<'_>, graph: &Graph) -> Finding {
+fn lost(
+    task: &Task,
+    lacks: Lacks,
+    (clear, set, seq): (&Clear, SetFlags, u64),
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Finding {
     let (name, object, by) = (case.label(task.address), case.object(lacks.group), giver(set.by, case, graph));
     // Which interrupt, the code shows where it is the only one.
     let only = || few(givers(&task.wait?, case, graph).as_ref());

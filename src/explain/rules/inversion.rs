@@ -69,10 +69,9 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
         )
         .against((!is_shown).then_some(NO_ROUND))
         .against(bound)
-        .against(
-            (inversion.ran < inversion.waited / 2)
-                .then(|| format!("for {} ticks of the wait no event shows whether {c} or an interrupt ran", inversion.unknown)),
-        )
+        .against((inversion.ran < inversion.waited / 2).then(|| {
+            format!("for {} ticks of the wait no event shows whether {c} or an interrupt ran", inversion.unknown)
+        }))
         .evidence([
             Evidence::event(
                 inversion.from,

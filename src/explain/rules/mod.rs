@@ -50,6 +50,7 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_started;
+mod other_flags;
 mod overflow_into_block;
 mod owner_gone;
 mod passed;
@@ -170,6 +171,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that are used up, and for which nobody waits", find: lost_pool::find },
     Check { what: "pools that drain or are used up", find: pools::find },
+    Check { what: "event flags that are set instead of others", find: other_flags::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "times that are negative", find: long_sleep::find },
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },

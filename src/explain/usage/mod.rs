@@ -357,6 +357,22 @@ impl<'c> Usage<'c> {
         })
     }
 
+    /// The same, and where a function of several users makes it, with what it is passed by this one: where that is passed.
+    pub fn site_with(&self, user: User, is: impl Fn(&Use) -> bool) -> Option<Addr> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let all = self.reached(user);
+        let makes = |key: &&Key| self.walker.of_function(**key).own.iter().any(&is);
+        let key = all.iter().find(makes)?;
+        let passes = |call: &&Call| {
+            let is_known = key.1.iter().any(|value| *value != Value::Unknown);
+            let is_same =
+                key.1.iter().zip(call.arguments).all(|(own, passed)| *own == Value::Unknown || *own == passed);
+            is_known && is_same && call.to == Callee::At(key.0)
+        };
+        let caller = |caller: &Key| self.walker.paths(&follow, *caller)?.calls().find(passes).map(|call| call.at);
+        all.iter().find_map(caller).or_else(|| self.site(user, &is))
+    }
+
     /// True where a user may do this with an object again and again.
     pub fn repeats(&self, user: User, act: Act, kind: Kind, object: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };

@@ -1,0 +1,134 @@
+//! A thread waits for ever for event flags, and the one that sets them has set other ones since: those of another signal by mistake,
+//! as a number of a bit (3) where its mask (0x8) was meant.
+//!
+//! Against it: who sets several signals sets others, too. So it counts only where the other flags were set already or are the number of
+//! the bit, and where that one set the wanted ones before, in the trace, or sets them by its code. It is likely where they are the number
+//! of the bit, and are no flag that it also sets on purpose; else a hint.
+
+use super::super::events::{Events, Given, Giver};
+use super::super::graph::Graph;
+use super::super::state::{Task, Wait};
+use super::super::usage::{Use, User};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::givers;
+use super::words::{missing, place_at, waiting};
+use super::wrong_mask::giver;
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some(events) = case.events else { return Vec::new() };
+    let is_it = |wait: &Wait| wait.kind == Kind::EventFlags && (wait.forever || case.kernel.is_none());
+    let waits = |task: &Task| task.wait.filter(|wait| is_it(wait) && events.is_long(task.address, wait.object));
+    graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, events, case, graph)).collect()
+}
+
+/// Flags that were set instead of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Other {
+    by: Giver,
+    given: Given,
+    /// True for the number of the bit that is wanted.
+    is_number: bool,
+    /// True where it has never set them before.
+    is_new: bool,
+}
+
+impl Other {
+    /// `wanted`: the flags that are missing. `sets`: whether the code of the giver sets them. `since`: the event with which the wait
+    /// began.
+    fn of(by: Giver, given: Given, wanted: u64, (current, since): (u64, u64), sets: bool) -> Option<Self> {
+        let is_number = wanted.is_power_of_two() && given.last != 0 && given.last == u64::from(wanted.trailing_zeros());
+        let is_new = given.before & given.last == 0;
+        let is_vain = given.last != 0 && given.last & !current == 0 && is_new;
+        let is_its = given.before & wanted != 0 || sets;
+        let is_other = given.seq > since && given.last & wanted == 0 && (is_number || is_vain);
+        (is_its && is_other).then_some(Self { by, given, is_number, is_new })
+    }
+}
+
+fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let wanted = missing(wait, case)?;
+    let one = events.object(wait.object)?;
+    let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
+    if one.givers.values().any(|given| given.seq > since && given.last & wanted != 0) {
+        return None;
+    }
+    let current = case.kernel.and_then(|kernel| kernel.object(wait.object)?.get("current")).unwrap_or(u64::MAX);
+    let by_code = givers(wait, case, graph);
+    let sets = |by: Giver| match by {
+        Giver::Thread(at) => {
+            by_code.as_ref().is_some_and(|all| all.threads.iter().any(|thread| events.is(*thread, at)))
+        }
+        _ => false,
+    };
+    let of = |(by, given): (&Giver, &Given)| Other::of(*by, *given, wanted, (current, since), sets(*by));
+    let mut all = one.givers.iter().filter_map(of);
+    let (Some(other), None) = (all.next(), all.next()) else { return None };
+    let (name, who, object) = (case.label(task.address), giver(other.by, case, graph), case.object(wait.object));
+    let set = other.given.last;
+    let instead = if other.is_number {
+        format!("{who} has set {set:#x} of it since: that is the number of the bit, and {wanted:#x} its mask")
+    } else {
+        format!("{who}, which sets {wanted:#x} else, has set {set:#x} of it since")
+    };
+    let site = site(other.by, wait, set, case, graph);
+    let place = site.as_ref().and_then(|site| site.symbol.clone()).map(|place| format!(" (in {place})"));
+    let claimed = if other.is_number && other.is_new { Confidence::Likely } else { Confidence::Hint };
+    let claim = format!("{name} waits for {wanted:#x} of {object}, and {instead}{}", place.unwrap_or_default());
+    Some(
+        Finding::new(Code::WrongEventMask, case.cap(claimed), claim)
+            .against([format!(
+                "{who} may set {set:#x} on purpose, and what should lead to {wanted:#x} may not have come"
+            )])
+            .evidence([
+                waiting(task.address, wait.object, case, graph),
+                Evidence::event(other.given.seq, format!("{who} sets {set:#x} of {object}")),
+            ])
+            .evidence(site)
+            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+            .next(format!("compare the flags with which {who} calls tx_event_flags_set on each of its paths"))
+            .threads([task.address]),
+    )
+}
+
+/// Where a thread sets these flags, by the function that says which, and as evidence.
+fn site(by: Giver, wait: &Wait, set: u64, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
+    let Giver::Thread(stored) = by else { return None };
+    let thread = graph.stored(case, stored)?.address;
+    let sets = |one: &Use| {
+        let is_it = one.action.act == Act::Gives && one.object == Some(wait.object);
+        is_it && one.flags.map(u64::from) == Some(set)
+    };
+    let at = case.usage()?.site_with(User::Thread(thread), sets)?;
+    let text = format!("{} sets {set:#x} of {} here", case.label(thread), case.object(wait.object));
+    Some(Evidence::symbol(at, &place_at(at, case), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(last: u64, before: u64, wanted: u64, current: u64) -> Option<(bool, bool)> {
+        let given = Given { times: 2, seq: 9, flags: last | before, last, before };
+        let other = Other::of(Giver::Thread(0x100), given, wanted, (current, 5), false)?;
+        Some((other.is_number, other.is_new))
+    }
+
+    /// The driver of a latch set `3` instead of `1 << 3` on one of its paths.
+    #[test]
+    fn a_number_of_a_bit_is_no_mask() {
+        assert_eq!(of(3, 8, 8, 3), Some((true, true)));
+        assert_eq!(of(3, 8, 8, 0), Some((true, true)), "also where it sets something");
+        assert_eq!(of(3, 8, 16, 0), None, "another bit is wanted");
+        assert_eq!(of(2, 6, 4, 2), Some((true, false)), "a flag that it sets on purpose, too");
+        assert_eq!(of(3, 0, 8, 3), None, "it never set what is wanted");
+    }
+
+    #[test]
+    fn flags_that_were_set_already_are_set_instead() {
+        assert_eq!(of(5, 8, 8, 7), Some((false, true)));
+        assert_eq!(of(5, 8, 8, 1), None, "they are news");
+        assert_eq!(of(5, 13, 8, 7), None, "it sets them, too");
+    }
+}
