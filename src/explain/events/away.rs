@@ -38,6 +38,17 @@ pub struct ClearedFlags {
     pub times: u64,
 }
 
+/// Flags that a thread gets again and again, and leaves set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftSet {
+    /// Those that it got each time.
+    pub flags: u64,
+    /// How often.
+    pub times: u64,
+    /// The newest event.
+    pub seq: u64,
+}
+
 /// Flags that were set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetFlags {
@@ -60,6 +71,8 @@ pub struct Away {
     returned: BTreeMap<Addr, u64>,
     /// Every thread that takes some away.
     takers: BTreeSet<Addr>,
+    /// What threads got without a wait and left set, since they last waited for flags.
+    left: BTreeMap<Addr, LeftSet>,
     /// What calls cleared, the newest last.
     cleared: Vec<ClearedFlags>,
     /// How often a call, by who clears and what it keeps, has found nothing of others.
@@ -77,6 +90,12 @@ impl Away {
         self.asked.insert(thread, cleared.asked);
         if cleared.asked != 0 {
             self.takers.insert(thread);
+        }
+        if cleared.left == 0 {
+            self.left.remove(&thread);
+        } else {
+            let left = self.left.entry(thread).or_insert(LeftSet { flags: cleared.left, times: 0, seq });
+            *left = LeftSet { flags: left.flags & cleared.left, times: left.times.saturating_add(1), seq };
         }
         self.take(thread, cleared.taken, seq);
     }
@@ -144,6 +163,7 @@ impl Away {
         self.asked.clear();
         self.cleared.clear();
         self.unread.clear();
+        self.left.clear();
     }
 
     /// The only thread that has some of these flags, of a group in which it set them before after it had taken them.
@@ -152,6 +172,11 @@ impl Away {
         let (Some(only), None) = (having.next(), having.next()) else { return None };
         let returned = self.returned.get(&only.thread).copied().unwrap_or(0);
         (returned & only.flags & wanted != 0).then_some(*only)
+    }
+
+    /// What a thread got without a wait and left set, since it last waited for flags.
+    pub fn left(&self, thread: Addr) -> Option<LeftSet> {
+        self.left.get(&thread).copied().filter(|left| left.flags != 0)
     }
 
     /// True for a thread that takes flags away.
@@ -166,7 +191,7 @@ mod tests {
 
     const COPY: Addr = 0x100;
     const INDEX: Addr = 0x200;
-    const ONE: Cleared = Cleared { asked: 1, taken: 1 };
+    const ONE: Cleared = Cleared { asked: 1, taken: 1, left: 0 };
 
     #[test]
     fn a_flag_is_a_lock_of_the_thread_that_took_it_and_used_to_set_it() {
@@ -202,7 +227,7 @@ mod tests {
                 away.set(Giver::Interrupt(None), 1, seq);
             }
             away.clear(Giver::Thread(COPY), !1, seq + 1);
-            away.get(COPY, Cleared { asked: 1, taken: 0 }, seq + 2);
+            away.get(COPY, Cleared { asked: 1, taken: 0, left: 0 }, seq + 2);
             away.read(1);
             if !early {
                 away.set(Giver::Interrupt(None), 1, seq + 3);
@@ -221,7 +246,7 @@ mod tests {
     #[test]
     fn a_wait_that_is_over_takes_the_flags_that_it_asked_for() {
         let mut away = Away::default();
-        away.get(INDEX, Cleared { asked: 1, taken: 0 }, 1);
+        away.get(INDEX, Cleared { asked: 1, taken: 0, left: 0 }, 1);
         away.set(Giver::Thread(COPY), 1, 2);
         away.given(INDEX, 1);
         away.set(Giver::Thread(INDEX), 1, 3);

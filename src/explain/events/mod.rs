@@ -18,7 +18,7 @@ mod untaken;
 mod words;
 
 pub use activity::{Activity, Received, WrongCall};
-pub use away::{ClearedFlags, SetFlags};
+pub use away::{ClearedFlags, LeftSet, SetFlags};
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
@@ -192,6 +192,13 @@ impl Events {
     #[must_use]
     pub fn object(&self, address: Addr) -> Option<&One> {
         find(&self.objects, address & self.mask)
+    }
+
+    /// The event flags that a thread gets again and again and leaves set, with their group, as the trace stores its address.
+    pub fn left_set(&self, thread: Addr) -> Option<(Addr, LeftSet)> {
+        let stored = self.stored(thread);
+        let all = self.objects.iter().filter_map(|(group, one)| Some((*group, one.away.left(stored)?)));
+        all.max_by_key(|(_, left)| left.times)
     }
 
     /// All objects, by the addresses that the trace stores.

@@ -178,6 +178,8 @@ pub struct Cleared {
     pub asked: u64,
     /// Those that it takes at once.
     pub taken: u64,
+    /// Those that it gets at once and leaves set.
+    pub left: u64,
 }
 
 impl Cleared {
@@ -186,7 +188,8 @@ impl Cleared {
         let there = wanted & current;
         let asked = if option & 1 != 0 { wanted } else { 0 };
         let is_given = there != 0 && (option & 2 == 0 || there == wanted);
-        Self { asked, taken: if is_given { asked & there } else { 0 } }
+        let got = if is_given { there } else { 0 };
+        Self { asked, taken: got & asked, left: got & !asked }
     }
 }
 
@@ -196,10 +199,10 @@ mod tests {
 
     #[test]
     fn flags_are_taken_by_calls_that_clear_and_get_them() {
-        assert_eq!(Cleared::of(1, 3, 1), Cleared { asked: 1, taken: 1 });
-        assert_eq!(Cleared::of(1, 2, 1), Cleared { asked: 1, taken: 0 }, "it waits");
-        assert_eq!(Cleared::of(1, 1, 0), Cleared { asked: 0, taken: 0 }, "it leaves them set");
-        assert_eq!(Cleared::of(3, 1, 3), Cleared { asked: 3, taken: 0 }, "it wants both");
-        assert_eq!(Cleared::of(3, 7, 3), Cleared { asked: 3, taken: 3 });
+        assert_eq!(Cleared::of(1, 3, 1), Cleared { asked: 1, taken: 1, left: 0 });
+        assert_eq!(Cleared::of(1, 2, 1), Cleared { asked: 1, taken: 0, left: 0 }, "it waits");
+        assert_eq!(Cleared::of(1, 1, 0), Cleared { asked: 0, taken: 0, left: 1 }, "it leaves them set");
+        assert_eq!(Cleared::of(3, 1, 3), Cleared { asked: 3, taken: 0, left: 0 }, "it wants both");
+        assert_eq!(Cleared::of(3, 7, 3), Cleared { asked: 3, taken: 3, left: 0 });
     }
 }

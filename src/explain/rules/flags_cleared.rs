@@ -69,7 +69,7 @@ fn by_events(task: &Task, lacks: Lacks, case: &Case<'_>, graph: &Graph) -> Optio
 fn by_code(task: &Task, lacks: Lacks, usage: &Usage<'_>, case: &Case<'_>) -> Option<Clear> {
     let is_own = |user: User| user == User::Thread(task.address);
     let clears = |(user, kept): &(User, u64)| kept & lacks.flags != lacks.flags && is_few(*kept) && !is_own(*user);
-    let (user, kept) = usage.flags_kept(lacks.group).into_iter().find(clears)?;
+    let (user, kept) = usage.flags_kept(lacks.group)?.into_iter().find(clears)?;
     Some(Clear { who: user_name(user, case), kept, seq: None, unread: None, is_sure: false })
 }
 

@@ -32,6 +32,7 @@ mod kernel_pointer;
 mod left_by_callback;
 mod left_disabled;
 mod left_running;
+mod level_flags;
 mod livelock;
 mod long_sleep;
 mod lost_blocks;

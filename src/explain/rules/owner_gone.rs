@@ -24,6 +24,8 @@ const AGAIN: u64 = 4;
 const VERY_OFTEN: u64 = 64;
 /// So many kernel ticks of a sleep with a mutex are long: seconds, where there are 100 to 1000 in one.
 const LONG: u64 = 1000;
+/// The same of a wait with a time-out, as that for an answer of a device.
+const LONG_WAIT: u64 = 4000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -33,7 +35,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         if !found.iter().any(|f| f.threads.first() == Some(&edge.holder)) {
             let other = || {
                 let goes_on = || keeps(edge, case, graph).or_else(|| blocks_on(edge, case, graph));
-                waits_itself(edge, case, graph).or_else(|| sleeps_long(edge, case, graph)).or_else(goes_on)
+                waits_itself(edge, case, graph).or_else(|| stays_long(edge, case, graph)).or_else(goes_on)
             };
             // A wait with a time-out ends by itself: the owner is known to keep the mutex only where it goes on without putting it.
             found.extend(match edge.is_timed {
@@ -191,24 +193,42 @@ fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
-/// The owner of a mutex sleeps with it, for long.
-fn sleeps_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+/// The owner of a mutex sleeps with it, or waits for something else with a time-out, for long.
+fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let owner = case.thread(edge.holder).filter(|_| edge.how == How::Owns && !edge.is_timed)?;
-    let is_asleep = graph.tasks.at(edge.holder)?.does == Does::Sleeps;
-    let left = owner.ticks_left.filter(|left| is_asleep && *left >= LONG)?;
+    let task = graph.tasks.at(edge.holder)?;
+    let wait = task.wait.filter(|wait| !wait.forever && task.does == Does::Waits);
+    let stays = task.does == Does::Sleeps || wait.is_some();
+    let least = if wait.is_some() { LONG_WAIT } else { LONG };
+    let left = owner.ticks_left.filter(|left| stays && *left >= least)?;
     let (waiter, holder, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
-    let claim =
-        format!("{waiter} waits for {object}; {holder}, which owns it, sleeps for at most {left} more kernel ticks");
+    let (does, why, next) = match wait {
+        Some(wait) => (
+            format!("waits for {}", case.object(wait.object)),
+            format!("{holder} may wait with {object} on purpose: its time-out ends it"),
+            format!("check the time-out of {holder}, in kernel ticks; do not wait for so long while holding a lock"),
+        ),
+        None => (
+            "sleeps".to_owned(),
+            format!("{holder} may sleep with {object} on purpose: it wakes up by itself"),
+            format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"),
+        ),
+    };
+    let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", in {}", call.label()));
+    let claim = format!(
+        "{waiter} waits for {object}; {holder}, which owns it, {does} for at most {left} more kernel ticks{}",
+        place.unwrap_or_default()
+    );
     Some(
         Finding::new(Code::LockOwnerGone, case.cap(Confidence::Hint), claim)
-            .against([format!("{holder} may sleep with {object} on purpose: it wakes up by itself")])
+            .against([why])
             .evidence([
                 waiting(edge.waiter, edge.object, case, graph),
                 holds(edge, case),
-                Evidence::memory(edge.holder, format!("{holder}: sleeps, and at most {left} kernel ticks are left")),
+                Evidence::memory(edge.holder, format!("{holder}: {does}, and at most {left} kernel ticks are left")),
             ])
             .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-            .next(format!("find out why {holder} sleeps with {object}, and for whom; put it before a long sleep"))
+            .next(next)
             .threads([edge.holder, edge.waiter]),
     )
 }

@@ -13,6 +13,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::level_flags;
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
 use super::{interrupts, left_running, no_switch, place, shared, silence, threshold};
@@ -226,14 +227,15 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     // It goes through its loop again and again, and through the call in it.
     let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
     let is_loop = is_round && sleep(hog, case).is_some() && comes_to_sleep(hog, case);
-    let against = if is_loop {
-        "that it comes to that call is inferred from its code"
-    } else {
-        "a long computation that ends looks the same"
+    let level = level_flags::of(hog, &starved, case).filter(|level| level.is_sure);
+    let against = match (&level, is_loop) {
+        (Some(_), _) => "who else clears these flags is inferred from the program's code",
+        (None, true) => "that it comes to that call is inferred from its code",
+        (None, false) => "a long computation that ends looks the same",
     };
     detractors.push(against.to_owned());
     let addresses: Vec<Addr> = starved.iter().map(|task| task.address).collect();
-    if !is_loop && !is_shown(hog.address, &addresses, events) {
+    if level.is_none() && !is_loop && !is_shown(hog.address, &addresses, events) {
         confidence = confidence.min(Confidence::Hint);
         detractors.push(NO_ROUND.to_owned());
     }
@@ -315,10 +317,12 @@ fn claim(
         }
         _ => "",
     };
+    let (level, gets) = level_flags::of(hog, starved, case).map(|level| (level.words, level.evidence)).unzip();
+    let how = level.map_or_else(|| how.to_owned(), |words| format!(", {words}"));
     let cpu = cpu_of(hog, case);
     let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
     // A loop that calls these is none that looks at a variable.
-    let waits_in_loop = sleeps.is_none() && relinquishes.is_none();
+    let waits_in_loop = sleeps.is_none() && relinquishes.is_none() && gets.is_none();
     let awaited = cpu.filter(|_| waits_in_loop).and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
     let (waits, used) = awaited.unzip();
     let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
@@ -336,6 +340,7 @@ fn claim(
         .evidence(evidence.into_iter().chain(shown))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
         .evidence(used)
+        .evidence(gets)
         .evidence(at_code)
         .next(match &sleeps {
             Some(_) => {

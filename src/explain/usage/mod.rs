@@ -245,12 +245,12 @@ impl<'c> Usage<'c> {
         of.flat_map(|(_, summary)| &summary.uses).filter(sets).all(|one| one.flags.is_some())
     }
 
-    /// Who clears flags of a group, and which it keeps, where that is known.
-    pub fn flags_kept(&self, group: Addr) -> Vec<(User, u64)> {
+    /// Who clears flags of a group, and which it keeps; `None` where that is not known of one of them.
+    pub fn flags_kept(&self, group: Addr) -> Option<Vec<(User, u64)>> {
         let is = |one: &&Use| one.action.act == Act::Clears && one.object == Some(group);
         let of = |(user, summary): &'_ (User, Rc<Summary>)| {
-            let kept = summary.uses.iter().filter(is).filter_map(|one| one.flags);
-            kept.map(|kept| (*user, u64::from(kept))).collect::<Vec<_>>()
+            let kept = summary.uses.iter().filter(is);
+            kept.map(|one| Some((*user, u64::from(one.flags?)))).collect::<Vec<_>>()
         };
         self.users.iter().filter(|(user, _)| *user != User::Start).flat_map(of).collect()
     }
