@@ -353,8 +353,11 @@ fn half_written(slots: &Slots<'_>, current: u64, direction: Direction) -> bool {
         return false;
     };
     let clock = rough_clock(slots.codec.mask, direction);
-    // A clock that reloads far below its mask falls back anywhere: its stamps show nothing here.
-    if [newest, here, oldest].into_iter().max().is_none_or(|most| most < slots.codec.mask >> 2) {
+    // A clock that reloads far below its mask falls back anywhere: its stamps show nothing here. One that counts up falls back to
+    // 0 alone: not to a stamp that is nearly as large as those before it.
+    let is_far_from_zero = direction == Direction::Up && clock.step(oldest, here) < oldest >> 6;
+    let is_large = [newest, here, oldest].into_iter().max().is_some_and(|most| most >= slots.codec.mask >> 2);
+    if !is_large && !is_far_from_zero {
         return false;
     }
     // In a whole ring the step from the newest back to the oldest is the large one.
