@@ -6,6 +6,7 @@
 use super::{Architecture, Registers};
 use crate::abi::{Addr, Region};
 
+mod computed;
 mod riscv;
 mod thumb;
 
@@ -21,6 +22,7 @@ pub(super) fn written_by(first: u16, second: u16, at: Addr) -> u32 {
     (0..16).fold(0, |all, register| all | thumb::does(first, second, at, register).written())
 }
 
+pub use computed::{Input, computed};
 pub(super) use thumb::{addressing, loaded_word, stored_words};
 
 /// What one instruction does to registers.

@@ -178,7 +178,7 @@ impl Stopped<'_> {
     /// From the registers of the thread's CPU through its exceptions to the thread itself.
     fn backtrace(&self, thread: &Thread, memory: &mut dyn Memory) -> Backtrace {
         let Some(registers) = self.kernel.registers_of(thread) else {
-            return Backtrace { frames: Vec::new(), end: End::NoRegisters };
+            return Backtrace { frames: Vec::new(), end: End::NoRegisters, callers: Vec::new() };
         };
         let mut all = self.unwind(thread, &registers, memory);
         // What the exception pushed is known also where no unwind information leads from its handler to it.

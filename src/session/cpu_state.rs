@@ -53,6 +53,10 @@ pub struct Failed {
     pub function: Function,
     /// The functions there, the innermost first, where what the trap stored of the thread is known; else empty.
     pub functions: Vec<Function>,
+    /// The stack pointer there, where that is known.
+    pub sp: Option<Addr>,
+    /// The registers of the first callers, each where it goes on, as far as they are known.
+    pub callers: Vec<Registers>,
     /// True where it is known to be no code of the program.
     pub is_outside_code: bool,
     /// Where the thread was when the trap or interrupt came within whose handler this one came.
@@ -62,6 +66,9 @@ pub struct Failed {
     /// Where the handler stored the registers of the thread, where no register says where the trap came.
     pub stored: Option<Addr>,
 }
+
+/// Functions of a backtrace, and the registers of the first callers.
+type Callers = (Vec<Function>, Vec<Registers>);
 
 /// What an exception interrupted.
 #[derive(Debug, Clone)]
@@ -89,6 +96,8 @@ pub struct Place {
     pub within: Option<String>,
     /// The functions there, the innermost first.
     pub functions: Vec<Function>,
+    /// The registers of the first callers, each where it goes on, as far as they are known.
+    pub callers: Vec<Registers>,
     /// What the instruction there was about to do.
     pub effect: Option<Effect>,
     /// True where its program counter is no code of the program.
@@ -228,11 +237,12 @@ impl Target<'_> {
         let effect = thread.and_then(|thread| self.stored_by_trap(thread, stop));
         let effect =
             effect.filter(|(_, trapped)| trapped.pc() == Some(at)).and_then(|(_, trapped)| self.effect(&trapped));
-        let functions = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop)).unwrap_or_default();
+        let trapped = thread.and_then(|thread| self.trapped(at, kernel?, thread, stop));
+        let (sp, (functions, callers)) = trapped.map(|(sp, found)| (Some(sp), found)).unwrap_or_default();
         let nested = thread.zip(kernel).filter(|(thread, kernel)| functions.is_empty() && is_nested(thread, kernel));
         let outer = nested.and_then(|(thread, kernel)| self.outer(at, kernel, thread, stop)).map(Box::new);
         let is_outside_code = self.is_outside(at, stop);
-        Some(Failed { function: self.function_at(at), functions, is_outside_code, outer, effect, stored })
+        Some(Failed { function: self.function_at(at), functions, sp, callers, is_outside_code, outer, effect, stored })
     }
 
     /// What a handler stored of its thread, where the kernel counts that handler alone, and it runs on another stack: then it has stored
@@ -250,9 +260,9 @@ impl Target<'_> {
     }
 
     /// The functions of a thread where a trap came, if its handler has stored the registers where the thread's control block says.
-    fn trapped(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Vec<Function>> {
-        let (_, registers) = self.stored_by_trap(thread, stop)?;
-        (registers.pc() == Some(at)).then(|| self.functions_of(&registers, kernel, thread))
+    fn trapped(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<(Addr, Callers)> {
+        let (_, registers) = self.stored_by_trap(thread, stop).filter(|(_, registers)| registers.pc() == Some(at))?;
+        Some((registers.sp()?, self.functions_of(&registers, kernel, thread)))
     }
 
     /// The place of a thread where the outermost trap or interrupt came, if its handler has stored the registers. `at`: where the last
@@ -260,8 +270,8 @@ impl Target<'_> {
     fn outer(&mut self, at: Addr, kernel: &Kernel, thread: &Thread, stop: &Stop) -> Option<Place> {
         let (frame, registers) = self.stored_by_trap(thread, stop)?;
         registers.pc().filter(|pc| *pc != at && self.is_code(*pc))?;
-        let functions = self.functions_of(&registers, kernel, thread);
-        Some(self.place(frame, &registers, None, functions, stop))
+        let (functions, callers) = self.functions_of(&registers, kernel, thread);
+        Some(Place { callers, ..self.place(frame, &registers, None, functions, stop) })
     }
 
     /// The registers that the handler of a trap stored where a thread's control block says, and where that is.
@@ -277,14 +287,14 @@ impl Target<'_> {
         Some((saved, stop.frames?.trapped(self.memory.memory(), saved, &stop.code)?))
     }
 
-    /// The functions of a thread with these registers.
-    fn functions_of(&mut self, registers: &Registers, kernel: &Kernel, thread: &Thread) -> Vec<Function> {
+    /// The functions of a thread with these registers, and the registers of the first callers.
+    fn functions_of(&mut self, registers: &Registers, kernel: &Kernel, thread: &Thread) -> Callers {
         let stacks: Vec<Region> = thread.stacks().collect();
         let find = |unwinder: &Unwinder<'_>, memory: &mut dyn Memory, _: &dyn Symbols| {
             unwinder.backtrace(registers, &stacks, memory)
         };
         let backtrace = self.with_unwinder(Some(kernel), find);
-        self.names_of(&backtrace)
+        (self.names_of(&backtrace), backtrace.callers)
     }
 
     /// The functions of a backtrace. Reads nothing of the target.
@@ -300,7 +310,8 @@ impl Target<'_> {
     fn places(&mut self, found: &Interrupted, stop: &Stop) -> Places {
         let all = found.places.iter().map(|at| {
             let functions = self.names_of(&at.backtrace);
-            self.place(at.frame, &at.registers, at.within.clone(), functions, stop)
+            let callers = at.backtrace.callers.clone();
+            Place { callers, ..self.place(at.frame, &at.registers, at.within.clone(), functions, stop) }
         });
         Places {
             all: all.collect(),
@@ -326,7 +337,7 @@ impl Target<'_> {
                 _ => None,
             };
             let functions = self.names_of(&backtrace);
-            self.place(frame, registers, within, functions, stop)
+            Place { callers: backtrace.callers, ..self.place(frame, registers, within, functions, stop) }
         });
         let is_certain = place.is_some();
         Some(Places { exception: Some(number), by, all: place.into_iter().collect(), is_certain, remarks: Vec::new() })
@@ -343,7 +354,7 @@ impl Target<'_> {
         let is_outside_code = registers.pc().is_some_and(|pc| self.is_outside(pc, stop));
         let known = self.with_those_before(registers).unwrap_or_else(|| registers.clone());
         let effect = self.effect(&known).filter(|_| !is_outside_code);
-        Place { frame, within, functions, effect, is_outside_code, registers: registers.clone() }
+        Place { frame, within, functions, callers: Vec::new(), effect, is_outside_code, registers: registers.clone() }
     }
 
     /// True where the program has no code at an address: no section of code, or a constant among the code.

@@ -149,6 +149,13 @@ impl Target<'_> {
         own.iter().for_each(|name| place.registers.forget(name));
         let registers = place.registers.clone();
         let functions = std::mem::take(&mut place.functions);
-        *place = self.place(place.frame, &registers, place.within.take(), functions, stop);
+        let mut callers = std::mem::take(&mut place.callers);
+        // Those that the functions between have not kept on the stack.
+        for caller in &mut callers {
+            let is_own = |name: &&String| caller.get(name).is_some() && caller.get(name) == cpu.get(name);
+            let lost: Vec<&String> = own.iter().filter(is_own).collect();
+            lost.into_iter().for_each(|name| caller.forget(name));
+        }
+        *place = Place { callers, ..self.place(place.frame, &registers, place.within.take(), functions, stop) };
     }
 }

@@ -155,7 +155,14 @@ impl Unwinder<'_> {
             }
         }
         let registers = pushed.registers(&none, at.checked_add(SIZES[0]));
-        (Candidate { frame: at, registers, backtrace: Backtrace { frames: vec![first], end: End::NoRegisters } }, false)
+        (
+            Candidate {
+                frame: at,
+                registers,
+                backtrace: Backtrace { frames: vec![first], end: End::NoRegisters, callers: Vec::new() },
+            },
+            false,
+        )
     }
 
     /// The register that the call in front of an address goes through.

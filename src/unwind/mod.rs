@@ -74,6 +74,8 @@ impl Frame {
     }
 }
 
+/// The callers whose registers are kept.
+const CALLERS: usize = 2;
 /// Bytes of a handler's stack that are read at once.
 const AHEAD: usize = 128;
 
@@ -151,6 +153,8 @@ pub struct Backtrace {
     pub frames: Vec<Frame>,
     /// Why there are no more.
     pub end: End,
+    /// The registers of the first callers, as far as they are known.
+    pub callers: Vec<Registers>,
 }
 
 impl Backtrace {
@@ -191,6 +195,8 @@ struct Walk<'u, 'm> {
     /// True once a frame was inferred: all after it are too.
     inferred: bool,
     frames: Vec<Frame>,
+    /// The registers of the first callers.
+    callers: Vec<Registers>,
     /// The exceptions that were left on the way.
     exits: Vec<Exit>,
     /// True at what an exception interrupted that had lost Thumb state: it had called a wrong address.
@@ -214,7 +220,7 @@ impl Unwinder<'_> {
         let known =
             self.architecture.dwarf_registers().filter_map(|(number, name)| Some((number, registers.get(name)?)));
         let Some(pc) = registers.pc() else {
-            return (Backtrace { frames: Vec::new(), end: End::NoRegisters }, Vec::new());
+            return (Backtrace { frames: Vec::new(), end: End::NoRegisters, callers: Vec::new() }, Vec::new());
         };
         let main = cortex_m::main_stack(registers);
         // Over a link each read takes time, and the frames of most handlers need less.
@@ -230,6 +236,7 @@ impl Unwinder<'_> {
             main,
             inferred: false,
             frames: Vec::new(),
+            callers: Vec::new(),
             exits: Vec::new(),
             lost_thumb: cortex_m::has_lost_thumb(registers),
         };
@@ -251,14 +258,19 @@ impl Walk<'_, '_> {
             self.frames.push(Frame { pc: self.pc, is_next: self.is_next, origin: shown });
             match self.step(&mut system) {
                 Ok(_) if self.frames.len() >= MAX_FRAMES => break End::TooMany,
-                Ok(next) => origin = next,
+                Ok(next) => {
+                    if self.callers.len() < CALLERS {
+                        self.callers.push(self.registers());
+                    }
+                    origin = next;
+                }
                 Err(end) => break end,
             }
         };
         if end.leaves_callers_open() {
             self.look_for_return_addresses();
         }
-        (Backtrace { frames: self.frames, end }, self.exits)
+        (Backtrace { frames: self.frames, end, callers: self.callers }, self.exits)
     }
 
     /// Goes to the caller.
@@ -398,6 +410,18 @@ impl Walk<'_, '_> {
         if let Some(sp) = architecture.dwarf_number("sp") {
             self.values.insert(sp, caller.cfa);
         }
+    }
+
+    /// The registers of the frame.
+    fn registers(&self) -> Registers {
+        let mut all = Registers::new(self.unwinder.architecture);
+        for (number, name) in self.unwinder.architecture.dwarf_registers() {
+            if let Some(value) = self.values.get(&number) {
+                all.set_from(crate::cpu::Origin::Frame, name, *value);
+            }
+        }
+        all.set_from(crate::cpu::Origin::Frame, "pc", self.pc);
+        all
     }
 
     fn stack_pointer(&self) -> Option<Addr> {

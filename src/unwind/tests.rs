@@ -39,7 +39,7 @@ impl Board {
     }
 
     fn backtrace(&self, registers: &[(&str, u64)]) -> (Vec<(u64, Origin)>, End) {
-        let Backtrace { frames, end } = self.unwind(registers, None, &[]);
+        let Backtrace { frames, end, .. } = self.unwind(registers, None, &[]);
         (frames.into_iter().map(|f| (f.pc, f.origin)).collect(), end)
     }
 

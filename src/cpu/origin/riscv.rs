@@ -96,6 +96,9 @@ pub(super) fn does(word: u32, at: Addr, is_64: bool) -> Does {
         (0, _) => Does::Writes(u32::MAX),
         // Register 0 is always 0.
         (LOAD | ATOMIC | SYSTEM | 0x13 | 0x17 | 0x1B | 0x33 | 0x37 | 0x3B | 0x53, _) if to == 0 => Does::Writes(0),
+        (LOAD, 0 | 4) => Does::LoadsPart { to, base: from, plus: constant(word), index: None, bytes: 1 },
+        (LOAD, 1 | 5) => Does::LoadsPart { to, base: from, plus: constant(word), index: None, bytes: 2 },
+        (LOAD, 2 | 6) if is_64 => Does::LoadsPart { to, base: from, plus: constant(word), index: None, bytes: 4 },
         (LOAD, 2) if !is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
         (LOAD, 3) if is_64 => Does::Loads { to, base: from, plus: constant(word), index: None },
         // LUI and AUIPC.

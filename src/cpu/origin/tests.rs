@@ -401,3 +401,36 @@ fn a_switch_hid_where_a_pointer_was_read() {
     let values = [("pc", 0x104), ("r5", 0xEFEF_EFEF), ("r6", 0x2000_1310)];
     assert_eq!(pointer_of(&unknown, &values, &words), None);
 }
+
+/// `map[255]` of a driver whose caller passed the answer -1 of a search, kept in 8 bits.
+#[test]
+fn an_index_that_a_caller_passed() {
+    // caller, at 0x100: ldrb r0, [r4, #4]; ldrb r1, [r4, #5]; bl read
+    // read, at 0x200: lsls r0, r0, #20; add.w r0, r0, #0x21000000; ldr.w r0, [r0, r1, lsl #2]; bx lr
+    let (caller, read) = ([0x7920_u16, 0x7961, 0xF000, 0xF87C], [0x0500_u16, 0xF100, 0x5004, 0xF850, 0x0021, 0x4770]);
+    let bytes = |code: &[u16]| code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<u8>>();
+    let (outer, inner) = (bytes(&caller), bytes(&read));
+    let of = |failed, r4: Option<u64>, slot: u32| {
+        let word = |at: Addr| {
+            let of = |start: Addr, code: &[u8]| {
+                let at = usize::try_from(at.checked_sub(start)?).ok()?;
+                code.get(at..at + 4).map(|four| u64::from(u32::from_le_bytes(four.try_into().unwrap())))
+            };
+            let memory = (at == 0x2000_0004).then(|| 0x100 | u64::from(slot));
+            memory.or_else(|| of(0x100, &outer)).or_else(|| of(0x200, &inner))
+        };
+        let (mut below, mut above) = (Registers::new(Architecture::CortexM), Registers::new(Architecture::CortexM));
+        assert!(below.set("pc", 0x206) && above.set("pc", 0x108));
+        r4.into_iter().for_each(|r4| assert!(above.set("r4", r4)));
+        let frames = [
+            Code { at: 0x206, registers: &below, from: 0x200, code: &inner, stack: None, word: &word },
+            Code { at: 0x108, registers: &above, from: 0x100, code: &outer, stack: None, word: &word },
+        ];
+        computed(&frames, failed)
+    };
+    let input = |place, value| Input { place, value, bytes: 1 };
+    assert_eq!(of(0x30F0_0004, Some(0x2000_0000), 0xFF), [input(0x2000_0004, 255), input(0x2000_0005, 1)]);
+    assert_eq!(of(0x30F0_0008, Some(0x2000_0000), 0xFF), [], "another address failed");
+    assert_eq!(of(0x30F0_0004, Some(0x2000_0000), 5), [], "it was changed since");
+    assert_eq!(of(0x30F0_0004, None, 0xFF), [], "where it was read is not known");
+}

@@ -363,9 +363,10 @@ impl<'a, 'c> Look<'a, 'c> {
 
     /// Where the fault registers are from, where the source lacks them.
     fn stored(&self) -> Option<String> {
-        let (_, at) = self.cpu.stored_faults.first()?;
-        let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
         let name = if self.cpu.registers.architecture() == Architecture::CortexM { "cfsr" } else { "mcause" };
+        let all = &self.cpu.stored_faults;
+        let (_, at) = all.iter().find(|(stored, _)| *stored == name).or_else(|| all.first())?;
+        let place = self.case.look.place(*at).unwrap_or_else(|| format!("{at:#x}"));
         Some(format!("{name} and the like are not in this source: they are what the handler stored ({place})"))
     }
 
@@ -384,7 +385,7 @@ impl<'a, 'c> Look<'a, 'c> {
             finding.confidence = finding.confidence.min(Confidence::Likely);
             finding = finding.against([against]).evidence([evidence]);
         }
-        let Some(pointer) = pointer else { return finding };
+        let Some(pointer) = pointer else { return self.with_index(finding) };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
         pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
     }
@@ -574,6 +575,7 @@ fn behind(claim: String, arrays: &[ArrayMember]) -> String {
 
 mod access;
 mod chosen;
+mod index;
 mod possible;
 mod riscv;
 mod stack;

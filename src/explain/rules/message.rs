@@ -11,7 +11,7 @@ use super::words::{function_at, place_at};
 use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Thread};
-use crate::session::Place;
+use crate::session::Function;
 
 /// A call that receives such a message.
 pub(super) struct Message {
@@ -136,11 +136,12 @@ pub(super) fn brought(thread: Addr, failed: Addr, case: &Case<'_>) -> Option<(St
 }
 
 /// The same by the program's code: the word from which a pointer was read is in a variable into which one of the functions that are on the
-/// stack receives messages. `place`: where the pointer was needed.
+/// stack receives messages. `at`, `sp` and `functions`: of where the pointer was needed.
 pub(super) fn brought_by_code(
     word: Addr,
     thread: &Thread,
-    place: &Place,
+    (at, sp): (Addr, Addr),
+    functions: &[Function],
     case: &Case<'_>,
 ) -> Option<(String, Evidence)> {
     let (kernel, usage) = (case.kernel?, case.usage()?);
@@ -150,8 +151,7 @@ pub(super) fn brought_by_code(
         words.checked_mul(width)
     };
     let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
-    let (at, sp) = (place.registers.pc()? & !1, place.registers.sp()?);
-    let outer = place.functions.iter().filter(|function| !function.is_inlined && !function.is_inferred());
+    let outer = functions.iter().filter(|function| !function.is_inlined && !function.is_inferred());
     let returns: Vec<Addr> = outer.skip(1).map(|function| function.pc).collect();
     let (queue, call) = usage.received_at(word, (at, sp), &returns, &receive, &len)?;
     let senders = usage.who(Act::Gives, Some(Kind::Queue), queue, None).unwrap_or_default();

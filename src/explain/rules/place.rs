@@ -95,6 +95,7 @@ mod tests {
             registers: registers.clone(),
             within: within.map(str::to_owned),
             functions: function("modexp"),
+            callers: Vec::new(),
             effect: None,
             is_outside_code: false,
         };

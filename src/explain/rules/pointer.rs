@@ -109,23 +109,8 @@ impl Pointer {
         shows: &dyn Fn(&Code<'_>) -> Option<Read>,
     ) -> Option<Read> {
         let at = at & !1;
-        let symbol = case.look.function(at)?;
-        let from = symbol.address & !1;
-        // A branch to the instruction may be anywhere in the function, also in a part that the compiler keeps elsewhere.
-        let len = Some(symbol.size).filter(|size| (2..=LONGEST).contains(size))?;
-        let is_cold = |end: &str| case.look.symbol(&format!("{}.cold{end}", symbol.name)).is_some();
-        if ["", ".0", ".1", ".2"].into_iter().any(is_cold) {
-            return None;
-        }
-        let code = pieces(from, len, case)?;
-        if jumps_by_call(from, &code, case) {
-            return None;
-        }
-        let is_code = |word: Addr| word >= from && word.saturating_sub(from) < LONGEST;
-        let word = |word: Addr| {
-            let is_safe = case.look.is_stored() || is_code(word) || is_memory(word, case);
-            case.words(&case.look.bytes(word, case.width()).filter(|_| is_safe)?, true).first().copied()
-        };
+        let (from, code) = body(at, case)?;
+        let word = |at: Addr| word(at, case);
         shows(&Code { at, registers, from, code: &code, stack, word: &word })
     }
 
@@ -217,6 +202,27 @@ impl Pointer {
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
         Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place) })
     }
+}
+
+/// Where the function around an instruction begins, and all of its code.
+pub(super) fn body(at: Addr, case: &Case<'_>) -> Option<(Addr, Vec<u8>)> {
+    let symbol = case.look.function(at)?;
+    let from = symbol.address & !1;
+    // A branch to the instruction may be anywhere in the function, also in a part that the compiler keeps elsewhere.
+    let len = Some(symbol.size).filter(|size| (2..=LONGEST).contains(size))?;
+    let is_cold = |end: &str| case.look.symbol(&format!("{}.cold{end}", symbol.name)).is_some();
+    if ["", ".0", ".1", ".2"].into_iter().any(is_cold) {
+        return None;
+    }
+    let code = pieces(from, len, case)?;
+    (!jumps_by_call(from, &code, case)).then_some((from, code))
+}
+
+/// A word of memory that may be read without an effect on a device.
+pub(super) fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
+    let is_code = || case.cpus.is_some_and(|cpus| cpus.is_read_only(at));
+    let is_safe = case.look.is_stored() || is_code() || is_memory(at, case);
+    case.words(&case.look.bytes(at, case.width()).filter(|_| is_safe)?, true).first().copied()
 }
 
 /// The text of which a word is a part: a string that was longer than its place.

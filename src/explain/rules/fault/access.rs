@@ -129,7 +129,7 @@ impl Look<'_, '_> {
     }
 
     /// The instruction whose access failed, with the registers in front of it.
-    fn instruction(&self) -> Option<(Addr, Registers)> {
+    pub(super) fn instruction(&self) -> Option<(Addr, Registers)> {
         if self.way.is_some() {
             return None;
         }
@@ -189,8 +189,11 @@ impl Look<'_, '_> {
 
     /// The same of the word that it was read from, by the code of the functions on the stack.
     pub(super) fn brought_by_code(&self, word: Addr) -> Option<(String, Evidence)> {
-        let (thread, place) = (self.thread.filter(|_| self.within.is_none())?, self.place?);
-        message::brought_by_code(word, thread, place, self.case)
+        let thread = self.thread.filter(|_| self.within.is_none())?;
+        let of_place = |place: &Place| Some((place.registers.pc()? & !1, place.registers.sp()?));
+        let of_trap = || Some((riscv::trap_pc(self.cpu)?, self.cpu.failed.as_ref()?.sp?));
+        let at = self.place.map_or_else(of_trap, of_place)?;
+        message::brought_by_code(word, thread, at, self.functions(), self.case)
     }
 
     /// The function that passed the pointer that failed.

@@ -64,6 +64,7 @@ fn given(cpu: &CpuState) -> Option<Place> {
         registers: cpu.registers.clone(),
         within: None,
         functions: cpu.functions.clone(),
+        callers: Vec::new(),
         effect: cpu.effect,
         is_outside_code: false,
     })

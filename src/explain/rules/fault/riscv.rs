@@ -38,7 +38,7 @@ fn is_fetch(cpu: &CpuState) -> bool {
 }
 
 /// Where the last trap came.
-fn trap_pc(cpu: &CpuState) -> Option<Addr> {
+pub(super) fn trap_pc(cpu: &CpuState) -> Option<Addr> {
     let stored = || cpu.failed.as_ref().filter(|failed| failed.stored.is_some()).map(|failed| failed.function.pc);
     cpu.registers.get("mepc").or_else(stored)
 }

@@ -11,7 +11,15 @@ const HARMLESS: Addr = 0x710;
 fn place(pc: Addr, xpsr: u64, effect: Option<Effect>) -> Place {
     let mut registers = Registers::new(Architecture::CortexM);
     assert!(registers.set("pc", pc) && registers.set("xpsr", xpsr));
-    Place { frame: 0, registers, within: None, functions: Vec::new(), effect, is_outside_code: false }
+    Place {
+        frame: 0,
+        registers,
+        within: None,
+        functions: Vec::new(),
+        callers: Vec::new(),
+        effect,
+        is_outside_code: false,
+    }
 }
 
 fn placed(all: Vec<Place>) -> Option<Addr> {
@@ -126,6 +134,8 @@ fn trapped(exception: Option<&str>, is_loop: bool, is_outside: bool) -> CpuState
         is_outside_code: false,
         interrupted: None,
         failed: Some(crate::session::Failed {
+            sp: None,
+            callers: Vec::new(),
             function,
             functions: Vec::new(),
             is_outside_code: is_outside,

@@ -1,0 +1,225 @@
+//! What an address was computed from that is no pointer: an index out of range in a variable, which the function read, or which its
+//! caller read and passed to it.
+//!
+//! The instructions on the way to the access are carried out with what memory holds now. Only where the address that comes out is the one
+//! that failed, the loads on which it depends are what it was computed from.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use super::super::calls::{Call, Outcome, Program, half_of};
+use super::super::instruction_set::InstructionSet;
+use super::super::round::carry_out;
+use super::super::steps::Flow;
+use super::super::values::{State, Stored, Value};
+use super::{Code, DEEP, Does, Instruction, Line, Way, bit, ways};
+use crate::abi::Addr;
+
+/// The most ways that are tried, of all functions together.
+const TRIES: usize = 64;
+/// So many instructions in front of the end it may begin, in the outermost function.
+const STARTS: usize = 96;
+/// The most loads on which an address depends that are looked for.
+const LOADS: usize = 64;
+
+/// A load on which an address depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Input {
+    /// Where it reads.
+    pub place: Addr,
+    /// What is there now, so many bytes of it.
+    pub value: u64,
+    /// The bytes.
+    pub bytes: u8,
+}
+
+/// The loads on which the address `failed` depends, in the order of the code. `frames`: the function with the access, then its callers,
+/// each at where the one before returns to. Those whose values are addresses of memory are left out. Empty where that is not
+/// known. Of a little-endian Cortex-M or RISC-V.
+#[must_use]
+pub fn computed(frames: &[Code<'_>], failed: Addr) -> Vec<Input> {
+    (1..=frames.len()).find_map(|count| of_frames(frames.get(..count)?, failed)).unwrap_or_default()
+}
+
+fn of_frames(frames: &[Code<'_>], failed: Addr) -> Option<Vec<Input>> {
+    let inner = frames.first()?;
+    let set = InstructionSet::of(inner.registers.architecture())?;
+    let last = *inner.lines()?.iter().find(|line| line.at == inner.at)?;
+    // The outermost function first.
+    let mut paths: Vec<Vec<Vec<Line>>> = vec![Vec::new()];
+    for code in frames.iter().rev() {
+        let all = code.lines()?;
+        let call = all.iter().rev().find(|line| line.at < code.at).copied().filter(|_| code.at != inner.at);
+        let ways = ways(call.map_or(code.at, |call| call.at), &all, code)?;
+        let longer = paths.iter().flat_map(|path| {
+            ways.iter().map(move |way| {
+                let way = way.iter().copied().chain(call).collect::<Vec<Line>>();
+                path.iter().cloned().chain([way]).collect()
+            })
+        });
+        paths = longer.take(TRIES).collect();
+    }
+    let outer = frames.last()?;
+    // What a register holds is known best near the end: in front of a loop it may have been something else.
+    paths.iter().find_map(|path| {
+        let first = path.first()?.len();
+        (0..first)
+            .rev()
+            .take(STARTS)
+            .find_map(|from| Run { set, code: inner, path, last, outer, from, without: Cell::new(None) }.inputs(failed))
+    })
+}
+
+struct Run<'a, 'c> {
+    set: InstructionSet,
+    code: &'a Code<'c>,
+    /// The ways through the functions, the outermost first.
+    path: &'a [Vec<Line>],
+    /// The access.
+    last: Line,
+    outer: &'a Code<'c>,
+    /// Where it begins in the first of them.
+    from: usize,
+    /// The load whose value is not to be known.
+    without: Cell<Option<usize>>,
+}
+
+impl Run<'_, '_> {
+    /// The loads that decide the address, where that is the one that failed.
+    fn inputs(&self, failed: Addr) -> Option<Vec<Input>> {
+        let (_, loads) = self.carried_out().filter(|(address, _)| *address == failed)?;
+        let decides = |(n, load): &(usize, Input)| {
+            self.without.set(Some(*n));
+            let is_pointer = load.bytes >= 4 && (self.code.word)(load.value & !3).is_some();
+            !is_pointer && self.carried_out().is_none_or(|(address, _)| address != failed)
+        };
+        let all = loads.into_iter().enumerate().take(LOADS);
+        let inputs: Vec<Input> = all.filter(decides).map(|(_, load)| load).collect();
+        (!inputs.is_empty()).then_some(inputs)
+    }
+
+    /// The address that comes out, and the loads on the way.
+    fn carried_out(&self) -> Option<(Addr, Vec<Input>)> {
+        let first = self.path.first()?;
+        let way = Way { before: first, code: self.outer };
+        let mut state = State::new(self.set, [Value::Unknown; 4]);
+        state.set(self.set.link(), Value::Unknown);
+        let registers = if self.set == InstructionSet::Thumb { 16 } else { 32 };
+        for register in 0..registers {
+            let held = way.value(register, self.from, DEEP).and_then(|value| u32::try_from(value).ok());
+            if held.is_some() || register != self.set.stack_pointer() {
+                state.set(register, held.map_or(Value::Unknown, Value::Is));
+            }
+        }
+        let memory = Memory { code: self.code, set: self.set, written: RefCell::default() };
+        let mut loads = Vec::new();
+        for line in self.path.iter().flatten().skip(self.from) {
+            self.step(line, &mut state, &memory, &mut loads)?;
+        }
+        let (at, second) = match self.last.instruction {
+            Instruction::Thumb { first, second, .. } => (first, second),
+            Instruction::Riscv { .. } => (memory.code(self.last.at)?, memory.code(self.last.at.checked_add(2)?)?),
+        };
+        Some((self.set.accessed(at, second, &state)?.into(), loads))
+    }
+
+    fn step(&self, line: &Line, state: &mut State, memory: &Memory<'_, '_>, loads: &mut Vec<Input>) -> Option<()> {
+        let load = self.load(line, state, memory);
+        state.stores = Some(Vec::new());
+        let (flow, _) = carry_out(line.at, state, memory)?;
+        memory.write(state.stores.take()?)?;
+        if let Some((to, input)) = load {
+            if self.without.get() == Some(loads.len()) {
+                state.set(to, Value::Unknown);
+            }
+            loads.push(input);
+        }
+        match flow {
+            Flow::Select(ways) => {
+                let [way] = <[Vec<bool>; 1]>::try_from(ways).ok()?;
+                state.block = way;
+            }
+            Flow::Call(Some(to)) if self.begins_at(to) => state.set(self.set.link(), Value::Unknown),
+            Flow::Call(_) => state.after_call(&state.arguments(), Value::Unknown),
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// True for the start of a function of the path.
+    fn begins_at(&self, to: Addr) -> bool {
+        self.path.iter().skip(1).any(|way| way.first().is_some_and(|first| first.at == to & !1))
+    }
+
+    /// What a line reads into which register, where that is known.
+    fn load(&self, line: &Line, state: &State, memory: &Memory<'_, '_>) -> Option<(u16, Input)> {
+        let known = |register: u16| state.get(register).known().map(u64::from);
+        let registers = if self.set == InstructionSet::Thumb { 16 } else { 1 };
+        (0..registers).find_map(|register| {
+            let does = line.does(register);
+            let (to, base, plus, index, bytes) = match does {
+                Does::Loads { to, base, plus, index } => (to, base, plus, index, 4),
+                Does::LoadsPart { to, base, plus, index, bytes } => (to, base, plus, index, bytes),
+                _ => return None,
+            };
+            let is_it = self.set != InstructionSet::Thumb || does.written() & bit(register) != 0;
+            let index = match index {
+                Some((register, shift)) => known(register)? << (shift & 3),
+                None => 0,
+            };
+            let place = known(base).filter(|_| is_it)?.wrapping_add_signed(plus).wrapping_add(index) & 0xFFFF_FFFF;
+            let word = memory.constant(place & !3)?;
+            let bits = u32::from(bytes).saturating_mul(8);
+            let part = u64::from(word) >> (place & 3).saturating_mul(8);
+            Some((to, Input { place, value: part & 1_u64.checked_shl(bits)?.wrapping_sub(1), bytes }))
+        })
+    }
+}
+
+/// What memory holds now, but for what the way has written.
+struct Memory<'a, 'c> {
+    code: &'a Code<'c>,
+    set: InstructionSet,
+    written: RefCell<BTreeMap<Addr, Option<u32>>>,
+}
+
+impl Memory<'_, '_> {
+    fn write(&self, all: Vec<Stored>) -> Option<()> {
+        let mut written = self.written.try_borrow_mut().ok()?;
+        for Stored { place, value, bytes } in all {
+            let Value::Is(at) = place else { continue };
+            let first = Addr::from(at & !3);
+            // Of less than a word, what memory holds now is as good.
+            if bytes == 4 && at & 3 == 0 {
+                written.insert(first, value.known());
+            }
+        }
+        Some(())
+    }
+}
+
+impl Program for Memory<'_, '_> {
+    fn instructions(&self) -> InstructionSet {
+        self.set
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        None
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        half_of(self.constant(at & !3)?, at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        if let Some(written) = self.written.try_borrow().ok()?.get(&at) {
+            return *written;
+        }
+        let word = (self.code.word)(at)?;
+        u32::try_from(word & 0xFFFF_FFFF).ok()
+    }
+
+    fn outcome(&self, _: &Call) -> Outcome {
+        Outcome::UNKNOWN
+    }
+}
