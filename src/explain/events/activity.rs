@@ -1,6 +1,7 @@
 //! What a thread did, and calls that an interrupt may not make.
 
 use super::pointers::Pointer;
+use super::pools::Sent;
 use super::{Events, Now};
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
@@ -12,6 +13,8 @@ use crate::kernel::api::{self, Forbidden};
 pub struct Activity {
     /// Ticks that it had the processor.
     pub ran: i64,
+    /// The message that it sent last.
+    pub sent: Option<Sent>,
     /// How often it got the processor.
     pub dispatched: u64,
     /// The first event that gave it the processor.

@@ -22,7 +22,7 @@ pub use away::{ClearedFlags, LeftSet, SetFlags};
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
-pub use pools::{Block, Freed, Refused, Twice};
+pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use sleeps::{Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
@@ -465,7 +465,7 @@ impl Events {
                 }
                 None => Giver::Other,
             };
-            self.put(now, object, giver, waits);
+            self.put(now, object, giver, waits, system);
         }
     }
 

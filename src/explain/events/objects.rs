@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Now;
 use super::away::Away;
-use super::pools::Pool;
+use super::pools::{Pool, Sent};
 use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
+use crate::analysis::tracker::System;
 use crate::kernel::Wanted;
 
 /// The most threads that are remembered of an object.
@@ -293,17 +294,19 @@ impl super::Events {
     }
 
     /// Something is given. `waits`: how long the caller would wait.
-    pub(super) fn put(&mut self, now: &Now<'_>, object: Addr, by: Giver, waits: Option<u64>) {
+    pub(super) fn put(&mut self, now: &Now<'_>, object: Addr, by: Giver, waits: Option<u64>, system: &System<'_>) {
         let Now { event, words, places: fields, .. } = *now;
         let (memory, flags) = (fields.memory(event, words), fields.flags(words).unwrap_or(0));
         let is_handed_over = fields.is_handed_over(words);
         let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
+        let held = fields.held(words);
+        let sent = self.sent(by, held.map(|held| Sent { queue: object, seq: event.seq, held }), system);
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(kept) = fields.kept(words) {
             one.away.clear(by, kept, event.seq);
         }
-        if let Some(held) = fields.held(words) {
+        if let Some(held) = held {
             if waits == Some(0) {
                 one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
             }
@@ -311,8 +314,16 @@ impl super::Events {
         }
         one.short = Short::give(one.short, fields.free(words), event.seq, event.ticks);
         if let Some(memory) = memory {
-            one.pool.release(memory, by, event.seq, is_handed_over);
+            one.pool.release_by(memory, by, event.seq, is_handed_over, sent);
         }
+    }
+
+    /// What a thread sent last; `sends`: what it sends now.
+    fn sent(&mut self, by: Giver, sends: Option<Sent>, system: &System<'_>) -> Option<Sent> {
+        let Giver::Thread(thread) = by else { return None };
+        let activity = self.does(system.find_thread(thread)?)?;
+        activity.sent = sends.or(activity.sent);
+        activity.sent
     }
 
     /// The pool that a block was released to before, where an event names as its pool what no event named: the kernel takes the

@@ -9,6 +9,8 @@ use crate::abi::Addr;
 const MAX_BLOCKS: usize = 4096;
 /// The most owners of one block that are remembered.
 const MAX_OWNERS: usize = 4;
+/// So many times that a block was sent and released are remembered.
+const MAX_SENT: usize = 16;
 /// The most threads that are followed that get no memory.
 const MAX_THREADS: usize = 64;
 /// The most threads whose rounds are followed.
@@ -55,6 +57,26 @@ pub struct Twice {
     pub by: Giver,
     /// The event.
     pub seq: u64,
+}
+
+/// A message that a thread sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// The queue, as the trace stores its address.
+    pub queue: Addr,
+    /// The event.
+    pub seq: u64,
+    /// So many messages were in the queue before.
+    pub held: u64,
+}
+
+/// A block that its thread released itself after it had sent a message: the message may have been the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentAndFreed {
+    /// What it sent last.
+    pub sent: Sent,
+    /// The block.
+    pub freed: Freed,
 }
 
 /// A thread that asked without a wait, and got nothing since it last got a block.
@@ -137,6 +159,8 @@ pub struct Pool {
     pub oldest: u64,
     /// The first block that was released twice.
     pub twice: Option<Twice>,
+    /// By block, the newest times that its thread released it itself after it had sent a message.
+    pub sent: BTreeMap<Addr, Vec<SentAndFreed>>,
     /// By the thread that allocates.
     rounds: BTreeMap<Addr, Rounds>,
     /// Blocks that are not known because too many are allocated.
@@ -204,6 +228,11 @@ impl Pool {
 
     /// A block is given back. `is_handed_over`: a thread that waits for memory gets it.
     pub fn release(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool) {
+        self.release_by(memory, by, seq, is_handed_over, None);
+    }
+
+    /// The same of a thread that has sent a message before.
+    pub fn release_by(&mut self, memory: Addr, by: Giver, seq: u64, is_handed_over: bool, sent: Option<Sent>) {
         let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
         let twice = freed.map(|first| Twice { start: memory, first, by, seq });
         self.twice = self.twice.or(twice);
@@ -220,7 +249,16 @@ impl Pool {
             if self.freed.len() >= MAX_BLOCKS {
                 self.freed.pop_first();
             }
-            self.freed.insert(memory, Freed { block, by, seq });
+            let freed = Freed { block, by, seq };
+            self.freed.insert(memory, freed);
+            let own = sent.filter(|sent| by == Giver::Thread(block.thread) && sent.seq > block.seq);
+            if let Some(sent) = own.filter(|_| self.sent.len() < MAX_BLOCKS || self.sent.contains_key(&memory)) {
+                let all = self.sent.entry(memory).or_default();
+                if all.len() >= MAX_SENT {
+                    all.remove(0);
+                }
+                all.push(SentAndFreed { sent, freed });
+            }
         }
         if is_handed_over {
             self.freed.remove(&memory);
@@ -237,6 +275,7 @@ impl Pool {
         self.live.clear();
         self.owners.clear();
         self.freed.clear();
+        self.sent.clear();
         self.rounds.clear();
         self.refused.clear();
         self.refused_interrupts.clear();
@@ -307,6 +346,22 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A block that its owner releases though it has sent it, and one that it releases as no message has left it.
+    #[test]
+    fn a_block_that_was_sent_before_its_thread_released_it() {
+        let mut pool = Pool::default();
+        let sent = |seq| Some(Sent { queue: 0x300, seq, held: 0 });
+        pool.allocate(0x1000, MQTT, 5, None);
+        pool.release_by(0x1000, Giver::Thread(MQTT), 7, false, sent(3));
+        assert_eq!(pool.sent.get(&0x1000), None, "the message was sent before");
+        pool.allocate(0x1000, MQTT, 10, None);
+        pool.release_by(0x1000, Giver::Thread(MQTT), 14, false, sent(12));
+        pool.allocate(0x1000, MQTT, 20, None);
+        pool.release_by(0x1000, Giver::Thread(TLS), 24, false, sent(22));
+        let all = pool.sent.get(&0x1000).unwrap();
+        assert_eq!(all.iter().map(|one| (one.sent.seq, one.freed.seq)).collect::<Vec<_>>(), [(12, 14)]);
+    }
 
     #[test]
     fn a_block_is_released_twice_where_nobody_got_it_meanwhile() {

@@ -4,16 +4,23 @@
 //! count: the pool seems to have blocks and gives none, or two threads get the same memory. Where the kernel checks parameters it
 //! refuses the second release, and no event shows it.
 //!
+//! The first of two releases by the events may be a right one: of a block that was allocated again while another thread still had it, in
+//! a message that its first owner had sent before it released the block. Where the queue of that message has the block's address among
+//! its messages, new or old, that release is named.
+//!
 //! Memory shows the list and its count, events show who released the block. Against memory: a write to the first word of a
 //! block that is free does the same. In the middle of a call that changes the pool the list may be anything: a hint.
 
-use super::super::events::{Giver, Twice};
+use super::super::events::{Giver, SentAndFreed, Twice};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::{blocks, changing};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::{FreeList, Kind, Object};
+
+/// The most bytes of a queue that are looked at.
+const MOST: u64 = 64 << 10;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let pools = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
@@ -75,18 +82,64 @@ fn by_events(stored: Addr, twice: &Twice, case: &Case<'_>, graph: &Graph) -> Fin
     let objects = case.kernel.map(|kernel| kernel.objects.as_slice()).unwrap_or_default();
     let pool = objects.iter().map(|object| object.address).find(|at| case.stored(*at) == stored).unwrap_or(stored);
     let label = case.object(pool);
+    let sent = sent(stored, twice, case);
+    let why = match &sent {
+        Some((queue, sent)) => format!(
+            "{} released it after it had sent it to {}, and {} released it again",
+            giver(sent.freed.by, case, graph),
+            case.object(*queue),
+            giver(twice.by, case, graph)
+        ),
+        None => format!("{} released it", names(twice, case, graph)),
+    };
+    let by_sender = sent.map(|(queue, sent)| events_of_sender(queue, &sent, twice.start, case, graph));
     Finding::new(
         Code::CorruptPool,
         case.by_events(),
-        format!(
-            "the block at {:#x} of {label} was released twice: {} released it",
-            twice.start,
-            names(twice, case, graph)
-        ),
+        format!("the block at {:#x} of {label} was released twice: {why}", twice.start),
     )
+    .against(by_sender.is_some().then_some("that the message was this block is inferred: the queue had its address"))
+    .evidence(by_sender.into_iter().flatten())
     .evidence(events_of(twice, case, graph))
     .next(format!("look for a path that releases one block of {label} twice"))
     .threads([pool])
+}
+
+/// The release by a thread that had sent the block to a queue, and the queue: the newest one.
+fn sent(pool: Addr, twice: &Twice, case: &Case<'_>) -> Option<(Addr, SentAndFreed)> {
+    let (events, kernel) = (case.events?, case.kernel?);
+    let all = events.object(pool)?.pool.sent.get(&twice.start)?;
+    all.iter().rev().find_map(|one| {
+        let queues = kernel.objects.iter().filter(|object| object.kind == Kind::Queue);
+        let queue = queues.into_iter().find(|queue| events.is(queue.address, one.sent.queue))?;
+        let is_accepted = queue.get("capacity").is_some_and(|capacity| one.sent.held < capacity);
+        (is_accepted && has_message(queue, twice.start, case)).then_some((queue.address, *one))
+    })
+}
+
+/// True where the storage of a queue has an address among its words.
+fn has_message(queue: &Object, block: Addr, case: &Case<'_>) -> bool {
+    let storage = || {
+        let start = queue.get("start")?;
+        let len = queue.get("end")?.checked_sub(start).filter(|len| *len <= MOST)?;
+        Some(case.words(&case.look.bytes(start, len)?, true))
+    };
+    storage().is_some_and(|words| words.iter().any(|word| case.stored(*word) == block))
+}
+
+fn events_of_sender(
+    queue: Addr,
+    SentAndFreed { sent, freed }: &SentAndFreed,
+    start: Addr,
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Vec<Evidence> {
+    let (name, label) = (giver(freed.by, case, graph), case.object(queue));
+    vec![
+        Evidence::event(freed.block.seq, format!("{name} allocates the block at {start:#x}")),
+        Evidence::event(sent.seq, format!("{name} sends a message to {label}, which has had this address")),
+        Evidence::event(freed.seq, format!("{name} releases the block")),
+    ]
 }
 
 /// `radio and then packer`, or one name.
