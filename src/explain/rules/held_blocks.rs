@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::{Case, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::lost_blocks::{each_pointer, holding, is_old, old};
+use super::set_by::{SetBy, without_indices};
 use super::static_pointers::kernel_memory;
 use super::words::function_at;
 use crate::abi::{Addr, Region};
@@ -26,13 +27,24 @@ struct Holder {
     variable: Symbol,
     /// How many blocks it leads to, and how many are in use.
     counts: (usize, usize),
+    /// The first of its words with the address of a block, where it has those of all of them itself.
+    first: Option<Addr>,
 }
 
 impl Finding {
     /// The same with the variable that leads to most of a pool's blocks.
     pub(super) fn with_holder(self, pool: Addr, case: &Case<'_>) -> Self {
-        let Some(Holder { variable, counts: (held, used) }) = holder(pool, case) else { return self };
-        let words = format!("{held} of its {used} blocks in use are reached from {}", variable.name);
+        let Some(Holder { variable, counts: (held, used), first }) = holder(pool, case) else { return self };
+        let member = first.and_then(|first| Some((case.look.place(first)?, first)));
+        let how = match &member {
+            Some((member, _)) => format!("in {}", without_indices(member)),
+            None => format!("reached from {}", variable.name),
+        };
+        let set_by = member.and_then(|(_, first)| {
+            let word = case.words(&case.look.bytes(first, case.width())?, true).first().copied();
+            SetBy::of(first, word?, case)
+        });
+        let words = format!("{held} of its {used} blocks in use are {how}");
         let memory = Region { start: variable.address, len: variable.size.max(1) };
         let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
         let by = match names.as_slice() {
@@ -40,10 +52,13 @@ impl Finding {
             all if all.len() > MOST => format!("; {} functions have its address", all.len()),
             all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
         };
-        let claim = format!("{}; {words}", self.claim);
+        let set = set_by.as_ref().and_then(|set_by| set_by.words.as_ref());
+        let set = set.map_or_else(String::new, |set| format!("; {}", set.replacen("sets it", "sets its elements", 1)));
+        let claim = format!("{}; {words}{set}", self.claim);
         Self { claim, ..self }
             .against(["blocks may be kept on purpose"])
             .evidence([Evidence::memory(variable.address, format!("{words}{by}"))])
+            .evidence(set_by.map(|set_by| set_by.evidence))
     }
 }
 
@@ -58,7 +73,7 @@ fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
     used.sort_unstable_by_key(|block| block.start);
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let (old, kernel) = (old(case)?, kernel_memory(case));
-    let mut from: BTreeMap<Addr, (Symbol, BTreeSet<usize>)> = BTreeMap::new();
+    let mut from: BTreeMap<Addr, (Symbol, BTreeMap<usize, Addr>)> = BTreeMap::new();
     let mut within: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     each_pointer(&used, case, &mut |at, block| {
         if memory.contains(at) {
@@ -67,16 +82,21 @@ fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
             && !kernel.iter().any(|region| region.contains(at))
             && let Some(variable) = case.look.variable(at).filter(|variable| !variable.name.starts_with("_tx"))
         {
-            from.entry(variable.address).or_insert_with(|| (variable, BTreeSet::new())).1.insert(block);
+            from.entry(variable.address).or_insert_with(|| (variable, BTreeMap::new())).1.entry(block).or_insert(at);
         }
     })?;
     // Of many variables only those that lead to most by themselves, and lists.
-    let mut from: Vec<(Symbol, BTreeSet<usize>)> = from.into_values().collect();
+    let mut from: Vec<(Symbol, BTreeMap<usize, Addr>)> = from.into_values().collect();
     from.sort_by_key(|(_, direct)| std::cmp::Reverse(direct.len()));
     from.truncate(VARIABLES);
-    let all = from.into_iter().map(|(variable, direct)| (reached(direct, &within).len(), variable));
-    let (held, variable) = all.max_by_key(|(held, _)| *held)?;
-    (held >= FEWEST && held >= used.len().div_ceil(2)).then_some(Holder { variable, counts: (held, used.len()) })
+    let all = from.into_iter().map(|(variable, direct)| {
+        let held = reached(direct.keys().copied().collect(), &within).len();
+        let first = direct.values().min().copied().filter(|_| direct.len() == held);
+        Holder { variable, counts: (held, used.len()), first }
+    });
+    let found = all.max_by_key(|holder| holder.counts.0)?;
+    let (held, used) = found.counts;
+    (held >= FEWEST && held >= used.div_ceil(2)).then_some(found)
 }
 
 /// The blocks to which some lead, themselves too.

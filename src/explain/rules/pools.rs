@@ -267,8 +267,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         next(pool, case.events)
     };
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
-    behind.extend(graph.waiters(&[task.address]));
-    let others = graph.tasks.waiting(pool).filter(|other| other.address != task.address);
+    behind.extend(graph.waiters(&behind));
+    let others: Vec<Addr> = behind.iter().copied().filter(|other| *other != task.address).collect();
     // Memory comes back, and is soon used again.
     let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let (code, claimed, claim, next) = match &lost {
@@ -284,7 +284,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
-        .explains(others.filter_map(|other| waits(other.address, case, graph)))
+        .explains(others.into_iter().filter_map(|other| waits(other, case, graph)))
         .next(next)
         .threads([task.address])
         .affected(behind)

@@ -84,7 +84,7 @@ fn written(value: u64) -> String {
 }
 
 /// `s_aSub[].pfnSink`: the member of any element.
-fn without_indices(name: &str) -> String {
+pub(super) fn without_indices(name: &str) -> String {
     let mut depth = 0_u32;
     let mut kept = String::new();
     for c in name.chars() {
