@@ -341,6 +341,16 @@ impl ByCode<'_, '_> {
         found
     }
 
+    /// True where a thread waits for a semaphore that is used as a lock, and the functions on the stack of the only other one are between
+    /// the get and the put.
+    fn is_held_by_only(&self, thread: Addr, need: &Need) -> bool {
+        let Some(User::Thread(holder)) = self.only(thread) else { return false };
+        let callers = self.case.cpus.and_then(|cpus| cpus.callers(holder)).unwrap_or_default();
+        need.kind == Kind::Semaphore
+            && self.usage.is_lock(need.object)
+            && self.usage.may_hold(User::Thread(holder), need.object, callers)
+    }
+
     fn circle(&self, circle: &[Addr]) -> Option<Finding> {
         let needs: Vec<(Addr, Need)> = circle.iter().filter_map(|at| Some((*at, *self.stuck.waits.get(at)?))).collect();
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
@@ -369,6 +379,7 @@ impl ByCode<'_, '_> {
             let takers = self.usage.who(Act::Takes, Some(need.kind), need.object, need.wanted);
             need.act == Act::Gives
                 && need.kind != Kind::Mutex
+                && !self.is_held_by_only(*at, need)
                 && takers.is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at)))
         };
         let is_taken = needs.iter().any(is_taken);

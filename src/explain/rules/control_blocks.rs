@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::timer_waited;
 use super::words::{function_at, text};
 use super::wrong_context;
-use super::{arrays, block_released, pointer};
+use super::{arrays, block_released, pointer, set_by};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
@@ -315,18 +315,21 @@ struct InFront {
     variable: String,
     /// The arrays that end there, where they are in the same variable.
     arrays: Option<String>,
+    /// The same, the innermost last.
+    ends: Vec<ArrayMember>,
 }
 
 fn in_front(at: Addr, case: &Case<'_>) -> Option<InFront> {
     match case.look.variable(at) {
         Some(own) if own.address < at => {
             let len = at.saturating_sub(own.address);
-            let arrays = arrays::named(&case.look.arrays_before(at));
+            let ends = case.look.arrays_before(at);
+            let arrays = arrays::named(&ends);
             let what = match &arrays {
                 Some(named) => format!("{named}, which ends in front of it, in {} itself", own.name),
                 None => format!("the {len} bytes in front of it, in {} itself", own.name),
             };
-            Some(InFront { what, memory: Region { start: own.address, len }, variable: own.name, arrays })
+            Some(InFront { what, memory: Region { start: own.address, len }, variable: own.name, arrays, ends })
         }
         _ => {
             let before = at.checked_sub(1).and_then(|before| case.look.variable(before))?;
@@ -335,7 +338,7 @@ fn in_front(at: Addr, case: &Case<'_>) -> Option<InFront> {
             let end = arrays::named(&within).map_or_else(String::new, |named| format!("{named} at the end of "));
             let what = format!("{end}{}, which is in front of it", before.name);
             let memory = Region { start: before.address, len: before.size };
-            Some(InFront { what, memory, variable: before.name, arrays: None })
+            Some(InFront { what, memory, variable: before.name, arrays: None, ends: Vec::new() })
         }
     }
 }
@@ -354,13 +357,15 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
 
 /// With the array that ends in front of it, and who uses that without a lock.
 fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
-    let Some(InFront { memory, variable, arrays, .. }) = in_front(at, case) else { return finding };
+    let Some(InFront { memory, variable, arrays, ends, .. }) = in_front(at, case) else { return finding };
+    let (writes, shown) = ends.last().and_then(|array| set_by::writers(array, memory, case)).unzip();
     let claim = match arrays {
         Some(arrays) if arrays.starts_with("the arrays") => format!("{}; {arrays} end in front of it", finding.claim),
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
         None => finding.claim,
     };
-    Finding { claim, ..finding }.with_shared(Shared::of(memory, &variable, case))
+    let claim = writes.map_or(claim.clone(), |writes| format!("{claim}; {writes}"));
+    Finding { claim, ..finding }.evidence(shown).with_shared(Shared::of(memory, &variable, case))
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {

@@ -77,7 +77,7 @@ mod stack_released;
 mod stacks;
 mod stacks_overlap;
 mod starvation;
-mod static_pointers;
+pub(super) mod static_pointers;
 mod stopped;
 mod storage_overlap;
 mod threshold;

@@ -9,6 +9,7 @@ use super::super::{Case, Evidence};
 use super::shared::{is_data, names};
 use super::words::place_at;
 use crate::abi::{Addr, Region};
+use crate::sym::ArrayMember;
 
 /// The most functions that are named.
 const MOST: usize = 3;
@@ -65,6 +66,24 @@ impl SetBy {
         let text = format!("by the code, {name} is written in {}{more}", listed.join(", "));
         Some(Self { words, next, evidence: Evidence::symbol(first.at, &place_at(first.at, case), text) })
     }
+}
+
+/// Who writes to elements of an array at an index that the code computes: `log_add (log.c:33), which climate calls, writes to it`, and as
+/// evidence. `variable`: that of which it is a part.
+pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let elements = format!("{}[]", without_indices(&array.name));
+    let is_element = |at: Addr| case.look.place(at).is_some_and(|place| without_indices(&place).starts_with(&elements));
+    // What is written at a constant index is within it.
+    let nowhere = variable.start.checked_add(variable.len)?;
+    let all = case.usage()?.stores(nowhere, variable, &is_element);
+    let mut functions = BTreeSet::new();
+    let all: Vec<Store> = all.into_iter().filter(|store| functions.insert(store.function)).collect();
+    let first = all.first().filter(|_| all.len() <= FEW)?;
+    let said: Vec<String> = all.iter().map(|store| named(store, case)).collect();
+    let write = if said.len() == 1 { "writes" } else { "write" };
+    let text = format!("by the code, {array} is written here, at an index that is computed");
+    let evidence = Evidence::symbol(first.at, &place_at(first.at, case), text);
+    Some((format!("{} {write} to it", said.join(" and ")), evidence))
 }
 
 /// `BusUnsubscribe (bus.c:39), which session calls`.

@@ -130,7 +130,7 @@ fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
 }
 
 /// The trace, whose registry has the addresses of objects.
-fn trace(case: &Case<'_>) -> Option<Region> {
+pub(in super::super) fn trace(case: &Case<'_>) -> Option<Region> {
     let pointer = |name| {
         let symbol = case.look.symbol(name)?;
         case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied().filter(|at| *at != 0)

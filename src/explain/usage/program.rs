@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
+use super::super::rules::static_pointers::trace;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{InstructionSet, riscv_direct};
 use crate::kernel::api::{self, Action};
@@ -333,12 +334,15 @@ impl<'c> Code<'c> {
         behind.filter(|(base, _)| Some(*base) == register).map(|(_, by)| upper.wrapping_add(by)).collect()
     }
 
-    /// Addresses of functions in the memory that the program writes; `None` where it cannot be read, or is too large.
+    /// Addresses of functions in the memory that the program writes; `None` where it cannot be read, or is too large. In small programs
+    /// a number in a variable, or in an event, may be that of a service of the kernel.
     fn in_memory(&self, written: &[Region], case: &Case<'_>) -> Option<BTreeSet<Addr>> {
         if written.iter().fold(0u64, |sum, region| sum.saturating_add(region.len)) > MEMORY {
             return None;
         }
         let mut all = BTreeSet::new();
+        let events = trace(case);
+        let is_number = |at: Addr| events.is_some_and(|all| all.contains(at)) || case.look.is_pointer(at) == Some(false);
         for region in written {
             for piece in 0..region.len.div_ceil(PIECE) {
                 let into = piece.checked_mul(PIECE)?;
@@ -346,7 +350,10 @@ impl<'c> Code<'c> {
                     case.look.bytes(region.start.checked_add(into)?, PIECE.min(region.len.checked_sub(into)?))?;
                 // Of pointers of 64 bits the lower halves: the upper ones of addresses in the code are 0.
                 let words = bytes.chunks_exact(4).filter_map(|word| Endian::Little.u32(word, 0));
-                all.extend(words.filter_map(|word| self.pointer(word)));
+                let places = (0..).map_while(|n: u64| region.start.checked_add(into)?.checked_add(n << 2));
+                let pointers = places.zip(words).filter_map(|(at, word)| Some((at, self.pointer(word)?)));
+                let functions = pointers.filter(|(at, to)| self.action(*to).is_none() || !is_number(*at));
+                all.extend(functions.map(|(_, to)| to));
             }
         }
         Some(all)
