@@ -31,6 +31,7 @@ pub(super) enum Flow {
     Unknown,
 }
 
+mod numbers;
 mod tables;
 
 /// The most entries of a table of jumps.
@@ -199,6 +200,8 @@ fn data(word: u16, state: &mut State) {
     let value = match word >> 6 & 0xF {
         0 => a.with(b, |a, b| a & b),
         1 => a.with(b, |a, b| a ^ b),
+        kind @ 2..=4 => numbers::shifted(kind.wrapping_sub(2), a, b),
+        7 => numbers::shifted(3, a, b),
         8 => {
             state.flags = Flags::Result(a.with(b, |a, b| a & b));
             return;
@@ -345,21 +348,8 @@ fn wide(first: u16, second: u16, at: Addr, state: &mut State, program: &dyn Prog
         _ if first & 0xFE00 == 0xEA00 => shifted(first, second, state),
         _ if first & 0xF800 == 0xF000 => constant(first, second, at, state),
         _ if first & 0xFE00 == 0xF800 => return single(first, second, at, state, program),
-        _ if first & 0xFF00 == 0xFB00 => {
-            let (a, b) = (state.get(first & 0xF), state.get(second & 0xF));
-            let is_product = first & 0xFFF0 == 0xFB00 && second & 0xF0F0 == 0xF000;
-            let value = if is_product { a.with(b, u32::wrapping_mul) } else { Value::Unknown };
-            if first & 0x80 != 0 {
-                state.set(second >> 12, Value::Unknown);
-            }
-            state.set(second >> 8 & 0xF, value);
-        }
-        _ if first & 0xFF00 == 0xFA00 => {
-            state.set(second >> 8 & 0xF, Value::Unknown);
-            if first & 1 << 4 != 0 {
-                state.flags = Flags::Unknown;
-            }
-        }
+        _ if first & 0xFF00 == 0xFB00 => numbers::product(first, second, state),
+        _ if first & 0xFF00 == 0xFA00 => numbers::moved(first, second, state),
         _ if first & 0xEC00 == 0xEC00 => float(first, second, state),
         _ => state.forget(),
     }
@@ -532,7 +522,7 @@ fn constant(first: u16, second: u16, at: Addr, state: &mut State) {
         0xF2C0 => state.get(to).map(|value| long << 16 | value & 0xFFFF),
         0xF200 => of.plus(Value::Is(low)),
         0xF2A0 => of.minus(Value::Is(low)),
-        _ => Value::Unknown,
+        _ => numbers::bits(first, second, of, state.get(to)),
     };
     state.set(to, value);
 }

@@ -118,8 +118,13 @@ impl Value {
             (0, 0) => self,
             (0, by) => self.map(|value| value.checked_shl(by).unwrap_or(0)),
             (1, by) => self.map(|value| if by == 0 { 0 } else { value.checked_shr(by).unwrap_or(0) }),
-            // What these give is not needed.
-            _ => Self::Unknown,
+            // By 0 it is one by 32.
+            (2, by) => {
+                self.map(|value| value.cast_signed().wrapping_shr(if by == 0 { 31 } else { by }).cast_unsigned())
+            }
+            // By 0 it takes a flag.
+            (_, 0) => Self::Unknown,
+            (_, by) => self.map(|value| value.rotate_right(by)),
         }
     }
 }

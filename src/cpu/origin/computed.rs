@@ -12,11 +12,11 @@ use super::super::instruction_set::InstructionSet;
 use super::super::round::carry_out;
 use super::super::steps::Flow;
 use super::super::values::{State, Stored, Value};
-use super::{Code, DEEP, Does, Instruction, Line, Way, bit, ways};
+use super::{Code, DEEP, Does, Instruction, Line, SMALL, Way, bit, ways};
 use crate::abi::Addr;
 
 /// The most ways that are tried, of all functions together.
-const TRIES: usize = 64;
+const TRIES: usize = 16;
 /// So many instructions in front of the end it may begin, in the outermost function.
 const STARTS: usize = 96;
 /// The most loads on which an address depends that are looked for.
@@ -60,13 +60,11 @@ fn of_frames(frames: &[Code<'_>], failed: Addr) -> Option<Vec<Input>> {
         paths = longer.take(TRIES).collect();
     }
     let outer = frames.last()?;
-    // What a register holds is known best near the end: in front of a loop it may have been something else.
     paths.iter().find_map(|path| {
         let first = path.first()?.len();
-        (0..first)
-            .rev()
-            .take(STARTS)
-            .find_map(|from| Run { set, code: inner, path, last, outer, from, without: Cell::new(None) }.inputs(failed))
+        // What a register holds is known best near the end, and more loads are further in front of it.
+        let of = |from| Run { set, code: inner, path, last, outer, from, without: Cell::new(None) }.inputs(failed);
+        (0..first).rev().take(STARTS).filter_map(of).max_by_key(Vec::len)
     })
 }
 
@@ -90,7 +88,7 @@ impl Run<'_, '_> {
         let (_, loads) = self.carried_out().filter(|(address, _)| *address == failed)?;
         let decides = |(n, load): &(usize, Input)| {
             self.without.set(Some(*n));
-            let is_pointer = load.bytes >= 4 && (self.code.word)(load.value & !3).is_some();
+            let is_pointer = load.value >= SMALL && load.bytes >= 4 && (self.code.word)(load.value & !3).is_some();
             !is_pointer && self.carried_out().is_none_or(|(address, _)| address != failed)
         };
         let all = loads.into_iter().enumerate().take(LOADS);
@@ -160,6 +158,7 @@ impl Run<'_, '_> {
             let (to, base, plus, index, bytes) = match does {
                 Does::Loads { to, base, plus, index } => (to, base, plus, index, 4),
                 Does::LoadsPart { to, base, plus, index, bytes } => (to, base, plus, index, bytes),
+                Does::Moving { to, base, plus } if to == register => (to, base, plus, None, 4),
                 _ => return None,
             };
             let is_it = self.set != InstructionSet::Thumb || does.written() & bit(register) != 0;
@@ -168,7 +167,8 @@ impl Run<'_, '_> {
                 None => 0,
             };
             let place = known(base).filter(|_| is_it)?.wrapping_add_signed(plus).wrapping_add(index) & 0xFFFF_FFFF;
-            let word = memory.constant(place & !3)?;
+            // What the way itself has put there was read before.
+            let word = memory.constant(place & !3).filter(|_| !memory.has_written(place & !3))?;
             let bits = u32::from(bytes).saturating_mul(8);
             let part = u64::from(word) >> (place & 3).saturating_mul(8);
             Some((to, Input { place, value: part & 1_u64.checked_shl(bits)?.wrapping_sub(1), bytes }))
@@ -184,6 +184,10 @@ struct Memory<'a, 'c> {
 }
 
 impl Memory<'_, '_> {
+    fn has_written(&self, at: Addr) -> bool {
+        self.written.try_borrow().is_ok_and(|written| written.contains_key(&at))
+    }
+
     fn write(&self, all: Vec<Stored>) -> Option<()> {
         let mut written = self.written.try_borrow_mut().ok()?;
         for Stored { place, value, bytes } in all {

@@ -342,7 +342,8 @@ impl<'c> Code<'c> {
         }
         let mut all = BTreeSet::new();
         let events = trace(case);
-        let is_number = |at: Addr| events.is_some_and(|all| all.contains(at)) || case.look.is_pointer(at) == Some(false);
+        let is_number =
+            |at: Addr| events.is_some_and(|all| all.contains(at)) || case.look.is_pointer(at) == Some(false);
         for region in written {
             for piece in 0..region.len.div_ceil(PIECE) {
                 let into = piece.checked_mul(PIECE)?;

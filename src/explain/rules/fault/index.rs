@@ -10,7 +10,7 @@ use crate::abi::Addr;
 use crate::cpu::{Code, Input, Registers, computed};
 
 /// The most of them that are named.
-const MOST: usize = 2;
+const MOST: usize = 3;
 
 impl Look<'_, '_> {
     /// Adds it to a fault.
@@ -19,14 +19,19 @@ impl Look<'_, '_> {
         let Some(first) = inputs.first() else { return fault };
         let case = self.case;
         let said: Vec<String> = inputs.iter().take(MOST).map(|input| said(input, case)).collect();
-        let set_by = SetBy::of(first.place, first.value, case);
+        let sets = |input: &Input| Some((input.place, SetBy::of(input.place, input.value, case)?));
+        let said_of = || inputs.iter().take(MOST).filter_map(sets).find(|(_, set_by)| set_by.words.is_some());
+        let (set, set_by) = said_of().or_else(|| sets(first)).unzip();
         let brought = self.brought_by_code(first.place);
-        let by = set_by.as_ref().and_then(|set_by| set_by.words.as_ref()).map(|words| format!("; {words}"));
+        let by = set_by.as_ref().and_then(|set_by| set_by.words.as_ref()).map(|words| {
+            let name = set.and_then(|place| case.look.place(place)).unwrap_or_else(|| "it".to_owned());
+            format!("; {}", words.replacen(" it", &format!(" {name}"), 1))
+        });
         let (came, shown) = brought.map(|(words, shown)| (format!("; {words}"), shown)).unzip();
         let claim = format!(
             "{}; the address was computed from {}{}",
             fault.claim,
-            said.join(" and "),
+            said.join(", "),
             by.or_else(|| came.clone()).unwrap_or_default()
         );
         let by_message = || {
@@ -34,14 +39,16 @@ impl Look<'_, '_> {
                 .map(|_| "look at who sends these messages, and check the range of the index in them".to_owned())
         };
         let next = set_by.as_ref().and_then(|set_by| set_by.next.clone()).or_else(by_message);
-        let what = named(first.place, case);
+        let what = named_place(first.place, case);
         let next = next.unwrap_or_else(|| format!("look for who sets {what}, and check its range"));
         let confidence = fault.confidence.min(Confidence::Likely);
         Finding { claim, confidence, ..fault }
             .against(["what the address was computed from is inferred from the code in front of the instruction"])
             .against(set_by.is_some().then_some(set_by::AGAINST))
             .evidence(inputs.iter().take(MOST).map(|input| {
-                let text = format!("{}: the address was computed from it", named(input.place, case));
+                let name = named_place(input.place, case);
+                let name = name.split_once(" (0x").map_or(name.as_str(), |(name, _)| name);
+                let text = format!("{name}: the address was computed from it");
                 Evidence::memory(input.place, text).holds(input.value)
             }))
             .evidence(set_by.map(|set_by| set_by.evidence))
@@ -96,11 +103,11 @@ fn negative(input: &Input) -> Option<u64> {
 /// `255 (-1) in cfg.active[9].slot (0x200002b4)`.
 fn said(input: &Input, case: &Case<'_>) -> String {
     let negative = negative(input).map(|below| format!(" (-{below} as a signed number)"));
-    format!("{}{} in {}", input.value, negative.unwrap_or_default(), named(input.place, case))
+    format!("{}{} in {}", input.value, negative.unwrap_or_default(), named_place(input.place, case))
 }
 
 /// A variable with its address, or a local one.
-fn named(place: Addr, case: &Case<'_>) -> String {
+fn named_place(place: Addr, case: &Case<'_>) -> String {
     let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
     match threads().find(|thread| thread.holds(place)) {
         Some(thread) => format!("a local variable of {} ({place:#x})", thread.label()),
