@@ -206,7 +206,7 @@ impl Round {
         live.clear()?;
         (0..length).try_for_each(|_| place.step(live))?;
         let is_own = |at: &Addr| is_within(*at, &pushed);
-        let writes: Vec<Addr> = live.writes.try_borrow().ok()?.iter().filter(|at| !is_own(at)).copied().collect();
+        let mut writes: Vec<Addr> = live.writes.try_borrow().ok()?.iter().filter(|at| !is_own(at)).copied().collect();
         let mut counts: BTreeMap<(Addr, u32), usize> = BTreeMap::new();
         for read in live.reads.try_borrow().ok()?.iter().filter(|(at, _)| !is_constant(*at) && !is_own(at)) {
             let count = counts.entry(*read).or_default();
@@ -219,6 +219,9 @@ impl Round {
             reads.sort_by_key(|read| std::cmp::Reverse(counts.get(read)));
             reads.truncate(READS);
             reads.retain(|(at, _)| !start.is_known_without(0, &[*at].into(), length, live));
+            let decides = |at: &Addr| start.is_decided_by(&|other| other == *at, length, live);
+            let deciding: Vec<Addr> = writes.iter().copied().take(READS).filter(decides).collect();
+            writes = if deciding.is_empty() { writes } else { deciding };
         }
         Some(Self { reads, follows, writes, carries })
     }
@@ -327,12 +330,16 @@ impl Place {
 
     /// True where how a round goes on depends on what it has written itself to a variable.
     fn decides(&self, length: u32, live: &Live<'_>) -> bool {
-        let Some(pushed) = self.pushed(length, live) else { return false };
+        let pushed = self.pushed(length, live);
+        pushed.is_some_and(|pushed| self.is_decided_by(&|at| !is_within(at, &pushed), length, live))
+    }
+
+    /// The same of these words.
+    fn is_decided_by(&self, is_one: &dyn Fn(Addr) -> bool, length: u32, live: &Live<'_>) -> bool {
         let mut blind = self.clone();
         let goes_on = (0..length).try_for_each(|_| {
             blind.step(live)?;
-            let variables = blind.written.iter_mut().filter(|(at, _)| !is_within(**at, &pushed));
-            variables.for_each(|(_, word)| *word = None);
+            blind.written.iter_mut().filter(|(at, _)| is_one(**at)).for_each(|(_, word)| *word = None);
             Some(())
         });
         goes_on.is_none()
