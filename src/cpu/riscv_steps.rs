@@ -32,8 +32,9 @@ pub(super) fn step(first: u16, second: u16, at: Addr, state: &mut State, program
     Step { word, at, next, is_64, state, program }.carry_out()
 }
 
-/// The CSRs sstatus and mstatus, and their bits that enable interrupts (Privileged Architecture, 3.1.6 and 4.1.1).
-const STATUS: [(u32, u32); 2] = [(0x100, 1 << 1), (0x300, 1 << 3)];
+/// The CSRs sstatus and mstatus, and their bits that enable interrupts; sie and mie, and those of the timer (Privileged Architecture,
+/// 3.1.6, 3.1.9, 4.1.1 and 4.1.3).
+const STATUS: [(u32, u32); 4] = [(0x100, 1 << 1), (0x300, 1 << 3), (0x104, 1 << 5), (0x304, 1 << 7)];
 
 /// Whether an instruction disables interrupts: one that clears their bit. One that sets it, or writes what is not known, enables them or
 /// restores what was before.

@@ -2,15 +2,17 @@
 //! the kernel. Where neither a register nor an event shows the tick itself, the kernel's timer wheel does: each entry that is
 //! armed is looked at within one turn of the wheel (`_tx_timer_list`), by the thread that runs the timers.
 //!
-//! How long a tick is follows from SysTick's reload value, which is read without an effect; its control register is not
-//! (reading it clears COUNTFLAG). The trace's clock is no faster than the CPU's.
+//! How long a tick is follows from the sleeps of the trace before, else from SysTick's reload value, which is read without an effect; its
+//! control register is not (reading it clears COUNTFLAG). The trace's clock is no faster than the CPU's. By the sleeps it is likely.
 //!
 //! Against it: a system that stops its tick while it is idle moves its timers by itself as it wakes: where the program has the
 //! kernel's calls for that, nothing is said, and what is said is a hint.
 
+use super::super::events::Events;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
+use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
 use super::words;
 use crate::abi::Endian;
@@ -59,7 +61,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let armed = armed(kernel);
     armed.first()?;
     let slots = case.look.symbol(WHEEL)?.size.checked_div(case.width()).filter(|slots| (1..=1024).contains(slots))?;
-    let cycles = u64::from(Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?).checked_add(1).filter(|n| *n > 1)?;
+    let (cycles, is_measured) = tick(case, events)?;
     let (seq, begins) = match events.without_timers.from {
         Some((seq, ticks)) => (Some(seq), ticks),
         None => (None, events.span.0),
@@ -79,26 +81,52 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         timers.label(),
         events.without_timers.readied
     );
+    let periods = if is_measured { "kernel ticks, by the sleeps before" } else { "periods of SysTick" };
     let claim = format!(
         "the tick does not come, or does not reach the kernel: {} for a time to pass, and nothing woke {} for \
-         {ticks} periods of SysTick",
+         {ticks} {periods}",
         waits(&armed),
         timers.label()
     );
+    let left = left_by_one(case);
+    let claim = left.as_ref().map_or(claim.clone(), |left| format!("{claim}: {}", left.words));
     let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
                 handler calls _tx_timer_interrupt";
     let quiet = match seq {
         Some(seq) => Evidence::event(seq, since),
         None => Evidence::memory(timers.address, since),
     };
-    let reload = Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles"));
+    let reload = (!is_measured)
+        .then(|| Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles")));
+    let claimed = if is_measured { Confidence::Likely } else { Confidence::Hint };
     Some(
-        Finding::new(Code::NoTick, case.cap(Confidence::Hint), claim)
+        Finding::new(Code::NoTick, case.cap(claimed), claim)
             .against(["the program may have stopped its tick on purpose"])
-            .against(["it is inferred from SysTick's reload value: another timer may give the tick"])
-            .evidence([quiet, reload])
-            .next(next),
+            .against(
+                (!is_measured).then_some("it is inferred from SysTick's reload value: another timer may give the tick"),
+            )
+            .evidence([quiet])
+            .evidence(reload)
+            .next(left.as_ref().map_or_else(|| next.to_owned(), |left| left.next.clone()))
+            .evidence(left.map(|left| left.evidence)),
     )
+}
+
+/// How many ticks of the trace one of the kernel is, and whether sleeps show that.
+fn tick(case: &Case<'_>, events: &Events) -> Option<(u64, bool)> {
+    if let Some(period) = events.sleeps.period().and_then(|period| u64::try_from(period).ok()) {
+        return Some((period, true));
+    }
+    let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?;
+    u64::from(reload).checked_add(1).filter(|cycles| *cycles > 1).map(|cycles| (cycles, false))
+}
+
+/// The only function that a thread calls and that may leave interrupts disabled.
+fn left_by_one(case: &Case<'_>) -> Option<Left> {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let mut all = threads.filter_map(|thread| masking_code::left_by(thread.address, case));
+    let first = all.next()?;
+    all.all(|other| other.start == first.start).then_some(first)
 }
 
 /// `Power, Display wait`.
