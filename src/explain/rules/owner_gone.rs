@@ -25,7 +25,7 @@ const VERY_OFTEN: u64 = 64;
 /// So many kernel ticks of a sleep with a mutex are long: seconds, where there are 100 to 1000 in one.
 const LONG: u64 = 1000;
 /// The same of a wait with a time-out, as that for an answer of a device.
-const LONG_WAIT: u64 = 4000;
+pub(super) const LONG_WAIT: u64 = 4000;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();

@@ -9,6 +9,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
+use super::owner_gone::LONG_WAIT;
 use super::users::uses;
 use super::words::{few, gives, shows, suspended_by, waiting, wanted};
 use super::wrong_mask::giver;
@@ -196,6 +197,10 @@ fn full(case: &Case<'_>, graph: &Graph) -> Vec<Addr> {
 /// The trace shows no thread that takes from it, for long.
 fn nobody(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events.filter(|events| events.takers(queue).is_empty())?;
+    // Who reads it is known, and what keeps it from that is another finding.
+    if by_code::only_reader(queue, case).is_some() {
+        return None;
+    }
     let sender = graph.tasks.waiting(queue).find(|task| task.wait.is_some_and(|wait| wait.forever));
     let label = case.object(queue);
     let (what, evidence) = match sender {
@@ -286,16 +291,19 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
             let proof = proof.chain(givers.into_iter().flat_map(|givers| givers.evidence)).collect();
             Some((format!("waits for {what}"), proof, sure(long), next))
         }
-        // Where the program has stopped itself, what was late then counts.
-        (Some(wait), _) if !wait.forever && has_stopped(case) && !senders.is_empty() => {
-            if case.events.is_some_and(|events| events.is_usual(task.address, wait.object)) {
+        // Where the program has stopped itself, what was late then counts; else a time-out that is over in a long time only.
+        (Some(wait), _) if !wait.forever && !senders.is_empty() => {
+            let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
+            let is_late = left.is_some_and(|left| left >= LONG_WAIT) || has_stopped(case);
+            if !is_late || case.events.is_some_and(|events| events.is_usual(task.address, wait.object)) {
                 return None;
             }
-            let left = case.thread(task.address).and_then(|thread| thread.ticks_left);
             let left = left.map_or_else(String::new, |left| format!(" for at most {left} more kernel ticks"));
+            let place = case.cpus.and_then(|cpus| cpus.call(task.address)).map(|call| format!(", in {}", call.label()));
             let proof = vec![waiting(task.address, wait.object, case, graph)];
             let next = format!("find out what {called} waits for there, and in which unit its time-out is computed");
-            Some((format!("waits for {}{left}", case.object(wait.object)), proof, Confidence::Hint, next))
+            let why = format!("waits for {}{left}{}", case.object(wait.object), place.unwrap_or_default());
+            Some((why, proof, Confidence::Hint, next))
         }
         (None, Some(gone)) => {
             let proof = vec![shows(task.address, format!("{called}: {gone}"), graph)];
