@@ -81,6 +81,17 @@ impl InstructionSet {
         }
     }
 
+    /// True for an instruction of floating point, or of a coprocessor.
+    pub(super) const fn is_of_floats(self, first: u16, second: u16) -> bool {
+        match self {
+            Self::Thumb => first & 0xEC00 == 0xEC00,
+            Self::Riscv32 | Self::Riscv64 => {
+                let word = (second as u32) << 16 | first as u32;
+                matches!(word & 0x7F, 0x07 | 0x27) || first & 3 != 3 && is_float(first)
+            }
+        }
+    }
+
     /// Whether an instruction disables interrupts (true), or enables them or restores what was before; `None` for any other.
     pub(super) fn disables_interrupts(self, first: u16, second: u16, state: &State) -> Option<bool> {
         match self {

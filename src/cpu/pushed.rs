@@ -11,8 +11,10 @@ use crate::mem::Memory;
 const SKIPPED: u64 = 1 << 9;
 /// `xpsr`: number of the exception.
 const EXCEPTION: u64 = 0x1FF;
+/// `xpsr` as pushed, of an Armv8-M: the floating-point state was that of secure code (SFPA in RETPSR).
+const SECURE_FLOATS: u64 = 1 << 20;
 /// `xpsr`: bits that are always 0 (Armv7-M Architecture Reference Manual, B1.4.2).
-const ZERO: u64 = 0xF << 20;
+const ZERO: u64 = 0xE << 20;
 const NAMES: [&str; 5] = ["r0", "r1", "r2", "r3", "r12"];
 /// Bytes.
 const SIZE: usize = 32;
@@ -92,7 +94,7 @@ impl Pushed {
         registers.set("lr", self.lr);
         registers.set("pc", self.pc);
         // Bit 9 says how it was pushed.
-        registers.set("xpsr", self.xpsr & !SKIPPED);
+        registers.set("xpsr", self.xpsr & !(SKIPPED | SECURE_FLOATS));
         let skipped = if self.xpsr & SKIPPED == 0 { 0 } else { 4 };
         above.map(|above| registers.set("sp", above.wrapping_add(skipped) & Width::W4.max()));
         registers

@@ -423,12 +423,22 @@ pub(super) const fn is_stored_downwards(first: u16) -> bool {
 /// Carries out one instruction: where the code goes on, and the instruction behind it. `None` for one that waits, or that is not
 /// followed.
 pub(super) fn carry_out(at: Addr, state: &mut State, program: &dyn Program) -> Option<(Flow, Addr)> {
+    carry_out_all(at, state, program, false)
+}
+
+/// The same, also of floating point, where `with_floats`: what that stores is not known then.
+pub(super) fn carry_out_all(
+    at: Addr,
+    state: &mut State,
+    program: &dyn Program,
+    with_floats: bool,
+) -> Option<(Flow, Addr)> {
     let set = program.instructions();
     let first = program.code(at)?;
     let is_wide = set.is_wide(first);
     let next = at.wrapping_add(if is_wide { 4 } else { 2 });
     let second = if is_wide { program.code(at.checked_add(2)?)? } else { 0 };
-    if set.is_not_followed(first, second) {
+    if set.is_not_followed(first, second) && !(with_floats && set.is_of_floats(first, second)) {
         return None;
     }
     let in_block = !state.block.is_empty();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::super::calls::{Call, Outcome, Program, half_of};
 use super::super::instruction_set::InstructionSet;
-use super::super::round::carry_out;
+use super::super::round::carry_out_all;
 use super::super::steps::Flow;
 use super::super::values::{State, Stored, Value};
 use super::{Code, DEEP, Does, Instruction, Line, SMALL, Way, bit, ways};
@@ -31,10 +31,12 @@ pub struct Input {
     pub value: u64,
     /// The bytes.
     pub bytes: u8,
+    /// True where it is an address of memory.
+    pub is_pointer: bool,
 }
 
 /// The loads on which the address `failed` depends, in the order of the code. `frames`: the function with the access, then its callers,
-/// each at where the one before returns to. Those whose values are addresses of memory are left out. Empty where that is not
+/// each at where the one before returns to. Empty where that is not
 /// known. Of a little-endian Cortex-M or RISC-V.
 #[must_use]
 pub fn computed(frames: &[Code<'_>], failed: Addr) -> Vec<Input> {
@@ -86,10 +88,9 @@ impl Run<'_, '_> {
     /// The loads that decide the address, where that is the one that failed.
     fn inputs(&self, failed: Addr) -> Option<Vec<Input>> {
         let (_, loads) = self.carried_out().filter(|(address, _)| *address == failed)?;
-        let decides = |(n, load): &(usize, Input)| {
+        let decides = |(n, _): &(usize, Input)| {
             self.without.set(Some(*n));
-            let is_pointer = load.value >= SMALL && load.bytes >= 4 && (self.code.word)(load.value & !3).is_some();
-            !is_pointer && self.carried_out().is_none_or(|(address, _)| address != failed)
+            self.carried_out().is_none_or(|(address, _)| address != failed)
         };
         let all = loads.into_iter().enumerate().take(LOADS);
         let inputs: Vec<Input> = all.filter(decides).map(|(_, load)| load).collect();
@@ -124,7 +125,7 @@ impl Run<'_, '_> {
     fn step(&self, line: &Line, state: &mut State, memory: &Memory<'_, '_>, loads: &mut Vec<Input>) -> Option<()> {
         let load = self.load(line, state, memory);
         state.stores = Some(Vec::new());
-        let (flow, _) = carry_out(line.at, state, memory)?;
+        let (flow, _) = carry_out_all(line.at, state, memory, true)?;
         memory.write(state.stores.take()?)?;
         if let Some((to, input)) = load {
             if self.without.get() == Some(loads.len()) {
@@ -171,7 +172,9 @@ impl Run<'_, '_> {
             let word = memory.constant(place & !3).filter(|_| !memory.has_written(place & !3))?;
             let bits = u32::from(bytes).saturating_mul(8);
             let part = u64::from(word) >> (place & 3).saturating_mul(8);
-            Some((to, Input { place, value: part & 1_u64.checked_shl(bits)?.wrapping_sub(1), bytes }))
+            let value = part & 1_u64.checked_shl(bits)?.wrapping_sub(1);
+            let is_pointer = value >= SMALL && bytes >= 4 && (self.code.word)(value & !3).is_some();
+            Some((to, Input { place, value, bytes, is_pointer }))
         })
     }
 }

@@ -428,7 +428,7 @@ fn an_index_that_a_caller_passed() {
         ];
         computed(&frames, failed)
     };
-    let input = |place, value| Input { place, value, bytes: 1 };
+    let input = |place, value| Input { place, value, bytes: 1, is_pointer: false };
     assert_eq!(of(0x30F0_0004, Some(0x2000_0000), 0xFF), [input(0x2000_0004, 255), input(0x2000_0005, 1)]);
     assert_eq!(of(0x30F0_0008, Some(0x2000_0000), 0xFF), [], "another address failed");
     assert_eq!(of(0x30F0_0004, Some(0x2000_0000), 5), [], "it was changed since");

@@ -307,7 +307,11 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         // Products and divisions write one register, or two; bit fields and extensions one.
         _ if first & 0xFF00 == 0xFB00 => Does::Writes(bit(to) | bit(second >> 8 & 0xF)),
         _ if first & 0xFF00 == 0xFA00 => Does::Writes(bit(second >> 8 & 0xF)),
-        // Registers of the FPU, and VMOV to others.
+        // Registers of the FPU, and VMOV to others; VMRS to the flags.
+        _ if first & 0xEF00 == 0xEE00 && second & 0xE00 == 0xA00 => {
+            let reads = first >> 4 & second >> 4 & 1 == 1;
+            Does::Writes(if reads && to != 15 { bit(to) } else { 0 })
+        }
         _ if first & 0xFFF0 == 0xEC50 => Does::Writes(bit(to) | bit(base)),
         _ if first & 0xEE00 == 0xEC00 => Does::Writes(moved),
         _ if first & 0xEE00 == 0xEE00 => Does::Writes(bit(to)),

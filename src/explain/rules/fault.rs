@@ -379,13 +379,14 @@ impl<'a, 'c> Look<'a, 'c> {
             None => pointer,
         };
         let no_memory = self.got_no_memory();
+        let is_brought = brought.is_some();
         let against = if no_memory.is_some() { "that this led to the fault is inferred" } else { FROM_EVENTS };
         for (words, evidence) in self.deleted().into_iter().chain(brought).chain(no_memory) {
             finding.claim = format!("{}; {words}", finding.claim);
             finding.confidence = finding.confidence.min(Confidence::Likely);
             finding = finding.against([against]).evidence([evidence]);
         }
-        let Some(pointer) = pointer else { return self.with_index(finding) };
+        let Some(pointer) = pointer else { return if is_brought { finding } else { self.with_index(finding) } };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
         pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
     }

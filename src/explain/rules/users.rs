@@ -32,14 +32,23 @@ fn in_code(thread: &Thread, object: Addr, case: &Case<'_>) -> bool {
 
 /// True where the function at an address holds the address of an object.
 fn code_holds(entry: Addr, object: Addr, case: &Case<'_>) -> bool {
+    // Code that makes the address of two halves has no word with it.
+    let makes = |function: Addr| case.functions_with(Region { start: object, len: 1 }).contains(&(function & !1));
     case.look.function(entry & !1).is_some_and(|function| {
-        holds(Region { start: function.address & !3, len: function.size.min(FUNCTION) }, object, case)
+        let own = Region { start: function.address & !3, len: function.size.min(FUNCTION) };
+        holds(own, object, case) || makes(function.address)
     })
 }
 
 fn on_stack(thread: &Thread, object: Addr, case: &Case<'_>) -> bool {
     let in_use = || {
-        let sp = thread.saved.filter(|sp| thread.core.is_none() && thread.holds(*sp))?;
+        // Where the thread runs that has a core, or where an exception came.
+        let running = || {
+            let cpu = case.cpus?.all.get(thread.core?)?;
+            let places = cpu.interrupted.iter().flat_map(|found| &found.all).filter_map(|place| place.registers.sp());
+            cpu.registers.sp().into_iter().chain(places).find(|sp| thread.holds(*sp))
+        };
+        let sp = thread.saved.filter(|sp| thread.core.is_none() && thread.holds(*sp)).or_else(running)?;
         Some(Region { start: sp & !3, len: thread.stack.end()?.checked_sub(sp)?.min(STACK) })
     };
     in_use().is_some_and(|region| holds(region, object, case))

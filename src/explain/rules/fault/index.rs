@@ -86,15 +86,27 @@ impl Look<'_, '_> {
             Some(computed(&frames, failed))
         };
         let mut inputs = find().unwrap_or_default();
+        let last = inputs.last().copied();
         inputs.dedup();
         // An index that is negative, or else large, is rather the wrong one.
-        inputs.sort_by_key(|input| std::cmp::Reverse((negative(input).is_some(), input.value)));
+        inputs.sort_by_key(|input| std::cmp::Reverse((!input.is_pointer, negative(input).is_some(), input.value)));
+        let indices = inputs.iter().filter(|input| !input.is_pointer).count();
+        // Pointers lead from one to the next: where there is no index, that which was read last.
+        if indices == 0 {
+            let last = last.and_then(|last| inputs.iter().copied().find(|input| *input == last));
+            inputs = last.into_iter().collect();
+        } else {
+            inputs.truncate(indices);
+        }
         inputs
     }
 }
 
 /// How far below 0 it is as a signed number; `None` for one that is not.
 fn negative(input: &Input) -> Option<u64> {
+    if input.is_pointer {
+        return None;
+    }
     let bits = u32::from(input.bytes).saturating_mul(8);
     let sign = 1_u64.checked_shl(bits.saturating_sub(1))?;
     (input.value & sign != 0).then(|| 1_u64.checked_shl(bits).unwrap_or_default().wrapping_sub(input.value))
@@ -103,7 +115,8 @@ fn negative(input: &Input) -> Option<u64> {
 /// `255 (-1) in cfg.active[9].slot (0x200002b4)`.
 fn said(input: &Input, case: &Case<'_>) -> String {
     let negative = negative(input).map(|below| format!(" (-{below} as a signed number)"));
-    format!("{}{} in {}", input.value, negative.unwrap_or_default(), named_place(input.place, case))
+    let value = if input.is_pointer { format!("{:#x}", input.value) } else { input.value.to_string() };
+    format!("{value}{} in {}", negative.unwrap_or_default(), named_place(input.place, case))
 }
 
 /// A variable with its address, or a local one.
