@@ -190,6 +190,11 @@ impl Line {
         }
     }
 
+    /// True where it writes a register.
+    fn written(&self, register: u16) -> bool {
+        self.does(register).written() & bit(register) != 0
+    }
+
     /// Where it may branch to.
     fn target(&self) -> Option<Addr> {
         match self.instruction {

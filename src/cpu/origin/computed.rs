@@ -65,7 +65,10 @@ fn of_frames(frames: &[Code<'_>], failed: Addr) -> Option<Vec<Input>> {
     paths.iter().find_map(|path| {
         let first = path.first()?.len();
         // What a register holds is known best near the end, and more loads are further in front of it.
-        let of = |from| Run { set, code: inner, path, last, outer, from, without: Cell::new(None) }.inputs(failed);
+        let of = |from| {
+            Run { set, code: inner, path, last, outer, from, without: Cell::new(None), unsure: Cell::new(0) }
+                .inputs(failed)
+        };
         (0..first).rev().take(STARTS).filter_map(of).max_by_key(Vec::len)
     })
 }
@@ -82,6 +85,8 @@ struct Run<'a, 'c> {
     from: usize,
     /// The load whose value is not to be known.
     without: Cell<Option<usize>>,
+    /// So many of the next instructions may be carried out, or not.
+    unsure: Cell<usize>,
 }
 
 impl Run<'_, '_> {
@@ -99,6 +104,7 @@ impl Run<'_, '_> {
 
     /// The address that comes out, and the loads on the way.
     fn carried_out(&self) -> Option<(Addr, Vec<Input>)> {
+        self.unsure.set(0);
         let first = self.path.first()?;
         let way = Way { before: first, code: self.outer };
         let mut state = State::new(self.set, [Value::Unknown; 4]);
@@ -123,6 +129,11 @@ impl Run<'_, '_> {
     }
 
     fn step(&self, line: &Line, state: &mut State, memory: &Memory<'_, '_>, loads: &mut Vec<Input>) -> Option<()> {
+        if let Some(left) = self.unsure.get().checked_sub(1) {
+            self.unsure.set(left);
+            (0..16).filter(|register| line.written(*register)).for_each(|register| state.set(register, Value::Unknown));
+            return (!line.stores()).then_some(());
+        }
         let load = self.load(line, state, memory);
         state.stores = Some(Vec::new());
         let (flow, _) = carry_out_all(line.at, state, memory, true)?;
@@ -134,10 +145,11 @@ impl Run<'_, '_> {
             loads.push(input);
         }
         match flow {
-            Flow::Select(ways) => {
-                let [way] = <[Vec<bool>; 1]>::try_from(ways).ok()?;
-                state.block = way;
-            }
+            Flow::Select(ways) => match <[Vec<bool>; 1]>::try_from(ways) {
+                Ok([way]) => state.block = way,
+                // Whether these are carried out is not known: neither is what they write.
+                Err(ways) => self.unsure.set(ways.first()?.len()),
+            },
             Flow::Call(Some(to)) if self.begins_at(to) => state.set(self.set.link(), Value::Unknown),
             Flow::Call(_) => state.after_call(&state.arguments(), Value::Unknown),
             _ => {}
