@@ -208,9 +208,12 @@ fn print(
         diagnostics.issues_of_result(&found.issues.iter().filter(is_new).cloned().collect::<Vec<_>>());
     }
     let is_met = |least| found.explanation.findings.iter().any(|finding| finding.confidence >= least);
+    // A program that was built without a trace has none to lose: the page says what could not be checked. A script that asks for a
+    // failure is to know of it.
+    let is_lost = |error: &Error| error.code != Code::TraceNotBuiltIn || fail_on.is_some();
     let outcome = match &found.no_trace {
         // That nothing was found says little where half of what it rests on is missing.
-        Some(error) if !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
+        Some(error) if is_lost(error) && !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
         _ if fail_on.is_some_and(is_met) => Outcome::NotFound,
         _ => Outcome::Done,
     };

@@ -237,10 +237,23 @@ fn in_circles(reads: &[(Addr, u32)]) -> Vec<Addr> {
         let is_on = |one: &(Addr, u32)| all.iter().any(|to| leads(one, to)) && all.iter().any(|from| leads(from, one));
         let left: Vec<(Addr, u32)> = all.iter().filter(|one| is_on(one)).copied().collect();
         if left.len() == all.len() {
-            return all.into_iter().map(|(at, _)| at).collect();
+            return in_order(&all);
         }
         all = left;
     }
+}
+
+/// Words of circles in the order in which they lead to each other.
+fn in_order(all: &[(Addr, u32)]) -> Vec<Addr> {
+    let (mut left, mut ordered) = (all.to_vec(), Vec::new());
+    let mut next = left.first().copied();
+    while let Some((at, word)) = next {
+        left.retain(|one| one.0 != at);
+        ordered.push(at);
+        let leads = |to: &&(Addr, u32)| to.0.checked_sub(word.into()).is_some_and(|into| into < PART);
+        next = left.iter().filter(leads).min_by_key(|to| to.0).or(left.first()).copied();
+    }
+    ordered
 }
 
 fn is_within(at: Addr, range: &std::ops::Range<u32>) -> bool {

@@ -311,7 +311,13 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
         all.push(format!("the oldest {} events: of a long trace only the newest are looked at", events.left_out));
     }
     if case.events.is_none() {
-        all.push("who took semaphores, and who reads queues: they need a trace".to_owned());
+        // Who reads queues, the program's code shows, too.
+        let what = if case.usage().is_some() {
+            "who took semaphores: it needs"
+        } else {
+            "who took semaphores, and who reads queues: they need"
+        };
+        all.push(format!("{what} a trace"));
     } else if case.trust.has_wrapped && (case.kernel.is_none() || findings.first().is_some_and(rests_on_events)) {
         all.push("what came before the oldest event: it needs a larger trace buffer".to_owned());
     }

@@ -57,7 +57,12 @@ fn waits(case: &Case<'_>, graph: &Graph) -> Option<String> {
         .list
         .iter()
         .filter(forever)
-        .filter_map(|task| Some(format!("{} for {}", case.label(task.address), case.object(task.wait?.object))))
+        .filter_map(|task| {
+            let wait = task.wait?;
+            let room = if wait.sends { "room in " } else { "" };
+            let owner = wait.owner.map_or_else(String::new, |owner| format!(" ({} owns it)", case.label(owner)));
+            Some(format!("{} for {room}{}{owner}", case.label(task.address), case.object(wait.object)))
+        })
         .collect();
     let more = all.len().saturating_sub(NAMED);
     let named = all.get(..NAMED.min(all.len()))?.join(", ");

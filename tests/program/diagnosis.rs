@@ -298,6 +298,13 @@ fn explain_passed_where_there_is_no_trace() {
     }
 }
 
+/// A program that was built without a trace ended with an error, though there was nothing wrong with it.
+#[test]
+fn explain_failed_where_no_trace_was_built_in() {
+    let out = run("explain cm3-notrace.elf cm3-notrace.ram.bin@0x20000000");
+    assert_eq!((out.status.code(), talk(&out).contains("error: ")), (Some(0), false), "{}", talk(&out));
+}
+
 /// What kind of fault it is needed the unwind information, and nothing said so.
 #[test]
 fn explain_names_what_the_elf_lacks() {

@@ -55,7 +55,7 @@ pub(super) fn one(function: &Function) -> String {
 /// Where a return address further up the stack leads, behind a function that has no name.
 pub(super) fn above(functions: &[Function]) -> Option<Evidence> {
     let caller = functions.get(1).filter(|caller| caller.is_inferred() && caller.name.is_some())?;
-    let text = format!("a return address above it on the stack leads to {}", one(caller));
+    let text = format!("a return address, in lr or on the stack, leads to {}", one(caller));
     Some(Evidence::symbol(caller.pc, caller.name.as_deref().unwrap_or_default(), text))
 }
 

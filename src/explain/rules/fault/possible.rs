@@ -16,6 +16,7 @@ use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::super::jump::{NULL, Way};
 use super::super::passed::Access;
 use super::super::pointer::Pointer;
+use super::super::static_pointers::trace;
 use super::super::{callback, place, words};
 use super::{CALLERS, leaves_popped, outside};
 use crate::abi::{Addr, Region};
@@ -300,8 +301,11 @@ fn hits<'b>(bytes: &'b [u8], needle: &'b [u8]) -> impl Iterator<Item = u64> + 'b
     windows.filter(move |(window, _)| *window == needle).map(|(_, at)| at.saturating_mul(4))
 }
 
-/// True for an address outside of the stacks of threads, and of the stack on which the words are themselves.
+/// True for an address outside of the stacks of threads, of the stack on which the words are themselves, and of the events.
 fn is_copy(at: Addr, frame: Addr, case: &Case<'_>) -> bool {
+    if trace(case).is_some_and(|events| events.contains(at)) {
+        return false;
+    }
     let on_thread = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
     !on_thread(at) && (on_thread(frame) || at.abs_diff(frame) > (4 << 10))
 }
