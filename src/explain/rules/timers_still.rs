@@ -14,7 +14,6 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
-use super::words;
 use crate::abi::Endian;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
@@ -77,7 +76,8 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let since = format!(
         "for {lasts} ticks of the trace{} nothing woke {}, which the kernel does at least every {slots} kernel ticks; other threads \
          were made ready {} times",
-        words::in_kernel_ticks(&[events.span.1.saturating_sub(begins)], case),
+        // The kernel has not counted them.
+        if is_measured { format!(" (of which {cycles} are a kernel tick)") } else { String::new() },
         timers.label(),
         events.without_timers.readied
     );
