@@ -6,6 +6,7 @@ use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{function_at, waiting, waits};
 use super::super::{lost_blocks, waiting_blocks};
 use super::{BY_CODE, ByCode};
+use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -21,7 +22,51 @@ impl ByCode<'_, '_> {
             let wait = wait.filter(|wait| !all.iter().any(|need| need.object == wait.object));
             all.extend(wait.map(|w| Need { act: Act::Gives, kind: w.kind, object: w.object, wanted: None }));
         }
-        all.iter().filter_map(|need| self.pool(need)).collect()
+        all.iter().filter_map(|need| self.pool(need).or_else(|| self.nobody_releases(need))).collect()
+    }
+
+    /// A pool whose blocks are released by threads alone that wait for each other: one for a block, others for what that one gives.
+    fn nobody_releases(&self, need: &Need) -> Option<Finding> {
+        let pool = self.case.kernel?.object(need.object)?;
+        let waiters = self.waiters(need.object);
+        let first = *waiters.first()?;
+        let others: Vec<(Addr, Need)> = self
+            .stuck
+            .helpers(first)
+            .iter()
+            .filter_map(|user| if let User::Thread(at) = user { Some((*at, *self.stuck.waits.get(at)?)) } else { None })
+            .filter(|(_, other)| other.object != need.object)
+            .collect();
+        others.first()?;
+        let steps = others.iter().map(|(at, other)| {
+            let object = self.case.object(other.object);
+            let given = self.only(*at).map(|only| self.given(other, &object, &self.name(only)));
+            format!("{} waits for {}", self.case.label(*at), given.unwrap_or(object))
+        });
+        let steps: Vec<String> = steps.collect();
+        let claim = format!(
+            "{} waits for memory of {} ({}), and no thread goes on that releases it: {}",
+            self.case.label(first),
+            self.case.object(need.object),
+            pool.state(&|at| self.case.label(at)),
+            steps.join("; ")
+        );
+        let behind: Vec<Addr> = waiters.iter().skip(1).copied().chain(self.stuck.behind(&waiters)).collect();
+        let users = self.usage.who(Act::Gives, Some(need.kind), need.object, None);
+        let waits_of = others.iter().map(|(at, other)| waiting(*at, other.object, self.case, self.graph));
+        Some(
+            Finding::new(Code::PoolEmpty, self.case.cap(Confidence::Likely), claim)
+                .against([BY_CODE])
+                .evidence([waiting(first, need.object, self.case, self.graph)])
+                .evidence(waits_of)
+                .evidence(users.map(|users| self.users(&users, need)))
+                .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+                .affected(behind)
+                .next("give the pool enough blocks for all that are kept, or let none of them wait while it has blocks")
+                .threads([first])
+                .affected(others.iter().map(|(at, _)| *at))
+                .with_holder(need.object, self.case),
+        )
     }
 
     fn pool(&self, need: &Need) -> Option<Finding> {
