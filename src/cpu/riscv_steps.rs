@@ -50,6 +50,8 @@ pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Opt
         _ => None,
     };
     match (kind & 3, has_bit) {
+        // The other interrupts of sie and mie are enabled by the same word.
+        (1, _) if matches!(word >> 20, 0x104 | 0x304) => None,
         // CSRRW; CSRRS and CSRRC, which change nothing where the register is x0.
         (1, is_set) => Some(is_set == Some(false)),
         (2 | 3, _) if source == 0 => None,

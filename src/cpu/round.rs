@@ -44,7 +44,7 @@ pub struct Round {
     pub reads: Vec<(Addr, u32)>,
     /// Those of them that lead to each other in a circle, as addresses of what else is read: the pointers that it follows.
     pub follows: Vec<Addr>,
-    /// The words that it writes, but for those of its stack.
+    /// The words that it writes, but for those of its stack; where it follows no pointers, those by which it decides.
     pub writes: Vec<Addr>,
     /// True where something is carried from each round to the next. Else it begins anew in each round, as one that looks through an
     /// array again and again, and keeps its index in memory.
@@ -90,8 +90,7 @@ impl Live<'_> {
     fn write(&self, stored: Stored) -> Option<()> {
         let at = match stored.place {
             Value::Is(at) => at,
-            // An element of an array: it is taken for none of those that decide.
-            Value::Near(at) if !is_device(at.into()) => return Some(()),
+            // An element of an array that is not known may be any, also behind its end.
             _ => return None,
         };
         if is_device(at.into()) {
@@ -221,9 +220,10 @@ impl Round {
             reads.retain(|(at, _)| !start.is_known_without(0, &[*at].into(), length, live));
             let decides = |at: &Addr| start.is_decided_by(&|other| other == *at, length, live);
             let deciding: Vec<Addr> = writes.iter().copied().take(READS).filter(decides).collect();
-            writes = if deciding.is_empty() { writes } else { deciding };
+            writes = deciding;
         }
-        Some(Self { reads, follows, writes, carries })
+        // Without a step left, nothing that was looked for is known.
+        (*live.left.try_borrow().ok()? > 0).then_some(Self { reads, follows, writes, carries })
     }
 }
 
@@ -293,7 +293,8 @@ impl Place {
 
     /// True where what differs between the start and the end of a round does not decide how it goes on.
     fn is_repeated(&self, end: &Self, length: u32, live: &Live<'_>) -> bool {
-        if self.callers != end.callers {
+        let is_between = |place: &Self| place.state.block.is_empty();
+        if self.callers != end.callers || !is_between(self) || !is_between(end) {
             return false;
         }
         let mut start = self.joined(end, live);
@@ -302,6 +303,7 @@ impl Place {
             if (0..length).try_for_each(|_| end.step(live)).is_none()
                 || end.at != start.at
                 || end.callers != start.callers
+                || !is_between(&end)
             {
                 return false;
             }

@@ -39,31 +39,33 @@ fn both(a: Value, b: Value, of: impl Fn(u32, u32) -> u32) -> Value {
 /// MUL, MLA, MLS, SDIV, UDIV, SMULL and UMULL; what the others give is not known.
 pub(super) fn product(first: u16, second: u16, state: &mut State) {
     let (a, b) = (state.get(first & 0xF), state.get(second & 0xF));
-    let (high, to) = (second >> 12, second >> 8 & 0xF);
+    // The register with what is added, or that of the lower half of a long product.
+    let (other, to) = (second >> 12, second >> 8 & 0xF);
     let long = |of: fn(u32, u32) -> u64| a.known().zip(b.known()).map(|(a, b)| of(a, b));
     let parts = |value: Option<u64>| {
         let part = |by: u32| value.and_then(|value| u32::try_from(value >> by & 0xFFFF_FFFF).ok());
         [0, 32].map(|by| part(by).map_or(Value::Unknown, Value::Is))
     };
     let value = match (first & 0xFFF0, second & 0xF0) {
-        (0xFB00, 0) if high == 15 => a.with(b, u32::wrapping_mul),
-        (0xFB00, 0) => both(a, b, u32::wrapping_mul).plus(state.get(high)),
-        (0xFB00, 0x10) => state.get(high).minus(both(a, b, u32::wrapping_mul)),
+        (0xFB00, 0) if other == 15 => a.with(b, u32::wrapping_mul),
+        (0xFB00, 0) => both(a, b, u32::wrapping_mul).plus(state.get(other)),
+        (0xFB00, 0x10) => state.get(other).minus(both(a, b, u32::wrapping_mul)),
         // A division by 0 gives 0, or is a fault.
-        (0xFB90, 0xF0) => both(a, b, |a, b| a.cast_signed().checked_div(b.cast_signed()).unwrap_or(0).cast_unsigned()),
+        (0xFB90 | 0xFBB0, 0xF0) if b.known() == Some(0) => Value::Unknown,
+        (0xFB90, 0xF0) => both(a, b, |a, b| a.cast_signed().checked_div(b.cast_signed()).map_or(a, i32::cast_unsigned)),
         (0xFBB0, 0xF0) => both(a, b, |a, b| a.checked_div(b).unwrap_or(0)),
         (0xFB80 | 0xFBA0, 0) => {
             let signed =
                 |a: u32, b: u32| i64::from(a.cast_signed()).wrapping_mul(b.cast_signed().into()).cast_unsigned();
             let unsigned = |a: u32, b: u32| u64::from(a).wrapping_mul(b.into());
             let [low, upper] = parts(long(if first & 0xFFF0 == 0xFB80 { signed } else { unsigned }));
-            state.set(high, low);
+            state.set(other, low);
             return state.set(to, upper);
         }
         _ => Value::Unknown,
     };
     if first & 0x80 != 0 && second & 0xF0 != 0xF0 {
-        state.set(high, Value::Unknown);
+        state.set(other, Value::Unknown);
     }
     state.set(to, value);
 }

@@ -107,6 +107,7 @@ impl Away {
     }
 
     fn take(&mut self, thread: Addr, flags: u64, seq: u64) {
+        self.left.values_mut().for_each(|left| left.flags &= !flags);
         if flags != 0 && self.taken.len() < MAX_THREADS {
             self.taken.push(TakenFlags { thread, flags, seq });
         }
@@ -150,6 +151,7 @@ impl Away {
             self.cleared.push(ClearedFlags { by, kept, flags: !kept, seq, unread, times });
         }
         self.read(!kept);
+        self.left.values_mut().for_each(|left| left.flags &= kept);
     }
 
     /// The newest call that cleared some of these flags, which nobody has set since.

@@ -6,7 +6,7 @@
 //! had set it since the thread last asked for it, so that an answer was lost which came early.
 //!
 //! Against it: a flag may say that something is so, and be cleared on purpose while it is not. So it is a hint; an answer that was lost is
-//! likely where the thread has cleared and waited several times before, and no answer was there then.
+//! likely where the thread has cleared it before, and no answer was there then.
 
 use super::super::events::{ClearedFlags, Giver, SetFlags};
 use super::super::graph::Graph;
@@ -115,7 +115,7 @@ fn lost(
             place.unwrap_or_default(),
         ),
     )
-    .against((!clear.is_sure).then_some("it may have been left of something that came late"))
+    .against(["what was set may have been left of something that came late"])
     .evidence([
         Evidence::event(set.seq, format!("{by} sets {flags:#x}")),
         Evidence::event(seq, format!("{name} clears it (tx_event_flags_set with TX_AND), and nobody has set it since")),

@@ -53,7 +53,7 @@ impl Finding {
             all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
         };
         let set = set_by.as_ref().and_then(|set_by| set_by.words.as_ref());
-        let set = set.map_or_else(String::new, |set| format!("; {}", set.replacen("sets it", "sets its elements", 1)));
+        let set = set.map_or_else(String::new, |set| format!("; {}", set.of("its elements")));
         let claim = format!("{}; {words}{set}", self.claim);
         Self { claim, ..self }
             .against(["blocks may be kept on purpose"])
@@ -91,7 +91,9 @@ fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
     from.truncate(VARIABLES);
     let all = from.into_iter().map(|(variable, direct)| {
         let held = reached(direct.keys().copied().collect(), &within).len();
+        let member = |at: &Addr| case.look.place(*at).map(|place| without_indices(&place));
         let first = direct.values().min().copied().filter(|_| direct.len() == held);
+        let first = first.filter(|first| direct.values().all(|at| member(at) == member(first)));
         Holder { variable, counts: (held, used.len()), first }
     });
     let found = all.max_by_key(|holder| holder.counts.0)?;

@@ -1,7 +1,7 @@
 //! Priority inversion: a thread waits for a mutex, or a semaphore that is used as a lock, whose owner is ready and does not run, because another thread runs that is
 //! more urgent than the owner and less urgent than the waiter. One moment does not show how long that lasts, and short ones
 //! are healthy, so memory alone gives a hint. Where the trace shows that the wait was on at its end, that threads in between
-//! ran for most of it, and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
+//! ran for most of it (a hint where for some of it no event shows who ran), and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
 //! owner, and the trace that the thread in between keeps the processor and the owner does not run: that is the symptom.
 
 use super::super::cpus::thread_of;
@@ -53,7 +53,8 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
     let bound = cores(owner, culprit, case)?;
     let is_long = inversion.waited >= events.length() / 20;
     let is_shown = is_failure(edge, culprit, events, graph);
-    let is_sure = is_long && is_shown && bound.is_none();
+    let is_most = inversion.ran >= inversion.waited / 2;
+    let is_sure = is_long && is_shown && is_most && bound.is_none();
     let object = case.object(edge.object);
     let [w, o, c] = [waiter, owner, culprit].map(|thread| case.label(thread));
     Some(
@@ -69,9 +70,7 @@ fn lasting(inversion: &Inversion, case: &Case<'_>, graph: &Graph) -> Option<Find
         )
         .against((!is_shown).then_some(NO_ROUND))
         .against(bound)
-        .against((inversion.ran < inversion.waited / 2).then(|| {
-            format!("for {} ticks of the wait no event shows whether {c} or an interrupt ran", inversion.unknown)
-        }))
+        .against((!is_most).then(|| format!("for {} ticks of the wait no event shows who ran", inversion.unknown)))
         .evidence([
             Evidence::event(
                 inversion.from,

@@ -5,6 +5,8 @@ use super::super::state::Task;
 use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::by_code::user_name;
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
 use crate::trace::many;
 
 /// So often it got them.
@@ -36,8 +38,12 @@ pub(super) fn of(hog: &Task, starved: &[&Task], case: &Case<'_>) -> Option<Level
     let kept = case.usage().and_then(|usage| usage.flags_kept(group)).unwrap_or_default();
     let users: Vec<User> = kept.into_iter().filter_map(clears).collect();
     let is_kept_off = |user: &User| matches!(user, User::Thread(at) if starved.iter().any(|task| task.address == *at));
-    let is_sure = !users.is_empty() && users.iter().all(is_kept_off);
-    let by = if (1..=FEW).contains(&users.len()) {
+    // Who gets them may clear them, too.
+    let gets = case.usage().and_then(|usage| usage.who(Act::Takes, Some(Kind::EventFlags), group, Some(left.flags)));
+    let is_own = |user: &User| *user == User::Thread(hog.address);
+    let is_alone = gets.is_some_and(|all| all.iter().all(|user| is_own(user) || users.contains(user)));
+    let is_sure = is_alone && !users.is_empty() && users.iter().all(is_kept_off);
+    let by = if is_alone && (1..=FEW).contains(&users.len()) {
         let names: Vec<String> = users.iter().map(|user| user_name(*user, case)).collect();
         let clear = if names.len() == 1 { "clears" } else { "clear" };
         format!("; by the code only {} {clear} it", names.join(" and "))

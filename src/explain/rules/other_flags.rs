@@ -70,11 +70,15 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     let instead = if other.is_number {
         format!("{who} has set {set:#x} of it since: that is the number of the bit, and {wanted:#x} its mask")
     } else {
-        format!("{who}, which sets {wanted:#x} else, has set {set:#x} of it since")
+        format!("{who}, which otherwise sets {wanted:#x}, has set {set:#x} of it since")
     };
     let site = site(other.by, wait, set, case, graph);
     let place = site.as_ref().and_then(|site| site.symbol.clone()).map(|place| format!(" (in {place})"));
-    let claimed = if other.is_number && other.is_new { Confidence::Likely } else { Confidence::Hint };
+    // A flag that a thread asks for may be set on purpose; and several interrupts whose numbers are not known are one here.
+    let is_flag = one.asked & set != 0 && set.is_power_of_two();
+    let is_one = !matches!(other.by, Giver::Interrupt(None) | Giver::Other);
+    let is_sure = other.is_number && other.is_new && !is_flag && is_one;
+    let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let claim = format!("{name} waits for {wanted:#x} of {object}, and {instead}{}", place.unwrap_or_default());
     Some(
         Finding::new(Code::WrongEventMask, case.cap(claimed), claim)

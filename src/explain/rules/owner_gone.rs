@@ -7,7 +7,7 @@
 //! The thread of the kernel's timers is suspended while none expires: where it owns a mutex, a callback of a timer has not
 //! given it back, which is a rule of its own.
 
-use super::super::events::Events;
+use super::super::events::{Events, Inversion};
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -160,6 +160,11 @@ fn goes_on(edge: &Edge, graph: &Graph) -> bool {
 fn keeps(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
     if !goes_on(edge, graph) || edge.how != How::Owns || !events.is_long(edge.waiter, edge.object) {
+        return None;
+    }
+    // An owner that others keep from running does not go on.
+    let is_inverted = |one: &Inversion| events.is(edge.holder, one.owner) && events.is(edge.waiter, one.waiter);
+    if events.inversions.iter().any(|one| is_inverted(one) && one.ran >= one.waited / 8) {
         return None;
     }
     let kept = events.object(edge.object)?.kept.filter(|kept| events.is(edge.holder, kept.thread))?;

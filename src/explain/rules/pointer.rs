@@ -128,7 +128,7 @@ impl Pointer {
         let set_by = self.set_by;
         let next = set_by.as_ref().and_then(|set_by| set_by.next.clone()).unwrap_or(self.next);
         let claim = match set_by.as_ref().and_then(|set_by| set_by.words.as_ref()) {
-            Some(words) => format!("{claim}; {words}"),
+            Some(words) => format!("{claim}; {}", words.of("it")),
             None => claim,
         };
         let confidence = fault.confidence.min(Confidence::Likely);

@@ -66,9 +66,7 @@ fn finding(
     let at = place::of(functions).unwrap_or_else(|| name.to_owned());
     // Who sets what the loop reads and leaves as it is, where it is no list.
     let set: Vec<(Addr, SetBy)> = if is_list { Vec::new() } else { set(&found, functions, case) };
-    let said = set
-        .iter()
-        .filter_map(|(at, set)| Some(set.words.as_ref()?.replacen(" it", &format!(" {}", name_of(*at, case)), 1)));
+    let said = set.iter().filter_map(|(at, set)| Some(set.words.as_ref()?.of(&name_of(*at, case))));
     let also: String = said.take(SAID).map(|words| format!("; {words}")).collect();
     let claim = format!("{who} is in a loop in {at} that does not end: {}{also}", why(&found, case));
     let keeps = exception.is_some() || !behind.is_empty();
@@ -111,6 +109,11 @@ fn set(found: &Round, functions: &[Function], case: &Case<'_>) -> Vec<(Addr, Set
     found.reads.iter().take(WORDS).filter_map(of).filter(|(_, set)| is_other(set)).collect()
 }
 
+/// A number, or an address.
+fn written(word: u32) -> String {
+    if word < 0x1_0000 { word.to_string() } else { format!("{word:#x}") }
+}
+
 /// A variable, or an address.
 fn name_of(at: Addr, case: &Case<'_>) -> String {
     case.look.place(at).unwrap_or_else(|| format!("{at:#x}"))
@@ -119,8 +122,12 @@ fn name_of(at: Addr, case: &Case<'_>) -> String {
 /// What makes it go on for ever.
 fn why(found: &Round, case: &Case<'_>) -> String {
     let names: Vec<String> = found.follows.iter().take(WORDS).map(|at| place_or_address(*at, case)).collect();
-    let held: Vec<String> =
-        found.reads.iter().take(SAID).map(|(at, word)| format!("{} {word}", name_of(*at, case))).collect();
+    let held: Vec<String> = found
+        .reads
+        .iter()
+        .take(SAID)
+        .map(|(at, word)| format!("{} = {}", name_of(*at, case), written(*word)))
+        .collect();
     match (names.as_slice(), held.as_slice(), found.writes.as_slice()) {
         ([one], ..) => format!("the list that it follows is a circle: {one} points to its own element"),
         ([_, ..], ..) => {
@@ -128,7 +135,7 @@ fn why(found: &Round, case: &Case<'_>) -> String {
             format!("the list that it follows is a circle of {}: {}{more}", found.follows.len(), names.join(", "))
         }
         ([], [_, ..], []) => {
-            format!("its registers and what it reads are the same in each round ({})", held.join(", "))
+            format!("what decides is the same in each round ({})", held.join(", "))
         }
         ([], _, [_, ..]) => {
             let writes: Vec<String> = found.writes.iter().take(SAID).map(|at| name_of(*at, case)).collect();

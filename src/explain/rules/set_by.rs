@@ -19,10 +19,23 @@ const FEW: usize = 2;
 /// What speaks against it.
 pub(super) const AGAINST: &str = "who sets it is inferred from the program's code: others may set it through a pointer, and it may still be as it was at the start";
 
+/// Who sets something: `BusUnsubscribe (bus.c:40), which session calls, sets` and ` to 0`.
+pub(super) struct Setting {
+    who: String,
+    to: String,
+}
+
+impl Setting {
+    /// `BusUnsubscribe (bus.c:40), which session calls, sets it to 0`. `what`: what is set.
+    pub fn of(&self, what: &str) -> String {
+        format!("{} {what}{}", self.who, self.to)
+    }
+}
+
 /// Who sets a word.
 pub(super) struct SetBy {
-    /// For the claim: `BusUnsubscribe (bus.c:39), which session calls, sets it to 0`. Empty where several may have.
-    pub words: Option<String>,
+    /// For the claim; `None` where several may have.
+    pub words: Option<Setting>,
     /// What to look at then.
     pub next: Option<String>,
     pub evidence: Evidence,
@@ -46,7 +59,7 @@ impl SetBy {
         let setting = |stores: &[&Store], to: &str| {
             let named: Vec<String> = stores.iter().map(|store| named(store, case)).collect();
             let set = if named.len() == 1 { "sets" } else { "set" };
-            format!("{} {set} it{to}", named.join(" and "))
+            Setting { who: format!("{} {set}", named.join(" and ")), to: to.to_owned() }
         };
         let (words, next) = match (same.as_slice(), unknown.as_slice()) {
             (same @ [first, ..], _) if same.len() <= FEW => (

@@ -277,7 +277,9 @@ impl Kept {
     pub fn next(&self, set_by: Option<&SetBy>) -> Option<String> {
         let holds = |base: Addr| format!("{base:#x}, of which the address was made");
         let what = self.base.map_or_else(|| "this address".to_owned(), holds);
-        let by = set_by.and_then(|set_by| set_by.words.as_ref()).map_or_else(String::new, |words| format!("; {words}"));
+        let by = set_by
+            .and_then(|set_by| set_by.words.as_ref())
+            .map_or_else(String::new, |words| format!("; {}", words.of("it")));
         self.only().map(|one| format!("look for who sets {}: it holds {what}{by}", one.name))
     }
 

@@ -25,7 +25,7 @@ impl Look<'_, '_> {
         let brought = self.brought_by_code(first.place);
         let by = set_by.as_ref().and_then(|set_by| set_by.words.as_ref()).map(|words| {
             let name = set.and_then(|place| case.look.place(place)).unwrap_or_else(|| "it".to_owned());
-            format!("; {}", words.replacen(" it", &format!(" {name}"), 1))
+            format!("; {}", words.of(&name))
         });
         let (came, shown) = brought.map(|(words, shown)| (format!("; {words}"), shown)).unzip();
         let claim = format!(
