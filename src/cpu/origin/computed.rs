@@ -11,14 +11,16 @@ use super::super::calls::{Call, Outcome, Program, half_of};
 use super::super::instruction_set::InstructionSet;
 use super::super::round::carry_out_all;
 use super::super::steps::Flow;
-use super::super::values::{State, Stored, Value};
-use super::{Code, DEEP, Does, Instruction, Line, SMALL, Way, bit, ways};
+use super::super::values::{Flags, State, Stored, Value};
+use super::{Code, DEEP, Does, Instruction, Line, SMALL, Way, bit, thumb, ways};
 use crate::abi::Addr;
 
 /// The most ways that are tried, of all functions together.
 const TRIES: usize = 16;
 /// So many instructions in front of the end it may begin, in the outermost function.
 const STARTS: usize = 96;
+/// The most instructions that are carried out.
+const STEPS: u32 = 300_000;
 /// The most loads on which an address depends that are looked for.
 const LOADS: usize = 64;
 
@@ -36,14 +38,21 @@ pub struct Input {
 }
 
 /// The loads on which the address `failed` depends, in the order of the code. `frames`: the function with the access, then its callers,
-/// each at where the one before returns to. Empty where that is not
-/// known. Of a little-endian Cortex-M or RISC-V.
+/// each at where the one before returns to. Empty where that is not known, or ways of the code differ in it. Of a little-endian Cortex-M
+/// or RISC-V.
 #[must_use]
 pub fn computed(frames: &[Code<'_>], failed: Addr) -> Vec<Input> {
-    (1..=frames.len()).find_map(|count| of_frames(frames.get(..count)?, failed)).unwrap_or_default()
+    let budget = Budget { left: Cell::new(STEPS), words: RefCell::default() };
+    (1..=frames.len()).find_map(|count| of_frames(frames.get(..count)?, failed, &budget)).unwrap_or_default()
 }
 
-fn of_frames(frames: &[Code<'_>], failed: Addr) -> Option<Vec<Input>> {
+/// What is left of the instructions that are carried out, and the words that were read.
+struct Budget {
+    left: Cell<u32>,
+    words: RefCell<BTreeMap<Addr, Option<u64>>>,
+}
+
+fn of_frames(frames: &[Code<'_>], failed: Addr, budget: &Budget) -> Option<Vec<Input>> {
     let inner = frames.first()?;
     let set = InstructionSet::of(inner.registers.architecture())?;
     let last = *inner.lines()?.iter().find(|line| line.at == inner.at)?;
@@ -62,15 +71,32 @@ fn of_frames(frames: &[Code<'_>], failed: Addr) -> Option<Vec<Input>> {
         paths = longer.take(TRIES).collect();
     }
     let outer = frames.last()?;
-    paths.iter().find_map(|path| {
-        let first = path.first()?.len();
-        // What a register holds is known best near the end, and more loads are further in front of it.
-        let of = |from| {
-            Run { set, code: inner, path, last, outer, from, without: Cell::new(None), unsure: Cell::new(0) }
-                .inputs(failed)
-        };
-        (0..first).rev().take(STARTS).filter_map(of).max_by_key(Vec::len)
-    })
+    let all: Vec<Vec<Input>> = paths
+        .iter()
+        .filter_map(|path| {
+            let first = path.first()?.len();
+            // What a register holds is known best near the end, and more loads are further in front of it.
+            let of = |from| {
+                let (without, unsure) = (Cell::new(Without::Nothing), Cell::new(0));
+                Run { set, code: inner, path, last, outer, from, without, unsure, budget }.inputs(failed)
+            };
+            (0..first).rev().take(STARTS).filter_map(of).max_by_key(Vec::len)
+        })
+        .collect();
+    // What all ways have in common that lead to this address.
+    let (one, others) = all.split_first()?;
+    let is_common = |input: &&Input| others.iter().all(|other| other.contains(input));
+    let common: Vec<Input> = one.iter().filter(is_common).copied().collect();
+    (!common.is_empty() && budget.left.get() > 0).then_some(common)
+}
+
+/// The loads whose values are not to be known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// That of this number.
+    One(usize),
+    All,
 }
 
 struct Run<'a, 'c> {
@@ -83,20 +109,25 @@ struct Run<'a, 'c> {
     outer: &'a Code<'c>,
     /// Where it begins in the first of them.
     from: usize,
-    /// The load whose value is not to be known.
-    without: Cell<Option<usize>>,
+    without: Cell<Without>,
     /// So many of the next instructions may be carried out, or not.
     unsure: Cell<usize>,
+    budget: &'a Budget,
 }
 
 impl Run<'_, '_> {
     /// The loads that decide the address, where that is the one that failed.
     fn inputs(&self, failed: Addr) -> Option<Vec<Input>> {
         let (_, loads) = self.carried_out().filter(|(address, _)| *address == failed)?;
-        let decides = |(n, _): &(usize, Input)| {
-            self.without.set(Some(*n));
+        let decides = |without: Without| {
+            self.without.set(without);
             self.carried_out().is_none_or(|(address, _)| address != failed)
         };
+        // Of a constant address no load is to be looked for.
+        if !decides(Without::All) {
+            return None;
+        }
+        let decides = |(n, _): &(usize, Input)| decides(Without::One(*n));
         let all = loads.into_iter().enumerate().take(LOADS);
         let inputs: Vec<Input> = all.filter(decides).map(|(_, load)| load).collect();
         (!inputs.is_empty()).then_some(inputs)
@@ -116,10 +147,16 @@ impl Run<'_, '_> {
                 state.set(register, held.map_or(Value::Unknown, Value::Is));
             }
         }
-        let memory = Memory { code: self.code, set: self.set, written: RefCell::default() };
+        let memory = Memory { code: self.code, set: self.set, written: RefCell::default(), budget: self.budget };
         let mut loads = Vec::new();
-        for line in self.path.iter().flatten().skip(self.from) {
-            self.step(line, &mut state, &memory, &mut loads)?;
+        let mut lines = self.path.iter().flatten().skip(self.from).peekable();
+        while let Some(line) = lines.next() {
+            let goes_to = self.step(line, &mut state, &memory, &mut loads)?;
+            let next = lines.peek().map_or(self.last.at, |next| next.at);
+            // A way that the code does not go with these values.
+            if goes_to.is_some_and(|to| to != next) {
+                return None;
+            }
         }
         let (at, second) = match self.last.instruction {
             Instruction::Thumb { first, second, .. } => (first, second),
@@ -128,33 +165,47 @@ impl Run<'_, '_> {
         Some((self.set.accessed(at, second, &state)?.into(), loads))
     }
 
-    fn step(&self, line: &Line, state: &mut State, memory: &Memory<'_, '_>, loads: &mut Vec<Input>) -> Option<()> {
+    /// Carries out one instruction: where the code goes then, where that is known of a jump.
+    fn step(
+        &self,
+        line: &Line,
+        state: &mut State,
+        memory: &Memory<'_, '_>,
+        loads: &mut Vec<Input>,
+    ) -> Option<Option<Addr>> {
+        self.budget.left.set(self.budget.left.get().checked_sub(1)?);
         if let Some(left) = self.unsure.get().checked_sub(1) {
             self.unsure.set(left);
             (0..16).filter(|register| line.written(*register)).for_each(|register| state.set(register, Value::Unknown));
-            return (!line.stores()).then_some(());
+            state.flags = Flags::Unknown;
+            return (!line.stores()).then_some(None);
         }
         let load = self.load(line, state, memory);
         state.stores = Some(Vec::new());
-        let (flow, _) = carry_out_all(line.at, state, memory, true)?;
+        let (flow, behind) = carry_out_all(line.at, state, memory, true)?;
         memory.write(state.stores.take()?)?;
         if let Some((to, input)) = load {
-            if self.without.get() == Some(loads.len()) {
+            if matches!(self.without.get(), Without::One(n) if n == loads.len()) || self.without.get() == Without::All {
                 state.set(to, Value::Unknown);
             }
             loads.push(input);
         }
+        let mut goes_to = None;
         match flow {
             Flow::Select(ways) => match <[Vec<bool>; 1]>::try_from(ways) {
                 Ok([way]) => state.block = way,
                 // Whether these are carried out is not known: neither is what they write.
                 Err(ways) => self.unsure.set(ways.first()?.len()),
             },
-            Flow::Call(Some(to)) if self.begins_at(to) => state.set(self.set.link(), Value::Unknown),
+            Flow::Call(Some(to)) if self.begins_at(to) => {
+                state.set(self.set.link(), Value::Unknown);
+                goes_to = Some(to & !1);
+            }
             Flow::Call(_) => state.after_call(&state.arguments(), Value::Unknown),
+            Flow::Branch(to, Some(is_taken)) => goes_to = Some(if is_taken { to & !1 } else { behind }),
             _ => {}
         }
-        Some(())
+        Some(goes_to)
     }
 
     /// True for the start of a function of the path.
@@ -167,7 +218,11 @@ impl Run<'_, '_> {
         let known = |register: u16| state.get(register).known().map(u64::from);
         let registers = if self.set == InstructionSet::Thumb { 16 } else { 1 };
         (0..registers).find_map(|register| {
-            let does = line.does(register);
+            // Also one in an IT block, which is carried out.
+            let does = match line.instruction {
+                Instruction::Thumb { first, second, .. } => thumb::does(first, second, line.at, register),
+                Instruction::Riscv { .. } => line.does(register),
+            };
             let (to, base, plus, index, bytes) = match does {
                 Does::Loads { to, base, plus, index } => (to, base, plus, index, 4),
                 Does::LoadsPart { to, base, plus, index, bytes } => (to, base, plus, index, bytes),
@@ -196,6 +251,7 @@ struct Memory<'a, 'c> {
     code: &'a Code<'c>,
     set: InstructionSet,
     written: RefCell<BTreeMap<Addr, Option<u32>>>,
+    budget: &'a Budget,
 }
 
 impl Memory<'_, '_> {
@@ -234,7 +290,8 @@ impl Program for Memory<'_, '_> {
         if let Some(written) = self.written.try_borrow().ok()?.get(&at) {
             return *written;
         }
-        let word = (self.code.word)(at)?;
+        let mut words = self.budget.words.try_borrow_mut().ok()?;
+        let word = (*words.entry(at).or_insert_with(|| (self.code.word)(at)))?;
         u32::try_from(word & 0xFFFF_FFFF).ok()
     }
 
