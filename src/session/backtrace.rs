@@ -99,7 +99,8 @@ impl Target<'_> {
         let by_program = program.as_ref().map(|p| p.elf().endian());
         let endian = kernel.map(|kernel| kernel.layout.shape.endian).or(by_program).unwrap_or(Endian::Little);
         let by_program = program.as_ref().and_then(|p| Architecture::of(p.elf()));
-        let processor = kernel.map_or(by_program, |kernel| kernel.processor);
+        // Before its threads are read, the kernel does not show it.
+        let processor = kernel.and_then(|kernel| kernel.processor).or(by_program);
         let architecture = processor.unwrap_or(Architecture::CortexM);
         let unwinder =
             Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };

@@ -5,10 +5,14 @@ use super::{Function, Target};
 use crate::abi::Region;
 use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Kernel, Stop};
+use crate::sym::Symbol;
 use crate::unwind::{Origin, main_stack_at};
 
 /// Names of the function in which a program without an operating system begins, where that is not the ELF's entry.
 const FIRST: [&str; 6] = ["Reset_Handler", "ResetISR", "Reset_Handler_C", "_start", "__start", "_reset"];
+
+/// The most bytes of such a function whose symbol has no size.
+const UNSIZED: u64 = 256;
 
 impl Target<'_> {
     /// The function that the CPU is in, where it has begun the program and not yet entered the kernel: the first function of
@@ -60,8 +64,17 @@ impl Target<'_> {
         let entry = symbols.function(entry).filter(|function| function.address & !1 == entry);
         let named = FIRST.iter().filter_map(|name| symbols.lookup(name));
         let region = |start: u64, len: u64| Region { start: start & !1, len };
+        // Assembler code often has a symbol without a size: it ends where the next function begins.
+        let end = |start: u64| {
+            let is_own = |at: &u64| symbols.function(*at).is_some_and(|own| own.address & !1 == start);
+            (1..=UNSIZED / 2)
+                .map(|n| start.wrapping_add(n << 1))
+                .find(|at| !is_own(at))
+                .map_or(UNSIZED, |end| end.wrapping_sub(start))
+        };
+        let size = |f: &Symbol| if f.size > 0 { f.size } else { end(f.address & !1) };
         let all: Vec<Region> =
-            entry.into_iter().chain(named).filter(|f| f.size > 0).map(|f| region(f.address, f.size)).collect();
+            entry.into_iter().chain(named).map(|f| region(f.address, size(&f))).filter(|one| one.len > 0).collect();
         (!all.is_empty()).then_some(all)
     }
 }

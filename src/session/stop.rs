@@ -158,7 +158,9 @@ impl Target<'_> {
         }
         // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
-        if !kernel.is_initializing()
+        // Start-up code may have set the kernel's state already. No thread runs before the kernel is initialized.
+        let has_run = || kernel.threads.iter().any(|thread| thread.run_count.is_some_and(|times| times > 0));
+        if (!kernel.is_initializing() || has_run())
             && let Some(function) = self.start_up(Some(&kernel), stop)
         {
             kernel.begin_again(function.name);

@@ -74,7 +74,7 @@ pub(super) fn product(first: u16, second: u16, state: &mut State) {
 pub(super) fn moved(first: u16, second: u16, state: &mut State) {
     let (to, of, from) = (second >> 8 & 0xF, state.get(first & 0xF), state.get(second & 0xF));
     let turned = || from.map(|value| value.rotate_right(u32::from(second >> 4 & 3) << 3));
-    let value = match (first & 0xFFFF, second & 0xF0C0) {
+    let value = match (first, second & 0xF0C0) {
         (0xFA0F, 0xF080) => turned().map(|value| (value << 16).cast_signed().wrapping_shr(16).cast_unsigned()),
         (0xFA1F, 0xF080) => turned().map(|value| value & 0xFFFF),
         (0xFA4F, 0xF080) => turned().map(|value| (value << 24).cast_signed().wrapping_shr(24).cast_unsigned()),

@@ -16,11 +16,18 @@ use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::session::CpuState;
 
+/// The threads in between that are named.
+const NAMED: usize = 3;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found = by_events(case, graph);
     let Some(kernel) = case.kernel else { return found };
     for edge in &graph.edges {
-        let Some(culprit) = culprit(edge, kernel).or_else(|| hog(edge, kernel, case, graph)) else { continue };
+        let is_known = found.iter().any(|f| f.threads.contains(&edge.holder));
+        let Some(culprit) = culprit(edge, kernel).or_else(|| hog(edge, kernel, case, graph)) else {
+            found.extend(behind_stop(edge, kernel, case, graph).filter(|_| !is_known));
+            continue;
+        };
         let Some(bound) = cores(edge.holder, culprit.address, case) else { continue };
         if !found.iter().any(|f| f.threads.contains(&edge.holder)) {
             found.push(in_memory(edge, culprit, bound, case, graph));
@@ -174,6 +181,46 @@ fn hog<'k>(edge: &Edge, kernel: &'k Kernel, case: &Case<'_>, graph: &Graph) -> O
     let between = |thread: &&Thread| thread.priority.is_some_and(|p| urgent < p && p < lazy);
     let ready = kernel.threads.iter().filter(|thread| thread.state == Some(State::READY)).filter(between);
     ready.into_iter().find(|thread| kept(edge, thread.address, events, graph).is_some())
+}
+
+/// Where the program has stopped itself in a more urgent thread: those in between that are ready. Which of them ran is not known.
+fn behind_stop(edge: &Edge, kernel: &Kernel, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let cpu = case.cpus?.all.iter().find(|cpu| cpu.in_loop.is_some())?;
+    let stopped = thread_of(cpu, case.kernel)?.priority?;
+    let (urgent, owner) = (kernel.thread(edge.waiter)?.priority?, kernel.thread(edge.holder)?);
+    let lazy =
+        owner.priority.filter(|lazy| owner.state == Some(State::READY) && *lazy > urgent && stopped <= urgent)?;
+    let is_between = |thread: &&Thread| {
+        let is_ready = thread.state == Some(State::READY) && thread.core.is_none();
+        is_ready && thread.priority.is_some_and(|own| urgent < own && own < lazy)
+    };
+    let between: Vec<&Thread> = kernel.threads.iter().filter(is_between).collect();
+    let names: Vec<String> = between
+        .iter()
+        .take(NAMED)
+        .map(|thread| format!("{}{}", thread.label(), priority(thread.address, graph)))
+        .collect();
+    let (waiter, owner) = (case.label(edge.waiter), case.label(edge.holder));
+    let is = match names.len() {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let claim = format!(
+        "{waiter}{} waits for {}, which {owner}{} owns; {} {is} ready, and more urgent than {owner}",
+        priority(edge.waiter, graph),
+        case.object(edge.object),
+        priority(edge.holder, graph),
+        names.join(" and ")
+    );
+    Some(
+        Finding::new(Code::PriorityInversion, case.cap(Confidence::Hint), claim)
+            .against(["which of them ran, and for how long, is not known"])
+            .evidence([holds(edge, case), shows(edge.holder, format!("{owner}: ready, and does not run"), graph)])
+            .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
+            .next("create the mutex with TX_INHERIT, or make what runs in between shorter")
+            .threads([edge.waiter, edge.holder]),
+    )
 }
 
 /// For how long the thread in between has not blocked, and ran, while the owner was ready and the other one waited.

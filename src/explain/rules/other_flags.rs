@@ -38,7 +38,11 @@ impl Other {
     /// `wanted`: the flags that are missing. `sets`: whether the code of the giver sets them. `since`: the event with which the wait
     /// began.
     fn of(by: Giver, given: Given, wanted: u64, (current, since): (u64, u64), sets: bool) -> Option<Self> {
-        let is_number = wanted.is_power_of_two() && given.last != 0 && given.last == u64::from(wanted.trailing_zeros());
+        // One flag alone is rather one of the group than a number: 2 may be the second of them.
+        let is_number = wanted.is_power_of_two()
+            && given.last != 0
+            && !given.last.is_power_of_two()
+            && given.last == u64::from(wanted.trailing_zeros());
         let is_new = given.before & given.last == 0;
         let is_vain = given.last != 0 && given.last & !current == 0 && is_new;
         let is_its = given.before & wanted != 0 || sets;
@@ -74,10 +78,9 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     };
     let site = site(other.by, wait, set, case, graph);
     let place = site.as_ref().and_then(|site| site.symbol.clone()).map(|place| format!(" (in {place})"));
-    // A flag that a thread asks for may be set on purpose; and several interrupts whose numbers are not known are one here.
-    let is_flag = one.asked & set != 0 && set.is_power_of_two();
+    // Several interrupts whose numbers are not known are one here.
     let is_one = !matches!(other.by, Giver::Interrupt(None) | Giver::Other);
-    let is_sure = other.is_number && other.is_new && !is_flag && is_one;
+    let is_sure = other.is_number && other.is_new && is_one;
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let claim = format!("{name} waits for {wanted:#x} of {object}, and {instead}{}", place.unwrap_or_default());
     Some(
@@ -125,7 +128,8 @@ mod tests {
         assert_eq!(of(3, 8, 8, 3), Some((true, true)));
         assert_eq!(of(3, 8, 8, 0), Some((true, true)), "also where it sets something");
         assert_eq!(of(3, 8, 16, 0), None, "another bit is wanted");
-        assert_eq!(of(2, 6, 4, 2), Some((true, false)), "a flag that it sets on purpose, too");
+        assert_eq!(of(2, 4, 4, 0), None, "a flag of the group");
+        assert_eq!(of(3, 11, 8, 0), Some((true, false)), "flags that it sets on purpose, too");
         assert_eq!(of(3, 0, 8, 3), None, "it never set what is wanted");
     }
 
