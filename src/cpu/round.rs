@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::{Call, Outcome, Program, half_of};
 use super::instruction_set::InstructionSet;
+use super::origin::addressing;
 use super::run::{is_device, is_of_core};
 use super::steps::Flow;
 use super::values::{Flags, State, Stored, Value};
@@ -61,6 +62,8 @@ struct Live<'a> {
     known: RefCell<BTreeMap<Addr, Option<u32>>>,
     /// What was read of memory as it is, and what was written, since they were last cleared.
     reads: RefCell<Vec<(Addr, u32)>>,
+    /// The words that were read, each with the register that the instruction took for its address; `None` where that is not known.
+    bases: RefCell<BTreeSet<(Addr, Option<u32>)>>,
     writes: RefCell<BTreeSet<Addr>>,
     /// What the place that is carried out has written.
     written: RefCell<Written>,
@@ -118,6 +121,7 @@ impl Live<'_> {
 
     fn clear(&self) -> Option<()> {
         self.reads.try_borrow_mut().ok()?.clear();
+        self.bases.try_borrow_mut().ok()?.clear();
         self.writes.try_borrow_mut().ok()?.clear();
         Some(())
     }
@@ -167,6 +171,7 @@ pub fn round(
         word,
         known: RefCell::default(),
         reads: RefCell::default(),
+        bases: RefCell::default(),
         writes: RefCell::default(),
         written: RefCell::default(),
         left: RefCell::new(TRIES),
@@ -212,7 +217,8 @@ impl Round {
             *count = count.saturating_add(1);
         }
         let mut reads: Vec<(Addr, u32)> = counts.keys().copied().collect();
-        let follows = in_circles(&reads);
+        let bases = live.bases.try_borrow().ok()?.clone();
+        let follows = in_circles(&reads, &|at, base| bases.contains(&(at, Some(base))) || bases.contains(&(at, None)));
         if follows.is_empty() {
             // Those by which it decides, and first those that it looks at most often.
             reads.sort_by_key(|read| std::cmp::Reverse(counts.get(read)));
@@ -228,9 +234,12 @@ impl Round {
 }
 
 /// Of words with their addresses those that lead to each other in a circle: each leads to one of them, and one of them to it.
-fn in_circles(reads: &[(Addr, u32)]) -> Vec<Addr> {
+/// `is_read_by`: whether a word was read through a pointer. One that leads into its own structure, as to the end of an array, is
+/// compared with and not followed.
+fn in_circles(reads: &[(Addr, u32)], is_read_by: &dyn Fn(Addr, u32) -> bool) -> Vec<Addr> {
     let leads = |from: &(Addr, u32), to: &(Addr, u32)| {
-        from.1 != 0 && to.0.checked_sub(from.1.into()).is_some_and(|into| into < PART)
+        let is_in = to.0.checked_sub(from.1.into()).is_some_and(|into| into < PART);
+        from.1 != 0 && is_in && is_read_by(to.0, from.1)
     };
     let mut all = reads.to_vec();
     loop {
@@ -406,7 +415,11 @@ impl Place {
             return None;
         }
         self.state.stores = Some(Vec::new());
+        let base = self.base(first, live);
+        let before = live.reads.try_borrow().ok()?.len();
         let (flow, next) = carry_out(self.at, &mut self.state, live)?;
+        let read = live.reads.try_borrow().ok()?.get(before..).unwrap_or_default().to_vec();
+        live.bases.try_borrow_mut().ok()?.extend(read.into_iter().map(|(at, _)| (at, base)));
         self.state.stores.take()?.into_iter().try_for_each(|stored| live.write(stored))?;
         self.at = match flow {
             Flow::Next | Flow::Branch(_, Some(false)) => next,
@@ -427,6 +440,16 @@ impl Place {
             _ => return None,
         };
         Some(())
+    }
+
+    /// What the register holds that an instruction of Thumb code takes for an address.
+    fn base(&self, first: u16, live: &Live<'_>) -> Option<u32> {
+        if live.set != InstructionSet::Thumb {
+            return None;
+        }
+        let second = live.code(self.at.checked_add(2)?).unwrap_or_default();
+        let (base, _) = addressing(first, second)?;
+        self.state.get(base).known()
     }
 }
 
@@ -562,8 +585,9 @@ mod tests {
         assert!(of(0x102).is_some());
         let in_block = [("r3", 0x2000_0020), ("r1", 5), ("r2", 0), ("xpsr", 0x0100_0800)];
         assert_eq!(found(&code, 0x102, &in_block, &words), None, "in an IT block");
-        assert_eq!(in_circles(&[(0x110, 0x2000_0000), (0x2000_0000, 7)]), [] as [Addr; 0]);
-        assert_eq!(in_circles(&[(0x2000_0000, 0x2000_0010), (0x2000_0010, 0x2000_0000)]).len(), 2);
+        let of = |words: &[(Addr, u32)]| in_circles(words, &|_, _| true);
+        assert_eq!(of(&[(0x110, 0x2000_0000), (0x2000_0000, 7)]), [] as [Addr; 0]);
+        assert_eq!(of(&[(0x2000_0000, 0x2000_0010), (0x2000_0010, 0x2000_0000)]).len(), 2);
     }
 
     /// A loop that waits for memory to change looks the same in each round, too.
@@ -608,6 +632,16 @@ mod tests {
         assert_eq!((round.reads, round.writes), (vec![(0x2000_0004, 9), (0x2000_0008, 6)], vec![0x2000_0000]));
         assert!(!round.carries, "it begins anew where it sets the index to 0");
         assert_eq!(of(5), None, "it comes to 5");
+    }
+
+    /// The end of an array, which is in front of its own place, was called a circle of a list.
+    #[test]
+    fn a_pointer_into_its_own_structure_is_no_list() {
+        // L: ldr r2, [r3, #16]; ldrb r1, [r0, #1]; adds r0, r0, r1; cmp r0, r2; bcc L; bx lr
+        let code = [0x691A, 0x7841, 0x1840, 0x4290, 0xD3FA, 0x4770];
+        let words = [(0x2000_0000, 0), (0x2000_0010, 0x2000_000C)];
+        let round = found(&code, 0x100, &[("r3", 0x2000_0000), ("r0", 0x2000_0000)], &words).unwrap();
+        assert_eq!(round.follows, [] as [Addr; 0]);
     }
 
     /// A wait for an interrupt's word in a function that is called, and counts, is no such loop.
