@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::calls::{Call, Outcome, Program, half_of};
+use super::calls::{Program, half_of};
 use super::instruction_set::InstructionSet;
 use super::round::{carry_out, is_stored_downwards};
 use super::steps::Flow;
@@ -99,10 +99,6 @@ impl Program for Live<'_> {
         InstructionSet::Thumb
     }
 
-    fn global_pointer(&self) -> Option<u32> {
-        None
-    }
-
     fn code(&self, at: Addr) -> Option<u16> {
         half_of(self.word(at & !3).filter(|_| !is_device(at))?, at)
     }
@@ -121,10 +117,6 @@ impl Program for Live<'_> {
             self.device(at)?;
         }
         word
-    }
-
-    fn outcome(&self, _: &Call) -> Outcome {
-        Outcome::UNKNOWN
     }
 }
 

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::calls::{Call, Outcome, Program, half_of};
+use super::calls::{Program, half_of};
 use super::instruction::accessed;
 use super::instruction_set::InstructionSet;
 use super::origin;
@@ -39,20 +39,12 @@ impl Program for Straight<'_> {
         InstructionSet::Thumb
     }
 
-    fn global_pointer(&self) -> Option<u32> {
-        None
-    }
-
     fn code(&self, at: Addr) -> Option<u16> {
         half_of(self.word(at & !3)?, at)
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
         self.word(at)
-    }
-
-    fn outcome(&self, _: &Call) -> Outcome {
-        Outcome::UNKNOWN
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::calls::{Call, Outcome, Program, half_of};
+use super::calls::{Program, half_of};
 use super::instruction_set::InstructionSet;
 use super::riscv_jumps::word as whole;
 use super::steps::Flow;
@@ -29,10 +29,6 @@ impl Program for Straight<'_> {
         self.set
     }
 
-    fn global_pointer(&self) -> Option<u32> {
-        None
-    }
-
     fn code(&self, at: Addr) -> Option<u16> {
         let mut word = self.word.try_borrow_mut().ok()?;
         half_of(word(at & !3)?, at)
@@ -40,10 +36,6 @@ impl Program for Straight<'_> {
 
     fn constant(&self, _: Addr) -> Option<u32> {
         None
-    }
-
-    fn outcome(&self, _: &Call) -> Outcome {
-        Outcome::UNKNOWN
     }
 }
 

@@ -19,10 +19,6 @@ impl Program for Succeeds {
         self.0.instructions()
     }
 
-    fn global_pointer(&self) -> Option<u32> {
-        None
-    }
-
     fn code(&self, at: Addr) -> Option<u16> {
         self.0.code(at)
     }
@@ -43,10 +39,6 @@ impl Program for Succeeds {
 impl Program for Code {
     fn instructions(&self) -> InstructionSet {
         InstructionSet::Thumb
-    }
-
-    fn global_pointer(&self) -> Option<u32> {
-        None
     }
 
     fn code(&self, at: Addr) -> Option<u16> {

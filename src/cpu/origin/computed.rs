@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use super::super::calls::{Call, Outcome, Program, half_of};
+use super::super::calls::{Program, half_of};
 use super::super::instruction_set::InstructionSet;
 use super::super::round::carry_out_all;
 use super::super::steps::Flow;
@@ -278,10 +278,6 @@ impl Program for Memory<'_, '_> {
         self.set
     }
 
-    fn global_pointer(&self) -> Option<u32> {
-        None
-    }
-
     fn code(&self, at: Addr) -> Option<u16> {
         half_of(self.constant(at & !3)?, at)
     }
@@ -293,9 +289,5 @@ impl Program for Memory<'_, '_> {
         let mut words = self.budget.words.try_borrow_mut().ok()?;
         let word = (*words.entry(at).or_insert_with(|| (self.code.word)(at)))?;
         u32::try_from(word & 0xFFFF_FFFF).ok()
-    }
-
-    fn outcome(&self, _: &Call) -> Outcome {
-        Outcome::UNKNOWN
     }
 }

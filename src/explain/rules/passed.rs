@@ -6,7 +6,7 @@ use super::super::Case;
 use super::super::usage::global_pointer;
 use super::{jump, place, through, words};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Architecture, Call, Callee, InstructionSet, Outcome, Paths, Program, Registers, Value};
+use crate::cpu::{Architecture, Call, Callee, InstructionSet, Paths, Program, Registers, Value};
 use crate::session::{Function, is_of_kernel};
 use crate::unwind::Origin;
 
@@ -180,10 +180,6 @@ impl Program for Body<'_, '_> {
         let own = own.and_then(|into| Endian::Little.u32(&self.code, into));
         let is_constant = || self.case.cpus.is_some_and(|cpus| cpus.is_read_only(at));
         own.or_else(|| Endian::Little.u32(&self.case.look.bytes(at, 4).filter(|_| is_constant())?, 0))
-    }
-
-    fn outcome(&self, _: &Call) -> Outcome {
-        Outcome::UNKNOWN
     }
 }
 
