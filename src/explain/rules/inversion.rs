@@ -1,8 +1,9 @@
-//! Priority inversion: a thread waits for a mutex, or a semaphore that is used as a lock, whose owner is ready and does not run, because another thread runs that is
-//! more urgent than the owner and less urgent than the waiter. One moment does not show how long that lasts, and short ones
-//! are healthy, so memory alone gives a hint. Where the trace shows that the wait was on at its end, that threads in between
-//! ran for most of it (a hint where for some of it no event shows who ran), and that it was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the
-//! owner, and the trace that the thread in between keeps the processor and the owner does not run: that is the symptom.
+//! Priority inversion: a thread waits for a mutex, or a semaphore that is used as a lock, whose owner is ready and does not
+//! run, because another thread runs that is more urgent than the owner and less urgent than the waiter. One moment does not
+//! show how long that lasts, and short ones are healthy, so memory alone gives a hint. Where the trace shows that the wait was
+//! on at its end, that threads in between ran for most of it (a hint where for some of it no event shows who ran), and that it
+//! was far longer than the owner's own work, it is likely; so it is where memory shows the wait and the owner, and the trace
+//! that the thread in between keeps the processor and the owner does not run: that is the symptom.
 
 use super::super::cpus::thread_of;
 use super::super::events::{Events, Inversion};
@@ -185,6 +186,10 @@ fn hog<'k>(edge: &Edge, kernel: &'k Kernel, case: &Case<'_>, graph: &Graph) -> O
 
 /// Where the program has stopped itself in a more urgent thread: those in between that are ready. Which of them ran is not known.
 fn behind_stop(edge: &Edge, kernel: &Kernel, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    // On several cores the owner could run on another one.
+    if kernel.current.len() > 1 {
+        return None;
+    }
     let cpu = case.cpus?.all.iter().find(|cpu| cpu.in_loop.is_some())?;
     let stopped = thread_of(cpu, case.kernel)?.priority?;
     let (urgent, owner) = (kernel.thread(edge.waiter)?.priority?, kernel.thread(edge.holder)?);

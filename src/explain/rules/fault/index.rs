@@ -6,7 +6,7 @@ use super::super::pointer::{body, stack_of, word};
 use super::super::set_by::{self, SetBy};
 use super::super::words::place_or_address;
 use super::Look;
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 use crate::cpu::{Code, Input, Registers, computed};
 
 /// The most of them that are named.
@@ -65,6 +65,8 @@ impl Look<'_, '_> {
 
     fn inputs(&self) -> Vec<Input> {
         let find = || {
+            // Which bytes of a word are its lowest part.
+            self.case.kernel.filter(|kernel| kernel.layout.shape.endian == Endian::Little)?;
             let (at, registers) = self.instruction().or_else(|| self.refused_data())?;
             let failed = self.accessed().filter(|failed| *failed >= NULL)?;
             let of_place = self.place.map(|place| place.callers.as_slice()).filter(|callers| !callers.is_empty());
