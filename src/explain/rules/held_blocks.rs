@@ -37,14 +37,14 @@ impl Finding {
         let Some(Holder { variable, counts: (held, used), first }) = holder(pool, case) else { return self };
         let member = first.and_then(|first| Some((case.look.place(first)?, first)));
         let how = match &member {
-            Some((member, _)) => format!("in {}", without_indices(member)),
-            None => format!("reached from {}", variable.name),
+            Some((member, _)) => format!("{} has the addresses of", without_indices(member)),
+            None => format!("{} leads to", variable.name),
         };
         let set_by = member.and_then(|(_, first)| {
             let word = case.words(&case.look.bytes(first, case.width())?, true).first().copied();
             SetBy::of(first, word?, case)
         });
-        let words = format!("{held} of its {used} blocks in use are {how}");
+        let words = format!("{how} {held} of its {used} blocks in use");
         let memory = Region { start: variable.address, len: variable.size.max(1) };
         let names: Vec<String> = case.functions_with(memory).into_iter().map(|at| function_at(at, case)).collect();
         let by = match names.as_slice() {

@@ -16,7 +16,7 @@ const FEW: usize = 2;
 
 /// Such flags.
 pub(super) struct Level {
-    /// `as 0x1 of event flags state, which it got 73 times, stays set (TX_OR does not clear it)`. Hostile text.
+    /// `as 0x1 of event flags state, which it got 73 times, stays set, as it does not clear it`. Hostile text.
     pub words: String,
     pub evidence: Evidence,
     /// True where by the code only threads clear them that cannot run.
@@ -52,7 +52,7 @@ pub(super) fn of(hog: &Task, starved: &[&Task], case: &Case<'_>) -> Option<Level
     };
     let (object, flags) = (case.object(group), left.flags);
     let words = format!(
-        "as {flags:#x} of {object}, which it got {}, stays set (it does not clear it){by}",
+        "as {flags:#x} of {object}, which it got {}, stays set, as it does not clear it{by}",
         many(left.times, "time", "times")
     );
     let text = format!("{} gets {flags:#x} of {object}, which is set, and leaves it set", case.label(hog.address));

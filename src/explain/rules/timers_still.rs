@@ -81,7 +81,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         timers.label(),
         events.without_timers.readied
     );
-    let periods = if is_measured { "kernel ticks, by the sleeps before" } else { "periods of SysTick" };
+    let periods = if is_measured { "kernel ticks (measured by earlier sleeps)" } else { "periods of SysTick" };
     let claim = format!(
         "the tick does not come, or does not reach the kernel: {} for a time to pass, and nothing woke {} for \
          {ticks} {periods}",
