@@ -102,12 +102,12 @@ pub enum RspErrorKind {
         hint: &'static str,
     },
     /// Checksums keep failing.
-    #[error("the link damages packets (`{packet}` failed {tries} times); check baud rate and cable")]
+    #[error("the link damages packets (last: `{came}` in answer to `{packet}`); check baud rate and cable")]
     Checksum {
         /// The request.
         packet: String,
-        /// How often it was tried.
-        tries: u32,
+        /// The start of the last damaged packet, escaped; `-` where the stub said that ours was.
+        came: String,
     },
     /// An answer that cannot be one to this question.
     #[error("`{reply}` is not an answer to `{packet}`")]

@@ -56,6 +56,32 @@ fn client(openocd: &OpenOcd) -> Client {
     Client::connect(&Endpoint::parse(&openocd.gdb()).unwrap(), Options::default()).unwrap()
 }
 
+/// OpenOCD cuts the checksum off an answer of exactly 1020 characters: reads of 510 bytes failed, and of 192 zeros, which
+/// are checked by their 48 words as text.
+#[test]
+fn openocd_damaged_answers_of_1020_characters() {
+    let Some((chip, openocd)) = start(Setup { state: State::Halted, ..Setup::default() }) else { return };
+    let mut client = client(&openocd);
+    // A stack that nothing has written to.
+    let at = 0x2001_0000;
+    for len in [192, 509, 510, 511, 2000] {
+        let mut bytes = vec![1; len];
+        client.read_memory(at, &mut bytes).unwrap();
+        assert_eq!(bytes, vec![0; len], "{len}");
+    }
+    (0..0x300).step_by(4).for_each(|i| chip.poke(at as u32 + i, 0x1111_1111));
+    for len in [509, 510, 511, 512] {
+        // Twice: what is the same as the answer before is asked for again, in other words.
+        for _ in 0..2 {
+            let mut bytes = vec![0; len];
+            client.read_memory(at, &mut bytes).unwrap();
+            assert_eq!(bytes, vec![0x11; len], "{len}");
+        }
+    }
+    assert_eq!(client.stats().damaged, 0);
+    client.leave();
+}
+
 /// OpenOCD prints the result of each Tcl command: `follow` filled its log, and the console of a GDB beside it.
 #[test]
 fn openocd_printed_every_read_into_its_log() {

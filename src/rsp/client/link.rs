@@ -123,6 +123,8 @@ pub(super) struct Link {
     pub(super) notices: Option<Vec<Vec<u8>>>,
     /// The start of what came and was no packet.
     noise: Vec<u8>,
+    /// The last packet that was damaged, as it came; `-` for one of ours.
+    damaged: Vec<u8>,
     /// What broke the link for good.
     broken: Option<RspError>,
     pub(super) stats: Stats,
@@ -162,6 +164,7 @@ impl Link {
             console: None,
             notices: None,
             noise: Vec::new(),
+            damaged: Vec::new(),
             broken: None,
             stats: Stats::default(),
             silence,

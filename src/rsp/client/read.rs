@@ -29,6 +29,9 @@ const FLIGHT: usize = 64;
 /// Parts of one range have four lengths in turn, so many bytes apart.
 const STEP: usize = 16;
 
+/// No chunk has so many bytes: OpenOCD (0.12, and others) cuts the checksum off an answer of exactly 1020 characters.
+const CUT_BY_OPENOCD: usize = 510;
+
 /// How often one chunk is asked for.
 const TRIES: u32 = 4;
 
@@ -157,7 +160,11 @@ impl Job {
     /// Of a range that has failed only what is before the failed address is still asked for: the lowest is wanted.
     fn next(&mut self) -> Option<Chunk> {
         loop {
-            let chunk = self.queue.pop_front()?;
+            let mut chunk = self.queue.pop_front()?;
+            if chunk.len == CUT_BY_OPENOCD {
+                chunk.len = CUT_BY_OPENOCD / 2;
+                self.put_back(chunk.part(chunk.len, chunk.len));
+            }
             match self.done.get(chunk.which) {
                 Some(Ok(_)) => return Some(chunk),
                 Some(Err(ReadFailure::Refused { addr, .. })) if chunk.addr < *addr => return Some(chunk),
@@ -302,10 +309,11 @@ impl Client {
         self.settle(job, &chunk, &body, binary)
     }
 
-    /// Asks for a chunk again without its last byte. An answer to the first question that is still to come is too long for
+    /// Asks for a chunk again without its last byte, or the last two. An answer to the first question that is still to come is too long for
     /// this one.
     fn is_confirmed(&mut self, chunk: &Chunk, body: &[u8]) -> Result<bool, RspError> {
-        let shorter = chunk.len.checked_sub(1).and_then(|len| chunk.part(0, len));
+        let less = if chunk.len == CUT_BY_OPENOCD.saturating_add(1) { 2 } else { 1 };
+        let shorter = chunk.len.checked_sub(less).and_then(|len| chunk.part(0, len));
         let Some(most) = shorter else { return self.link.nothing_follows() };
         let binary = self.binary;
         let data = move |body: &[u8], len: usize| reply::data(body, len, binary);

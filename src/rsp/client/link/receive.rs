@@ -77,7 +77,7 @@ impl Link {
             }
             // Some stubs refuse a damaged request all the same, without saying which one.
             Kind::Nak => {
-                bump(&mut self.stats.damaged, 1);
+                self.note_damage();
                 return Err(if waiting.wait == Wait::InFlight { Failure::OutOfStep } else { Failure::Damaged });
             }
             Kind::Notification(body) => {
@@ -96,7 +96,7 @@ impl Link {
             // After a packet that has lost its end: a `$` in its body may be damage, and what follows half of it.
             Kind::Packet(packet) if !packet.checksum_ok || std::mem::take(&mut waiting.cut) => {
                 if !waiting.acks {
-                    bump(&mut self.stats.damaged, 1);
+                    self.note_damage();
                     return Err(Failure::Damaged);
                 }
                 self.count_refusal(body, waiting)?;
@@ -110,9 +110,15 @@ impl Link {
     /// A packet was refused as damaged, by the stub or by us. Not too often.
     #[allow(clippy::arithmetic_side_effects, reason = "counts tries")]
     fn count_refusal(&mut self, body: &[u8], waiting: &mut Waiting) -> Result<(), Failure> {
-        bump(&mut self.stats.damaged, 1);
+        self.note_damage();
         waiting.refused += 1;
         if waiting.refused >= TRIES { Err(Failure::Fatal(self.too_damaged(body))) } else { Ok(()) }
+    }
+
+    /// Counts the token that has just come as damage, and keeps it for the message.
+    fn note_damage(&mut self) {
+        bump(&mut self.stats.damaged, 1);
+        self.damaged = self.decoder.raw().to_vec();
     }
 
     /// Takes a packet in good order.

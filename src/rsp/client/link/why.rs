@@ -1,6 +1,6 @@
 //! What broke a link, or kept an answer from coming, in one sentence.
 
-use super::{Failure, Link, Received, TRIES};
+use super::{Failure, Link, Received};
 use crate::rsp::error::{RspError, RspErrorKind, excerpt};
 use crate::rsp::transport::TransportError;
 
@@ -60,7 +60,7 @@ impl Link {
     }
 
     pub(super) fn too_damaged(&self, body: &[u8]) -> RspError {
-        self.error(RspErrorKind::Checksum { packet: excerpt(body), tries: TRIES })
+        self.error(RspErrorKind::Checksum { packet: excerpt(body), came: excerpt(&self.damaged) })
     }
 
     /// Turns a missing answer into a sentence.

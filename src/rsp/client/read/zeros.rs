@@ -104,7 +104,7 @@ impl Client {
 
     /// Asks for one sample.
     fn check(&mut self, sample: Sample) -> Result<Found, RspError> {
-        let text = self.link.monitor(&mdw(&sample))?.text().unwrap_or_default();
+        let text = self.link.monitor(&padded(&mdw(&sample)))?.text().unwrap_or_default();
         let words = words(&text);
         Ok(match words.len() == sample.words {
             true if is_zero(&words) => Found::Zeros,
@@ -116,7 +116,8 @@ impl Client {
     /// The words of several samples, by one question; `None` where one of them failed.
     fn dump(&mut self, samples: &[Sample]) -> Result<Option<Vec<u32>>, RspError> {
         let commands: Vec<String> = samples.iter().map(|sample| format!("[{}]", mdw(sample))).collect();
-        let text = self.link.monitor(&format!("join [list {}]", commands.join(" ")))?.text().unwrap_or_default();
+        let command = padded(&format!("join [list {}]", commands.join(" ")));
+        let text = self.link.monitor(&command)?.text().unwrap_or_default();
         let wanted: usize = samples.iter().map(|sample| sample.words).sum();
         Ok(Some(words(&text)).filter(|words| words.len() == wanted))
     }
@@ -196,6 +197,11 @@ fn within(samples: &[Sample], most: usize) -> usize {
 
 fn mdw(sample: &Sample) -> String {
     format!("mdw {:#x} {}", sample.addr, sample.words)
+}
+
+/// The command, with an answer of 512 characters at the least: OpenOCD cuts the checksum off one of exactly 510.
+fn padded(command: &str) -> String {
+    format!("format %-512s [{command}]")
 }
 
 fn is_zero(words: &[u32]) -> bool {
