@@ -16,6 +16,7 @@ mod own_queue;
 mod pools;
 mod ring;
 mod suspended;
+mod unanswered;
 mod unset;
 
 use super::super::graph::Graph;
@@ -49,6 +50,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::own_queues,
         ByCode::rings,
         ByCode::cleared_late,
+        ByCode::unanswered,
+        ByCode::places,
         ByCode::circles,
         ByCode::suspended,
         ByCode::gone,
@@ -153,7 +156,13 @@ impl ByCode<'_, '_> {
 
     /// Those who could help a thread, but for those that wait for the same.
     fn others(&self, thread: Addr, object: Addr) -> Vec<User> {
-        let waits = |user: &User| matches!(user, User::Thread(at) if self.waits_for(*at) == Some(object));
+        let wanted = self.stuck.waits.get(&thread).and_then(|need| need.wanted);
+        // Who waits for other flags of the same group can give these.
+        let is_same = |need: &Need| {
+            let is_flag = need.wanted.zip(wanted).is_none_or(|(theirs, wanted)| theirs & wanted != 0);
+            need.object == object && is_flag
+        };
+        let waits = |user: &User| matches!(user, User::Thread(at) if self.stuck.waits.get(at).is_some_and(is_same));
         self.stuck.helpers(thread).iter().copied().filter(|user| !waits(user)).collect()
     }
 

@@ -13,6 +13,7 @@ mod program;
 mod shared;
 mod stores;
 mod stuck;
+mod unanswered;
 mod walk;
 
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};
 pub use stores::Store;
-pub use stuck::{Need, Stuck, time_outs};
+pub use stuck::{Need, Stuck, need, time_outs};
 use walk::{Acts, Follow, Key, Summary, Walker};
 
 /// The functions that run before the kernel starts: the one that creates the objects, and those behind the reset of a RISC-V.

@@ -164,7 +164,7 @@ fn needs(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Vec<Need> {
 
 /// What a thread waits for without a time-out, or again and again; `None` where its control block, its code and the object do not
 /// agree.
-fn need(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
+pub fn need(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
     let wait = task.wait.filter(|wait| task.does == Does::Waits && lasts(wait, case, usage))?;
     let (thread, object) = (case.thread(task.address)?, case.kernel?.object(wait.object)?);
     if !ends_by(thread, wait.kind, case) {
