@@ -86,6 +86,11 @@ impl Deleted {
         }
     }
 
+    /// The event that deleted an object which was not created again, and the thread that did; both addresses as the trace stores them.
+    pub fn gone(&self, object: Addr) -> Option<(u64, Option<Addr>)> {
+        self.gone.get(&object).copied()
+    }
+
     /// Events are missing: any of these objects may have been created again.
     pub(super) fn forget(&mut self) {
         self.gone.clear();

@@ -40,7 +40,7 @@ const FILL: u64 = 0xEFEF_EFEF;
 const KERNEL: &str = "_tx_";
 /// How the names of the kernel's functions begin.
 const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
-/// Functions of the kernel in which its lists are whole.
+/// How the names of those begin in which its lists are whole: labels within the scheduler may have names of their own.
 const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"];
 
 /// Blocks that were overwritten.
@@ -119,7 +119,7 @@ pub(super) fn is_within_call(case: &Case<'_>) -> bool {
 /// True for a function of the kernel that may change its lists. The scheduler only looks at them.
 fn is_service(function: &str) -> bool {
     let is_of_kernel = PREFIXES.iter().any(|begin| function.starts_with(begin));
-    is_of_kernel && !NO_SERVICES.contains(&function)
+    is_of_kernel && !NO_SERVICES.iter().any(|begin| function.starts_with(begin))
 }
 
 fn damaged<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Issue> + use<'c> {

@@ -18,6 +18,7 @@ mod flags_cleared;
 mod flags_taken;
 mod forbidden_call;
 mod frames;
+mod given_while_waited;
 mod giver_gone;
 mod handler_waits;
 mod held_blocks;
@@ -35,6 +36,7 @@ mod left_running;
 mod level_flags;
 mod livelock;
 mod long_sleep;
+mod loop_calls;
 mod lost_blocks;
 mod lost_pool;
 mod machine_timer;
@@ -149,6 +151,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
+    Check { what: "waits for what is there", find: given_while_waited::find },
     Check { what: "services that an interrupt must not call, and that the CPU is in", find: forbidden_call::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
     Check { what: "callbacks of timers that sleep", find: callback_sleeps::find },

@@ -107,6 +107,11 @@ fn constant_text(at: Addr, case: &Case<'_>) -> Option<String> {
     if front.is_some_and(|byte| byte != 0 && is_text(byte)) {
         return None;
     }
+    text_at(at, case)
+}
+
+/// The text that begins at an address. Hostile.
+pub(super) fn text_at(at: Addr, case: &Case<'_>) -> Option<String> {
     let bytes = [TEXT, 32, 16, 8].into_iter().find_map(|len| case.look.bytes(at, len))?;
     text(&bytes)
 }

@@ -13,10 +13,10 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::level_flags;
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
 use super::{interrupts, left_running, no_switch, place, shared, silence, threshold};
+use super::{level_flags, loop_calls};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -228,6 +228,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
     let is_loop = is_round && sleep(hog, case).is_some() && comes_to_sleep(hog, case);
     let level = level_flags::of(hog, &starved, case).filter(|level| level.is_sure);
+    let is_loop = is_loop || loop_calls::of(hog, case).is_some();
     let against = match (&level, is_loop) {
         (Some(_), _) => "who else clears these flags is inferred from the program's code",
         (None, true) => "that it comes to that call is inferred from its code",
@@ -318,11 +319,13 @@ fn claim(
         _ => "",
     };
     let (level, gets) = level_flags::of(hog, starved, case).map(|level| (level.words, level.evidence)).unzip();
-    let how = level.map_or_else(|| how.to_owned(), |words| format!(", {words}"));
+    let calls = loop_calls::of(hog, case).filter(|_| level.is_none());
+    let words = level.map(|words| format!(", {words}")).or_else(|| calls.as_ref().map(|calls| calls.words.clone()));
+    let how = words.unwrap_or_else(|| how.to_owned());
     let cpu = cpu_of(hog, case);
     let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
     // A loop that calls these is none that looks at a variable.
-    let waits_in_loop = sleeps.is_none() && relinquishes.is_none() && gets.is_none();
+    let waits_in_loop = sleeps.is_none() && relinquishes.is_none() && gets.is_none() && calls.is_none();
     let awaited = cpu.filter(|_| waits_in_loop).and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
     let (waits, used) = awaited.unzip();
     let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
@@ -341,12 +344,14 @@ fn claim(
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
         .evidence(used)
         .evidence(gets)
+        .evidence(calls.iter().flat_map(|calls| calls.evidence.clone()))
         .evidence(at_code)
-        .next(match &sleeps {
-            Some(_) => {
+        .next(match (&sleeps, calls) {
+            (_, Some(calls)) => calls.next,
+            (Some(_), None) => {
                 format!("look at the loop in which {name} runs, and at how it computes the ticks that it sleeps for")
             }
-            None => format!("look at the loop in which {name} runs, and for what it should wait"),
+            (None, None) => format!("look at the loop in which {name} runs, and for what it should wait"),
         })
         .evidence(sleeps)
         .evidence(relinquishes)

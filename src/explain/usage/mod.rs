@@ -347,6 +347,12 @@ impl<'c> Usage<'c> {
         self.reached(user).into_iter().map(of).filter(|(takes, gives)| *takes || *gives).collect()
     }
 
+    /// The calls of the kernel that a user makes.
+    pub fn uses_of(&self, user: User) -> BTreeSet<Use> {
+        let of = self.users.iter().filter(|(other, _)| *other == user);
+        of.flat_map(|(_, summary)| summary.uses.iter().copied()).collect()
+    }
+
     /// Where a user makes a call that is such a use.
     pub fn site(&self, user: User, is: impl Fn(&Use) -> bool) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };

@@ -1,0 +1,151 @@
+//! A thread waits for what is there: a semaphore with a count, a queue with a message, event flags that are set, a block that is free.
+//! The kernel never leaves it so: what is given goes to a thread that waits, and a thread that asks for what is there does not wait.
+//! Where an interrupt gives it, it came within the call that began the wait, after that had looked and before it had put the thread
+//! on the list: the kernel's critical sections do not keep that interrupt back, or the compiler moved code out of them.
+//!
+//! Against it: one of the two may have been overwritten. Nothing is said where the kernel is in the middle of a call, nor where no
+//! interrupt gives it.
+
+use super::super::events::{Given, Giver};
+use super::super::graph::Graph;
+use super::super::state::Task;
+use super::super::usage::User;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::user_name;
+use super::control_blocks::is_within_call;
+use super::words::{place_at, waiting};
+use crate::kernel::api::Act;
+use crate::kernel::{Kind, Object, Wanted};
+use crate::trace::many;
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some(kernel) = case.kernel.filter(|_| !is_within_call(case)) else { return Vec::new() };
+    kernel.objects.iter().filter_map(|object| of(object, case, graph)).collect()
+}
+
+fn of(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let waiters: Vec<&Task> = graph.tasks.waiting(object.address).collect();
+    let has_list = object.get("suspended_count").is_some_and(|count| count > 0);
+    let (first, there) = waiters
+        .iter()
+        .find_map(|task| Some((*task, there(object.kind, &|name| object.get(name), task.wait?.wanted)?)))?;
+    let giver = giver(object, case).filter(|_| has_list)?;
+    let (name, label) = (case.label(first.address), case.object(object.address));
+    let claim = format!(
+        "{name} waits for {label}, though {there}: {}, which the kernel's critical sections do not keep back, gave it within the \
+         call that began the wait",
+        giver.name
+    );
+    let behind = graph.waiters(&[first.address]);
+    Some(
+        Finding::new(Code::IrqPriority, case.cap(Confidence::Likely), claim)
+            .against(["one of the two may have been overwritten", giver.against])
+            .evidence([
+                waiting(first.address, object.address, case, graph),
+                Evidence::memory(object.address, format!("{label}: {there}; the kernel never leaves it so while a thread waits for it")),
+            ])
+            .evidence(giver.evidence)
+            .next(
+                "compare the priority of that interrupt with the one up to which the kernel's critical sections mask interrupts \
+                 (BASEPRI, or the threshold of the interrupt controller): one above that must not call the kernel",
+            )
+            .waiters(behind, first.address, case, graph)
+            .threads([first.address]),
+    )
+}
+
+/// What is there for a thread that waits; `wanted`: event flags. Of a queue that is neither full nor empty nobody waits for
+/// anything.
+fn there(kind: Kind, member: &dyn Fn(&str) -> Option<u64>, wanted: Option<Wanted>) -> Option<String> {
+    let get = |name| member(name).filter(|count| *count > 0);
+    match kind {
+        Kind::Semaphore => get("count").map(|count| format!("its count is {count}")),
+        Kind::Queue => {
+            let (held, free) = get("enqueued").zip(get("available_storage"))?;
+            Some(format!("it has {}, and room for {free} more", many(held, "message", "messages")))
+        }
+        Kind::EventFlags => {
+            let (wanted, set) = wanted.zip(get("current"))?;
+            let found = wanted.flags & set;
+            let is_there = if wanted.all { found == wanted.flags } else { found != 0 };
+            (is_there && wanted.flags != 0).then(|| format!("{found:#x} is set"))
+        }
+        Kind::BlockPool => get("available").map(|free| {
+            format!("{} of it {} free", many(free, "block", "blocks"), if free == 1 { "is" } else { "are" })
+        }),
+        Kind::Mutex | Kind::BytePool | Kind::Timer => None,
+    }
+}
+
+/// An interrupt that gives it.
+struct FromInterrupt {
+    name: String,
+    evidence: Vec<Evidence>,
+    against: &'static str,
+}
+
+/// The interrupt that gives something, by the events or by the code.
+fn giver(object: &Object, case: &Case<'_>) -> Option<FromInterrupt> {
+    let given = case.events.and_then(|events| {
+        let one = events.object(object.address)?;
+        let of = |(by, given): (&Giver, &Given)| match by {
+            Giver::Interrupt(number) => Some((*number, given.seq)),
+            _ => None,
+        };
+        one.givers.iter().filter_map(of).max_by_key(|(_, seq)| *seq)
+    });
+    let usage = case.usage();
+    let users = usage.and_then(|usage| usage.who(Act::Gives, Some(object.kind), object.address, None));
+    let may_be = |user: &User| matches!(user, User::Handler(_)) || given.is_some() && matches!(user, User::Other(_));
+    let user = users.unwrap_or_default().into_iter().find(may_be);
+    let label = case.object(object.address);
+    let at = user.zip(usage).and_then(|(user, usage)| {
+        usage.site(user, |one| one.action.act == Act::Gives && one.object == Some(object.address))
+    });
+    let place = at.map(|at| place_at(at, case));
+    let site = at
+        .zip(place.clone())
+        .map(|(at, place)| Evidence::symbol(at, &place, format!("by its code, the interrupt gives {label} here")));
+    let name = match (given, user) {
+        (Some((Some(number), _)), _) => case.interrupt(Some(number)),
+        (_, Some(user @ User::Handler(_))) => user_name(user, case),
+        (Some(_), _) => place.map_or_else(|| "an interrupt".to_owned(), |place| format!("an interrupt (in {place})")),
+        (None, _) => return None,
+    };
+    let event = given.map(|(_, seq)| Evidence::event(seq, format!("an interrupt gives {label}")));
+    let against = "that its priority is too high is inferred";
+    Some(FromInterrupt { name, evidence: event.into_iter().chain(site).collect(), against })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_members(kind: Kind, members: &[(&str, u64)], wanted: Option<Wanted>) -> Option<String> {
+        there(kind, &|name| members.iter().find(|(member, _)| *member == name).map(|(_, value)| *value), wanted)
+    }
+
+    #[test]
+    fn a_count_that_a_thread_waits_for_was_not_seen() {
+        let of = |kind, members: &[(&str, u64)]| of_members(kind, members, None);
+        assert_eq!(of(Kind::Semaphore, &[("count", 1)]).as_deref(), Some("its count is 1"));
+        assert_eq!(of(Kind::Semaphore, &[("count", 0)]), None);
+        let queue = of(Kind::Queue, &[("enqueued", 1), ("available_storage", 3)]);
+        assert_eq!(queue.as_deref(), Some("it has 1 message, and room for 3 more"));
+        assert_eq!(of(Kind::Queue, &[("enqueued", 4), ("available_storage", 0)]), None, "a thread waits to send");
+        assert_eq!(of(Kind::BlockPool, &[("available", 2)]).as_deref(), Some("2 blocks of it are free"));
+        assert_eq!(of(Kind::BytePool, &[("available", 64)]), None, "it may be in pieces");
+    }
+
+    #[test]
+    fn flags_that_a_thread_waits_for_are_set() {
+        let of = |set, flags, all| {
+            let wanted = Wanted { flags, all, clears: true };
+            of_members(Kind::EventFlags, &[("current", set)], Some(wanted))
+        };
+        assert_eq!(of(0x6, 0x2, false).as_deref(), Some("0x2 is set"));
+        assert_eq!(of(0x6, 0x3, true), None, "it waits for both");
+        assert_eq!(of(0x4, 0x2, false), None);
+        assert_eq!(of(0x4, 0, true), None);
+    }
+}
