@@ -45,7 +45,7 @@ use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
 use crate::query::{Filters, Query};
-use crate::trace::{Context, ContextKind, Event, Interner, Trace};
+use crate::trace::{Context, ContextKind, Direction, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 12;
@@ -116,6 +116,8 @@ pub struct Events {
     pub inversions: Vec<Inversion>,
     /// Ticks of the first event and of the last one.
     pub span: (i64, i64),
+    /// The stamp of the newest event, of a clock that counts up and has 32 bits or more.
+    pub stamp: Option<u64>,
     /// How many events there are.
     pub count: u64,
     /// Cores that have events.
@@ -149,6 +151,7 @@ impl Events {
             skip: left_out,
             mask: trace.about.word.max(),
             has_clock: trace.clock.runs(),
+            stamp: (trace.clock.direction == Direction::Up && trace.clock.mask >= u64::from(u32::MAX)).then_some(0),
             is_whole: !trace.about.wrapped && left_out == 0,
             cores: trace.about.cores,
             fields: Fields::of(catalogue),
@@ -542,6 +545,9 @@ impl Consumer for Events {
         }
         self.count = self.count.saturating_add(1);
         self.span.1 = self.span.1.max(event.ticks);
+        if self.stamp.is_some() {
+            self.stamp = event.stamp.or(self.stamp);
+        }
         self.newest = event.seq;
         let first = self.span.0;
         for span in step.spans {

@@ -386,7 +386,9 @@ impl<'a, 'c> Look<'a, 'c> {
             finding.confidence = finding.confidence.min(Confidence::Likely);
             finding = finding.against([against]).evidence([evidence]);
         }
-        let Some(pointer) = pointer else { return if is_brought { finding } else { self.with_index(finding) } };
+        let Some(pointer) = pointer else {
+            return if is_brought { finding } else { self.with_index(self.with_protection(finding)) };
+        };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
         pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
     }
@@ -578,6 +580,7 @@ mod access;
 mod chosen;
 mod index;
 mod possible;
+mod protection;
 mod riscv;
 mod stack;
 mod sure;

@@ -40,7 +40,7 @@ fn missing(hog: &Task, case: &Case<'_>) -> Option<NoWait> {
     let does = |act| matches!(act, Act::Takes | Act::Gives);
     usage.uses_of(user).into_iter().filter(|one| does(one.action.act)).find_map(|one| {
         let (object, kind) = (one.object?, one.action.kind?);
-        let words = case.words(&case.look.bytes(object, 2 * case.width())?, true);
+        let words = case.words(&case.look.bytes(object, case.width().saturating_mul(2))?, true);
         let ([0, name], None) = (words.as_slice(), kernel.object(object)) else { return None };
         if !usage.repeats(user, one.action.act, kind, object) {
             return None;
@@ -133,7 +133,7 @@ fn is_taken(hog: &Task, object: &Object, case: &Case<'_>) -> bool {
         let one = events.object(object.address)?;
         let newest = one.asked_in.iter().find(|(thread, _)| events.is(hog.address, **thread)).map(|(_, seq)| *seq)?;
         let found = one.found.filter(|found| found.times >= ROUNDS && found.fewest > 0)?;
-        Some(found.seqs.1 == newest && newest > events.count / 4 * 3)
+        Some(found.seqs.1 == newest && newest > events.count.saturating_sub(events.count / 4))
     };
     of() == Some(true)
 }

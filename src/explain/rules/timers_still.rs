@@ -4,17 +4,22 @@
 //!
 //! How long a tick is follows from the sleeps of the trace before, else from SysTick's reload value, which is read without an effect; its
 //! control register is not (reading it clears COUNTFLAG). The trace's clock is no faster than the CPU's. By the sleeps it is likely.
+//! Where a trace has neither, the average since the start does: the newest stamp of a clock that has not started over, and the
+//! kernel's count of its ticks. A tick that stopped was shorter than that.
 //!
 //! Against it: a system that stops its tick while it is idle moves its timers by itself as it wakes: where the program has the
 //! kernel's calls for that, nothing is said, and what is said is a hint.
 
 use super::super::events::Events;
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
-use crate::abi::Endian;
+use super::silence;
+use super::words::place_of_function;
+use crate::abi::{Addr, Endian, Region};
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
@@ -29,6 +34,11 @@ const TURNS: u64 = 4;
 const ONE_TURN: u64 = 1;
 /// So often other threads have to be made ready meanwhile: events of that are recorded.
 pub(super) const READIED: u64 = 16;
+/// So many ticks of the kernel show how long one is on average, and how far two measures of the time since the start may differ.
+const MANY: u64 = 100;
+const AGREE: u64 = 3;
+/// SysTick's registers but its calibration value (Armv7-M Architecture Reference Manual, B3.3.2).
+const SYSTICK: Region = Region { start: 0xE000_E010, len: 12 };
 /// The threads that are named.
 const NAMED: usize = 3;
 
@@ -60,7 +70,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let armed = armed(kernel);
     armed.first()?;
     let slots = case.look.symbol(WHEEL)?.size.checked_div(case.width()).filter(|slots| (1..=1024).contains(slots))?;
-    let (cycles, is_measured) = tick(case, events)?;
+    let Tick { cycles, by } = Tick::of(case, events)?;
     let (seq, begins) = match events.without_timers.from {
         Some((seq, ticks)) => (Some(seq), ticks),
         None => (None, events.span.0),
@@ -77,18 +87,26 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         "for {lasts} ticks of the trace{} nothing woke {}, which the kernel does at least every {slots} kernel ticks; other threads \
          were made ready {} times",
         // The kernel has not counted them.
-        if is_measured { format!(" (of which {cycles} are a kernel tick)") } else { String::new() },
+        match by {
+            By::Sleeps => format!(" (of which {cycles} are a kernel tick)"),
+            By::Reload => String::new(),
+            By::Average => format!(" (of which at most {cycles} were a kernel tick on average since the start)"),
+        },
         timers.label(),
         events.without_timers.readied
     );
-    let periods = if is_measured { "kernel ticks (measured by earlier sleeps)" } else { "periods of SysTick" };
+    let periods = match by {
+        By::Sleeps => "kernel ticks (measured by earlier sleeps)",
+        By::Reload => "periods of SysTick",
+        By::Average => "kernel ticks (by their average since the start)",
+    };
     let claim = format!(
         "the tick does not come, or does not reach the kernel: {} for a time to pass, and nothing woke {} for \
          {ticks} {periods}",
         waits(&armed),
         timers.label()
     );
-    let left = left_by_one(case);
+    let left = left_by_one(case).or_else(|| systick_set(case));
     let claim = left.as_ref().map_or(claim.clone(), |left| format!("{claim}: {}", left.words));
     let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
                 handler calls _tx_timer_interrupt";
@@ -96,15 +114,19 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         Some(seq) => Evidence::event(seq, since),
         None => Evidence::memory(timers.address, since),
     };
-    let reload = (!is_measured)
+    let reload = (by == By::Reload)
         .then(|| Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles")));
-    let claimed = if is_measured { Confidence::Likely } else { Confidence::Hint };
+    let claimed = if by == By::Sleeps { Confidence::Likely } else { Confidence::Hint };
     Some(
         Finding::new(Code::NoTick, case.cap(claimed), claim)
             .against(["the program may have stopped its tick on purpose"])
             .against(
-                (!is_measured).then_some("it is inferred from SysTick's reload value: another timer may give the tick"),
+                (by == By::Reload)
+                    .then_some("it is inferred from SysTick's reload value: another timer may give the tick"),
             )
+            .against((by == By::Average).then_some(
+                "how long a kernel tick is, is inferred from the stamp of the newest event, and from how often threads ran",
+            ))
             .evidence([quiet])
             .evidence(reload)
             .next(left.as_ref().map_or_else(|| next.to_owned(), |left| left.next.clone()))
@@ -112,13 +134,77 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// How many ticks of the trace one of the kernel is, and whether sleeps show that.
-fn tick(case: &Case<'_>, events: &Events) -> Option<(u64, bool)> {
-    if let Some(period) = events.sleeps.period().and_then(|period| u64::try_from(period).ok()) {
-        return Some((period, true));
+/// What shows how long a kernel tick is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Sleeps,
+    Reload,
+    /// The time since the start, and the kernel's count of its ticks: where the tick has stopped, it was shorter.
+    Average,
+}
+
+/// A kernel tick.
+struct Tick {
+    /// Ticks of the trace.
+    cycles: u64,
+    by: By,
+}
+
+impl Tick {
+    fn of(case: &Case<'_>, events: &Events) -> Option<Self> {
+        if let Some(cycles) = events.sleeps.period().and_then(|period| u64::try_from(period).ok()) {
+            return Some(Self { cycles, by: By::Sleeps });
+        }
+        let reload = || Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0);
+        if let Some(cycles) = reload().filter(|reload| *reload > 0) {
+            return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by: By::Reload });
+        }
+        let ticks = silence::system_clock(case).filter(|ticks| *ticks >= MANY && !events.sleeps.is_time_set)?;
+        let cycles = longer(events.stamp?, since_start(case, events)?)?.checked_div(ticks)?;
+        (cycles > 0).then_some(Self { cycles, by: By::Average })
     }
-    let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0)?;
-    u64::from(reload).checked_add(1).filter(|cycles| *cycles > 1).map(|cycles| (cycles, false))
+}
+
+/// The time since the start: by the newest stamp, and by how often a thread ran. A stamp may have started over, and a thread may run
+/// more often at one time than at another: they have to agree.
+fn longer(by_stamp: u64, by_runs: u64) -> Option<u64> {
+    let (least, most) = (by_stamp.min(by_runs), by_stamp.max(by_runs));
+    (most / AGREE <= least).then_some(most)
+}
+
+/// The time since the start in ticks of the trace, by the thread that ran most often within the trace, and how often it has run in all.
+fn since_start(case: &Case<'_>, events: &Events) -> Option<u64> {
+    let length = u64::try_from(events.length()).ok()?;
+    let of = |thread: &Thread| {
+        let within = events.activity(thread.address)?.dispatched;
+        Some((within, thread.run_count?))
+    };
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let (within, all) = threads.filter_map(of).filter(|(within, _)| *within >= READIED).max()?;
+    u64::try_from(u128::from(length).checked_mul(all.into())?.checked_div(within.into())?).ok()
+}
+
+/// The only function that sets up SysTick and that a thread calls.
+fn systick_set(case: &Case<'_>) -> Option<Left> {
+    let usage = case.usage()?;
+    let called = |function: &Addr| {
+        let thread = |user: &User| if let User::Thread(at) = user { Some(*at) } else { None };
+        let by = usage.callers_of(*function).iter().find_map(thread)?;
+        Some((*function, by))
+    };
+    let all: Vec<(Addr, Addr)> = case.functions_with(SYSTICK).iter().filter_map(called).collect();
+    let [(start, by)] = all.as_slice() else { return None };
+    let (place, name) = (place_of_function(*start, case), case.label(*by));
+    Some(Left {
+        start: *start,
+        words: format!("{place}, which {name} calls, uses SysTick"),
+        evidence: Evidence::symbol(
+            *start,
+            &place,
+            format!("the code of {name} comes here, where SysTick's registers are used"),
+        ),
+        next: format!("look at how {place} leaves SysTick (SYST_CSR), and whether the tick comes from it"),
+    })
 }
 
 /// The only function that a thread calls and that may leave interrupts disabled.
@@ -135,4 +221,16 @@ pub(super) fn waits(armed: &[String]) -> String {
     let more = armed.len().saturating_sub(names.len());
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more} {}", names.join(", "), if armed.len() == 1 { "waits" } else { "wait" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_since_the_start_counts_where_two_measures_agree() {
+        assert_eq!(longer(400, 900), Some(900), "the longer makes fewer ticks of the trace's length");
+        assert_eq!(longer(100, 900), None, "a stamp that has started over");
+        assert_eq!(longer(900, 100), None, "a burst");
+    }
 }
