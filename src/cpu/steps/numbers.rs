@@ -109,3 +109,71 @@ pub(super) fn bits(first: u16, second: u16, of: Value, before: Value) -> Value {
         _ => Value::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::instruction_set::InstructionSet;
+    use super::*;
+
+    /// What registers 3 and 4 have after an instruction of r1 and r2, with 100 in r4. The encodings are those of GNU as.
+    fn after(step: fn(u16, u16, &mut State), [first, second]: [u16; 2], (a, b): (u32, u32)) -> [Option<u32>; 2] {
+        let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
+        [(1, a), (2, b), (4, 100)].into_iter().for_each(|(register, value)| state.set(register, Value::Is(value)));
+        step(first, second, &mut state);
+        [3, 4].map(|register| state.get(register).known())
+    }
+
+    #[test]
+    fn products_and_quotients() {
+        let of = |code, numbers| after(product, code, numbers)[0];
+        let minus = u32::MAX;
+        assert_eq!(of([0xFB01, 0xF302], (0x1_0001, 0x1_0001)), Some(0x2_0001), "mul r3, r1, r2");
+        assert_eq!(of([0xFB01, 0x4302], (7, 6)), Some(142), "mla r3, r1, r2, r4");
+        assert_eq!(of([0xFB01, 0x4312], (7, 6)), Some(58), "mls r3, r1, r2, r4");
+        assert_eq!(of([0xFB91, 0xF3F2], (minus - 6, 2)), Some(minus - 2), "sdiv: -7 / 2 is -3");
+        assert_eq!(of([0xFB91, 0xF3F2], (0x8000_0000, minus)), Some(0x8000_0000), "sdiv: the least number by -1");
+        assert_eq!(of([0xFBB1, 0xF3F2], (0x8000_0000, 2)), Some(0x4000_0000), "udiv");
+        assert_eq!(of([0xFB91, 0xF3F2], (1, 0)), None, "sdiv by 0 is 0, or a fault");
+        assert_eq!(of([0xFBB1, 0xF3F2], (1, 0)), None, "udiv by 0");
+    }
+
+    #[test]
+    fn long_products() {
+        let signed = after(product, [0xFB81, 0x3402], (u32::MAX, 3));
+        assert_eq!(signed, [Some(0xFFFF_FFFD), Some(u32::MAX)], "smull r3, r4, r1, r2: -1 * 3");
+        let unsigned = after(product, [0xFBA1, 0x3402], (u32::MAX, 3));
+        assert_eq!(unsigned, [Some(0xFFFF_FFFD), Some(2)], "umull r3, r4, r1, r2");
+        assert_eq!(after(product, [0xFBC1, 0x3402], (2, 3)), [None, None], "smlal is not carried out");
+    }
+
+    #[test]
+    fn shifts_by_a_register() {
+        let of = |code, numbers| after(moved, code, numbers)[0];
+        assert_eq!(of([0xFA01, 0xF302], (3, 4)), Some(48), "lsl.w r3, r1, r2");
+        assert_eq!(of([0xFA01, 0xF302], (3, 32)), Some(0), "lsl.w by 32");
+        assert_eq!(of([0xFA01, 0xF302], (3, 0x104)), Some(48), "the lowest byte counts");
+        assert_eq!(of([0xFA21, 0xF302], (0x8000_0000, 31)), Some(1), "lsr.w");
+        assert_eq!(of([0xFA41, 0xF302], (0x8000_0000, 40)), Some(u32::MAX), "asr.w");
+        assert_eq!(of([0xFA61, 0xF302], (0x8000_0001, 33)), Some(0xC000_0000), "ror.w");
+        assert_eq!([shift(0, 1, 32), shift(1, 1, 0), shift(2, 4, 1), shift(3, 1, 32)], [0, 1, 2, 1], "narrow ones");
+    }
+
+    #[test]
+    fn extensions_of_a_part() {
+        let of = |code, value| after(moved, code, (0, value))[0];
+        assert_eq!(of([0xFA0F, 0xF382], 0x1_8001), Some(0xFFFF_8001), "sxth.w r3, r2");
+        assert_eq!(of([0xFA1F, 0xF382], 0x1_8001), Some(0x8001), "uxth.w r3, r2");
+        assert_eq!(of([0xFA4F, 0xF392], 0x1234_8056), Some(0xFFFF_FF80), "sxtb.w r3, r2, ror #8");
+        assert_eq!(of([0xFA5F, 0xF3A2], 0x1234_8056), Some(0x34), "uxtb.w r3, r2, ror #16");
+    }
+
+    #[test]
+    fn fields_of_a_register() {
+        let of = |[first, second]: [u16; 2], of, before| bits(first, second, Value::Is(of), Value::Is(before)).known();
+        assert_eq!(of([0xF3C1, 0x1307], 0x1234, 0), Some(0x23), "ubfx r3, r1, #4, #8");
+        assert_eq!(of([0xF3C1, 0x031F], 0x8000_1234, 0), Some(0x8000_1234), "ubfx r3, r1, #0, #32");
+        assert_eq!(of([0xF341, 0x1307], 0x0F80, 0), Some(0xFFFF_FFF8), "sbfx r3, r1, #4, #8");
+        assert_eq!(of([0xF361, 0x230B], 0xAB, 0x1111_1111), Some(0x1111_1B11), "bfi r3, r1, #8, #4");
+        assert_eq!(of([0xF36F, 0x230B], 0xAB, 0x1111_1111), Some(0x1111_1011), "bfc r3, #8, #4");
+    }
+}

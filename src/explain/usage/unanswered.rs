@@ -32,3 +32,26 @@ fn is(one: &Use, act: Act, need: &Need) -> bool {
     let is_flag = one.flags.zip(need.wanted).is_none_or(|(flags, wanted)| u64::from(flags) & wanted != 0);
     one.action.act == act && one.action.kind == Some(need.kind) && one.object == Some(need.object) && is_flag
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kind;
+    use crate::kernel::api::Action;
+
+    #[test]
+    fn other_flags_of_a_group_are_no_answer() {
+        let sets = |flags| Use {
+            action: Action { act: Act::Gives, kind: Some(Kind::EventFlags), by_memory: false, creates_timer: false },
+            object: Some(0x2000_0100),
+            flags,
+            carries: None,
+        };
+        let answer = Need { act: Act::Gives, kind: Kind::EventFlags, object: 0x2000_0100, wanted: Some(2) };
+        assert!(is(&sets(Some(2)), Act::Gives, &answer));
+        assert!(!is(&sets(Some(1)), Act::Gives, &answer), "another flag");
+        assert!(is(&sets(None), Act::Gives, &answer), "it may be that flag");
+        assert!(!is(&sets(Some(2)), Act::Takes, &answer));
+        assert!(!is(&sets(Some(2)), Act::Gives, &Need { object: 0x2000_0200, ..answer }), "another group");
+    }
+}
