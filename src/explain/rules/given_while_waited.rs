@@ -3,6 +3,9 @@
 //! Where an interrupt gives it, it came within the call that began the wait, after that had looked and before it had put the thread
 //! on the list: the kernel's critical sections do not keep that interrupt back, or the compiler moved code out of them.
 //!
+//! It is likely where the trace shows that it was given after the thread had asked, or the kernel masks interrupts by their priority
+//! (Cortex-M).
+//!
 //! Against it: one of the two may have been overwritten. Nothing is said where the kernel is in the middle of a call, nor where no
 //! interrupt gives it.
 
@@ -13,7 +16,9 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::control_blocks::is_within_call;
+use super::irq_priority::masks_by_priority;
 use super::words::{place_at, waiting};
+use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Object, Wanted};
 use crate::trace::many;
@@ -30,6 +35,10 @@ fn of(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .iter()
         .find_map(|task| Some((*task, there(object.kind, &|name| object.get(name), task.wait?.wanted)?)))?;
     let giver = giver(object, case).filter(|_| has_list)?;
+    // A kernel that masks all interrupts leaves none that could come in between.
+    let is_after =
+        giver.seq.zip(asked(first.address, object.address, case)).is_some_and(|(given, asked)| given > asked);
+    let claimed = if is_after || masks_by_priority(case) { Confidence::Likely } else { Confidence::Hint };
     let (name, label) = (case.label(first.address), case.object(object.address));
     let claim = format!(
         "{name} waits for {label}, though {there}: {}, which the kernel's critical sections do not keep back, gave it within the \
@@ -38,7 +47,7 @@ fn of(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     );
     let behind = graph.waiters(&[first.address]);
     Some(
-        Finding::new(Code::IrqPriority, case.cap(Confidence::Likely), claim)
+        Finding::new(Code::IrqPriority, case.cap(claimed), claim)
             .against(["one of the two may have been overwritten", giver.against])
             .evidence([
                 waiting(first.address, object.address, case, graph),
@@ -77,9 +86,18 @@ fn there(kind: Kind, member: &dyn Fn(&str) -> Option<u64>, wanted: Option<Wanted
     }
 }
 
+/// The newest event in which a thread asks for an object.
+fn asked(thread: Addr, object: Addr, case: &Case<'_>) -> Option<u64> {
+    let events = case.events?;
+    let asked = &events.object(object)?.asked_in;
+    asked.iter().find(|(asks, _)| events.is(thread, **asks)).map(|(_, seq)| *seq)
+}
+
 /// An interrupt that gives it.
 struct FromInterrupt {
     name: String,
+    /// The newest event in which one does.
+    seq: Option<u64>,
     evidence: Vec<Evidence>,
     against: &'static str,
 }
@@ -114,7 +132,8 @@ fn giver(object: &Object, case: &Case<'_>) -> Option<FromInterrupt> {
     };
     let event = given.map(|(_, seq)| Evidence::event(seq, format!("an interrupt gives {label}")));
     let against = "that its priority is too high is inferred";
-    Some(FromInterrupt { name, evidence: event.into_iter().chain(site).collect(), against })
+    let seq = given.map(|(_, seq)| seq);
+    Some(FromInterrupt { name, seq, evidence: event.into_iter().chain(site).collect(), against })
 }
 
 #[cfg(test)]

@@ -135,6 +135,11 @@ const CRITICAL: [&str; 10] = [
 /// The most bytes of a function that are read.
 const FUNCTION: u64 = 1024;
 
+/// True for a kernel of a Cortex-M that masks interrupts by their priority, so that some are not masked.
+pub(super) fn masks_by_priority(case: &Case<'_>) -> bool {
+    kernel_level(case).is_some()
+}
+
 /// By the kernel's code: the least that it writes to BASEPRI; `None` for a kernel that uses PRIMASK.
 fn kernel_level(case: &Case<'_>) -> Option<KernelLevel> {
     let of = |name: &&str| {
