@@ -117,7 +117,7 @@ pub(super) fn is_within_call(case: &Case<'_>) -> bool {
 }
 
 /// True for a function of the kernel that may change its lists. The scheduler only looks at them.
-fn is_service(function: &str) -> bool {
+pub(super) fn is_service(function: &str) -> bool {
     let is_of_kernel = PREFIXES.iter().any(|begin| function.starts_with(begin));
     is_of_kernel && !NO_SERVICES.iter().any(|begin| function.starts_with(begin))
 }

@@ -6,8 +6,8 @@
 //! It is likely where the trace shows that it was given after the thread had asked, or the kernel masks interrupts by their priority
 //! (Cortex-M).
 //!
-//! Against it: one of the two may have been overwritten. Nothing is said where the kernel is in the middle of a call, nor where no
-//! interrupt gives it.
+//! Against it: one of the two may have been overwritten. Nothing is said where the kernel is in the middle of a call, where the CPU is
+//! in a handler or its registers are not known, nor where no interrupt gives it.
 
 use super::super::events::{Given, Giver};
 use super::super::graph::Graph;
@@ -15,17 +15,36 @@ use super::super::state::Task;
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
-use super::control_blocks::is_within_call;
+use super::control_blocks::{is_service, is_within_call};
 use super::irq_priority::masks_by_priority;
 use super::words::{place_at, waiting};
 use crate::abi::Addr;
+use crate::cpu::Level;
 use crate::kernel::api::Act;
-use crate::kernel::{Kind, Object, Wanted};
+use crate::kernel::{Kind, Object, Under, Wanted};
+use crate::session::CpuState;
 use crate::trace::many;
 
+/// The number of PendSV.
+const PENDSV: u32 = 14;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(kernel) = case.kernel.filter(|_| !is_within_call(case)) else { return Vec::new() };
+    let is_quiet = !is_within_call(case) && case.cpus.is_some_and(|cpus| cpus.all.iter().all(is_outside));
+    let Some(kernel) = case.kernel.filter(|_| is_quiet) else { return Vec::new() };
     kernel.objects.iter().filter_map(|object| of(object, case, graph)).collect()
+}
+
+/// True for a CPU that waits for the next thread, or is in a thread and in no call of the kernel. A handler may have interrupted one,
+/// and one that it makes may have given something and not yet woken the thread.
+fn is_outside(cpu: &CpuState) -> bool {
+    let is_in_kernel = || cpu.functions.iter().any(|function| function.name.as_deref().is_some_and(is_service));
+    // A Cortex-M waits for the next thread within PendSV. A handler may have interrupted that, too.
+    let is_idle = match cpu.registers.level() {
+        Level::Exception(number) => number == PENDSV,
+        _ => true,
+    };
+    let is_thread = cpu.registers.level() == Level::Thread && cpu.exception.is_none() && !cpu.functions.is_empty();
+    (cpu.under == Some(Under::Idle) && is_idle || is_thread) && !is_in_kernel()
 }
 
 fn of(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
