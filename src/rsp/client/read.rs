@@ -162,8 +162,9 @@ impl Job {
         loop {
             let mut chunk = self.queue.pop_front()?;
             if chunk.len == CUT_BY_OPENOCD {
-                chunk.len = CUT_BY_OPENOCD / 2;
-                self.put_back(chunk.part(chunk.len, chunk.len));
+                // The two differ in length, as those of `split` do.
+                chunk.len = PIECE;
+                self.put_back(chunk.part(PIECE, CUT_BY_OPENOCD.saturating_sub(PIECE)));
             }
             match self.done.get(chunk.which) {
                 Some(Ok(_)) => return Some(chunk),
