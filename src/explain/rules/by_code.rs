@@ -10,7 +10,7 @@
 mod cleared_late;
 mod ended;
 mod kept;
-mod lost_lock;
+pub(super) mod lost_lock;
 mod outside;
 mod own_queue;
 mod pools;

@@ -140,6 +140,13 @@ pub(super) fn masks_by_priority(case: &Case<'_>) -> bool {
     kernel_level(case).is_some()
 }
 
+/// True for an interrupt that the kernel's critical sections do not keep back, by its priority; `None` where that is not known.
+pub(super) fn is_above_kernel(number: u64, case: &Case<'_>) -> Option<bool> {
+    let level = kernel_level(case)?;
+    let mut priorities = case.cpus?.all.iter().filter_map(|cpu| interrupts::priority(cpu, number));
+    priorities.next().map(|priority| priority < level.value)
+}
+
 /// By the kernel's code: the least that it writes to BASEPRI; `None` for a kernel that uses PRIMASK.
 fn kernel_level(case: &Case<'_>) -> Option<KernelLevel> {
     let of = |name: &&str| {

@@ -16,7 +16,10 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
 use super::{interrupts, left_running, no_switch, place, shared, silence, threshold};
-use super::{level_flags, loop_calls};
+use super::{
+    level_flags,
+    loop_calls::{self, NoWait},
+};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -228,11 +231,13 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
     let is_loop = is_round && sleep(hog, case).is_some() && comes_to_sleep(hog, case);
     let level = level_flags::of(hog, &starved, case).filter(|level| level.is_sure);
-    let is_loop = is_loop || loop_calls::of(hog, case).is_some();
-    let against = match (&level, is_loop) {
-        (Some(_), _) => "who else clears these flags is inferred from the program's code",
-        (None, true) => "that it comes to that call is inferred from its code",
-        (None, false) => "a long computation that ends looks the same",
+    let calls = loop_calls::of(hog, case).filter(|_| level.is_none());
+    let is_loop = is_loop || calls.is_some();
+    let against = match (&level, &calls, is_loop) {
+        (Some(_), _, _) => "who else clears these flags is inferred from the program's code",
+        (None, Some(calls), _) => calls.against,
+        (None, None, true) => "that it comes to that call is inferred from its code",
+        (None, None, false) => "a long computation that ends looks the same",
     };
     detractors.push(against.to_owned());
     let addresses: Vec<Addr> = starved.iter().map(|task| task.address).collect();
@@ -246,7 +251,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}");
     let evidence = std::iter::once(shows(hog.address, text, graph));
     let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
-    Some(claim(hog, &starved, (confidence, detractors), evidence, case, graph))
+    Some(claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph))
 }
 
 /// A thread that has had the processor for many ticks of the kernel since the newest event, while others were ready.
@@ -275,7 +280,9 @@ fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph
     }
     let shown = starved.iter().take(3).map(|task| waits(task, silence.lasts(), events, case, graph));
     let evidence = silence.evidence.iter().cloned().chain(shown).collect();
-    Some(claim(hog, &starved, (confidence, detractors), evidence, case, graph))
+    // It has taken nothing since.
+    let calls = loop_calls::missing(hog, case);
+    Some(claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph))
 }
 
 /// How long a thread has been ready; `more`: ticks since the newest event.
@@ -297,6 +304,7 @@ fn claim(
     starved: &[&Task],
     cap: (Confidence, Vec<String>),
     evidence: Vec<Evidence>,
+    calls: Option<NoWait>,
     case: &Case<'_>,
     graph: &Graph,
 ) -> Finding {
@@ -319,7 +327,7 @@ fn claim(
         _ => "",
     };
     let (level, gets) = level_flags::of(hog, starved, case).map(|level| (level.words, level.evidence)).unzip();
-    let calls = loop_calls::of(hog, case).filter(|_| level.is_none());
+    let calls = calls.filter(|_| level.is_none());
     let words = level.map(|words| format!(", {words}")).or_else(|| calls.as_ref().map(|calls| calls.words.clone()));
     let how = words.unwrap_or_else(|| how.to_owned());
     let cpu = cpu_of(hog, case);

@@ -4,11 +4,14 @@
 //!
 //! How long a tick is follows from the sleeps of the trace before, else from SysTick's reload value, which is read without an effect; its
 //! control register is not (reading it clears COUNTFLAG). The trace's clock is no faster than the CPU's. By the sleeps it is likely.
-//! Where a trace has neither, the average since the start does: the newest stamp of a clock that has not started over, and the
-//! kernel's count of its ticks. A tick that stopped was shorter than that.
+//! Where a trace has neither, the average since the start bounds it, for a hint: the newest stamp of a clock that has not started over,
+//! and the kernel's count of its ticks. A tick that stopped was shorter than that. It needs a trace in which the processor is idle for
+//! most of the time, as a clock that stops then shows no such time, and a program that does not set the kernel's time.
 //!
 //! Against it: a system that stops its tick while it is idle moves its timers by itself as it wakes: where the program has the
-//! kernel's calls for that, nothing is said, and what is said is a hint.
+//! kernel's calls for that, nothing is said.
+
+use std::collections::BTreeSet;
 
 use super::super::events::Events;
 use super::super::graph::Graph;
@@ -39,6 +42,10 @@ const MANY: u64 = 100;
 const AGREE: u64 = 3;
 /// SysTick's registers but its calibration value (Armv7-M Architecture Reference Manual, B3.3.2).
 const SYSTICK: Region = Region { start: 0xE000_E010, len: 12 };
+/// The bits of its control register that let it count and interrupt.
+const RUNS: u32 = 3;
+/// What sets the kernel's count of ticks.
+const TIME_SET: [&str; 2] = ["_tx_time_set", "_txe_time_set"];
 /// The threads that are named.
 const NAMED: usize = 3;
 
@@ -79,7 +86,10 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let ticks = lasts.checked_div(cycles)?;
     let waited =
         |thread: &Thread| is_timed(thread) && events.lasts(thread.address) >= events.span.1.saturating_sub(begins);
-    let turns = if kernel.threads.iter().any(waited) { ONE_TURN } else { TURNS };
+    let left = left_by_one(case).or_else(|| systick_stopped(case));
+    // An average says less: more has to be over, or a function has to be known that stops the tick.
+    let is_rough = by == By::Average && left.is_none();
+    let turns = if kernel.threads.iter().any(waited) && !is_rough { ONE_TURN } else { TURNS };
     if ticks < slots.saturating_mul(turns).saturating_add(slots / 4) {
         return None;
     }
@@ -90,7 +100,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         match by {
             By::Sleeps => format!(" (of which {cycles} are a kernel tick)"),
             By::Reload => String::new(),
-            By::Average => format!(" (of which at most {cycles} were a kernel tick on average since the start)"),
+            By::Average => format!(" (a kernel tick was at most {cycles} of them, on average since the start)"),
         },
         timers.label(),
         events.without_timers.readied
@@ -106,7 +116,6 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         waits(&armed),
         timers.label()
     );
-    let left = left_by_one(case).or_else(|| systick_set(case));
     let claim = left.as_ref().map_or(claim.clone(), |left| format!("{claim}: {}", left.words));
     let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
                 handler calls _tx_timer_interrupt";
@@ -159,10 +168,26 @@ impl Tick {
         if let Some(cycles) = reload().filter(|reload| *reload > 0) {
             return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by: By::Reload });
         }
+        if !events.sleeps.over.is_empty() || sets_time(case)? || !is_mostly_idle(case, events) {
+            return None;
+        }
         let ticks = silence::system_clock(case).filter(|ticks| *ticks >= MANY && !events.sleeps.is_time_set)?;
         let cycles = longer(events.stamp?, since_start(case, events)?)?.checked_div(ticks)?;
         (cycles > 0).then_some(Self { cycles, by: By::Average })
     }
+}
+
+/// True where the code of the program calls `tx_time_set`; `None` where its code is not known.
+fn sets_time(case: &Case<'_>) -> Option<bool> {
+    let usage = case.usage()?;
+    Some(TIME_SET.iter().filter_map(|name| case.look.symbol(name)).any(|symbol| usage.sites_of(symbol.address) > 0))
+}
+
+/// True where threads have the processor for less than half of the trace: its clock goes on while none has.
+fn is_mostly_idle(case: &Case<'_>, events: &Events) -> bool {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let ran = threads.filter_map(|thread| events.activity(thread.address)).map(|activity| activity.ran);
+    ran.fold(0, i64::saturating_add) < events.length() / 2
 }
 
 /// The time since the start: by the newest stamp, and by how often a thread ran. A stamp may have started over, and a thread may run
@@ -184,25 +209,25 @@ fn since_start(case: &Case<'_>, events: &Events) -> Option<u64> {
     u64::try_from(u128::from(length).checked_mul(all.into())?.checked_div(within.into())?).ok()
 }
 
-/// The only function that sets up SysTick and that a thread calls.
-fn systick_set(case: &Case<'_>) -> Option<Left> {
+/// The only function that a thread calls and that may stop SysTick: it writes its control register, and not what lets it both
+/// count and interrupt.
+fn systick_stopped(case: &Case<'_>) -> Option<Left> {
     let usage = case.usage()?;
-    let called = |function: &Addr| {
-        let thread = |user: &User| if let User::Thread(at) = user { Some(*at) } else { None };
-        let by = usage.callers_of(*function).iter().find_map(thread)?;
-        Some((*function, by))
-    };
-    let all: Vec<(Addr, Addr)> = case.functions_with(SYSTICK).iter().filter_map(called).collect();
+    let stops = |value: Option<u32>| value.is_none_or(|value| value & RUNS != RUNS);
+    let control = usage.stores(SYSTICK.start, SYSTICK, &|_| false).into_iter().filter(|store| stops(store.value));
+    let functions: BTreeSet<Addr> = control.map(|store| store.function).collect();
+    let thread = |user: User| if let User::Thread(at) = user { Some(at) } else { None };
+    let callers = |function: Addr| usage.callers_of(function).into_iter().filter_map(thread).collect::<Vec<_>>();
+    let all: Vec<(Addr, Vec<Addr>)> =
+        functions.into_iter().map(|at| (at, callers(at))).filter(|(_, by)| !by.is_empty()).collect();
     let [(start, by)] = all.as_slice() else { return None };
-    let (place, name) = (place_of_function(*start, case), case.label(*by));
+    let place = place_of_function(*start, case);
+    let names: Vec<String> = by.iter().map(|thread| case.label(*thread)).collect();
+    let call = if names.len() == 1 { "calls" } else { "call" };
     Some(Left {
         start: *start,
-        words: format!("{place}, which {name} calls, uses SysTick"),
-        evidence: Evidence::symbol(
-            *start,
-            &place,
-            format!("the code of {name} comes here, where SysTick's registers are used"),
-        ),
+        words: format!("{place}, which {} {call}, writes SysTick's control register", names.join(" and ")),
+        evidence: Evidence::symbol(*start, &place, "SysTick's control register (SYST_CSR) is written here".to_owned()),
         next: format!("look at how {place} leaves SysTick (SYST_CSR), and whether the tick comes from it"),
     })
 }

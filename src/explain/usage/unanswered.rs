@@ -1,30 +1,43 @@
 //! What a user takes on some of its paths without giving what it gives on others: a request that it does not answer.
 
+use std::collections::BTreeSet;
+
 use super::stuck::Need;
 use super::walk::{Follow, Key};
 use super::{Leak, Usage, Use, User, is_through_pointer};
-use crate::cpu::Call;
+use crate::abi::Addr;
+use crate::cpu::{Call, Paths};
 use crate::kernel::api::Act;
 
 impl Usage<'_> {
-    /// A path of a user on which it takes `asked`, and ends or takes it again without giving `answer`, which it gives on another
-    /// path.
+    /// A path of a user on which it takes `asked`, and ends or comes to the same call again without giving `answer`, which it gives
+    /// on another path. Calls that do not wait are none of those that take a request: who asks whether there is more answers once.
     pub fn unanswered(&self, user: User, asked: &Need, answer: &Need) -> Option<Leak> {
         let takes = |one: &Use| is(one, Act::Takes, asked);
         let own = |key: &Key| self.walker.of_function(*key).own.iter().any(takes);
+        let polls: BTreeSet<Addr> =
+            self.calls_of(user).into_iter().filter(|made| made.wait == Some(0)).map(|made| made.at).collect();
         let leak = |key: Key| {
             let follow = Follow { walker: &self.walker, succeeds: true };
             let paths = self.walker.paths(&follow, key)?;
             let takes = |call: &Call| self.walker.action(call).is_some_and(|one| takes(&one));
             let gives = |call: &Call| self.walker.effect(call).uses.iter().any(|one| is(one, Act::Gives, answer));
-            // What is called through a pointer may give it.
-            let may_give = |call: &Call| is_through_pointer(call) || gives(call);
-            let at = paths.calls().find(|call| takes(call))?.at;
-            let is_dropped = paths.leads_out(takes, may_give) && paths.leads_to(takes, gives);
-            is_dropped.then_some(Leak { function: key.0, at })
+            let sites = paths.calls().filter(|call| takes(call)).map(|call| call.at);
+            let at = dropped(&paths, sites.filter(|at| !polls.contains(at)).collect(), &gives)?;
+            Some(Leak { function: key.0, at })
         };
         self.reached(user).into_iter().filter(own).find_map(leak)
     }
+}
+
+/// The first of these calls from which a path leads out of the function, or back to itself, without a call for which `gives` holds,
+/// and another one to such a call.
+fn dropped(paths: &Paths, sites: BTreeSet<Addr>, gives: &dyn Fn(&Call) -> bool) -> Option<Addr> {
+    // What is called through a pointer may give it.
+    let may_give = |call: &Call| is_through_pointer(call) || gives(call);
+    let is_so =
+        |at: &Addr| paths.leads_out(|call| call.at == *at, may_give) && paths.leads_to(|call| call.at == *at, gives);
+    sites.into_iter().find(is_so)
 }
 
 /// True for a use that takes or gives what is needed.
@@ -36,8 +49,38 @@ fn is(one: &Use, act: Act, need: &Need) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::{Callee, Piece, Value};
     use crate::kernel::Kind;
     use crate::kernel::api::Action;
+
+    /// Where the first path without an answer begins, of pieces with the addresses of their calls and what comes after each. The call
+    /// at 0x200 gives the answer.
+    fn first(takes: &[Addr], pieces: &[(&[Addr], &[usize])]) -> Option<Addr> {
+        let call =
+            |at: &Addr| Call { at: *at, to: Callee::At(0x1000), arguments: [Value::Unknown; 4], passes: Vec::new() };
+        let piece = |(calls, next): &(&[Addr], &[usize])| Piece {
+            calls: calls.iter().map(call).collect(),
+            next: next.to_vec(),
+            returns: false,
+        };
+        let mut paths = Paths::default();
+        paths.pieces = pieces.iter().map(piece).collect();
+        dropped(&paths, takes.iter().copied().collect(), &|call| call.at == 0x200)
+    }
+
+    #[test]
+    fn a_request_without_an_answer() {
+        let early = first(&[0x100], &[(&[0x100], &[0, 1]), (&[0x200], &[0])]);
+        assert_eq!(early, Some(0x100), "it goes back to the top of its loop");
+        assert_eq!(first(&[0x100], &[(&[0x100], &[1]), (&[0x200], &[0])]), None, "it answers each");
+        assert_eq!(first(&[0x100], &[(&[0x100], &[0])]), None, "it answers none");
+    }
+
+    #[test]
+    fn a_wait_before_the_loop_was_a_request_without_an_answer() {
+        let barrier = first(&[0x80, 0x100], &[(&[0x80], &[1]), (&[0x100], &[2]), (&[0x200], &[1])]);
+        assert_eq!(barrier, None);
+    }
 
     #[test]
     fn other_flags_of_a_group_are_no_answer() {

@@ -5,7 +5,7 @@
 //! It is likely where one of their functions has a path without a put. What is known of a stack holds only where each function that
 //! takes the semaphore puts it, too.
 
-use super::super::super::{Code, Confidence, Evidence, Finding};
+use super::super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::super::words::{function_at, place_at, waiting};
 use super::ended::Ended;
 use super::{BY_CODE, ByCode};
@@ -18,6 +18,12 @@ use crate::kernel::api::Act;
 const CREATE: [&str; 2] = ["_tx_semaphore_create", "_txe_semaphore_create"];
 /// The most functions that are named.
 const MOST: usize = 3;
+
+/// The count with which the program creates a semaphore, and where.
+pub(in super::super) fn created_with(semaphore: Addr, case: &Case<'_>) -> Option<(u32, Addr)> {
+    let create: Vec<Addr> = CREATE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    case.usage()?.created_with(semaphore, &create)
+}
 
 /// What the users of a lock do that nobody has.
 struct Lost {
@@ -131,8 +137,7 @@ impl ByCode<'_, '_> {
         let in_trace = self.case.events.and_then(|events| events.initial(semaphore));
         let in_trace = in_trace.map(|count| (count, Evidence::memory(semaphore, text(count))));
         in_trace.or_else(|| {
-            let create = CREATE.iter().filter_map(|name| Some(self.case.look.symbol(name)?.address & !1));
-            let (count, at) = self.usage.created_with(semaphore, &create.collect::<Vec<_>>())?;
+            let (count, at) = created_with(semaphore, self.case)?;
             let count = u64::from(count);
             Some((count, Evidence::symbol(at, &place_at(at, self.case), text(count))))
         })

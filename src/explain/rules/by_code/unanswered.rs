@@ -3,22 +3,24 @@
 //!
 //! The places of a resource are counted the same way: a semaphore that was created with a count is taken before something is
 //! begun, and put by the thread that sees its end. Where that thread has a path without a put, each such end costs a place. An
-//! interrupt may still bring it work, so that is a hint, and nothing is said where the trace shows that the waits are short.
+//! interrupt may still bring it work: that is a hint, and it needs a trace that shows that the wait is long.
 //!
-//! Against it: the path may be right, and the answer be missing for another reason.
+//! Against it: the path may be right, as for a request that needs no answer, and the answer be missing for another reason. Where another
+//! thread takes the answer, too, nothing is said. Where it may be one of several flags that was asked for, it is a hint.
 
 use super::super::super::events::Events;
 use super::super::super::state::Task;
 use super::super::super::usage::{Leak, Need, User, need};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{place_at, waiting, waits};
+use super::lost_lock::created_with;
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
 /// What speaks against it.
-const OTHER_REASON: &str = "the answer may be missing for another reason";
+const OTHER_REASON: &str = "that path may be for what needs no answer, and the answer be missing for another reason";
 
 /// A thread that did not get its answer.
 struct Unanswered {
@@ -36,8 +38,15 @@ impl ByCode<'_, '_> {
             let [User::Thread(server)] = self.stuck.helpers(*thread) else { return None };
             // The one that did not get its answer makes the requests.
             self.stuck.helpers(*server).iter().find(|user| **user == User::Thread(*thread))?;
-            let one = self.without_answer(*thread, *need, *server, *self.stuck.waits.get(server)?)?;
-            Some(self.unanswered_finding(&one, Code::EventNeverSet, Confidence::Likely, String::new()))
+            let request = *self.stuck.waits.get(server)?;
+            let is_taken = self.takers(need)?.iter().any(|taker| *taker != User::Thread(*thread));
+            if is_taken {
+                return None;
+            }
+            let one = self.without_answer(*thread, *need, *server, request)?;
+            let is_one_of_several = request.wanted.is_some_and(|flags| flags.count_ones() > 1);
+            let claimed = if is_one_of_several { Confidence::Hint } else { Confidence::Likely };
+            Some(self.unanswered_finding(&one, Code::EventNeverSet, claimed, String::new()))
         };
         self.stuck.waits.iter().filter_map(of).collect()
     }
@@ -49,29 +58,31 @@ impl ByCode<'_, '_> {
         for task in &self.graph.tasks.list {
             let is_said = found.iter().any(|finding| finding.affected.contains(&task.address));
             let is_stuck = self.stuck.waits.contains_key(&task.address);
-            let wait = task.wait.filter(|wait| wait.kind == Kind::Semaphore && wait.forever && !is_said && !is_stuck);
+            let is_long = |events: &Events| task.wait.is_some_and(|wait| events.is_long(task.address, wait.object));
             let of = || {
-                let need = own(task).filter(|need| Some(need.object) == wait.map(|w| w.object))?;
-                let (count, at) =
-                    self.usage.created_with(need.object, &self.creators()).filter(|(count, _)| *count > 0)?;
-                let is_long = |events: &Events| events.is_long(task.address, need.object);
+                let need = own(task).filter(|need| need.kind == Kind::Semaphore && need.act == Act::Gives)?;
                 let givers = self.usage.who(need.act, Some(need.kind), need.object, None)?;
                 let [User::Thread(server)] = givers.as_slice() else { return None };
-                let waits = self.graph.tasks.at(*server).filter(|_| self.case.events.is_none_or(is_long))?;
-                let request = own(waits)?;
+                let request = own(self.graph.tasks.at(*server)?)?;
                 let one = self.without_answer(task.address, need, *server, request)?;
+                let (count, at) = created_with(need.object, self.case).filter(|(count, _)| *count > 0)?;
                 let created = format!(" (created with {count} in {})", place_at(at, self.case));
                 Some(self.unanswered_finding(&one, Code::SemaphoreLeak, Confidence::Hint, created))
             };
-            found.extend(wait.and_then(|_| of()));
+            let is_asked = task.wait.is_some_and(|wait| wait.forever) && !is_said && !is_stuck;
+            found.extend(self.case.events.filter(|events| is_asked && is_long(events)).and_then(|_| of()));
         }
         found
     }
 
-    /// The functions that create semaphores.
-    fn creators(&self) -> Vec<Addr> {
-        let names = ["_tx_semaphore_create", "_txe_semaphore_create"];
-        names.iter().filter_map(|name| Some(self.case.look.symbol(name)?.address & !1)).collect()
+    /// Who takes what a thread needs: of event flags, who clears them.
+    fn takers(&self, need: &Need) -> Option<Vec<User>> {
+        match need.wanted.filter(|_| need.kind == Kind::EventFlags) {
+            Some(flags) => {
+                Some(self.usage.clears_by_get(need.object, flags).into_iter().map(|(user, _)| user).collect())
+            }
+            None => self.usage.who(Act::Takes, Some(need.kind), need.object, None),
+        }
     }
 
     fn without_answer(&self, thread: Addr, need: Need, server: Addr, request: Need) -> Option<Unanswered> {
@@ -99,8 +110,8 @@ impl ByCode<'_, '_> {
         };
         let wanted = self.wanted(need);
         let claim = format!(
-            "{name} waits for {wanted}{created}, which only {giver} {give}s; {giver} has a path on which it gets {} and does not \
-             {give} it",
+            "{name} waits for {wanted}{created}, which only {giver} {give}s; {giver} has a path on which it gets {}, and does not \
+             {give} what {name} waits for",
             self.wanted(request)
         );
         let users = [User::Thread(*server)];
