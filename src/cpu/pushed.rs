@@ -110,3 +110,25 @@ pub const fn is_fault(exception: u32) -> bool {
 pub const fn is_fault_of_state(exception: u32) -> bool {
     matches!(exception, 3 | 6)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pushed(xpsr: u32) -> Pushed {
+        let words = [1, 2, 3, 4, 5, 0x0800_0101, 0x0800_0200, xpsr];
+        Pushed::of(&words.map(u32::to_le_bytes).concat(), Endian::Little).unwrap()
+    }
+
+    /// Bit 20 of a pushed status register (SFPA) was taken for a bit that is always 0: the frame was none.
+    #[test]
+    fn a_frame_of_secure_code_with_floats_was_none() {
+        let frame = pushed(0x0110_0000);
+        assert!(frame.is_of_thread());
+        let registers = frame.registers(&Registers::new(Architecture::CortexM), Some(0x2000_0100));
+        assert_eq!(registers.get("xpsr"), Some(0x0100_0000), "it is no bit of the status register");
+        assert!(!pushed(0x0120_0000).is_of_thread(), "a bit that is always 0");
+        assert!(!pushed(0x0010_0000).is_of_thread(), "no Thumb state");
+        assert!(pushed(0x0110_0003).is_of_exception());
+    }
+}

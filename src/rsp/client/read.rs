@@ -29,7 +29,7 @@ const FLIGHT: usize = 64;
 /// Parts of one range have four lengths in turn, so many bytes apart.
 const STEP: usize = 16;
 
-/// No chunk has so many bytes: OpenOCD (0.12, and others) cuts the checksum off an answer of exactly 1020 characters.
+/// No chunk has so many bytes: OpenOCD 0.12 cuts the checksum off an answer of exactly 1020 characters.
 const CUT_BY_OPENOCD: usize = 510;
 
 /// How often one chunk is asked for.
@@ -310,8 +310,8 @@ impl Client {
         self.settle(job, &chunk, &body, binary)
     }
 
-    /// Asks for a chunk again without its last byte, or the last two. An answer to the first question that is still to come is too long for
-    /// this one.
+    /// Asks for a chunk again without its last byte, or the last two. An answer to the first question that is still to come is
+    /// too long for this one.
     fn is_confirmed(&mut self, chunk: &Chunk, body: &[u8]) -> Result<bool, RspError> {
         let less = if chunk.len == CUT_BY_OPENOCD.saturating_add(1) { 2 } else { 1 };
         let shorter = chunk.len.checked_sub(less).and_then(|len| chunk.part(0, len));

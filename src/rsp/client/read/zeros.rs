@@ -24,6 +24,9 @@ const SAMPLE: usize = 64;
 /// The most words in one question. They come back as 18 characters each.
 const WORDS: usize = 768;
 
+/// So many words are printed as 510 characters: OpenOCD 0.12 cuts the checksum off an answer of exactly 1020 digits.
+const CUT_BY_OPENOCD: usize = 48;
+
 /// Words that `mdw` is asked for, to check a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
@@ -104,7 +107,17 @@ impl Client {
 
     /// Asks for one sample.
     fn check(&mut self, sample: Sample) -> Result<Found, RspError> {
-        let text = self.link.monitor(&padded(&mdw(&sample)))?.text().unwrap_or_default();
+        for part in sample.parts() {
+            match self.check_part(part)? {
+                Found::Zeros => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Found::Zeros)
+    }
+
+    fn check_part(&mut self, sample: Sample) -> Result<Found, RspError> {
+        let text = self.link.monitor(&mdw(&sample))?.text().unwrap_or_default();
         let words = words(&text);
         Ok(match words.len() == sample.words {
             true if is_zero(&words) => Found::Zeros,
@@ -185,6 +198,18 @@ impl Sample {
     }
 }
 
+impl Sample {
+    /// The sample, or two halves of one whose text OpenOCD would cut. Older versions of OpenOCD print what `mdw` finds and give no
+    /// result of it, so that the text cannot be made longer.
+    fn parts(self) -> impl Iterator<Item = Self> {
+        let rest = if self.words == CUT_BY_OPENOCD { self.words / 2 } else { 0 };
+        let first = self.words.saturating_sub(rest);
+        let behind = u64::try_from(first).ok().and_then(|words| self.addr.checked_add(words.checked_mul(4)?));
+        let second = behind.filter(|_| rest > 0).map(|addr| Self { addr, words: rest, ..self });
+        std::iter::once(Self { words: first, ..self }).chain(second)
+    }
+}
+
 /// How many of the first samples have no more words than these together; one at least.
 fn within(samples: &[Sample], most: usize) -> usize {
     let mut room = Some(most);
@@ -199,7 +224,7 @@ fn mdw(sample: &Sample) -> String {
     format!("mdw {:#x} {}", sample.addr, sample.words)
 }
 
-/// The command, with an answer of 512 characters at the least: OpenOCD cuts the checksum off one of exactly 510.
+/// The command, with an answer of 512 characters at the least, as OpenOCD 0.12 cuts the checksum off one of exactly 510.
 fn padded(command: &str) -> String {
     format!("format %-512s [{command}]")
 }
@@ -236,6 +261,18 @@ mod tests {
                     Failed to read memory at 0x20000010\n";
         assert_eq!(words(text), [0, 0x5458_5442, 1]);
         assert!(words("0x20000000: Failed to read\n: 00000000\nx: 00000000").is_empty());
+    }
+
+    #[test]
+    fn a_sample_whose_text_openocd_cuts_is_asked_for_in_halves() {
+        let parts = |words| {
+            let all = Sample { chunk: 0, addr: 0x1000, words }.parts();
+            all.map(|part| (part.addr, part.words)).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(48), [(0x1000, 24), (0x1060, 24)]);
+        assert_eq!(parts(47), [(0x1000, 47)]);
+        // Lines of eight words, each with an address and a line end.
+        assert_eq!((48 / 8) * ("0x20000000: ".len() + 8 * "00000000 ".len() + 1) * 2, 1020);
     }
 
     #[test]
