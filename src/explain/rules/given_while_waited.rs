@@ -38,8 +38,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     kernel.objects.iter().filter_map(|object| of(object, case, graph)).collect()
 }
 
-/// True for a CPU that waits for the next thread, or is in a thread and in no call of the kernel. A handler may have interrupted one,
-/// and one that it makes may have given something and not yet woken the thread.
+/// True for a CPU that waits for the next thread, or is in a thread and in no call of the kernel. A handler may have interrupted such a
+/// call, or be in one that has given something and has not woken the thread yet.
 fn is_outside(cpu: &CpuState) -> bool {
     let is_in_kernel = || cpu.functions.iter().any(|function| function.name.as_deref().is_some_and(is_service));
     let is_thread = cpu.registers.level() == Level::Thread && cpu.exception.is_none() && !cpu.functions.is_empty();
@@ -55,8 +55,11 @@ fn is_idle(level: Level, under: Option<Under>) -> bool {
 fn of(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let waiters: Vec<&Task> = graph.tasks.waiting(object.address).collect();
     let has_list = object.get("suspended_count").is_some_and(|count| count > 0);
+    // It may wait for room in a queue.
+    let sends = |task: &Task| case.thread(task.address).and_then(|thread| thread.waits.as_ref()?.sends) == Some(true);
     let (first, there) = waiters
         .iter()
+        .filter(|task| !sends(task))
         .find_map(|task| Some((*task, there(object.kind, &|name| object.get(name), task.wait?.wanted)?)))?;
     let wanted = first.wait?.wanted;
     let giver = giver(object, wanted, case).filter(|_| has_list)?;

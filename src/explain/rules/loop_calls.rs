@@ -29,7 +29,7 @@ const ROUNDS: u64 = 4;
 
 /// What keeps a call from waiting.
 pub(super) struct NoWait {
-    /// `, as it sends to queue host_outbox in evlog_main (panel.c:107), which was deleted: that call returns at once with an error`.
+    /// `, as queue outbox, to which it sends in log_main (log.c:107), was deleted: that call returns at once with an error`.
     /// Hostile text.
     pub words: String,
     pub evidence: Vec<Evidence>,
@@ -62,23 +62,23 @@ pub(super) fn missing(hog: &Task, case: &Case<'_>) -> Option<NoWait> {
         // A delete clears the id alone.
         let gone = if *name == 0 { "does not exist" } else { "was deleted" };
         let what = label(object, *name, kind, case);
-        let call = match (action.act, kind) {
-            (Act::Takes, Kind::Queue) => "receives from",
-            (Act::Takes, Kind::BlockPool | Kind::BytePool) => "allocates from",
-            (Act::Takes, _) => "asks for",
-            _ => "sends to",
+        let (preposition, call) = match (action.act, kind) {
+            (Act::Takes, Kind::Queue) => ("from", "receives"),
+            (Act::Takes, Kind::BlockPool | Kind::BytePool) => ("from", "allocates"),
+            (Act::Takes, _) => ("for", "asks"),
+            _ => ("to", "sends"),
         };
         let deleted = deleted(object, case);
         let by = deleted.as_ref().map_or_else(String::new, |(by, _)| format!(" (by {by})"));
         let who = case.label(hog.address);
         let evidence = [
-            Some(Evidence::symbol(at, &place, format!("{who} {call} {what} here, again and again"))),
+            Some(Evidence::symbol(at, &place, format!("{who} {call} {preposition} {what} here, again and again"))),
             Some(Evidence::memory(object, format!("{what} {gone}: its id is 0, and no list of the kernel has it"))),
             deleted.map(|(by, seq)| Evidence::event(seq, format!("{what} is deleted by {by}"))),
         ];
         Some(NoWait {
             words: format!(
-                ", as it {call} {what} in {place}, which {gone}{by}: that call returns at once with an error"
+                ", as {what}, {preposition} which it {call} in {place}, {gone}{by}: that call returns at once with an error"
             ),
             evidence: evidence.into_iter().flatten().collect(),
             against: "that it comes to that call is inferred from its code",
