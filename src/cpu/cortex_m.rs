@@ -41,7 +41,7 @@ pub(super) const MODEL: Model = Model {
         bank(Group::System, Kind::Data, 32, Place::Number(43), "msp psp"),
         bank(Group::System, Kind::Int, 32, Place::Number(45), "primask basepri faultmask control"),
         bank(Group::System, Kind::Data, 32, Place::Name, "msplim psplim"),
-        bank(Group::System, Kind::Int, 32, Place::Name, "exc_return"),
+        bank(Group::System, Kind::Int, 32, Place::Name, "ipsr exc_return"),
         bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED00), "cpuid icsr"),
         bank(Group::Fault, Kind::Data, 32, Place::Memory(0xE000_ED08), "vtor"),
         bank(Group::Fault, Kind::Int, 32, Place::Memory(0xE000_ED0C), "aircr scr ccr shpr1 shpr2 shpr3"),
@@ -155,15 +155,19 @@ pub(super) fn complete_thread(registers: &mut Registers, cpu: &Registers) {
     }
 }
 
+/// True for the value of lr that leads out of an exception. Bit 1 is 0 in all of them: `lr` after a reset is 0xffffffff.
+pub const fn is_exc_return(word: u64) -> bool {
+    word >> 7 == 0x1FF_FFFF && word & 2 == 0
+}
+
 /// True for an EXC_RETURN that leads to a thread: thread mode, process stack.
 const fn returns_to_thread(word: u64) -> bool {
     word >> 7 == 0x1FF_FFFF && word & 0xC == 0xC
 }
 
-/// True for an EXC_RETURN that leads to a thread's stack, or to another exception, which may have interrupted a thread. Bit 1
-/// is 0 in all of them: `lr` after a reset is 0xffffffff.
+/// True for an EXC_RETURN that leads to a thread's stack, or to another exception, which may have interrupted a thread.
 const fn returns_by_psp_or_to_handler(word: u64) -> bool {
-    word >> 7 == 0x1FF_FFFF && word & 2 == 0 && word & 0xC != 8
+    is_exc_return(word) && word & 0xC != 8
 }
 
 /// True for the status register of a thread: Thumb state, no exception.

@@ -1,6 +1,7 @@
 //! What a CPU was doing when it stopped, by its status register.
 
-use super::{Architecture, Origin, Registers, arm};
+use super::{Architecture, Origin, Registers, arm, is_exc_return};
+use crate::abi::Addr;
 
 /// Thread or exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +58,40 @@ impl Registers {
     /// What this CPU was doing.
     pub fn level(&self) -> Level {
         match self.architecture() {
-            Architecture::CortexM => match self.value("xpsr") {
-                Some((xpsr, origin)) => Level::of_xpsr(xpsr, origin == Origin::Frame),
-                // VECTACTIVE is the number that xpsr has.
-                None => self.get("icsr").map_or(Level::Unknown, |icsr| Level::of_xpsr(icsr & NUMBER | THUMB, false)),
-            },
+            Architecture::CortexM => {
+                let own = self.value("xpsr").map(|(xpsr, origin)| Level::of_xpsr(xpsr, origin == Origin::Frame));
+                // A core of QEMU has a CPSR there.
+                own.filter(|level| *level != Level::Unknown)
+                    .or_else(|| self.level_by_number())
+                    .unwrap_or(Level::Unknown)
+            }
             Architecture::Arm => self.get("cpsr").map_or(Level::Unknown, Level::of_cpsr),
             _ => Level::Unknown,
+        }
+    }
+
+    /// By the registers that have the number of the exception alone: IPSR, a part of xPSR, and ICSR (VECTACTIVE).
+    fn level_by_number(&self) -> Option<Level> {
+        let number = self.get("ipsr").or_else(|| self.get("icsr").filter(|_| self.get("xpsr").is_none()))?;
+        Some(Level::of_xpsr(number & NUMBER | THUMB, false))
+    }
+
+    /// True where the exception of a Cortex-M is known by its handler alone: see [`Registers::infer_exception`].
+    pub fn has_inferred_exception(&self) -> bool {
+        self.value("ipsr").is_some_and(|(_, origin)| origin == Origin::Inferred)
+    }
+
+    /// Takes the exception from the code that runs, where no register shows its number: `handlers` has the vectors, and `function`
+    /// is where the code begins. lr is what the processor put there, so that the handler has called nothing; and no other exception
+    /// has this handler.
+    pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
+        let is_entered = self.lr().is_some_and(is_exc_return);
+        if self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
+            return;
+        }
+        let mut numbers = handlers.iter().filter(|(_, at)| at & !1 == function & !1).map(|(number, _)| *number);
+        if let (Some(number), None) = (numbers.next(), numbers.next()) {
+            self.set_from(Origin::Inferred, "ipsr", number.into());
         }
     }
 }

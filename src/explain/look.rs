@@ -149,6 +149,11 @@ impl<'a> Look<'a> {
         raw(at, self.symbols)
     }
 
+    /// The array that begins where the structure at an address ends, within one variable.
+    pub(super) fn array_behind(&self, at: Addr) -> Option<ArrayMember> {
+        self.symbols.array_behind(at)
+    }
+
     /// The arrays that end in front of an address, within one variable: the outermost first.
     pub(super) fn arrays_before(&self, at: Addr) -> Vec<ArrayMember> {
         self.symbols.arrays_before(at)

@@ -302,7 +302,10 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
         all.push(format!("callers of functions, and source lines: {why}"));
     }
     if case.look.is_spent() {
-        all.push("all blocks of pools: they would take too long over this link (a dump has them)".to_owned());
+        all.push(match case.look.is_stored() {
+            true => "all memory: there is more than the 16 MiB that are read of a file".to_owned(),
+            false => "all blocks of pools: they would take too long over this link (a dump has them)".to_owned(),
+        });
     }
     if case.trust.was_running {
         all.push("what holds only while nothing changes: it needs a target that is halted".to_owned());

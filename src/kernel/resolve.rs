@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::{Kernel, Kind, Wait, has_id};
+use super::{Kernel, Kind, Thread, Wait, has_id};
 use crate::abi::Addr;
 use crate::code::Code;
 use crate::mem::Memory;
 use crate::trace::{Issue, Place, many};
+
+/// So near to the address of a thread, a value is that address with a few of its bits changed.
+const NEAR: u64 = 0x100;
 
 /// The places of control blocks in a list, by address.
 type Places = HashMap<Addr, usize>;
@@ -88,8 +91,15 @@ impl Kernel {
                 Some(owner) => owner.owns.push(object.address),
                 None => {
                     let name = object.name.as_deref().unwrap_or("without a name");
-                    let message =
-                        format!("mutex {name} is owned by {address:#x}, which is none of the threads that were found");
+                    // A write that counts up, or one of some bytes, leaves the rest of the owner's address.
+                    let near = |thread: &&Thread| (1..NEAR).contains(&address.wrapping_sub(thread.address));
+                    let near = self.threads.iter().filter(near).max_by_key(|thread| thread.address);
+                    let near = near.map_or_else(String::new, |thread| {
+                        format!(": it is {} more than that of {}", address.wrapping_sub(thread.address), thread.label())
+                    });
+                    let message = format!(
+                        "mutex {name} is owned by {address:#x}, which is none of the threads that were found{near}"
+                    );
                     self.issues.push(Issue::new(Code::KernelDamaged, message).at(Place::address(object.address)));
                 }
             }

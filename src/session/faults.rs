@@ -2,7 +2,7 @@
 
 use super::{Target, stub};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers};
+use crate::cpu::{Architecture, INTERRUPT_STATE, Level, Origin, Registers};
 use crate::error::Error;
 use crate::kernel::{self, Stop};
 use crate::mem::{Memory as _, Region};
@@ -26,11 +26,21 @@ impl Target<'_> {
         let Some(frames) = stop.frames else { return Ok(()) };
         if frames.architecture == Architecture::CortexM {
             self.read_mapped(stop);
+            stop.cpus.iter_mut().for_each(|cpu| self.infer_exception(cpu));
             return Ok(());
         }
         let Some((remote, cpu)) = self.remote_mut().zip(stop.cpus.first_mut()) else { return Ok(()) };
         let names = cpu.fault_names();
         stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
+    }
+
+    /// By the vectors of the program, where the status register is not known: a core of QEMU, or registers that were typed.
+    fn infer_exception(&self, cpu: &mut Registers) {
+        if let Some(function) =
+            cpu.pc().filter(|_| cpu.level() == Level::Unknown).and_then(|pc| self.symbols().function(pc))
+        {
+            cpu.infer_exception(&self.symbols().handlers(), function.address);
+        }
     }
 
     /// The System Control Block of a Cortex-M. Only of a target that does not run, and where the program shows that it is one:

@@ -126,6 +126,11 @@ impl Symbols for ElfSymbols {
         self.dwarf.member(&variable, offset)
     }
 
+    fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
+        let (variable, offset) = self.within(address)?;
+        self.dwarf.array_behind(&variable, offset)
+    }
+
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
         let before = address.checked_sub(1).and_then(|last| self.within(last));
         let ending = |(variable, last): (Symbol, u64)| Some(self.dwarf.arrays_ending(&variable, last.checked_add(1)?));

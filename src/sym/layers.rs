@@ -63,6 +63,10 @@ impl Symbols for Layers {
         self.sources.iter().find(|s| s.variable(address).is_some())?.member(address)
     }
 
+    fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
+        self.sources.iter().find_map(|source| source.array_behind(address))
+    }
+
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
         let owns = |s: &&Arc<dyn Symbols>| address.checked_sub(1).is_some_and(|last| s.variable(last).is_some());
         self.sources.iter().find(owns).map(|s| s.arrays_before(address)).unwrap_or_default()

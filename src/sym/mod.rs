@@ -75,6 +75,11 @@ pub trait Symbols {
         None
     }
 
+    /// The array that begins where the structure at an address ends, within one variable.
+    fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
+        None
+    }
+
     /// The arrays that end in front of an address, within one variable: the outermost first.
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {
         Vec::new()

@@ -6,6 +6,7 @@
 
 use super::{End, Exit, Origin, Walk};
 use crate::abi::{Addr, Region, Width};
+pub use crate::cpu::is_exc_return;
 use crate::cpu::{self, Architecture, Level, Registers};
 
 /// The registers in the order in which they are pushed, by the numbers of debug information; the last is xpsr.
@@ -26,11 +27,6 @@ const PROCESS_STACK: u64 = 1 << 2;
 const TO_THREAD: u64 = 1 << 3;
 const NO_FLOATS: u64 = 1 << 4;
 const NO_ADDITIONAL: u64 = 1 << 5;
-
-/// True for the value of lr that leads out of an exception.
-pub const fn is_exc_return(word: u64) -> bool {
-    word >> 7 == 0x1FF_FFFF && word & 2 == 0
-}
 
 /// True for an EXC_RETURN of an exception whose frame is on the process stack.
 pub const fn is_on_process_stack(exc_return: u64) -> bool {

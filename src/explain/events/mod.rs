@@ -441,6 +441,11 @@ impl Events {
                 self.tries.fails(thread, lock, Some(owner), event.seq);
             }
         }
+        if let (Some(lock), Some(thread), Some(owner)) = (role.release.of(words), by, role.owner.of(words))
+            && owner != thread
+        {
+            self.tries.is_refused(thread, lock, event.seq);
+        }
         if let (Some(lock), Some(thread), Some(had)) = (role.release.of(words), by, role.own_count.of(words))
             && role.owner.of(words).is_none_or(|owner| owner == thread)
             && let Some(one) = self.one(lock)

@@ -19,11 +19,24 @@ pub struct Failed {
     pub seqs: (u64, u64),
 }
 
+/// A lock that a thread gave back without having it: the kernel refuses that, and the thread has used without the lock what it protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotOwned {
+    /// The lock, as the trace stores its address.
+    pub lock: Addr,
+    /// The event that gave it back.
+    pub put: u64,
+    /// The event with which its last wait for the lock ended in vain; `None` where none is seen.
+    pub failed: Option<u64>,
+}
+
 /// All of them.
 #[derive(Debug, Default)]
 pub struct Tries {
     /// By thread and lock.
     pub failed: BTreeMap<(Addr, Addr), Failed>,
+    /// The last of each thread, since it last had that lock.
+    not_owned: BTreeMap<Addr, NotOwned>,
 }
 
 impl Tries {
@@ -43,11 +56,28 @@ impl Tries {
     /// A thread gets a lock.
     pub fn succeeds(&mut self, thread: Addr, lock: Addr) {
         self.failed.remove(&(thread, lock));
+        if self.not_owned(thread).is_some_and(|one| one.lock == lock) {
+            self.not_owned.remove(&thread);
+        }
+    }
+
+    /// A thread gives back a lock that it does not have.
+    pub fn is_refused(&mut self, thread: Addr, lock: Addr, put: u64) {
+        if self.not_owned.len() < MAX || self.not_owned.contains_key(&thread) {
+            let failed = self.failed.get(&(thread, lock)).map(|failed| failed.seqs.1);
+            self.not_owned.insert(thread, NotOwned { lock, put, failed });
+        }
+    }
+
+    /// The lock that a thread gave back last without having it, and has not got since. Its address is as the trace stores it.
+    pub fn not_owned(&self, thread: Addr) -> Option<NotOwned> {
+        self.not_owned.get(&thread).copied()
     }
 
     /// Events are missing.
     pub fn forget(&mut self) {
         self.failed.clear();
+        self.not_owned.clear();
     }
 }
 

@@ -138,6 +138,8 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
             }
             // Its list of waiting threads may be that of a moment.
             Kind::BlockPool | Kind::BytePool => Some(case.kernel?.member_at(object, "available") == at),
+            // The kernel writes an owner at once.
+            Kind::Mutex => Some(object.owner().is_some_and(|owner| !owner.is_multiple_of(4))),
             _ => None,
         }
     };
@@ -393,11 +395,37 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         }
     };
     let evidence = at.map(|at| Evidence::memory(at, text));
-    Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), issue.message.clone())
+    let behind = at.and_then(|at| behind(at, case));
+    let (words, shown) = behind.map_or((String::new(), None), |(words, shown)| (format!("; {words}"), shown));
+    let next = if words.is_empty() {
+        next
+    } else {
+        "check the range of the indices there: one below 0 leads in front of the array"
+    };
+    Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), format!("{}{words}", issue.message))
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
+        .evidence(shown)
         .next(next)
         .threads(at)
+        .affected(waiters(at, case))
+}
+
+/// The threads that wait for an object.
+fn waiters(object: Option<Addr>, case: &Case<'_>) -> Vec<Addr> {
+    let waits = |thread: &&Thread| thread.suspended_on().map(|(_, at)| at) == object;
+    threads(case).filter(|_| object.is_some()).filter(waits).map(|thread| thread.address).collect()
+}
+
+/// The array behind a control block, in the same variable, and who writes to it at an index that the code computes: one below 0 leads
+/// into the control block. Where an array ends in front of the block, it may be either.
+fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
+    let variable = case.look.variable(block).filter(|_| case.look.arrays_before(block).is_empty())?;
+    let array = case.look.array_behind(block)?;
+    let memory = Region { start: variable.address, len: variable.size };
+    let (writes, shown) = set_by::writers(&array, memory, case).unzip();
+    let writes = writes.map_or_else(String::new, |writes| format!("; {writes}"));
+    Some((format!("the array {array} begins behind it{writes}"), shown))
 }
 
 #[cfg(test)]

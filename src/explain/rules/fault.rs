@@ -293,6 +293,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let mut detractors = Vec::new();
         match self.sure {
             Sure::Runs => {}
+            Sure::Handler => detractors.push(
+                "xpsr is not known (--reg xpsr=N): by the vectors in the ELF, no other exception has this handler"
+                    .to_owned(),
+            ),
             Sure::Recorded => detractors.push("whether the handler of the fault still runs is not known".to_owned()),
             Sure::Stored => {
                 detractors.push(riscv::STORED.to_owned());
@@ -381,7 +385,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let no_memory = self.got_no_memory();
         let is_brought = brought.is_some();
         let against = if no_memory.is_some() { "that this led to the fault is inferred" } else { FROM_EVENTS };
-        for (words, evidence) in self.deleted().into_iter().chain(brought).chain(no_memory) {
+        let before = self.deleted().into_iter().chain(brought).chain(no_memory).chain(self.went_without_lock());
+        for (words, evidence) in before {
             finding.claim = format!("{}; {words}", finding.claim);
             finding.confidence = finding.confidence.min(Confidence::Likely);
             finding = finding.against([against]).evidence([evidence]);
@@ -475,8 +480,9 @@ impl<'a, 'c> Look<'a, 'c> {
 
     fn evidence(&self) -> Vec<Evidence> {
         let mut all = Vec::new();
-        if let (Some(status), Some(exception)) = (self.cpu.registers.get("xpsr"), &self.cpu.exception) {
-            all.push(Evidence::register("xpsr", status, format!("the CPU is in {exception}")));
+        let register = if self.sure == Sure::Handler { "pc" } else { "xpsr" };
+        if let (Some(value), Some(exception)) = (self.cpu.registers.get(register), &self.cpu.exception) {
+            all.push(Evidence::register(register, value, format!("the CPU is in {exception}")));
         }
         for bit in self.bits() {
             let value = self.fault.iter().flat_map(|fault| &fault.registers).find(|(name, _)| *name == bit.register);

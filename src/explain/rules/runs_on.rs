@@ -89,23 +89,28 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             .map(|code| Evidence::symbol(code.at, &code.words, "the code here disables interrupts".to_owned())),
     );
     evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let left = masking_code::left_by(thread.address, case);
+    evidence.extend(left.as_ref().map(|left| left.evidence.clone()));
     let (confidence, mut detractors) = case.cap(Confidence::Likely);
+    detractors
+        .extend(left.as_ref().map(|_| "which function disabled them is inferred from the program's code".to_owned()));
     if mask.is_none() {
         let why = "it is inferred: which register disables them is not known (--reg primask=N --reg basepri=N)";
         detractors.push(why.to_owned());
     }
     let at = place::of(&cpu.functions).map_or_else(String::new, |at| format!(" in {at}"));
     let by = mask.map_or_else(String::new, |mask| format!(" ({})", mask.words()));
+    let path = left.as_ref().map_or_else(String::new, |left| format!("; {}", left.words));
     let claim = format!(
-        "thread {name} runs on{at} though {why}: interrupts stay disabled{by}, and the switch to another thread does not come"
+        "thread {name} runs on{at} though {why}: interrupts stay disabled{by}, and the switch to another thread does not come{path}"
     );
+    let register = mask.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |mask| mask.register().0.to_uppercase());
+    let path =
+        left.map_or_else(|| format!("find the path that sets {register} and does not restore it"), |left| left.next);
     Some(
         Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
             .evidence(evidence)
-            .next(format!(
-                "find the path that sets {} and does not restore it; calls that wait return at once",
-                mask.map_or_else(|| "PRIMASK or BASEPRI".to_owned(), |mask| mask.register().0.to_uppercase())
-            ))
+            .next(format!("{path}; calls that wait return at once"))
             .threads([thread.address]),
     )
 }

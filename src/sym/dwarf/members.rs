@@ -81,6 +81,17 @@ impl Dwarf {
         ending.map(|level| ArrayMember { name: level.path, lengths: level.lengths }).collect()
     }
 
+    /// The array that begins where a structure ends, in the same variable; `offset`: where the structure begins in it.
+    pub fn array_behind(&self, variable: &Symbol, offset: u64) -> Option<ArrayMember> {
+        let own = self.levels(variable, offset)?;
+        // The last is the first member of the structure.
+        let whole = own.iter().rev().nth(1).filter(|level| level.begin == offset)?;
+        let end = whole.begin.checked_add(whole.size)?;
+        let begins = |level: &Level| !level.lengths.is_empty() && level.begin == end;
+        let array = self.levels(variable, end)?.into_iter().find(begins)?;
+        Some(ArrayMember { name: array.path, lengths: array.lengths })
+    }
+
     /// The variable, the member of it at an offset, the member of that, and so on.
     fn levels(&self, variable: &Symbol, at: u64) -> Option<Vec<Level>> {
         if self.unavailable().is_some() {

@@ -156,6 +156,16 @@ impl Look<'_, '_> {
         Some((words, Evidence::event(seq, format!("the wait of {name} for {object} ends, as it is deleted{by}"))))
     }
 
+    /// That the thread went on without a lock that it had asked for: it gave it back without having it.
+    pub(super) fn went_without_lock(&self) -> Option<(String, Evidence)> {
+        let (thread, events) = (self.thread.filter(|_| self.within.is_none())?, self.case.events?);
+        let one = events.tries.not_owned(events.stored(thread.address))?;
+        let (name, lock) = (thread.label(), self.case.object(one.lock));
+        let how = one.failed.map_or_else(String::new, |seq| format!(": its wait for it ended in vain (event {seq})"));
+        let words = format!("before it, {name} gave back {lock} without owning it{how}");
+        Some((words, Evidence::event(one.put, format!("{name} gives back {lock}, which it does not own"))))
+    }
+
     /// That a thread whose null pointer failed got no memory before.
     pub(super) fn got_no_memory(&self) -> Option<(String, Evidence)> {
         let thread = self.thread.filter(|_| self.within.is_none() && self.way.is_none())?;

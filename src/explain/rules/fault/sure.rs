@@ -9,6 +9,8 @@ use crate::session::CpuState;
 pub(super) enum Sure {
     /// The status register says so.
     Runs,
+    /// The CPU is in code that only the vector of a fault leads to.
+    Handler,
     /// Its registers record one, and nothing shows whether its handler still runs.
     Recorded,
     /// No register records it; what the handler stored of the thread shows it.
@@ -23,6 +25,9 @@ pub(super) fn sure(cpu: &CpuState, fault: Option<&Fault>) -> Option<Sure> {
         Level::Mode(mode) => matches!(mode, "abort" | "undefined"),
         Level::Thread | Level::Unknown => false,
     };
+    if runs && cpu.registers.has_inferred_exception() {
+        return Some(Sure::Handler);
+    }
     if runs || number.is_some_and(is_fault) || fault.is_some_and(|fault| fault.current == Some(true)) {
         return Some(Sure::Runs);
     }
