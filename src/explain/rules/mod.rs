@@ -16,6 +16,7 @@ mod fault;
 mod flag_lock;
 mod flags_cleared;
 mod flags_taken;
+mod flushed;
 mod forbidden_call;
 mod frames;
 mod given_while_waited;

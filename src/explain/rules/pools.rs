@@ -13,6 +13,7 @@ use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
+use super::flushed;
 use super::lost_blocks::{self, Lost};
 use super::waiting_blocks;
 use super::words::{waiting, waits};
@@ -271,9 +272,15 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let others: Vec<Addr> = behind.iter().copied().filter(|other| *other != task.address).collect();
     // Memory comes back, and is soon used again.
     let is_usual = claimed == Confidence::Hint && released && lost.is_none();
-    let (code, claimed, claim, next) = match &lost {
-        Some(lost) => (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned()),
-        None => (Code::PoolEmpty, claimed, claim, next),
+    let flushed = lost.as_ref().and_then(|_| flushed::of(pool, case));
+    let (code, claimed, claim, next) = match (&lost, &flushed) {
+        (Some(lost), Some((words, _))) => {
+            (Code::PoolLeak, Confidence::Likely, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())
+        }
+        (Some(lost), None) => {
+            (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned())
+        }
+        (None, _) => (Code::PoolEmpty, claimed, claim, next),
     };
     let is_lost = lost.is_some();
     let finding = Finding::new(code, case.cap(claimed), claim)
@@ -284,6 +291,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
+        .against(flushed.as_ref().map(|_| flushed::AGAINST))
+        .evidence(flushed.map(|(_, evidence)| evidence))
         .explains(others.into_iter().filter_map(|other| waits(other, case, graph)))
         .next(next)
         .threads([task.address])
