@@ -10,6 +10,7 @@ use super::super::cpus::{first_place, thread_of};
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::lost_blocks::{each_pointer, is_old, old};
 use super::main_stack;
 use super::static_pointers::{self, StaticPointer};
 use super::words::text;
@@ -92,8 +93,12 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
-    let kept = around.kept_pointers(damage.at, case);
-    let still = static_pointers::said("", &kept, "still points to that free memory", "still point to that free memory");
+    let kept = around.pointers(damage.at, case);
+    let (one, several) = match around.front.is_some_and(|front| front.is_free) {
+        true => ("still points to that free memory", "still point to that free memory"),
+        false => ("points into that block", "point into that block"),
+    };
+    let still = static_pointers::said("", &kept, one, several);
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
     let place = damage.at.and_then(|at| Some((at, case.look.raw(at)?)));
@@ -137,6 +142,26 @@ fn words(pool: &Object, damage: &Damaged, name: &str) -> Evidence {
     Evidence::memory(damage.at.unwrap_or(pool.address), text).holds(first)
 }
 
+/// The only thread that was switched out and whose stack has an address in a block, and where: what is below its stack pointer does not
+/// count.
+fn on_stack(block: PoolBlock, case: &Case<'_>) -> Option<(String, Addr)> {
+    if !case.look.is_stored() || case.trust.other_build {
+        return None;
+    }
+    let old = old(case)?;
+    let mut found: Vec<(Addr, &Thread)> = Vec::new();
+    each_pointer(&[block], case, &mut |at, _| {
+        // Where the stack pointer is not known, a word may be one that is over.
+        let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+        let thread = threads.filter(|thread| thread.stack.pointer.is_some()).find(|thread| thread.stack.holds(at));
+        let is_new = |thread: &Thread| !found.iter().any(|(_, other)| other.address == thread.address);
+        if let Some(thread) = thread.filter(|thread| is_new(thread) && !is_old(at, &old)) {
+            found.push((at, thread));
+        }
+    })?;
+    if let [(at, thread)] = found.as_slice() { Some((thread.label(), *at)) } else { None }
+}
+
 /// Who had the memory around a damaged place.
 struct Around {
     front: Option<PoolBlock>,
@@ -144,6 +169,8 @@ struct Around {
     owner: Option<(String, u64)>,
     /// A block that was there before: its first byte, its owner, who released it, and it.
     freed: Option<(Addr, String, String, Freed)>,
+    /// The only thread whose stack has the address of the block, and where; looked for where no event shows the owner.
+    on_stack: Option<(String, Addr)>,
     /// The variable in front of the pool.
     before: Option<String>,
     kind: Kind,
@@ -174,20 +201,24 @@ impl Around {
         Self {
             front,
             owner: live.map(|block| (who(block.thread), block.seq)),
+            on_stack: front.filter(|front| live.is_none() && !front.is_free).and_then(|front| on_stack(front, case)),
             freed: freed.map(|(at, old)| (at, who(old.block.thread), giver(old.by, case, graph), old)),
             before: before.and_then(|at| case.look.variable(at)).map(|symbol| symbol.name),
             kind: pool.kind,
         }
     }
 
-    /// Variables that still point to the free block in front.
-    fn kept_pointers(&self, damaged: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
-        let front = self.front.filter(|front| front.is_free);
-        let front = front.zip(damaged).and_then(|(front, at)| {
-            let end = at.checked_add(case.width().checked_mul(2)?)?;
+    /// Variables that point to the block in front: as far as the damage, where it is free.
+    fn pointers(&self, damaged: Option<Addr>, case: &Case<'_>) -> Vec<StaticPointer> {
+        let memory = self.front.zip(damaged).and_then(|(front, at)| {
+            let end = if front.is_free {
+                at.checked_add(case.width().checked_mul(2)?)?
+            } else {
+                front.start.checked_add(front.len)?
+            };
             Some(Region { start: front.start, len: end.checked_sub(front.start)? })
         });
-        front.map(|memory| static_pointers::into(memory, case)).unwrap_or_default()
+        memory.map(|memory| static_pointers::into(memory, case)).unwrap_or_default()
     }
 
     fn in_front(&self) -> Option<String> {
@@ -199,7 +230,10 @@ impl Around {
                 None => format!("{which}, which is free"),
             },
             (Some((owner, _)), false) => format!("{which}, which {owner} allocated"),
-            (None, false) => format!("{which}, which is allocated"),
+            (None, false) => match &self.on_stack {
+                Some((thread, _)) => format!("{which}, which is allocated: {thread} has its address on its stack"),
+                None => format!("{which}, which is allocated"),
+            },
         })
     }
 
@@ -208,6 +242,11 @@ impl Around {
         if let Some((front, (owner, seq))) = self.front.zip(self.owner.as_ref()) {
             all.push(Evidence::event(*seq, format!("{owner} allocates the block at {:#x}", front.start)));
         }
+        all.extend(
+            self.on_stack.as_ref().map(|(thread, at)| {
+                Evidence::stack(*at, format!("{thread}: an address in that block is on its stack"))
+            }),
+        );
         if let Some((start, owner, by, old)) = &self.freed {
             let len = old.block.len.map_or_else(String::new, |len| format!(" of {len} bytes"));
             all.push(Evidence::event(old.block.seq, format!("{owner} allocates a block{len} at {start:#x}")));
