@@ -153,6 +153,36 @@ mod tests {
         assert_eq!(registers.level(), Level::Thread);
     }
 
+    /// In a core of QEMU, which has a CPSR in place of xPSR, the handler of a fault was some endless loop.
+    #[test]
+    fn the_vector_of_a_handler_did_not_show_the_exception() {
+        let handlers = [(2, 0x81), (3, 0x85), (4, 0x89), (16, 0x81)];
+        let level = |lr, xpsr: Option<u64>, function| {
+            let mut registers = Registers::new(Architecture::CortexM);
+            assert!(registers.set("lr", lr) && xpsr.is_none_or(|xpsr| registers.set("xpsr", xpsr)));
+            registers.infer_exception(&handlers, function);
+            (registers.level(), registers.has_inferred_exception())
+        };
+        let of_fault = (Level::Exception(4), true);
+        assert_eq!(level(0xFFFF_FFFD, Some(0x1F3), 0x88), of_fault);
+        assert_eq!(level(0xFFFF_FFFD, None, 0x88), of_fault, "typed registers");
+        let unknown = (Level::Unknown, false);
+        assert_eq!(level(0xFFFF_FFFD, None, 0x80), unknown, "two exceptions have that handler");
+        assert_eq!(level(0xFFFF_FFFD, None, 0x90), unknown, "no handler");
+        assert_eq!(level(0x0000_1235, None, 0x88), unknown, "a function has been called, or it was called itself");
+        assert_eq!(level(0xFFFF_FFFD, Some(0x0100_000F), 0x88), (Level::Exception(15), false), "xpsr is known");
+    }
+
+    /// IPSR is a part of xPSR.
+    #[test]
+    fn ipsr_shows_the_exception() {
+        let mut registers = Registers::new(Architecture::CortexM);
+        assert!(registers.set("ipsr", 3));
+        assert_eq!((registers.level(), registers.has_inferred_exception()), (Level::Exception(3), false));
+        assert!(registers.set("ipsr", 0));
+        assert_eq!(registers.level(), Level::Thread);
+    }
+
     #[test]
     fn which_profile_a_status_word_is_of() {
         assert_eq!(profile(0x6100_0003), Some(Architecture::CortexM));

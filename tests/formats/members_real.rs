@@ -26,13 +26,14 @@ struct station {
     unsigned end;
 };
 static struct station station;
+static struct { int revision; struct point lock; int dwell[4]; } wear;
 int table[4] = { 1, 2, 3, 4 };
 extern const volatile unsigned char limits[];
 const volatile unsigned char limits[3] = { 1, 2, 3 };
 void *volatile kept[8];
 void other(void);
 __attribute__((noinline)) void bump(void) { static struct { int calls; int last[2]; } count; count.calls++; kept[4] = &count; }
-int main(void) { kept[0] = &station; kept[1] = table; kept[2] = (void *)limits; bump(); other(); return 0; }
+int main(void) { kept[0] = &station; kept[1] = table; kept[2] = (void *)limits; kept[5] = &wear; bump(); other(); return 0; }
 "#;
 
 const SECOND: &str = r#"
@@ -101,6 +102,11 @@ fn check(elf: Arc<Elf>, name: &str) {
     assert_eq!([at(43), at(47)], [".name[1]+0 =.name[1]", "+47"], "{name}: behind it is nothing");
     assert_eq!([at(53), at(64)], [".lines[0].count+1", ".lines[1].count+0 =.lines[1]"], "{name}");
     assert_eq!([at(79), at(80), at(u64::MAX)], [".end+3", "nothing", "nothing"], "{name}");
+    let wear = variables(&elf, "wear");
+    let behind =
+        |offset| dwarf.array_behind(&wear[0], offset).map(|array| array.to_string().replacen(&wear[0].name, "", 1));
+    assert_eq!(behind(4).as_deref(), Some(".dwell[4]"), "{name}: behind a structure");
+    assert_eq!([behind(0), behind(6), behind(8), behind(24), behind(u64::MAX)], [const { None }; 5], "{name}");
     let ends = |end| arrays(&dwarf, station, end);
     assert_eq!(ends(28), [".grid[2][3]"], "{name}");
     assert_eq!(ends(47), [".name[5]"], "{name}");

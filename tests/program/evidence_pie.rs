@@ -63,7 +63,8 @@ fn gdb_showed_question_marks_for_a_program_that_was_moved() {
     is_found(&look(&dump(&scratch, "bare.core", &[&core])), LOADED);
     // The source does not know where the program was: what was said is what the core says.
     let mut image = std::fs::read(&source).unwrap();
-    let at = image.windows(16).position(|w| w == note_of_auxv()).unwrap();
+    let note = note_of_auxv();
+    let at = image.windows(16).position(|w| w == note).unwrap();
     image[at + 12..at + 16].copy_from_slice(b"GORE");
     let lost = scratch.path("lost.core").display().to_string();
     std::fs::write(&lost, image).unwrap();

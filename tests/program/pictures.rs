@@ -429,7 +429,7 @@ fn a_stamp_that_is_not_believed_was_no_gap() {
 fn progress_is_for_a_terminal() {
     let scratch = Scratch::new();
     let (source, file) = (scratch.path("long.trx"), scratch.path("x.pftrace"));
-    super::html_page::repeated(&source, 400_000);
+    super::html_page::repeated(&source, 150_000);
     let mut command = Command::new(binary());
     command.args(["export", "-o", &file, &source]);
     let mut terminal = Terminal::start(command);

@@ -378,6 +378,25 @@ fn a_mutex_that_is_never_free_in_a_trace() {
     assert!(found.iter().all(|finding| finding["code"] != "lock-owner-gone"), "{found:?}");
 }
 
+/// Print gives back a mutex that Scan has, and later one that it has itself.
+#[test]
+fn a_put_that_the_kernel_refuses_is_seen() {
+    let mut story = Story::default();
+    story.by(SCAN, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+    story.by(PRINT, MUTEX_PUT, [IMAGE, SCAN, 1, 0]);
+    let events = |story: &Story| {
+        let buffer = Buffer::new(BASE).record(story.events.len() + 1, &story.events);
+        Events::of(&decode(&buffer), &Catalogue::threadx(Names::default())).unwrap()
+    };
+    let found = events(&story).tries.not_owned(PRINT).expect("the put");
+    assert_eq!((found.lock, found.put, found.failed), (IMAGE, 1, None));
+    story.by(SCAN, MUTEX_PUT, [IMAGE, SCAN, 1, 0]);
+    story.by(PRINT, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+    story.by(PRINT, MUTEX_PUT, [IMAGE, PRINT, 1, 0]);
+    let events = events(&story);
+    assert_eq!([PRINT, SCAN].map(|thread| events.tries.not_owned(thread)), [None; 2]);
+}
+
 /// Scan has the mutex and waits for a flag that only Print sets, which waits for the mutex. No event says for how long a thread
 /// waits for event flags.
 #[test]

@@ -1,7 +1,9 @@
 //! What tests of ThreadX traces share: a buffer of a builder, decoded as the program does it.
 
+use std::sync::LazyLock;
+
 use tx_trace::abi::{Endian, Width};
-use tx_trace::catalogue::Names;
+use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::error::Error;
 use tx_trace::format::threadx::symbols::Variables;
 use tx_trace::format::threadx::{Place, ThreadX};
@@ -56,9 +58,11 @@ pub fn decode_bytes(
     extent: Extent,
     options: &DecodeOptions,
 ) -> Result<Trace, Error> {
+    // Reading the tables takes as long as decoding a small trace.
+    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| ThreadX.catalogue(Names::default()));
     let mut memory = Segments::new(vec![Block::whole(b.base, bytes.into())]);
     let capture = located(b, known).capture(&mut memory, &Layers::new(), extent)?;
-    capture.decode(&ThreadX.catalogue(Names::default()), options)
+    capture.decode(&CATALOGUE, options)
 }
 
 pub fn decode(b: &Buffer) -> Trace {

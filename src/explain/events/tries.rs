@@ -123,3 +123,27 @@ pub fn inversions(mut all: Vec<Inverted>, end: i64) -> Vec<Inversion> {
     };
     all.into_iter().filter(|one| one.to.is_none()).filter_map(open).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread went on after its wait for a mutex had ended in vain, and nothing was said of it.
+    #[test]
+    fn a_lock_that_was_given_back_without_having_it() {
+        let (thread, lock, other) = (1, 2, 3);
+        let mut tries = Tries::default();
+        tries.fails(thread, lock, Some(other), 7);
+        tries.is_refused(thread, lock, 9);
+        assert_eq!(tries.not_owned(thread), Some(NotOwned { lock, put: 9, failed: Some(7) }));
+        assert_eq!(tries.not_owned(other), None);
+        tries.succeeds(thread, other);
+        assert!(tries.not_owned(thread).is_some(), "another lock");
+        tries.succeeds(thread, lock);
+        assert_eq!(tries.not_owned(thread), None);
+        tries.is_refused(thread, lock, 12);
+        assert_eq!(tries.not_owned(thread), Some(NotOwned { lock, put: 12, failed: None }));
+        tries.forget();
+        assert_eq!(tries.not_owned(thread), None);
+    }
+}
