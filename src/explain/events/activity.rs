@@ -144,10 +144,21 @@ impl Events {
         since.map_or_else(|| self.length(), |(since, _)| self.span.1.saturating_sub(since))
     }
 
+    /// Events since a thread came into its state; all of the trace where no event of it shows a change.
+    fn lasts_in_events(&self, thread: Addr) -> u64 {
+        let since = self.activity(thread).and_then(|activity| activity.since);
+        since.map_or(self.count, |(_, since)| self.newest.saturating_sub(since))
+    }
+
     /// True where a wait lasts far longer than those that are over: a quarter of the trace at least, and four times as long
-    /// as any wait for the same object that ended in it.
+    /// as any wait for the same object that ended in it. Where the clock of the trace does not run, events are the measure.
     #[must_use]
     pub fn is_long(&self, thread: Addr, object: Addr) -> bool {
+        if !self.has_clock {
+            let (usual, lasts) =
+                (self.object(object).map_or(0, |one| one.longest_wait_in_events), self.lasts_in_events(thread));
+            return self.count >= 32 && lasts >= self.count / 4 && lasts / 4 >= usual;
+        }
         let usual = self.object(object).map_or(0, |one| one.longest_wait);
         self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
     }

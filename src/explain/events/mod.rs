@@ -381,6 +381,7 @@ impl Events {
         }
         if let Some(one) = self.one(system.address(object)) {
             one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
+            one.longest_wait_in_events = one.longest_wait_in_events.max(event.seq.saturating_sub(call.seq));
             if gets && wait.ending == Ending::TimedOut {
                 one.times_out(event.seq);
             }

@@ -143,6 +143,8 @@ pub struct One {
     pub is_taken_elsewhere: bool,
     /// The longest wait that is over, in ticks.
     pub longest_wait: i64,
+    /// The same in events, for a trace whose clock does not run.
+    pub longest_wait_in_events: u64,
     /// Waits that ended by a time-out since the last put.
     pub time_outs: Option<TimeOuts>,
     /// Event flags that some thread asked for.

@@ -57,8 +57,12 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::gone,
         ByCode::unset,
     ];
-    for of in all {
-        for finding in of(&code) {
+    let through_pointers = Stuck::through_pointers(case, graph, usage);
+    let by_pointer = ByCode { stuck: &through_pointers, ..code };
+    let circles = |_: &ByCode<'_, '_>| by_pointer.circles();
+    let all = all.iter().map(|of| of(&code)).chain([circles(&code)]);
+    for all in all {
+        for finding in all {
             let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
             if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {
                 found.push(finding);
@@ -132,6 +136,7 @@ struct Taken {
 }
 
 /// What is looked at.
+#[derive(Clone, Copy)]
 struct ByCode<'r, 'a> {
     case: &'r Case<'a>,
     graph: &'r Graph,
@@ -462,8 +467,14 @@ impl ByCode<'_, '_> {
             (Kind::Semaphore, _) if is_lock => {
                 format!("{object}, and of those that take and put it, only {only} does not wait for it")
             }
+            _ if self.is_through_pointer(need) => format!("{object}, which only {only} can put, through a pointer"),
             _ => format!("{object}, which only {only} puts"),
         }
+    }
+
+    /// True where nobody is seen to give it but through a pointer of which it is not known where it leads.
+    fn is_through_pointer(&self, need: &Need) -> bool {
+        need.kind != Kind::Mutex && self.usage.who(need.act, Some(need.kind), need.object, need.wanted).is_none()
     }
 
     /// All who give what a thread waits for have ended or are off.

@@ -67,12 +67,21 @@ pub struct Use {
     pub carries: Option<Addr>,
 }
 
+impl Use {
+    /// True where the object is not known, as in a pointer that came in a message. What creates a timer starts none that is there.
+    const fn is_through_pointer(&self) -> bool {
+        self.object.is_none() && !self.action.by_memory && !self.action.creates_timer
+    }
+}
+
 /// Who uses what.
 pub struct Usage<'c> {
     walker: Walker<'c>,
     users: Vec<(User, Rc<Summary>)>,
     pools: BTreeSet<Addr>,
-    /// What calls do that no path led to, or of which the object is not known.
+    /// What calls do that no path led to.
+    unseen: Acts,
+    /// The same, and what calls do of which the object is not known.
     unknown: Acts,
 }
 
@@ -152,16 +161,15 @@ impl<'c> Usage<'c> {
             }
             users.extend(more.into_iter().map(|at| (User::Other(at), walker.of_function((at, only(None))))));
         }
-        let mut unknown = walker.unseen();
-        // What creates a timer starts none that is there.
-        let is_unknown = |one: &&Use| one.object.is_none() && !one.action.by_memory && !one.action.creates_timer;
+        let unseen = walker.unseen();
+        let mut unknown = unseen.clone();
         for (_, summary) in users.iter().filter(|(user, _)| *user != User::Start) {
-            let all = summary.uses.iter().filter(is_unknown);
+            let all = summary.uses.iter().filter(|one| one.is_through_pointer());
             unknown.extend(all.map(|one| (one.action.act, one.action.kind)));
         }
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
-        Some(Self { walker, users, pools, unknown })
+        Some(Self { walker, users, pools, unseen, unknown })
     }
 
     /// The functions of the program that use this memory, or have an address of it: those that may write past its end.
@@ -193,16 +201,32 @@ impl<'c> Usage<'c> {
         if self.walker.is_cut() || self.unknown.contains(&(act, kind)) {
             return None;
         }
-        let is = |one: &&Use| {
+        Some(self.users_that(act, kind, wanted, &|one| {
+            one.object == Some(object) || one.action.by_memory && self.may_be_of(one.object, object)
+        }))
+    }
+
+    /// The same, with those who may do it through a pointer of which it is not known where it leads; `None` where others may.
+    pub fn may(&self, act: Act, kind: Option<Kind>, object: Addr, wanted: Option<u64>) -> Option<Vec<User>> {
+        if self.walker.is_cut() || self.unseen.contains(&(act, kind)) {
+            return None;
+        }
+        Some(self.users_that(act, kind, wanted, &|one| {
+            let may_be_it = one.object == Some(object) || one.is_through_pointer();
+            may_be_it || one.action.by_memory && self.may_be_of(one.object, object)
+        }))
+    }
+
+    fn users_that(&self, act: Act, kind: Option<Kind>, wanted: Option<u64>, is_it: &dyn Fn(&Use) -> bool) -> Vec<User> {
+        let is = |one: &Use| {
             let is_so = one.flags.zip(wanted).is_none_or(|(flags, wanted)| u64::from(flags) & wanted != 0);
-            let is_it = || one.object == Some(object) || one.action.by_memory && self.may_be_of(one.object, object);
-            one.action.act == act && one.action.kind == kind && is_so && is_it()
+            one.action.act == act && one.action.kind == kind && is_so && is_it(one)
         };
-        let of = self.users.iter().filter(|(_, summary)| summary.uses.iter().any(|one| is(&one)));
+        let of = self.users.iter().filter(|(_, summary)| summary.uses.iter().any(is));
         let mut all: Vec<User> = of.map(|(user, _)| *user).filter(|user| *user != User::Start).collect();
         all.sort_unstable();
         all.dedup();
-        Some(all)
+        all
     }
 
     /// True where all who put a semaphore take it, too, and the other way round: it is used as a lock.

@@ -53,6 +53,15 @@ struct Halt {
 impl Stuck {
     /// Of the threads and timers of a case.
     pub fn of(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>) -> Self {
+        Self::with(case, graph, usage, &|need| usage.who(need.act, Some(need.kind), need.object, need.wanted))
+    }
+
+    /// The same, where objects may be given through pointers: who may do so counts as one who could help.
+    pub fn through_pointers(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>) -> Self {
+        Self::with(case, graph, usage, &|need| usage.may(need.act, Some(need.kind), need.object, need.wanted))
+    }
+
+    fn with(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>, givers: &dyn Fn(&Need) -> Option<Vec<User>>) -> Self {
         let mut all = Vec::new();
         for task in &graph.tasks.list {
             let user = User::Thread(task.address);
@@ -61,8 +70,9 @@ impl Stuck {
             let starters = gone.and_then(|_| usage.who(Act::Starts, None, task.address, None));
             all.extend(starters.map(|helpers| Halt { user, need: None, helpers, goes_on: false }));
             let goes_on = task.wait.is_some_and(|wait| !wait.forever);
-            let halt =
-                |need: Need| Some(Halt { user, need: Some(need), helpers: helpers(task, &need, usage)?, goes_on });
+            let halt = |need: Need| {
+                Some(Halt { user, need: Some(need), helpers: helpers(task, &need, usage, givers)?, goes_on })
+            };
             all.extend(needs.into_iter().filter_map(halt));
         }
         let timers = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
@@ -142,10 +152,15 @@ fn keep_stuck(all: &mut Vec<Halt>) {
 }
 
 /// Who could end a wait: the owner of a mutex; for other objects all whose code does it.
-fn helpers(task: &Task, need: &Need, usage: &Usage<'_>) -> Option<Vec<User>> {
+fn helpers(
+    task: &Task,
+    need: &Need,
+    usage: &Usage<'_>,
+    givers: &dyn Fn(&Need) -> Option<Vec<User>>,
+) -> Option<Vec<User>> {
     let mut all = match need.kind {
         Kind::Mutex => vec![User::Thread(task.wait?.owner?)],
-        kind => usage.who(need.act, Some(kind), need.object, need.wanted)?,
+        _ => givers(need)?,
     };
     all.extend(usage.who(Act::Aborts, None, task.address, None)?);
     all.retain(|user| *user != User::Thread(task.address));
