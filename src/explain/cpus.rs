@@ -8,6 +8,7 @@ use crate::abi::{Addr, Region, join};
 use crate::cpu::{Effect, Fault, Level, Size};
 use crate::error::Error;
 use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
+use crate::mem::Memory;
 use crate::session::{CpuState, Function, Place, Target};
 use crate::unwind::{Backtrace, Origin};
 
@@ -41,6 +42,8 @@ pub struct Cpus {
     constants: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
+    /// Those of them that are the same memory as others, at another address.
+    mirrors: Vec<Region>,
     /// What the program does not write: its code and its constants.
     read_only: Vec<Region>,
     /// What it writes, by its sections.
@@ -82,7 +85,9 @@ impl Cpus {
             names.extend(said.map(|said| (at, said)));
         }
         let Callers { calls, outer, callers, frames } = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
-        let (read_only, writable) = (target.read_only(), target.written());
+        let (read_only, writable, code) = (target.read_only(), target.written(), target.code());
+        let sections: Vec<Region> = code.iter().chain(&writable).copied().collect();
+        let mirrors = mirrors(target.parts().0, regions.as_deref().unwrap_or_default(), &sections);
         let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
             all,
@@ -90,7 +95,8 @@ impl Cpus {
             constants,
             read_only,
             writable,
-            code: target.code(),
+            code,
+            mirrors,
             stack_handlers,
             calls,
             outer,
@@ -191,7 +197,8 @@ impl Cpus {
     /// overlap where the source has sections as well. `None` where sections are not known.
     pub(super) fn written(&self) -> Option<Vec<Region>> {
         let regions = self.regions.as_deref()?;
-        let others = without(regions, &self.read_only);
+        let own: Vec<Region> = regions.iter().copied().filter(|region| !self.mirrors.contains(region)).collect();
+        let others = without(&own, &self.read_only);
         (!self.writable.is_empty()).then(|| self.writable.iter().copied().chain(others).collect())
     }
 
@@ -204,6 +211,42 @@ impl Cpus {
     pub(super) fn has(&self, address: Addr) -> Option<bool> {
         self.regions.as_ref().map(|all| all.iter().any(|region| region.contains(address)))
     }
+}
+
+/// The shortest and the longest regions that are compared, and how much of them at a time.
+const COMPARED: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
+const PIECE: usize = 64 << 10;
+/// The most regions among which mirrors are looked for.
+const MOST_REGIONS: usize = 32;
+
+/// Regions that hold what another one of their size holds: boards of QEMU, and some chips, have the same memory at two addresses. That
+/// in which sections of the program are is not the mirror.
+fn mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> Vec<Region> {
+    let has_section = |region: &Region| sections.iter().any(|section| region.contains(section.start));
+    let mut found: Vec<Region> = Vec::new();
+    for (n, region) in
+        regions.iter().take(MOST_REGIONS).enumerate().filter(|(_, region)| COMPARED.contains(&region.len))
+    {
+        for other in regions.iter().take(n).filter(|other| other.len == region.len) {
+            let is_known = found.contains(other) || found.contains(region);
+            if !is_known && !(has_section(region) && has_section(other)) && are_equal(memory, *region, *other) {
+                found.push(if has_section(region) { *other } else { *region });
+            }
+        }
+    }
+    found
+}
+
+fn are_equal(memory: &mut dyn Memory, one: Region, other: Region) -> bool {
+    let mut bytes = [vec![0; PIECE], vec![0; PIECE]];
+    (0..one.len).step_by(PIECE).all(|into| {
+        let len = usize::try_from(one.len.saturating_sub(into)).map_or(PIECE, |left| left.min(PIECE));
+        let [first, second] = &mut bytes;
+        let (Some(first), Some(second)) = (first.get_mut(..len), second.get_mut(..len)) else { return false };
+        let mut read =
+            |start: Addr, to: &mut [u8]| start.checked_add(into).is_some_and(|at| memory.read(at, to).is_ok());
+        read(one.start, first) && read(other.start, second) && first == second
+    })
 }
 
 /// The parts of regions that none of others covers. A hostile file may have very many of both.

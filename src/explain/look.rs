@@ -13,7 +13,13 @@ const MOST: usize = 1024;
 /// Bytes of a range of memory that are read at once.
 const PAGE: u64 = 1024;
 /// The most pages of a source that has its memory at hand, and of one that is asked over a link.
-const PAGES: (usize, usize) = (1 << 14, 64);
+const PAGES: (usize, usize) = (1 << 16, 64);
+
+/// True for bytes that are all 0: no pointer is in them. Memory that a program never used is most of what some files have.
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
+    const ZERO: [u8; PAGE as usize] = [0; PAGE as usize];
+    ZERO.get(..bytes.len()) == Some(bytes)
+}
 
 /// Them.
 pub struct Look<'a> {

@@ -303,7 +303,7 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     }
     if case.look.is_spent() {
         all.push(match case.look.is_stored() {
-            true => "all memory: there is more than the 16 MiB that are read of a file".to_owned(),
+            true => "all memory: there is more than the 64 MiB that are read of a file".to_owned(),
             false => "all blocks of pools: they would take too long over this link (a dump has them)".to_owned(),
         });
     }

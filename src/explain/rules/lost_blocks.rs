@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::look::is_zero;
 use super::super::{Case, Evidence};
 use super::corrupt_pool::blocks;
 use crate::abi::{Addr, Region};
@@ -126,8 +127,8 @@ pub(super) fn holding(at: Addr, used: &[PoolBlock]) -> Option<usize> {
     (at.checked_sub(block.start)? < block.len).then_some(index)
 }
 
-/// The word at each address of a region, also where it is not aligned: structs may be packed. `None` where a part of it cannot
-/// be read.
+/// The word at each address of a region, also where it is not aligned: structs may be packed. Where all is 0 there is none. `None`
+/// where a part of it cannot be read.
 pub(super) fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, u64)) -> Option<()> {
     let shape = case.kernel?.layout.shape;
     // The words at the last bytes that are read at once go on behind them.
@@ -136,6 +137,9 @@ pub(super) fn words(region: Region, case: &Case<'_>, each: &mut dyn FnMut(Addr, 
         let into = piece.checked_mul(step)?;
         let (from, left) = (region.start.checked_add(into)?, region.len.checked_sub(into)?);
         let bytes = case.look.within(region, from, usize::try_from(left.min(PIECE)).ok()?)?;
+        if is_zero(&bytes) {
+            continue;
+        }
         let places = (0..usize::try_from(step).ok()?).zip(from..);
         let words = places.map_while(|(n, at)| Some((at, shape.endian.word(shape.pointer, &bytes, n)?)));
         words.for_each(|(at, word)| each(at, word));

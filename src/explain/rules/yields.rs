@@ -38,8 +38,12 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (name, labels) = (thread.label(), labels.join(", "));
     let (awaited, evidence) = shared::awaited(&cpu.functions, &addresses, case).unzip();
     let awaited = awaited.map_or_else(String::new, |words: String| format!("; {words}"));
+    // A mutex that it owns may have made it more urgent than those that it waits for.
+    let inherits = thread.inherits().and_then(|_| thread.own_priority);
+    let inherits =
+        inherits.map_or_else(String::new, |base| format!(", inherited by a mutex that it owns; its own is {base}"));
     let claim = format!(
-        "{name} (priority {own}) calls tx_thread_relinquish in a loop{at}, which lets no less urgent thread run: {labels} {} ready{awaited}",
+        "{name} (priority {own}{inherits}) calls tx_thread_relinquish in a loop{at}, which lets no less urgent thread run: {labels} {} ready{awaited}",
         if behind.len() == 1 { "is" } else { "are" }
     );
     Some(

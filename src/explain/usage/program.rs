@@ -17,7 +17,7 @@ const PIECE: u64 = 1024;
 /// The most regions of code.
 const REGIONS: usize = 64;
 /// The most bytes of memory that are searched for addresses of functions.
-const MEMORY: u64 = 16 << 20;
+const MEMORY: u64 = 64 << 20;
 /// So many halves of instructions behind one half of a constant the other is looked for.
 const APART: usize = 12;
 /// The same of a RISC-V, whose compilers put more between them.
@@ -349,6 +349,9 @@ impl<'c> Code<'c> {
                 let into = piece.checked_mul(PIECE)?;
                 let bytes =
                     case.look.bytes(region.start.checked_add(into)?, PIECE.min(region.len.checked_sub(into)?))?;
+                if super::super::look::is_zero(&bytes) {
+                    continue;
+                }
                 // Of pointers of 64 bits the lower halves: the upper ones of addresses in the code are 0.
                 let words = bytes.chunks_exact(4).filter_map(|word| Endian::Little.u32(word, 0));
                 let places = (0..).map_while(|n: u64| region.start.checked_add(into)?.checked_add(n << 2));
