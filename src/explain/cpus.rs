@@ -229,7 +229,8 @@ fn mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> 
     {
         for other in regions.iter().take(n).filter(|other| other.len == region.len) {
             let is_known = found.contains(other) || found.contains(region);
-            if !is_known && !(has_section(region) && has_section(other)) && are_equal(memory, *region, *other) {
+            let is_own = has_section(region) && has_section(other);
+            if !is_known && !is_own && are_equal(memory, *region, *other) {
                 found.push(if has_section(region) { *other } else { *region });
             }
         }

@@ -220,6 +220,10 @@ fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         ),
     };
     let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", in {}", call.label()));
+    let left = match negative(left) {
+        Some(below) => format!("{left} (-{below} as a signed number: a time-out that was negative)"),
+        None => left.to_string(),
+    };
     let claim = format!(
         "{waiter} waits for {object}; {holder}, which owns it, {does} for at most {left} more kernel ticks{}",
         place.unwrap_or_default()
@@ -236,6 +240,13 @@ fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .next(next)
             .threads([edge.holder, edge.waiter]),
     )
+}
+
+/// How far below 0 a number of kernel ticks is, where it is less than a day at 1000 ticks a second: a difference that was computed the
+/// wrong way round.
+fn negative(ticks: u64) -> Option<u64> {
+    const DAY: u64 = 86_400_000;
+    (1_u64 << 32).checked_sub(ticks).filter(|below| (1..=DAY).contains(below))
 }
 
 /// The owner of a mutex blocks and goes on again and again in the trace, all of which the other has waited for: it waits for
@@ -285,6 +296,14 @@ fn blocks_on(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A wait of what is left of a budget that was used up.
+    #[test]
+    fn a_time_out_that_was_negative_was_a_large_number() {
+        assert_eq!(negative(4_294_950_270), Some(17_026));
+        assert_eq!(negative(0xFFFF_FFFF), Some(1));
+        assert_eq!([negative(5000), negative(0x8000_0000), negative(1 << 32), negative(u64::MAX)], [None; 4]);
+    }
 
     #[test]
     fn an_owner_that_is_suspended_again_and_again_is_not_gone() {

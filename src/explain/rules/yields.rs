@@ -39,7 +39,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (awaited, evidence) = shared::awaited(&cpu.functions, &addresses, case).unzip();
     let awaited = awaited.map_or_else(String::new, |words: String| format!("; {words}"));
     // A mutex that it owns may have made it more urgent than those that it waits for.
-    let inherits = thread.inherits().and_then(|_| thread.own_priority);
+    let inherits = thread.inherits().and(thread.own_priority);
     let inherits =
         inherits.map_or_else(String::new, |base| format!(", inherited by a mutex that it owns; its own is {base}"));
     let claim = format!(
