@@ -85,12 +85,15 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     detractors.extend(around.doubt());
     let reads = damage.words.first().copied().unwrap_or_default();
     let reads = format!("{reads:#x}{}", text(reads, case).map_or_else(String::new, |text| format!(" (\"{text}\")")));
+    let counted = counted(pool, damage);
+    let more = counted.as_deref().unwrap_or_default();
     let what = match damage.at {
-        Some(at) => format!("at {at:#x}, where a block begins, it holds {reads}"),
+        Some(at) => format!("at {at:#x}, where a block begins, it holds {reads}{more}"),
         None => format!("its list of free blocks points to {reads}, where none of its blocks begins"),
     };
     let front = match stack {
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
+        None if counted.is_some() => String::new(),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
     let kept = around.pointers(damage.at, case);
@@ -117,10 +120,22 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     .next(match stack {
         Some(thread) => format!("make the stack of {} larger", thread.label()),
         None if main => format!("{}; or make the main stack larger, on which interrupts run", around.next()),
+        None if counted.is_some() => "check the range of the indices of those who get blocks of this pool".to_owned(),
         None => around.next(),
     })
     .threads([stack.map_or(pool.address, |thread| thread.address)])
     .affected(behind)
+}
+
+/// That the address of a block pool, which is in front of each block in use, was counted up: somebody used the word as if it were his.
+fn counted(pool: &Object, damage: &Damaged) -> Option<String> {
+    /// The most by which it was.
+    const MOST: u64 = 0xFF;
+    let by = damage.words.first()?.checked_sub(pool.address).filter(|by| (1..=MOST).contains(by))?;
+    let of_block = pool.kind == Kind::BlockPool && damage.at.is_some();
+    of_block.then(|| {
+        format!(", {by} more than the address of the pool: an index of -1 into the block behind it leads there")
+    })
 }
 
 /// What is there, and what should be.

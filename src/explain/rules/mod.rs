@@ -63,6 +63,7 @@ mod pointer;
 mod pools;
 mod preempt_left;
 mod queue_full;
+mod raised_priority;
 mod recorded;
 mod released_memory;
 mod released_twice;
@@ -191,8 +192,9 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];
 
-/// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody.
+/// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody, else as one keeps a priority that it
+/// raised.
 fn ready(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let found = starvation::find(case, graph);
-    if found.is_empty() { yields::find(case, graph) } else { found }
+    let all = [starvation::find, yields::find, raised_priority::find];
+    all.iter().map(|find| find(case, graph)).find(|found| !found.is_empty()).unwrap_or_default()
 }
