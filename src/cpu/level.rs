@@ -156,7 +156,7 @@ mod tests {
     /// In a core of QEMU, which has a CPSR in place of xPSR, the handler of a fault was some endless loop.
     #[test]
     fn the_vector_of_a_handler_did_not_show_the_exception() {
-        let handlers = [(2, 0x81), (3, 0x85), (4, 0x89), (16, 0x81)];
+        let handlers = [(2, 0x81), (3, 0x85), (4, 0x89), (16, 0x81), (17, 0x95)];
         let level = |lr, xpsr: Option<u64>, function| {
             let mut registers = Registers::new(Architecture::CortexM);
             assert!(registers.set("lr", lr) && xpsr.is_none_or(|xpsr| registers.set("xpsr", xpsr)));
@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(level(0xFFFF_FFFD, Some(0x1F3), 0x88), of_fault);
         assert_eq!(level(0xFFFF_FFFD, None, 0x88), of_fault, "typed registers");
         let unknown = (Level::Unknown, false);
+        assert_eq!(level(0xFFFF_FFFD, None, 0x94), (Level::Exception(17), true), "an interrupt");
         assert_eq!(level(0xFFFF_FFFD, None, 0x80), unknown, "two exceptions have that handler");
         assert_eq!(level(0xFFFF_FFFD, None, 0x90), unknown, "no handler");
         assert_eq!(level(0x0000_1235, None, 0x88), unknown, "a function has been called, or it was called itself");

@@ -50,7 +50,7 @@ pub use instruction_set::InstructionSet;
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
 pub use origin::{Code, Input, Read, computed};
-pub use polling::{POLLING, Polling, polling};
+pub use polling::{POLLING, Polling, branches_to, polling};
 pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};
 pub use riscv_jumps::{compressed, riscv_direct, riscv_jump, riscv_pair, signed};

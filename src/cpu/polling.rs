@@ -216,6 +216,16 @@ fn bounds(pc: Addr, from: Addr, code: &[u8]) -> Option<(Addr, Addr)> {
     None
 }
 
+/// True where code, which begins at `from`, branches or jumps to an address: a handler may do nothing but that.
+pub fn branches_to(code: &[u8], from: Addr, to: Addr) -> bool {
+    let half = |at: usize| Some(u16::from_le_bytes(code.get(at..at.checked_add(2)?)?.try_into().ok()?));
+    (0..code.len()).step_by(2).zip((from..).step_by(2)).any(|(into, at)| {
+        let Some(first) = half(into) else { return false };
+        let second = half(into.saturating_add(2)).unwrap_or_default();
+        target(first, second, at) == Some(to) || super::long_branch(first, second, at.saturating_add(4)) == Some(to)
+    })
+}
+
 /// Where a branch goes to.
 pub(super) fn target(first: u16, second: u16, at: Addr) -> Option<Addr> {
     let jump = |offset: i64| Some(at.wrapping_add(4).wrapping_add_signed(offset) & 0xFFFF_FFFF);
@@ -329,6 +339,17 @@ mod tests {
         values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
         let mut read = |at: Addr| Endian::Little.u32(&bytes, usize::try_from(at - 0x100).ok()?);
         polling(&registers, 0x100, &bytes, &mut read)
+    }
+
+    /// `b.w` and `b.n` to the handler of another exception.
+    #[test]
+    fn a_handler_that_jumps_to_another_one() {
+        let code = [0x00, 0xBF, 0xFC, 0xE7];
+        assert!(branches_to(&code, 0x100, 0xFE), "b.n 0xfe at 0x102");
+        assert!(!branches_to(&code, 0x100, 0x100));
+        let code = [0xFF, 0xF7, 0xFE, 0xBF];
+        assert!(branches_to(&code, 0x100, 0x100), "b.w to itself");
+        assert!(!branches_to(&[0xFF], 0x100, 0x100) && !branches_to(&[], 0, 0));
     }
 
     #[test]

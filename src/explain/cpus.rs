@@ -216,6 +216,8 @@ impl Cpus {
 /// The shortest and the longest regions that are compared, and how much of them at a time.
 const COMPARED: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 const PIECE: usize = 64 << 10;
+/// The most bytes that are compared in all.
+const MOST_COMPARED: u64 = 256 << 20;
 /// The most regions among which mirrors are looked for.
 const MOST_REGIONS: usize = 32;
 
@@ -224,13 +226,14 @@ const MOST_REGIONS: usize = 32;
 fn mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> Vec<Region> {
     let has_section = |region: &Region| sections.iter().any(|section| region.contains(section.start));
     let mut found: Vec<Region> = Vec::new();
+    let mut left = MOST_COMPARED;
     for (n, region) in
         regions.iter().take(MOST_REGIONS).enumerate().filter(|(_, region)| COMPARED.contains(&region.len))
     {
         for other in regions.iter().take(n).filter(|other| other.len == region.len) {
             let is_known = found.contains(other) || found.contains(region);
             let is_own = has_section(region) && has_section(other);
-            if !is_known && !is_own && are_equal(memory, *region, *other) {
+            if !is_known && !is_own && are_equal(memory, *region, *other, &mut left) {
                 found.push(if has_section(region) { *other } else { *region });
             }
         }
@@ -238,10 +241,13 @@ fn mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> 
     found
 }
 
-fn are_equal(memory: &mut dyn Memory, one: Region, other: Region) -> bool {
+/// `left`: how many bytes may still be compared.
+fn are_equal(memory: &mut dyn Memory, one: Region, other: Region, left: &mut u64) -> bool {
     let mut bytes = [vec![0; PIECE], vec![0; PIECE]];
     (0..one.len).step_by(PIECE).all(|into| {
-        let len = usize::try_from(one.len.saturating_sub(into)).map_or(PIECE, |left| left.min(PIECE));
+        let Some(rest) = left.checked_sub(PIECE as u64) else { return false };
+        *left = rest;
+        let len = usize::try_from(one.len.saturating_sub(into)).map_or(PIECE, |len| len.min(PIECE));
         let [first, second] = &mut bytes;
         let (Some(first), Some(second)) = (first.get_mut(..len), second.get_mut(..len)) else { return false };
         let mut read =

@@ -398,13 +398,27 @@ impl<'a> Case<'a> {
     /// The most that a finding from the registers of a CPU may claim, and what speaks against more.
     fn cap_of_registers(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
         let against = self.against_program();
-        (if against.is_empty() { claimed } else { claimed.min(Confidence::Hint) }, against)
+        let claimed = if against.is_empty() { claimed } else { claimed.min(Confidence::Hint) };
+        self.by_vector(claimed, against)
     }
 
     /// The same for an exception of the CPU: its registers show it whatever the ELF is. Functions are not named then.
     fn cap_of_exception(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
         let against = self.against_program();
-        (if against.is_empty() { claimed } else { claimed.min(Confidence::Likely) }, against)
+        let claimed = if against.is_empty() { claimed } else { claimed.min(Confidence::Likely) };
+        self.by_vector(claimed, against)
+    }
+
+    /// Less sure where the exception is known by its handler alone, and a hint where that is of another program.
+    fn by_vector(&self, claimed: Confidence, mut against: Vec<String>) -> (Confidence, Vec<String>) {
+        if !self.cpus.is_some_and(|cpus| cpus.all.iter().any(|cpu| cpu.registers.has_inferred_exception())) {
+            return (claimed, against);
+        }
+        against.push(
+            "xpsr is not known (--reg xpsr=N): by the vectors in the ELF, no other exception has this handler"
+                .to_owned(),
+        );
+        (claimed.min(if self.trust.other_build { Confidence::Hint } else { Confidence::Likely }), against)
     }
 
     fn against_program(&self) -> Vec<String> {

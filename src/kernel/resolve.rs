@@ -95,7 +95,11 @@ impl Kernel {
                     let near = |thread: &&Thread| (1..NEAR).contains(&address.wrapping_sub(thread.address));
                     let near = self.threads.iter().filter(near).max_by_key(|thread| thread.address);
                     let near = near.map_or_else(String::new, |thread| {
-                        format!(": it is {} more than that of {}", address.wrapping_sub(thread.address), thread.label())
+                        format!(
+                            ": it is {} more than the address of {}",
+                            address.wrapping_sub(thread.address),
+                            thread.label()
+                        )
                     });
                     let message = format!(
                         "mutex {name} is owned by {address:#x}, which is none of the threads that were found{near}"

@@ -1,8 +1,10 @@
 //! The fault and system registers of a stopped CPU, read where they change nothing by being read.
 
+use std::collections::BTreeSet;
+
 use super::{Target, stub};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, INTERRUPT_STATE, Level, Origin, Registers};
+use crate::cpu::{Architecture, INTERRUPT_STATE, Level, Origin, Registers, branches_to};
 use crate::error::Error;
 use crate::kernel::{self, Stop};
 use crate::mem::{Memory as _, Region};
@@ -15,6 +17,9 @@ const ICTR_LINES: u32 = 0xF;
 /// The vectors before the first interrupt's, the initial stack pointer with them; and how many interrupts an Armv7-M has at most.
 const SYSTEM_EXCEPTIONS: u64 = 16;
 const MOST_INTERRUPTS: u64 = 240;
+/// The most handlers of others that are looked at, and bytes of each.
+const MOST_HANDLERS: usize = 256;
+const SMALL: u64 = 256;
 
 impl Target<'_> {
     /// Reads what shows a fault. Of a Cortex-M that is one flight of reads; of others the stub is asked for each register
@@ -26,7 +31,9 @@ impl Target<'_> {
         let Some(frames) = stop.frames else { return Ok(()) };
         if frames.architecture == Architecture::CortexM {
             self.read_mapped(stop);
-            stop.cpus.iter_mut().for_each(|cpu| self.infer_exception(cpu));
+            let mut cpus = std::mem::take(&mut stop.cpus);
+            cpus.iter_mut().for_each(|cpu| self.infer_exception(cpu));
+            stop.cpus = cpus;
             return Ok(());
         }
         let Some((remote, cpu)) = self.remote_mut().zip(stop.cpus.first_mut()) else { return Ok(()) };
@@ -34,13 +41,25 @@ impl Target<'_> {
         stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
     }
 
-    /// By the vectors of the program, where the status register is not known: a core of QEMU, or registers that were typed.
-    fn infer_exception(&self, cpu: &mut Registers) {
-        if let Some(function) =
-            cpu.pc().filter(|_| cpu.level() == Level::Unknown).and_then(|pc| self.symbols().function(pc))
-        {
-            cpu.infer_exception(&self.symbols().handlers(), function.address);
+    /// By the vectors of the program, where the status register is not known: a core of QEMU, or registers that were typed. Not where
+    /// the handler of another exception may jump to the code that runs.
+    fn infer_exception(&mut self, cpu: &mut Registers) {
+        let pc = cpu.pc().filter(|_| cpu.level() == Level::Unknown);
+        let Some(own) = pc.and_then(|pc| self.symbols().function(pc)).map(|function| function.address & !1) else {
+            return;
+        };
+        let handlers = self.symbols().handlers();
+        let others: BTreeSet<Addr> = handlers.iter().map(|(_, at)| at & !1).filter(|at| *at != own).collect();
+        if others.len() > MOST_HANDLERS || others.iter().any(|at| self.jumps_to(*at, own)) {
+            return;
         }
+        cpu.infer_exception(&handlers, own);
+    }
+
+    fn jumps_to(&mut self, handler: Addr, to: Addr) -> bool {
+        let size = self.symbols().function(handler).map_or(SMALL, |function| function.size).clamp(2, SMALL);
+        let bytes = usize::try_from(size).ok().and_then(|len| self.memory.memory().read_bytes(handler, len).ok());
+        bytes.is_some_and(|bytes| branches_to(&bytes, handler, to))
     }
 
     /// The System Control Block of a Cortex-M. Only of a target that does not run, and where the program shows that it is one:

@@ -64,7 +64,7 @@ impl Symbols for Layers {
     }
 
     fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
-        self.sources.iter().find_map(|source| source.array_behind(address))
+        self.sources.iter().find(|source| source.variable(address).is_some())?.array_behind(address)
     }
 
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {

@@ -100,6 +100,9 @@ impl Activity {
     }
 }
 
+/// So many events are long where the clock of the trace does not run.
+const MANY_EVENTS: u64 = 128;
+
 impl Events {
     /// The last message that a thread received, where no event is missing since.
     #[must_use]
@@ -157,7 +160,7 @@ impl Events {
         if !self.has_clock {
             let (usual, lasts) =
                 (self.object(object).map_or(0, |one| one.longest_wait_in_events), self.lasts_in_events(thread));
-            return self.count >= 32 && lasts >= self.count / 4 && lasts / 4 >= usual;
+            return lasts >= MANY_EVENTS && lasts >= self.count / 4 && lasts / 4 >= usual;
         }
         let usual = self.object(object).map_or(0, |one| one.longest_wait);
         self.lasts_long(thread) && self.lasts(thread) / 4 >= usual

@@ -295,6 +295,7 @@ impl Events {
 
     fn blocked(&mut self, event: &Event, thread: ThreadNo, call: Option<Call>, system: &System<'_>) {
         let state = system.thread(thread).map(|thread| thread.state);
+        system.thread(thread).into_iter().for_each(|thread| self.tries.goes_on(thread.address));
         if let Some(activity) = self.does(thread).filter(|_| state == Some(ThreadState::Blocked(Some(3)))) {
             activity.suspended = activity.suspended.saturating_add(1);
         }
@@ -444,6 +445,9 @@ impl Events {
         }
         if let (Some(lock), Some(thread), Some(owner)) = (role.release.of(words), by, role.owner.of(words))
             && owner != thread
+            // The kernel itself puts the mutexes of a thread that is terminated, and a mutex that is deleted.
+            && !self.terminated.contains_key(&owner)
+            && self.deleted.gone(lock).is_none()
         {
             self.tries.is_refused(thread, lock, event.seq);
         }

@@ -26,7 +26,7 @@ pub struct NotOwned {
     pub lock: Addr,
     /// The event that gave it back.
     pub put: u64,
-    /// The event with which its last wait for the lock ended in vain; `None` where none is seen.
+    /// The event in which it last asked for the lock in vain, or its wait ended in vain; `None` where none is seen.
     pub failed: Option<u64>,
 }
 
@@ -69,7 +69,13 @@ impl Tries {
         }
     }
 
-    /// The lock that a thread gave back last without having it, and has not got since. Its address is as the trace stores it.
+    /// A thread blocks: it has come past what it did without the lock.
+    pub fn goes_on(&mut self, thread: Addr) {
+        self.not_owned.remove(&thread);
+    }
+
+    /// The lock that a thread gave back last without having it, where it has neither blocked nor got the lock since. Its address is as
+    /// the trace stores it.
     pub fn not_owned(&self, thread: Addr) -> Option<NotOwned> {
         self.not_owned.get(&thread).copied()
     }
@@ -143,6 +149,9 @@ mod tests {
         assert_eq!(tries.not_owned(thread), None);
         tries.is_refused(thread, lock, 12);
         assert_eq!(tries.not_owned(thread), Some(NotOwned { lock, put: 12, failed: None }));
+        tries.goes_on(thread);
+        assert_eq!(tries.not_owned(thread), None, "it has blocked since");
+        tries.is_refused(thread, lock, 15);
         tries.forget();
         assert_eq!(tries.not_owned(thread), None);
     }

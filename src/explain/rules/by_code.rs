@@ -9,6 +9,7 @@
 
 mod cleared_late;
 mod ended;
+mod given;
 mod kept;
 pub(super) mod lost_lock;
 mod outside;
@@ -30,6 +31,8 @@ use crate::kernel::api::Act;
 
 /// What speaks against it.
 const BY_CODE: &str = "who can give it is inferred from the program's code";
+/// The same of what is given through a pointer.
+const BY_POINTER: &str = "that it is given through a pointer is inferred: no other call was found that can";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_wait = |wait: Wait| wait.forever || wait.kind == Kind::Semaphore || time_outs(wait.object, case).is_some();
@@ -376,7 +379,7 @@ impl ByCode<'_, '_> {
             let half = self
                 .half(*at, need)
                 .map_or_else(String::new, |(all, set)| format!(" (it waits for all of {all:#x}, and {set:#x} is set)"));
-            Some(format!("{name} waits for {}{half}", self.given(need, &object, &self.name(self.only(*at)?))))
+            Some(format!("{name} waits for {}{half}", self.given(need, &object, self.only(*at)?)))
         });
         // With a lock it is a circle, whichever flags are enough.
         let has_lock = needs.iter().any(|(_, need)| need.kind == Kind::Mutex);
@@ -387,6 +390,8 @@ impl ByCode<'_, '_> {
             let users = users.map(|users| self.users(&users, need));
             [Some(waiting(*at, need.object, self.case, self.graph)), users].into_iter().flatten()
         });
+        let pointers: Vec<Evidence> =
+            needs.iter().filter_map(|(at, need)| self.pointer_site(self.only(*at)?, need)).collect();
         let behind = self.stuck.behind(circle);
         // What was given may have been taken by another one.
         let is_taken = |(at, need): &(Addr, Need)| {
@@ -408,7 +413,9 @@ impl ByCode<'_, '_> {
                 format!("{}{by_other}", steps.collect::<Vec<_>>().join("; ")),
             )
             .against([BY_CODE])
+            .against((!pointers.is_empty()).then_some(BY_POINTER))
             .evidence(evidence)
+            .evidence(pointers)
             .evidence(taken.as_ref().map(|taken| taken.evidence.clone()))
             .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
             .against(is_half.then_some("one of these flags may have been meant to be enough (TX_OR)"))
@@ -452,29 +459,6 @@ impl ByCode<'_, '_> {
         let wanted = wait.wanted.filter(|wanted| wanted.all)?.flags;
         let set = self.case.kernel?.object(need.object)?.get("current")? & wanted;
         (set != 0).then_some((wanted, set))
-    }
-
-    /// `semaphore done, which only Motor puts`.
-    fn given(&self, need: &Need, object: &str, only: &str) -> String {
-        let is_lock = need.kind == Kind::Semaphore && self.usage.is_lock(need.object);
-        match (need.kind, need.act) {
-            (Kind::Mutex, _) => format!("{object}, which {only} holds"),
-            (Kind::Queue, Act::Takes) => format!("room in {object}, which only {only} reads"),
-            (Kind::Queue, _) => format!("a message in {object}, to which only {only} sends"),
-            (Kind::EventFlags, _) => {
-                format!("{:#x} of {object}, which only {only} sets", need.wanted.unwrap_or_default())
-            }
-            (Kind::Semaphore, _) if is_lock => {
-                format!("{object}, and of those that take and put it, only {only} does not wait for it")
-            }
-            _ if self.is_through_pointer(need) => format!("{object}, which only {only} can put, through a pointer"),
-            _ => format!("{object}, which only {only} puts"),
-        }
-    }
-
-    /// True where nobody is seen to give it but through a pointer of which it is not known where it leads.
-    fn is_through_pointer(&self, need: &Need) -> bool {
-        need.kind != Kind::Mutex && self.usage.who(need.act, Some(need.kind), need.object, need.wanted).is_none()
     }
 
     /// All who give what a thread waits for have ended or are off.

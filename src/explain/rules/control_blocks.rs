@@ -395,12 +395,13 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         }
     };
     let evidence = at.map(|at| Evidence::memory(at, text));
-    let behind = at.and_then(|at| behind(at, case));
+    // What may be of a moment needs no other explanation.
+    let behind = at.filter(|_| claimed > Confidence::Hint).and_then(|at| behind(at, case));
     let (words, shown) = behind.map_or((String::new(), None), |(words, shown)| (format!("; {words}"), shown));
     let next = if words.is_empty() {
         next
     } else {
-        "check the range of the indices there: one below 0 leads in front of the array"
+        "look at what is in front of it in memory, and at the indices of the array behind it: one below 0 leads there"
     };
     Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), format!("{}{words}", issue.message))
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))

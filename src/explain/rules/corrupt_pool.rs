@@ -93,14 +93,18 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     };
     let front = match stack {
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
-        None if counted.is_some() => String::new(),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
-    let kept = around.pointers(damage.at, case);
-    let (one, several) = match around.front.is_some_and(|front| front.is_free) {
+    // Where something else explains it, who points to the block in front says nothing.
+    let is_explained = stack.is_some() || counted.is_some();
+    let is_free = around.front.is_some_and(|front| front.is_free);
+    let kept = if is_explained && !is_free { Vec::new() } else { around.pointers(damage.at, case) };
+    let (one, several) = match is_free {
         true => ("still points to that free memory", "still point to that free memory"),
         false => ("points into that block", "point into that block"),
     };
+    // One of them may be of a block that was there before.
+    let is_shared = kept.len() > 1 && !is_free;
     let still = static_pointers::said("", &kept, one, several);
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
@@ -120,7 +124,13 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     .next(match stack {
         Some(thread) => format!("make the stack of {} larger", thread.label()),
         None if main => format!("{}; or make the main stack larger, on which interrupts run", around.next()),
-        None if counted.is_some() => "check the range of the indices of those who get blocks of this pool".to_owned(),
+        None if counted.is_some() => {
+            format!("check the range of the indices of those who get blocks of this pool; or {}", around.next())
+        }
+        None if is_shared => format!(
+            "{}; or find out which of the variables that point into it was set before the block was allocated",
+            around.next()
+        ),
         None => around.next(),
     })
     .threads([stack.map_or(pool.address, |thread| thread.address)])
@@ -130,11 +140,11 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
 /// That the address of a block pool, which is in front of each block in use, was counted up: somebody used the word as if it were his.
 fn counted(pool: &Object, damage: &Damaged) -> Option<String> {
     /// The most by which it was.
-    const MOST: u64 = 0xFF;
+    const MOST: u64 = 16;
     let by = damage.words.first()?.checked_sub(pool.address).filter(|by| (1..=MOST).contains(by))?;
     let of_block = pool.kind == Kind::BlockPool && damage.at.is_some();
     of_block.then(|| {
-        format!(", {by} more than the address of the pool: an index of -1 into the block behind it leads there")
+        format!(", {by} more than the address of the pool, as a count at index -1 of the block behind it would make it")
     })
 }
 
@@ -246,7 +256,7 @@ impl Around {
             },
             (Some((owner, _)), false) => format!("{which}, which {owner} allocated"),
             (None, false) => match &self.on_stack {
-                Some((thread, _)) => format!("{which}, which is allocated: {thread} has its address on its stack"),
+                Some((thread, _)) => format!("{which}, which is allocated: {thread} has an address in it on its stack"),
                 None => format!("{which}, which is allocated"),
             },
         })

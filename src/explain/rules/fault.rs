@@ -292,11 +292,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let mut claimed = if self.sure == Sure::Runs { Confidence::Proven } else { Confidence::Likely };
         let mut detractors = Vec::new();
         match self.sure {
-            Sure::Runs => {}
-            Sure::Handler => detractors.push(
-                "xpsr is not known (--reg xpsr=N): by the vectors in the ELF, no other exception has this handler"
-                    .to_owned(),
-            ),
+            // Which exception it is has its own detractor.
+            Sure::Runs | Sure::Handler => {}
             Sure::Recorded => detractors.push("whether the handler of the fault still runs is not known".to_owned()),
             Sure::Stored => {
                 detractors.push(riscv::STORED.to_owned());

@@ -32,6 +32,7 @@ pub(super) fn of(pool: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
         return None;
     }
     let (place, label) = (place_at(at, case), case.object(queue));
-    let words = format!("{} empties {label}, whose messages hold such blocks, in {place} ({FLUSH})", thread.label());
+    let words =
+        format!("by its code, {} empties {label}, to which such blocks are sent, in {place} ({FLUSH})", thread.label());
     Some((words, Evidence::symbol(at, &place, format!("{FLUSH} of {label} releases no block"))))
 }

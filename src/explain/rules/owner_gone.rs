@@ -73,7 +73,8 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     // Who is suspended again and again is resumed as often: such a wait is proven to last by nothing but its length.
     let again = case.events.and_then(|events| events.activity(edge.holder)).map_or(0, |one| one.suspended);
     let again = again.saturating_sub(1);
-    let is_long = case.events.is_some_and(|events| events.is_long(edge.waiter, edge.object));
+    // Without a clock events show that it is long, and prove nothing.
+    let is_long = case.events.is_some_and(|events| events.has_clock && events.is_long(edge.waiter, edge.object));
     let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again));
     detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
     if again > 0 {
@@ -221,7 +222,7 @@ fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     };
     let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", in {}", call.label()));
     let left = match negative(left) {
-        Some(below) => format!("{left} (-{below} as a signed number: a time-out that was negative)"),
+        Some(below) => format!("{left} (-{below} as a signed number, as if a time-out had been negative)"),
         None => left.to_string(),
     };
     let claim = format!(

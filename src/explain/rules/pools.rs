@@ -275,7 +275,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let flushed = lost.as_ref().and_then(|_| flushed::of(pool, case));
     let (code, claimed, claim, next) = match (&lost, &flushed) {
         (Some(lost), Some((words, _))) => {
-            (Code::PoolLeak, Confidence::Likely, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())
+            (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())
         }
         (Some(lost), None) => {
             (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned())

@@ -40,7 +40,7 @@ impl ByCode<'_, '_> {
         others.first()?;
         let steps = others.iter().map(|(at, other)| {
             let object = self.case.object(other.object);
-            let given = self.only(*at).map(|only| self.given(other, &object, &self.name(only)));
+            let given = self.only(*at).map(|only| self.given(other, &object, only));
             format!("{} waits for {}", self.case.label(*at), given.unwrap_or(object))
         });
         let steps: Vec<String> = steps.collect();

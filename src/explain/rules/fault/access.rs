@@ -161,7 +161,7 @@ impl Look<'_, '_> {
         let (thread, events) = (self.thread.filter(|_| self.within.is_none())?, self.case.events?);
         let one = events.tries.not_owned(events.stored(thread.address))?;
         let (name, lock) = (thread.label(), self.case.object(one.lock));
-        let how = one.failed.map_or_else(String::new, |seq| format!(": its wait for it ended in vain (event {seq})"));
+        let how = one.failed.map_or_else(String::new, |seq| format!(": it had asked for it in vain (event {seq})"));
         let words = format!("before it, {name} gave back {lock} without owning it{how}");
         Some((words, Evidence::event(one.put, format!("{name} gives back {lock}, which it does not own"))))
     }
