@@ -10,7 +10,7 @@ use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
-use super::{arrays, callback, place, set_by, static_pointers};
+use super::{arrays, callback, place, set_by};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, is_fault};
 use crate::kernel::{Stack, Thread};
@@ -361,20 +361,6 @@ impl<'a, 'c> Look<'a, 'c> {
             finding.detractors.push(stored);
         }
         Some(finding)
-    }
-
-    /// With the variables that point into the stack of a thread whose pushed registers were damaged: an exception could not return to
-    /// them. A buffer on the stack that a device or an interrupt fills after its function has returned damages them so.
-    fn with_writers_of_frame(&self, finding: Finding) -> Finding {
-        let thread = self.thread.filter(|_| self.within.is_none() && self.place.is_none() && self.has("INVPC"));
-        let all = thread.map(|thread| static_pointers::into_stack(thread, None, self.case)).unwrap_or_default();
-        if all.is_empty() {
-            return finding;
-        }
-        let claim = static_pointers::said(&finding.claim, &all, "points into its stack", "point into its stack");
-        Finding { claim, confidence: finding.confidence.min(Confidence::Likely), ..finding }
-            .against(["who damaged it is inferred: these variables may be of something else"])
-            .evidence(all.into_iter().map(|one| one.evidence))
     }
 
     /// Where the fault registers are from, where the source lacks them.

@@ -1,12 +1,26 @@
-//! A fault that is the end of a stack that was used up.
+//! A fault that is the end of a stack that was used up, or that comes from what was written into a stack.
 
 use super::super::super::{Code, Confidence, Evidence, Finding, Source};
-use super::super::words;
+use super::super::{static_pointers, words};
 use super::{GUARD, Look, STACK, Sure, lowered};
 use crate::abi::Addr;
 use crate::kernel::High;
 
 impl Look<'_, '_> {
+    /// With the variables that point into the stack of a thread whose pushed registers were damaged: an exception could not return to
+    /// them. A buffer on the stack that a device or an interrupt fills after its function has returned damages them so.
+    pub(super) fn with_writers_of_frame(&self, finding: Finding) -> Finding {
+        let thread = self.thread.filter(|_| self.within.is_none() && self.place.is_none() && self.has("INVPC"));
+        let all = thread.map(|thread| static_pointers::into_stack(thread, None, self.case)).unwrap_or_default();
+        if all.is_empty() {
+            return finding;
+        }
+        let claim = static_pointers::said(&finding.claim, &all, "points into its stack", "point into its stack");
+        Finding { claim, confidence: finding.confidence.min(Confidence::Likely), ..finding }
+            .against(["who damaged it is inferred: these variables may be of something else"])
+            .evidence(all.into_iter().map(|one| one.evidence))
+    }
+
     /// Why the fault is that of a stack that was used up, in words.
     pub(super) fn stack(&self) -> Option<(Confidence, String)> {
         let thread = self.thread.filter(|_| self.within.is_none())?;
