@@ -86,7 +86,9 @@ impl Registers {
     /// has this handler.
     pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
         let is_entered = self.lr().is_some_and(is_exc_return);
-        if self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
+        // Of registers that were typed the reader knows more than they show.
+        let is_cpsr = self.get("xpsr").is_some_and(|word| word != 0);
+        if !is_cpsr || self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
             return;
         }
         let mut numbers = handlers.iter().filter(|(_, at)| at & !1 == function & !1).map(|(number, _)| *number);
@@ -165,12 +167,13 @@ mod tests {
         };
         let of_fault = (Level::Exception(4), true);
         assert_eq!(level(0xFFFF_FFFD, Some(0x1F3), 0x88), of_fault);
-        assert_eq!(level(0xFFFF_FFFD, None, 0x88), of_fault, "typed registers");
         let unknown = (Level::Unknown, false);
-        assert_eq!(level(0xFFFF_FFFD, None, 0x94), (Level::Exception(17), true), "an interrupt");
-        assert_eq!(level(0xFFFF_FFFD, None, 0x80), unknown, "two exceptions have that handler");
-        assert_eq!(level(0xFFFF_FFFD, None, 0x90), unknown, "no handler");
-        assert_eq!(level(0x0000_1235, None, 0x88), unknown, "a function has been called, or it was called itself");
+        let cpsr = Some(0x1F3);
+        assert_eq!(level(0xFFFF_FFFD, cpsr, 0x94), (Level::Exception(17), true), "an interrupt");
+        assert_eq!(level(0xFFFF_FFFD, None, 0x88), unknown, "typed registers");
+        assert_eq!(level(0xFFFF_FFFD, cpsr, 0x80), unknown, "two exceptions have that handler");
+        assert_eq!(level(0xFFFF_FFFD, cpsr, 0x90), unknown, "no handler");
+        assert_eq!(level(0x0000_1235, cpsr, 0x88), unknown, "a function has been called, or it was called itself");
         assert_eq!(level(0xFFFF_FFFD, Some(0x0100_000F), 0x88), (Level::Exception(15), false), "xpsr is known");
     }
 

@@ -41,7 +41,7 @@ impl Target<'_> {
         stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
     }
 
-    /// By the vectors of the program, where the status register is not known: a core of QEMU, or registers that were typed. Not where
+    /// By the vectors of the program, where a core has no status register of a Cortex-M: QEMU writes another one. Not where
     /// the handler of another exception may jump to the code that runs.
     fn infer_exception(&mut self, cpu: &mut Registers) {
         let pc = cpu.pc().filter(|_| cpu.level() == Level::Unknown);
