@@ -87,8 +87,8 @@ impl Registers {
     pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
         let is_entered = self.lr().is_some_and(is_exc_return);
         // Of registers that were typed the reader knows more than they show.
-        let is_cpsr = self.get("xpsr").is_some_and(|word| word != 0);
-        if !is_cpsr || self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
+        let is_typed = self.value("pc").is_some_and(|(_, origin)| origin == Origin::Given);
+        if is_typed || self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
             return;
         }
         let mut numbers = handlers.iter().filter(|(_, at)| at & !1 == function & !1).map(|(number, _)| *number);
@@ -170,7 +170,6 @@ mod tests {
         let unknown = (Level::Unknown, false);
         let cpsr = Some(0x1F3);
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x94), (Level::Exception(17), true), "an interrupt");
-        assert_eq!(level(0xFFFF_FFFD, None, 0x88), unknown, "typed registers");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x80), unknown, "two exceptions have that handler");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x90), unknown, "no handler");
         assert_eq!(level(0x0000_1235, cpsr, 0x88), unknown, "a function has been called, or it was called itself");
