@@ -59,11 +59,10 @@ impl Registers {
     pub fn level(&self) -> Level {
         match self.architecture() {
             Architecture::CortexM => {
-                let own = self.value("xpsr").map(|(xpsr, origin)| Level::of_xpsr(xpsr, origin == Origin::Frame));
+                let xpsr = self.value("xpsr").map(|(xpsr, origin)| Level::of_xpsr(xpsr, origin == Origin::Frame));
                 // A core of QEMU has a CPSR there.
-                own.filter(|level| *level != Level::Unknown)
-                    .or_else(|| self.level_by_number())
-                    .unwrap_or(Level::Unknown)
+                let shown = xpsr.filter(|level| *level != Level::Unknown);
+                shown.or_else(|| self.level_by_number()).unwrap_or(Level::Unknown)
             }
             Architecture::Arm => self.get("cpsr").map_or(Level::Unknown, Level::of_cpsr),
             _ => Level::Unknown,
@@ -81,20 +80,20 @@ impl Registers {
         self.value("ipsr").is_some_and(|(_, origin)| origin == Origin::Inferred)
     }
 
-    /// Takes the exception from the code that runs, where no register shows its number: `handlers` has the vectors, and `function`
-    /// is where the code begins. lr is what the processor put there, so that the handler has called nothing; and no other exception
-    /// has this handler.
-    pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
-        let is_entered = self.lr().is_some_and(is_exc_return);
-        // Of registers that were typed the reader knows more than they show.
+    /// True where no register shows the exception, and lr is what the processor put there as it began: the handler has called nothing.
+    /// Of registers that were typed the reader knows more than they show.
+    pub fn may_infer_exception(&self) -> bool {
         let is_typed = self.value("pc").is_some_and(|(_, origin)| origin == Origin::Given);
-        if is_typed || self.architecture() != Architecture::CortexM || !is_entered || self.level() != Level::Unknown {
-            return;
-        }
+        let is_entered = self.lr().is_some_and(is_exc_return);
+        self.architecture() == Architecture::CortexM && is_entered && !is_typed && self.level() == Level::Unknown
+    }
+
+    /// Takes the exception from the code that runs, where no other exception has this handler: `handlers` has the vectors, and
+    /// `function` is where the code begins.
+    pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
         let mut numbers = handlers.iter().filter(|(_, at)| at & !1 == function & !1).map(|(number, _)| *number);
-        if let (Some(number), None) = (numbers.next(), numbers.next()) {
-            self.set_from(Origin::Inferred, "ipsr", number.into());
-        }
+        let only = numbers.next().filter(|_| numbers.next().is_none() && self.may_infer_exception());
+        only.map(|number| self.set_from(Origin::Inferred, "ipsr", number.into()));
     }
 }
 

@@ -42,8 +42,8 @@ pub struct Cpus {
     constants: BTreeMap<Addr, String>,
     /// What the source holds of memory, where it can say so.
     regions: Option<Vec<Region>>,
-    /// Those of them that are the same memory as others, at another address.
-    mirrors: Vec<Region>,
+    /// The same, without the memory that is there a second time.
+    own: Option<Vec<Region>>,
     /// What the program does not write: its code and its constants.
     read_only: Vec<Region>,
     /// What it writes, by its sections.
@@ -87,7 +87,7 @@ impl Cpus {
         let Callers { calls, outer, callers, frames } = kernel.map(|kernel| calls(kernel, target)).unwrap_or_default();
         let (read_only, writable, code) = (target.read_only(), target.written(), target.code());
         let sections: Vec<Region> = code.iter().chain(&writable).copied().collect();
-        let mirrors = mirrors(target.parts().0, regions.as_deref().unwrap_or_default(), &sections);
+        let own = regions.as_ref().map(|regions| without_mirrors(target.parts().0, regions, &sections));
         let constants = constants(&all, &read_only, &mut names, target);
         Ok(Self {
             all,
@@ -96,7 +96,7 @@ impl Cpus {
             read_only,
             writable,
             code,
-            mirrors,
+            own,
             stack_handlers,
             calls,
             outer,
@@ -125,13 +125,13 @@ impl Cpus {
                 }
             }
         }
-        Self { all: self.all, regions: self.regions, is_baseline: self.is_baseline, ..Self::default() }
+        Self { all: self.all, regions: self.regions, own: self.own, is_baseline: self.is_baseline, ..Self::default() }
     }
 
     /// Of a source that has this memory.
     #[cfg(test)]
     pub(super) fn over(regions: Vec<Region>) -> Self {
-        Self { regions: Some(regions), ..Self::default() }
+        Self { own: Some(regions.clone()), regions: Some(regions), ..Self::default() }
     }
 
     /// What is at an address, in words; `None` where nothing is known of it.
@@ -196,15 +196,13 @@ impl Cpus {
     /// The memory that the program may write: its sections, and what else the source has that is neither code nor constant. Parts
     /// overlap where the source has sections as well. `None` where sections are not known.
     pub(super) fn written(&self) -> Option<Vec<Region>> {
-        let regions = self.regions.as_deref()?;
-        let own: Vec<Region> = regions.iter().copied().filter(|region| !self.mirrors.contains(region)).collect();
-        let others = without(&own, &self.read_only);
+        let others = without(self.regions()?, &self.read_only);
         (!self.writable.is_empty()).then(|| self.writable.iter().copied().chain(others).collect())
     }
 
-    /// The memory that the source has; `None` where it cannot say so.
+    /// The memory that the source has, without what is there a second time; `None` where it cannot say so.
     pub(super) fn regions(&self) -> Option<&[Region]> {
-        self.regions.as_deref()
+        self.own.as_deref()
     }
 
     /// True where the source has memory there; `None` where it cannot say so.
@@ -213,46 +211,45 @@ impl Cpus {
     }
 }
 
-/// The shortest and the longest regions that are compared, and how much of them at a time.
-const COMPARED: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
-const PIECE: usize = 64 << 10;
-/// The most bytes that are compared in all.
+/// The shortest half of a region that is compared with the other one, and the most bytes that are compared in all.
+const HALF: u64 = 16 << 10;
 const MOST_COMPARED: u64 = 256 << 20;
-/// The most regions among which mirrors are looked for.
-const MOST_REGIONS: usize = 32;
+/// How much is compared at a time.
+const PIECE: usize = 16 << 10;
 
-/// Regions that hold what another one of their size holds: boards of QEMU, and some chips, have the same memory at two addresses. That
-/// in which sections of the program are is not the mirror.
-fn mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> Vec<Region> {
-    let has_section = |region: &Region| sections.iter().any(|section| region.contains(section.start));
-    let mut found: Vec<Region> = Vec::new();
+/// Regions without their second halves where these hold what the first ones do: boards of QEMU, and some chips, have the same memory at
+/// two addresses, one behind the other. What has sections of the program is no mirror.
+fn without_mirrors(memory: &mut dyn Memory, regions: &[Region], sections: &[Region]) -> Vec<Region> {
     let mut left = MOST_COMPARED;
-    for (n, region) in
-        regions.iter().take(MOST_REGIONS).enumerate().filter(|(_, region)| COMPARED.contains(&region.len))
-    {
-        for other in regions.iter().take(n).filter(|other| other.len == region.len) {
-            let is_known = found.contains(other) || found.contains(region);
-            let is_own = has_section(region) && has_section(other);
-            if !is_known && !is_own && are_equal(memory, *region, *other, &mut left) {
-                found.push(if has_section(region) { *other } else { *region });
+    let mut own = |mut region: Region| {
+        loop {
+            let half = region.len / 2;
+            let second = Region { start: region.start.saturating_add(half), len: half };
+            let has_section = sections.iter().any(|section| second.contains(section.start));
+            let may_be = region.len.is_multiple_of(2) && half >= HALF && half <= left && !has_section;
+            if !may_be {
+                return region;
             }
+            left = left.saturating_sub(half);
+            if !are_equal(memory, region.start, second) {
+                return region;
+            }
+            region.len = half;
         }
-    }
-    found
+    };
+    regions.iter().map(|region| own(*region)).collect()
 }
 
-/// `left`: how many bytes may still be compared.
-fn are_equal(memory: &mut dyn Memory, one: Region, other: Region, left: &mut u64) -> bool {
+/// True where a region holds what is at another address.
+fn are_equal(memory: &mut dyn Memory, first: Addr, second: Region) -> bool {
     let mut bytes = [vec![0; PIECE], vec![0; PIECE]];
-    (0..one.len).step_by(PIECE).all(|into| {
-        let Some(rest) = left.checked_sub(PIECE as u64) else { return false };
-        *left = rest;
-        let len = usize::try_from(one.len.saturating_sub(into)).map_or(PIECE, |len| len.min(PIECE));
-        let [first, second] = &mut bytes;
-        let (Some(first), Some(second)) = (first.get_mut(..len), second.get_mut(..len)) else { return false };
+    (0..second.len).step_by(PIECE).all(|into| {
+        let len = usize::try_from(second.len.saturating_sub(into)).map_or(PIECE, |len| len.min(PIECE));
+        let [one, other] = &mut bytes;
+        let (Some(one), Some(other)) = (one.get_mut(..len), other.get_mut(..len)) else { return false };
         let mut read =
             |start: Addr, to: &mut [u8]| start.checked_add(into).is_some_and(|at| memory.read(at, to).is_ok());
-        read(one.start, first) && read(other.start, second) && first == second
+        read(first, one) && read(second.start, other) && one == other
     })
 }
 
@@ -407,6 +404,27 @@ pub(super) fn first_place(cpu: &CpuState) -> Option<&Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mem::segments::{Block, Segments};
+
+    /// Of the cores of QEMU's boards, in which RAM follows itself, a frame was a copy that a handler had saved.
+    #[test]
+    fn memory_that_follows_itself_was_looked_at_twice() {
+        let region = |start, len| Region { start, len };
+        let bytes: Vec<u8> = (0..1 << 16).map(|n: u32| (n ^ n >> 8) as u8).collect();
+        let block = |start: u64, bytes: &[u8]| Block::whole(start, bytes.to_vec().into());
+        let mut memory = Segments::new(vec![block(0x2000_0000, &bytes), block(0x2001_0000, &bytes)]);
+        let both = [region(0x2000_0000, 1 << 17)];
+        assert_eq!(without_mirrors(&mut memory, &both, &[]), [region(0x2000_0000, 1 << 16)]);
+        assert_eq!(
+            without_mirrors(&mut memory, &both, &[region(0x2001_8000, 4)]),
+            both,
+            "with a section of the program"
+        );
+        let others: Vec<u8> = bytes.iter().rev().copied().collect();
+        let mut memory = Segments::new(vec![block(0x2000_0000, &bytes), block(0x2001_0000, &others)]);
+        assert_eq!(without_mirrors(&mut memory, &both, &[]), both);
+        assert_eq!(without_mirrors(&mut memory, &[region(0x3000_0000, 1 << 17)], &[]).len(), 1, "no memory is there");
+    }
 
     /// A dump of all RAM, with code in it, was left out: no pointer to a block was left anywhere.
     #[test]

@@ -414,10 +414,11 @@ impl Target<'_> {
     }
 }
 
-/// What a core's notes have no place for: `msp=0x20007f58 psp=0x20002f00`.
+/// What a core's notes have no place for: `msp=0x20007f58 psp=0x20002f00`. An exception that was inferred is not known from there.
 fn system_registers(cpu: &Registers) -> String {
     let system = cpu.architecture().system_registers();
-    let known = system.iter().filter_map(|name| Some(format!("{name}={:#x}", cpu.get(name)?)));
+    let is_shown = |name: &&&str| **name != "ipsr" || !cpu.has_inferred_exception();
+    let known = system.iter().filter(is_shown).filter_map(|name| Some(format!("{name}={:#x}", cpu.get(name)?)));
     known.collect::<Vec<_>>().join(" ")
 }
 
@@ -428,4 +429,22 @@ fn of_formats() -> impl Iterator<Item = &'static str> {
 
 fn left_out(message: String) -> Issue {
     Issue::new(Code::CoreLeftOut, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Architecture;
+
+    /// From an evidence core of a core of QEMU, the exception was known for certain.
+    #[test]
+    fn an_exception_that_was_inferred_was_certain_in_an_evidence_core() {
+        let mut cpu = Registers::new(Architecture::CortexM);
+        assert!(cpu.set("lr", 0xFFFF_FFFD) && cpu.set("psp", 0x2000_2F00));
+        cpu.infer_exception(&[(3, 0x101)], 0x100);
+        assert!(cpu.has_inferred_exception());
+        assert_eq!(system_registers(&cpu), "psp=0x20002f00");
+        assert!(cpu.set("ipsr", 3));
+        assert!(system_registers(&cpu).contains("ipsr=0x3"), "one that was read");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Target, stub};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, INTERRUPT_STATE, Level, Origin, Registers, branches_to};
+use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers, branches_to};
 use crate::error::Error;
 use crate::kernel::{self, Stop};
 use crate::mem::{Memory as _, Region};
@@ -41,25 +41,27 @@ impl Target<'_> {
         stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
     }
 
-    /// By the vectors of the program, where a core has no status register of a Cortex-M: QEMU writes another one. Not where
-    /// the handler of another exception may jump to the code that runs.
+    /// By the vectors of the program, where a file has no status register of a Cortex-M: QEMU writes another one into its cores. Not
+    /// where the handler of another exception may jump to the code that runs. Of a live target nothing is read for it.
     fn infer_exception(&mut self, cpu: &mut Registers) {
-        let pc = cpu.pc().filter(|_| cpu.level() == Level::Unknown);
+        let pc = cpu.pc().filter(|_| !self.is_live() && cpu.may_infer_exception());
         let Some(own) = pc.and_then(|pc| self.symbols().function(pc)).map(|function| function.address & !1) else {
             return;
         };
         let handlers = self.symbols().handlers();
         let others: BTreeSet<Addr> = handlers.iter().map(|(_, at)| at & !1).filter(|at| *at != own).collect();
-        if others.len() > MOST_HANDLERS || others.iter().any(|at| self.jumps_to(*at, own)) {
-            return;
+        if others.len() <= MOST_HANDLERS && !others.iter().any(|at| self.may_jump_to(*at, own)) {
+            cpu.infer_exception(&handlers, own);
         }
-        cpu.infer_exception(&handlers, own);
     }
 
-    fn jumps_to(&mut self, handler: Addr, to: Addr) -> bool {
-        let size = self.symbols().function(handler).map_or(SMALL, |function| function.size).clamp(2, SMALL);
-        let bytes = usize::try_from(size).ok().and_then(|len| self.memory.memory().read_bytes(handler, len).ok());
-        bytes.is_some_and(|bytes| branches_to(&bytes, handler, to))
+    /// True also where its code is not known.
+    fn may_jump_to(&mut self, handler: Addr, to: Addr) -> bool {
+        // The size of a function in assembly is often not known.
+        let size = self.symbols().function(handler).map_or(0, |function| function.size);
+        let len = if size == 0 { SMALL } else { size.min(SMALL) };
+        let bytes = usize::try_from(len).ok().and_then(|len| self.memory.memory().read_bytes(handler, len).ok());
+        bytes.is_none_or(|bytes| branches_to(&bytes, handler, to))
     }
 
     /// The System Control Block of a Cortex-M. Only of a target that does not run, and where the program shows that it is one:

@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::cpu::{self, Architecture, CodeRanges, Frames, Origin, Registers};
 use crate::elf::{Elf, Machine};
 use crate::error::Error;
-use crate::kernel::{About, Kernel, Stop, Thread, registered, registered_blocks};
+use crate::kernel::{self, About, Kernel, Stop, Thread, registered, registered_blocks};
 use crate::mem::core::Core;
 use crate::mem::image;
 use crate::rsp::RspError;
@@ -156,6 +156,7 @@ impl Target<'_> {
             issues.push(issue);
             stop.cpus.clear();
         }
+        issues.extend(self.inferred_exceptions(stop));
         // What else shows another build is an issue of the trace or of the source.
         issues.extend(identity.entries.filter(|_| !said).and_then(|entries| entries.issue()));
         // Start-up code may have set the kernel's state already. No thread runs before the kernel is initialized.
@@ -272,6 +273,18 @@ impl Target<'_> {
         cpus.retain(|cpu| !cpu.is_unknown());
         cpus.iter_mut().for_each(Registers::complete);
         Ok(Stop { frames, profile_open, code, cpus, typed: Vec::new() })
+    }
+
+    /// That the exception of a CPU is known by its handler alone.
+    fn inferred_exceptions(&self, stop: &Stop) -> Vec<Issue> {
+        let inferred = stop.cpus.iter().filter(|cpu| cpu.has_inferred_exception());
+        let numbers = inferred.filter_map(|cpu| u32::try_from(cpu.get("ipsr")?).ok());
+        let message = |number: u32| {
+            let name = self.symbols().exception(number);
+            let exception = kernel::exception(number, name.as_deref());
+            format!("xpsr is not known: by the vectors in the ELF, the CPU is in {exception}")
+        };
+        numbers.map(|number| Issue::new(Code::CpuInferred, message(number))).collect()
     }
 
     /// What the core itself shows of the processor, where there is no program; and whether that leaves an ARM's profile open.

@@ -461,6 +461,51 @@ fn a_core_of_qemus_own_was_interrupted_by_exception_499() {
     assert_eq!(stands, 7);
 }
 
+/// The handler of HardFault is an endless loop that only its vector leads to.
+const FAULT: &str = r#"
+unsigned fw_fault;
+void Reset_Handler(void);
+__attribute__((noinline)) void HardFault_Handler(void) { for (;;) { } }
+void Default_Handler(void) { for (;;) { fw_fault++; } }
+__attribute__((section(".vectors"), used)) void (*const vectors[16])(void) = {
+    (void (*)(void))0x20001000, Reset_Handler, Default_Handler, HardFault_Handler, Default_Handler, Default_Handler, Default_Handler,
+};
+__attribute__((noinline)) void store(volatile unsigned *at) { *at = 7; }
+void Reset_Handler(void) { fw_fault = 0x44414544; store((volatile unsigned *)0xe0200000); for (;;) { } }
+"#;
+
+/// `explain` called it a loop without an exit, of which nothing more is known.
+#[test]
+fn a_fault_in_a_core_of_qemus_own_was_some_endless_loop() {
+    require!(installed("qemu-system-arm") && installed("gdb-multiarch") && installed("arm-none-eabi-gcc"));
+    let scratch = Scratch::new("evidence-qemu-fault");
+    let [source, elf, guest] =
+        ["fault.c", "fault.elf", "guest.core"].map(|name| scratch.path(name).display().to_string());
+    // Another handler that jumps to it may be the one that runs.
+    let jumps = FAULT.replace(
+        "void Default_Handler(void) { for (;;) { fw_fault++; } }",
+        "void Default_Handler(void) { HardFault_Handler(); }",
+    );
+    for (program, is_known) in [(FAULT, true), (jumps.as_str(), false)] {
+        std::fs::write(&source, program).unwrap();
+        let _ = std::fs::remove_file(&guest);
+        let flags = "-mcpu=cortex-m3 -mthumb -O1 -g -nostdlib -ffreestanding -fno-ipa-icf -foptimize-sibling-calls \
+            -Wl,--section-start=.vectors=0,-Ttext=0x100,-Tdata=0x20000000,-Tbss=0x20000000,-e,Reset_Handler";
+        let built =
+            Command::new("arm-none-eabi-gcc").args(flags.split_whitespace()).args(["-o", &elf, &source]).output();
+        let built = built.unwrap();
+        assert!(built.status.success(), "{}", text(&built.stderr));
+        let qemu = Qemu::dead(Path::new(&elf));
+        let (connect, dump) =
+            (format!("target remote {}", qemu.remote()), format!("monitor dump-guest-memory {guest}"));
+        gdb("gdb-multiarch", &["-ex", &connect, "-ex", &dump, "-ex", "disconnect"]);
+        let (said, _) = done(&["explain", "--width", "500", &elf, &guest]);
+        assert_eq!(said.starts_with("bus-fault: HardFault in store (fault.c:"), is_known, "{said}");
+        assert_eq!(said.contains("bus-fault (likely)"), is_known, "{said}");
+        assert_eq!(said.contains("xpsr is not known (--reg xpsr=N): by the vectors"), is_known, "{said}");
+    }
+}
+
 /// The stack pointer that the crash log printed is what leads to where the running thread stands.
 #[test]
 fn registers_of_the_crash_log() {

@@ -19,7 +19,7 @@ pub struct Failed {
     pub seqs: (u64, u64),
 }
 
-/// A lock that a thread gave back without having it: the kernel refuses that, and the thread has used without the lock what it protects.
+/// A lock that a thread gave back without having it: the kernel refuses that, and the thread may have used what the lock protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOwned {
     /// The lock, as the trace stores its address.
@@ -69,7 +69,7 @@ impl Tries {
         }
     }
 
-    /// A thread blocks: it has come past what it did without the lock.
+    /// A thread blocks: what it did without the lock is over.
     pub fn goes_on(&mut self, thread: Addr) {
         self.not_owned.remove(&thread);
     }

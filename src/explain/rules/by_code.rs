@@ -32,7 +32,7 @@ use crate::kernel::api::Act;
 /// What speaks against it.
 const BY_CODE: &str = "who can give it is inferred from the program's code";
 /// The same of what is given through a pointer.
-const BY_POINTER: &str = "that it is given through a pointer is inferred: no other call was found that can";
+const BY_POINTER: &str = "that it is given through a pointer is inferred: no other call was found that can give it";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_wait = |wait: Wait| wait.forever || wait.kind == Kind::Semaphore || time_outs(wait.object, case).is_some();
@@ -62,14 +62,10 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     ];
     let through_pointers = Stuck::through_pointers(case, graph, usage);
     let by_pointer = ByCode { stuck: &through_pointers, ..code };
-    let circles = |_: &ByCode<'_, '_>| by_pointer.circles();
-    let all = all.iter().map(|of| of(&code)).chain([circles(&code)]);
-    for all in all {
-        for finding in all {
-            let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
-            if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {
-                found.push(finding);
-            }
+    for finding in all.iter().flat_map(|of| of(&code)).chain(by_pointer.circles()) {
+        let is_said = |at: &Addr| found.iter().any(|f| f.threads.contains(at) || f.affected.contains(at));
+        if finding.threads.is_empty() || !finding.threads.iter().all(is_said) {
+            found.push(finding);
         }
     }
     found

@@ -137,14 +137,14 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     .affected(behind)
 }
 
-/// That the address of a block pool, which is in front of each block in use, was counted up: somebody used the word as if it were his.
+/// That the address of a block pool, which is in front of each block in use, was counted up: code used that word as a part of the block.
 fn counted(pool: &Object, damage: &Damaged) -> Option<String> {
     /// The most by which it was.
     const MOST: u64 = 16;
     let by = damage.words.first()?.checked_sub(pool.address).filter(|by| (1..=MOST).contains(by))?;
     let of_block = pool.kind == Kind::BlockPool && damage.at.is_some();
     of_block.then(|| {
-        format!(", {by} more than the address of the pool, as a count at index -1 of the block behind it would make it")
+        format!(", {by} more than the address of the pool: code that counts at index -1 of the block that begins there has this effect")
     })
 }
 
@@ -256,7 +256,9 @@ impl Around {
             },
             (Some((owner, _)), false) => format!("{which}, which {owner} allocated"),
             (None, false) => match &self.on_stack {
-                Some((thread, _)) => format!("{which}, which is allocated: {thread} has an address in it on its stack"),
+                Some((thread, _)) => {
+                    format!("{which}, which is allocated: an address in it is on the stack of {thread}")
+                }
                 None => format!("{which}, which is allocated"),
             },
         })
@@ -269,7 +271,7 @@ impl Around {
         }
         all.extend(
             self.on_stack.as_ref().map(|(thread, at)| {
-                Evidence::stack(*at, format!("{thread}: an address in that block is on its stack"))
+                Evidence::stack(*at, format!("the stack of {thread} has an address in that block"))
             }),
         );
         if let Some((start, owner, by, old)) = &self.freed {

@@ -13,6 +13,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::words::{NO_OWNER, gives, holds, shows, suspended_by, waiting};
+use crate::abi::Width;
 use crate::kernel::Kind;
 use crate::trace::many;
 
@@ -221,7 +222,8 @@ fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         ),
     };
     let place = case.cpus.and_then(|cpus| cpus.call(edge.holder)).map(|call| format!(", in {}", call.label()));
-    let left = match negative(left) {
+    let word = case.kernel.map_or(Width::W4, |kernel| kernel.layout.shape.word);
+    let left = match negative(left, word) {
         Some(below) => format!("{left} (-{below} as a signed number, as if a time-out had been negative)"),
         None => left.to_string(),
     };
@@ -243,11 +245,12 @@ fn stays_long(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
-/// How far below 0 a number of kernel ticks is, where it is less than a day at 1000 ticks a second: a difference that was computed the
-/// wrong way round.
-fn negative(ticks: u64) -> Option<u64> {
+/// How far below 0 a number of kernel ticks is, a `ULONG`, where it is less than a day at 1000 ticks a second: a difference that was
+/// computed the wrong way round.
+fn negative(ticks: u64, word: Width) -> Option<u64> {
     const DAY: u64 = 86_400_000;
-    (1_u64 << 32).checked_sub(ticks).filter(|below| (1..=DAY).contains(below))
+    let below = word.max().checked_sub(ticks)?.checked_add(1)?;
+    (1..=DAY).contains(&below).then_some(below)
 }
 
 /// The owner of a mutex blocks and goes on again and again in the trace, all of which the other has waited for: it waits for
@@ -301,9 +304,11 @@ mod tests {
     /// A wait of what is left of a budget that was used up.
     #[test]
     fn a_time_out_that_was_negative_was_a_large_number() {
-        assert_eq!(negative(4_294_950_270), Some(17_026));
-        assert_eq!(negative(0xFFFF_FFFF), Some(1));
-        assert_eq!([negative(5000), negative(0x8000_0000), negative(1 << 32), negative(u64::MAX)], [None; 4]);
+        let of = |ticks| negative(ticks, Width::W4);
+        assert_eq!([of(4_294_950_270), of(0xFFFF_FFFF)], [Some(17_026), Some(1)]);
+        assert_eq!([of(5000), of(0x8000_0000), of(1 << 32), of(u64::MAX)], [None; 4]);
+        let wide = |ticks| negative(ticks, Width::W8);
+        assert_eq!([wide(u64::MAX), wide(u64::MAX - 4), wide(0xFFFF_FFFF), wide(0)], [Some(1), Some(5), None, None]);
     }
 
     #[test]

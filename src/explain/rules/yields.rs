@@ -40,8 +40,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let awaited = awaited.map_or_else(String::new, |words: String| format!("; {words}"));
     // A mutex that it owns may have made it more urgent than those that it waits for.
     let inherits = thread.inherits().and(thread.own_priority);
-    let inherits =
-        inherits.map_or_else(String::new, |base| format!(", inherited by a mutex that it owns; its own is {base}"));
+    let inherits = inherits
+        .map_or_else(String::new, |base| format!(", inherited through a mutex that it owns; its own is {base}"));
     let claim = format!(
         "{name} (priority {own}{inherits}) calls tx_thread_relinquish in a loop{at}, which lets no less urgent thread run: {labels} {} ready{awaited}",
         if behind.len() == 1 { "is" } else { "are" }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
+use super::super::look::is_zero;
 use super::super::rules::static_pointers::trace;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{InstructionSet, riscv_direct};
@@ -349,7 +350,7 @@ impl<'c> Code<'c> {
                 let into = piece.checked_mul(PIECE)?;
                 let bytes =
                     case.look.bytes(region.start.checked_add(into)?, PIECE.min(region.len.checked_sub(into)?))?;
-                if super::super::look::is_zero(&bytes) {
+                if is_zero(&bytes) {
                     continue;
                 }
                 // Of pointers of 64 bits the lower halves: the upper ones of addresses in the code are 0.

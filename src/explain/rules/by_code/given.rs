@@ -1,4 +1,4 @@
-//! How it is said who gives what a thread waits for.
+//! The words for who gives what a thread waits for.
 
 use super::super::super::Evidence;
 use super::super::super::usage::{Need, Use, User};
@@ -35,25 +35,27 @@ impl ByCode<'_, '_> {
         }
     }
 
-    /// True where the code of a user gives it by no call but one of whose object it is not known which it is.
+    /// True where a user has no call that gives this object: it may only give it by a call whose object is not known.
     fn is_through_pointer(&self, user: User, need: &Need) -> bool {
-        let is_it = |one: &Use| {
-            one.action.act == need.act && one.action.kind == Some(need.kind) && one.object == Some(need.object)
-        };
+        let is_it = |one: &Use| does(one, need) && one.object == Some(need.object);
         let by_memory = matches!(need.kind, Kind::Mutex | Kind::BlockPool | Kind::BytePool);
         !by_memory && self.usage.site(user, is_it).is_none() && !self.usage.does(user, need.act, need.kind, need.object)
     }
 
     /// Where a user gives something through a pointer.
     pub(super) fn pointer_site(&self, user: User, need: &Need) -> Option<Evidence> {
-        let is_it =
-            |one: &Use| one.action.act == need.act && one.action.kind == Some(need.kind) && one.object.is_none();
+        let is_it = |one: &Use| does(one, need) && one.object.is_none();
         let at = self.usage.site(user, is_it).filter(|_| self.is_through_pointer(user, need))?;
         let text = format!(
-            "{} may give {} here: with which object it calls is not known",
+            "{} may give {} here: which object this call gives is not known",
             self.name(user),
             self.case.object(need.object)
         );
         Some(Evidence::symbol(at, &place_at(at, self.case), text))
     }
+}
+
+/// True for a call that does what is needed, with whichever object.
+fn does(one: &Use, need: &Need) -> bool {
+    one.action.act == need.act && one.action.kind == Some(need.kind)
 }

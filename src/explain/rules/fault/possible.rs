@@ -307,14 +307,5 @@ fn is_copy(at: Addr, frame: Addr, case: &Case<'_>) -> bool {
         return false;
     }
     let on_thread = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
-    !on_thread(at) && (on_thread(frame) || at.abs_diff(frame) > (4 << 10)) && !is_mirror(at, frame, case)
-}
-
-/// True where the same memory is at another address, too: what is around it is the same. QEMU's boards have such ranges.
-fn is_mirror(at: Addr, frame: Addr, case: &Case<'_>) -> bool {
-    /// Bytes on each side.
-    const AROUND: u64 = 512;
-    let around = |at: Addr| case.look.bytes(at.checked_sub(AROUND)?, AROUND << 1);
-    let words = frame.saturating_add(SAVED.0);
-    around(at).is_some_and(|bytes| around(words) == Some(bytes))
+    !on_thread(at) && (on_thread(frame) || at.abs_diff(frame) > (4 << 10))
 }
