@@ -138,8 +138,11 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
             }
             // Its list of waiting threads may be that of a moment.
             Kind::BlockPool | Kind::BytePool => Some(case.kernel?.member_at(object, "available") == at),
-            // The kernel writes an owner at once.
-            Kind::Mutex => Some(object.owner().is_some_and(|owner| !owner.is_multiple_of(4))),
+            // The kernel writes an owner at once. Where the members are is known for certain by debug information alone.
+            Kind::Mutex => {
+                let is_certain = !case.kernel?.layout.is_inferred();
+                Some(is_certain && object.owner().is_some_and(|owner| !owner.is_multiple_of(4)))
+            }
             _ => None,
         }
     };

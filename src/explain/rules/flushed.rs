@@ -1,5 +1,5 @@
-//! A queue that is emptied though its messages hold memory of a pool: `tx_queue_flush` releases nothing, so that nobody knows these
-//! blocks any more.
+//! A queue that is emptied though its messages hold memory of a pool: `tx_queue_flush` releases nothing, and no pointer to
+//! these blocks is left.
 //!
 //! Against it: the queue may be empty each time, and who flushes it may have taken the messages before.
 
@@ -12,9 +12,9 @@ use crate::abi::Addr;
 const FLUSH: &str = "tx_queue_flush";
 
 /// What speaks against it.
-pub(super) const AGAINST: &str = "that the queue had messages then is inferred from the program's code";
+pub(super) const AGAINST: &str = "whether the queue had messages then is not known";
 /// What to do about it.
-pub(super) const NEXT: &str = "receive the messages and release their blocks instead of tx_queue_flush";
+pub(super) const NEXT: &str = "instead of tx_queue_flush, receive the messages and release their blocks";
 
 /// The only call of a thread that empties a queue through which memory of a pool goes, in words.
 pub(super) fn of(pool: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {

@@ -1,7 +1,7 @@
-//! A thread whose priority was raised by its own code, in a function that returns on one of its paths without changing it back: what
-//! it does with that priority keeps less urgent threads from running.
+//! A thread that goes on with a priority which its own code sets, in a function that returns on one of its paths without changing it
+//! back: what it does with that priority keeps less urgent threads from running.
 //!
-//! Against it: the function may have raised it for work that is still going on, and what is ready may run soon. So it is a hint.
+//! Against it: that work may be meant to have this priority, and what is ready may run soon. So it is a hint.
 
 use super::super::graph::Graph;
 use super::super::state::Does;
