@@ -420,7 +420,7 @@ mod tests {
             both,
             "with a section of the program"
         );
-        let others: Vec<u8> = bytes.iter().rev().copied().collect();
+        let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let mut memory = Segments::new(vec![block(0x2000_0000, &bytes), block(0x2001_0000, &others)]);
         assert_eq!(without_mirrors(&mut memory, &both, &[]), both);
         assert_eq!(without_mirrors(&mut memory, &[region(0x3000_0000, 1 << 17)], &[]).len(), 1, "no memory is there");
