@@ -4,10 +4,10 @@ use super::live::{Live, part, threads};
 
 /// Source steps lead through calls, waits and other threads, and never end in a signal.
 #[test]
-fn a_thousand_source_steps() {
+fn hundreds_of_source_steps() {
     require!(Live::tools());
     let live = Live::cortex_m3();
-    let steps = "python for _ in range(1000): gdb.execute('step', to_string=True)";
+    let steps = "python for _ in range(400): gdb.execute('step', to_string=True)";
     let text = live.gdb(&["break control_step", "continue", "delete", steps, "p $_thread", "info threads", "kill"]);
     assert!(text.contains("$1 = ") && !text.contains("Error") && !text.contains("SIGTRAP"), "{text}");
     assert_eq!(threads(&text).len(), 10, "{text}");
