@@ -26,6 +26,8 @@ const IPSR: u16 = 0x05;
 pub struct Run {
     /// The addresses of registers of devices that it accesses.
     pub devices: BTreeSet<Addr>,
+    /// The words of memory that it reads, constants of its code among them.
+    pub read: BTreeSet<Addr>,
     /// The instructions that are not of the kernel, in their order.
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
@@ -51,6 +53,7 @@ struct Live<'a> {
     known: RefCell<BTreeMap<Addr, Option<u32>>>,
     written: RefCell<BTreeSet<Addr>>,
     devices: RefCell<BTreeSet<Addr>>,
+    read: RefCell<BTreeSet<Addr>>,
     /// True in a function of the kernel, and in what that calls, as to read the clock of the trace.
     in_kernel: Cell<bool>,
 }
@@ -116,6 +119,9 @@ impl Program for Live<'_> {
         if word.is_none() && !self.is_written(at & !3) {
             self.device(at)?;
         }
+        if !self.in_kernel.get() {
+            self.read.try_borrow_mut().ok()?.insert(at);
+        }
         word
     }
 }
@@ -135,6 +141,7 @@ pub fn run(
         known: RefCell::default(),
         written: RefCell::default(),
         devices: RefCell::default(),
+        read: RefCell::default(),
         in_kernel: Cell::new(false),
     };
     let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
@@ -189,7 +196,8 @@ pub fn run(
                 Some(caller) => caller,
                 None => {
                     let devices = live.devices.try_borrow().ok()?.clone();
-                    return Some(Run { devices, own, steps: steps.saturating_add(1) });
+                    let read = live.read.try_borrow().ok()?.clone();
+                    return Some(Run { devices, read, own, steps: steps.saturating_add(1) });
                 }
             },
             Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,

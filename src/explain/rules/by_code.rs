@@ -10,6 +10,7 @@
 mod cleared_late;
 mod ended;
 mod given;
+mod guarded;
 mod kept;
 pub(super) mod lost_lock;
 mod outside;
@@ -53,6 +54,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::own_queues,
         ByCode::rings,
         ByCode::cleared_late,
+        ByCode::guarded,
         ByCode::unanswered,
         ByCode::places,
         ByCode::circles,

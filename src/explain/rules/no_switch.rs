@@ -60,7 +60,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     };
     let sure = || events.and_then(|events| next_waits(cpu, kernel, events, case));
     let by_code = || unacknowledged::kept(cpu, number, case).map(|kept| kept.with(sure()));
-    let kept = events.and_then(by_events).or_else(by_code)?;
+    let of_events = events.and_then(by_events);
+    let is_by_events = of_events.is_some();
+    let kept = of_events.or_else(by_code)?;
     let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
     let pc = cpu.registers.pc()? & !1;
     let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
@@ -71,11 +73,18 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         _ => (Code::IsrStorm, "comes again and again, or does not end"),
     };
     let (full, calls) = events.and_then(|events| calls(events, case)).unzip();
-    let claim = format!("{name} {why}: {}{}", kept.words, full.unwrap_or_default());
+    let mut claim = format!("{name} {why}: {}{}", kept.words, full.unwrap_or_default());
+    // Events show that it comes again and again, its code may show why.
+    let path = if is_by_events { unacknowledged::kept(cpu, number, case) } else { None };
+    if let Some(path) = &path {
+        claim.push_str("; ");
+        claim.push_str(&path.words);
+    }
     Some(
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)
             .evidence(kept.evidence)
+            .evidence(path.into_iter().flat_map(|path| path.evidence))
             .evidence(calls)
             .evidence(
                 begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),

@@ -8,11 +8,14 @@ use super::super::{Case, Confidence, Evidence};
 use super::interrupts::FIRST;
 use super::no_switch::Kept;
 use super::rounds::word;
+use super::shared;
 use super::words::function_at;
 use crate::abi::Addr;
 use crate::cpu::{Run, run};
 use crate::session::{CpuState, is_of_kernel};
 
+/// The most variables that are named.
+const VARIABLES: usize = 2;
 /// The last lines that are shown.
 const LINES: usize = 10;
 
@@ -37,9 +40,17 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
         against: Some(
             "what comes as a pulse, or is set pending by software, has nothing to be acknowledged; and the handler may have changed what it reads",
         ),
-        words: format!("with memory as it is, {name} returns without access to a register of a device"),
+        words: format!("with memory as it is{}, {name} returns without access to a register of a device", variables(&found, case)),
         evidence: vec![Evidence::symbol(handler & !1, &name, text)],
     })
+}
+
+/// ` (gate.state is 0)`: the variables that it reads, where they are few.
+fn variables(found: &Run, case: &Case<'_>) -> String {
+    let is_data = |at: Addr| case.look.variable(at).is_some_and(|variable| shared::is_data(&variable, case));
+    let named = |at: Addr| Some(format!("{} is {:#x}", case.look.place(at)?, word(at, case)?));
+    let all: Vec<String> = found.read.iter().copied().filter(|at| is_data(*at)).filter_map(named).collect();
+    if (1..=VARIABLES).contains(&all.len()) { format!(" ({})", all.join(", ")) } else { String::new() }
 }
 
 /// `: flow.c:12, 15, 16`: the last lines that it runs.

@@ -8,6 +8,7 @@
 
 mod calls;
 mod dropped;
+mod guarded;
 mod holds;
 mod program;
 mod shared;
@@ -25,6 +26,7 @@ use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
+pub use guarded::Guard;
 use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::Key;
+use super::walk::{Follow, Key};
 use super::{Usage, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee, Paths, Stored, Value};
@@ -32,6 +32,7 @@ impl Usage<'_> {
             Value::Near(at) => is_element(at.into()),
             _ => false,
         };
+        let follow = Follow { walker: &self.walker, succeeds: false };
         let mut todo: Vec<Key> =
             self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
         let (mut seen, mut all) = (BTreeSet::new(), BTreeSet::new());
@@ -39,7 +40,7 @@ impl Usage<'_> {
             if !seen.insert(key) {
                 continue;
             }
-            let Some(paths) = self.walker.storing(key) else { continue };
+            let Some(paths) = self.walker.storing(&follow, key) else { continue };
             let to = paths.stored.iter().filter(|(_, stored)| is_it(stored));
             all.extend(to.map(|(at, stored)| Store { function: key.0, at: *at, value: stored.value.known() }));
             todo.extend(passed(&paths, variable));

@@ -61,6 +61,15 @@ impl Stuck {
         Self::with(case, graph, usage, &|need| usage.may(need.act, Some(need.kind), need.object, need.wanted))
     }
 
+    /// The same, where nobody gives one thing that is needed.
+    pub fn without_givers(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>, of: &Need) -> Self {
+        let is_it = |need: &Need| (need.act, need.object, need.wanted) == (of.act, of.object, of.wanted);
+        Self::with(case, graph, usage, &|need| match is_it(need) {
+            true => Some(Vec::new()),
+            false => usage.who(need.act, Some(need.kind), need.object, need.wanted),
+        })
+    }
+
     fn with(case: &Case<'_>, graph: &Graph, usage: &Usage<'_>, givers: &dyn Fn(&Need) -> Option<Vec<User>>) -> Self {
         let mut all = Vec::new();
         for task in &graph.tasks.list {

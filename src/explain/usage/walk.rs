@@ -97,10 +97,9 @@ impl<'c> Walker<'c> {
     }
 
     /// The same, with what it stores.
-    pub fn storing(&self, (at, arguments): Key) -> Option<Paths> {
+    pub fn storing(&self, follow: &impl Program, (at, arguments): Key) -> Option<Paths> {
         let function = self.code.function(at).filter(|function| !function.is_kernel && function.first <= at)?;
-        let follow = Follow { walker: self, succeeds: false };
-        Some(Paths::storing(&follow, at, function.last, arguments))
+        Some(Paths::storing(follow, at, function.last, arguments))
     }
 
     /// The paths of a function, and how far its stack pointer is from where it was at its start, at an instruction.
