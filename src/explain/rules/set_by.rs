@@ -82,21 +82,39 @@ impl SetBy {
 }
 
 /// Who writes to elements of an array at an index that the code computes: `log_add (log.c:33), which climate calls, writes to it`, and as
-/// evidence. `variable`: that of which it is a part.
+/// evidence. `variable`: that of which it is a part. Where the compiler has added the place of the array in the variable to the index, it
+/// is known only that it is an element of the variable: `writes to wear at an index that it computes`.
 pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) -> Option<(String, Evidence)> {
     let elements = format!("{}[]", without_indices(&array.name));
     let is_element = |at: Addr| case.look.place(at).is_some_and(|place| without_indices(&place).starts_with(&elements));
-    // What is written at a constant index is within it.
-    let nowhere = variable.start.checked_add(variable.len)?;
-    let all = case.usage()?.stores(nowhere, variable, &is_element);
-    let mut functions = BTreeSet::new();
-    let all: Vec<Store> = all.into_iter().filter(|store| functions.insert(store.function)).collect();
+    let is_of_none = |at: Addr| {
+        variable.contains(at) && case.look.place(at).is_some_and(|place| !without_indices(&place).contains("[]"))
+    };
+    let of_array = writers_where(variable, &is_element, case);
+    let is_exact = !of_array.is_empty();
+    let (all, to) = match of_array.is_empty() {
+        false => (of_array, "to it".to_owned()),
+        true => {
+            let name = case.look.variable(variable.start)?.name;
+            (writers_where(variable, &is_of_none, case), format!("to {name} at an index that it computes"))
+        }
+    };
     let first = all.first().filter(|_| all.len() <= FEW)?;
     let said: Vec<String> = all.iter().map(|store| named(store, case)).collect();
     let write = if said.len() == 1 { "writes" } else { "write" };
-    let text = format!("by the code, {array} is written here, at an index that is computed");
+    let what = if is_exact { array.to_string() } else { format!("memory near {array}") };
+    let text = format!("by the code, {what} is written here, at an index that is computed");
     let evidence = Evidence::symbol(first.at, &place_at(first.at, case), text);
-    Some((format!("{} {write} to it", said.join(" and ")), evidence))
+    Some((format!("{} {write} {to}", said.join(" and ")), evidence))
+}
+
+/// The first store of each function at an index of a variable that the code computes, by where index 0 leads.
+fn writers_where(variable: Region, is_element: &dyn Fn(Addr) -> bool, case: &Case<'_>) -> Vec<Store> {
+    let mut functions = BTreeSet::new();
+    // What is written at a constant index is within it.
+    let nowhere = variable.start.checked_add(variable.len);
+    let all = nowhere.and_then(|nowhere| Some(case.usage()?.stores(nowhere, variable, is_element)));
+    all.into_iter().flatten().filter(|store| functions.insert(store.function)).collect()
 }
 
 /// `BusUnsubscribe (bus.c:39), which session calls`.
