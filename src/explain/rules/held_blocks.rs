@@ -23,12 +23,12 @@ const VARIABLES: usize = 64;
 const MOST: usize = 4;
 
 /// Such a variable.
-struct Holder {
-    variable: Symbol,
+pub(super) struct Holder {
+    pub variable: Symbol,
     /// How many blocks it leads to, and how many are in use.
-    counts: (usize, usize),
+    pub counts: (usize, usize),
     /// The first of its words with the address of a block, where it has those of all of them itself.
-    first: Option<Addr>,
+    pub first: Option<Addr>,
 }
 
 impl Finding {
@@ -36,10 +36,7 @@ impl Finding {
     pub(super) fn with_holder(self, pool: Addr, case: &Case<'_>) -> Self {
         let Some(Holder { variable, counts: (held, used), first }) = holder(pool, case) else { return self };
         let member = first.and_then(|first| Some((case.look.place(first)?, first)));
-        let how = match &member {
-            Some((member, _)) => format!("{} has the addresses of", without_indices(member)),
-            None => format!("{} leads to", variable.name),
-        };
+        let how = how(&variable, first, case);
         let set_by = member.and_then(|(_, first)| {
             let word = case.words(&case.look.bytes(first, case.width())?, true).first().copied();
             SetBy::of(first, word?, case)
@@ -62,8 +59,16 @@ impl Finding {
     }
 }
 
+/// `tp_ch[].seg[] has the addresses of`, or `first_job leads to`.
+pub(super) fn how(variable: &Symbol, first: Option<Addr>, case: &Case<'_>) -> String {
+    match first.and_then(|first| case.look.place(first)) {
+        Some(member) => format!("{} has the addresses of", without_indices(&member)),
+        None => format!("{} leads to", variable.name),
+    }
+}
+
 /// The one that leads to at least half of the blocks in use.
-fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
+pub(super) fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
     if !case.look.is_stored() || case.trust.other_build {
         return None;
     }

@@ -2,6 +2,9 @@
 //! kernel does not keep who has a block. It is known here by the addresses in the stacks of the threads that wait: the words
 //! above a stack pointer, with the registers that were saved there.
 //!
+//! Where one variable leads to all blocks that are in use, and all whose code has its address are threads that wait for more, it is the
+//! same: channels that collect blocks in an array, say.
+//!
 //! Against it: a word may be left over from a call that has ended. So no other word in memory may lead to these blocks: no
 //! message, no variable, no other stack; where the stack of a thread that waits for something else has the address of one too, it
 //! is a hint. All blocks of a block pool have to be so. A byte pool has memory that is kept on purpose: what the threads have of
@@ -11,10 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::graph::Graph;
 use super::super::state::Task;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
+use super::held_blocks::{self, Holder};
 use super::lost_blocks::{each_pointer, holding, in_registers, is_old, old};
-use super::words::waiting;
+use super::words::{function_at, waiting};
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object, PoolBlock};
 use crate::trace::many;
@@ -22,6 +27,10 @@ use crate::trace::many;
 /// The most threads that wait for one pool, and the most pools.
 const MOST: usize = 32;
 const POOLS: usize = 8;
+/// The most functions that are named.
+const NAMED: usize = 4;
+/// What to look at.
+const NEXT: &str = "let each thread allocate all that it needs at once, or release what it has where it gets no more (TX_NO_WAIT); where the pool was to be enough for all at once, make it larger";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if !case.look.is_stored() || case.trust.other_build {
@@ -30,7 +39,57 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
     let pools = objects.filter(|object| matches!(object.kind, Kind::BlockPool | Kind::BytePool));
     let pools = pools.filter(|pool| is_short(pool, graph)).take(POOLS);
-    pools.filter_map(|pool| finding(pool, case, graph)).collect()
+    pools.filter_map(|pool| finding(pool, case, graph).or_else(|| in_variable(pool, case, graph))).collect()
+}
+
+/// Threads that wait for more, and alone use the variable that leads to all blocks.
+fn in_variable(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let waiting_for_ever = |task: &Task| task.wait.is_some_and(|wait| wait.forever).then_some(task.address);
+    let waiters: Option<Vec<Addr>> = graph.tasks.waiting(pool.address).map(waiting_for_ever).collect();
+    let waiters = waiters.filter(|all| pool.kind == Kind::BlockPool && (2..=MOST).contains(&all.len()))?;
+    let Holder { variable, counts: (held, used), first } =
+        held_blocks::holder(pool.address, case).filter(|holder| holder.counts.0 == holder.counts.1)?;
+    let memory = Region { start: variable.address, len: variable.size.max(1) };
+    let usage = case.usage()?;
+    let functions = case.functions_with(memory);
+    let users: BTreeSet<User> = functions.iter().flat_map(|at| usage.all_callers_of(*at)).collect();
+    let threads: Option<Vec<Addr>> = users
+        .iter()
+        .map(|user| match user {
+            User::Thread(at) if waiters.contains(at) => Some(*at),
+            _ => None,
+        })
+        .collect();
+    let threads = threads.filter(|all| all.len() > 1)?;
+    let label = case.object(pool.address);
+    let names: Vec<String> = threads.iter().map(|thread| case.label(*thread)).collect();
+    let how = held_blocks::how(&variable, first, case);
+    let others: Vec<Addr> = waiters.iter().copied().filter(|waiter| !threads.contains(waiter)).collect();
+    let behind = graph.waiters(&waiters);
+    let named: Vec<String> = functions.iter().take(NAMED).map(|at| function_at(*at, case)).collect();
+    let text = format!("by the code, those that have its address are {}: {} alone call them", named.join(", "), names.join(", "));
+    Some(
+        Finding::new(
+            Code::Deadlock,
+            case.cap(Confidence::Likely),
+            format!(
+                "{} wait for more memory of {label}, and have all of it: {how} {held} of its {used} blocks in use, and they alone use that",
+                names.join(", ")
+            ),
+        )
+        .against(["who uses the variable is inferred from the program's code; others may release its blocks through a pointer"])
+        .evidence(threads.iter().map(|thread| waiting(*thread, pool.address, case, graph)))
+        .evidence([
+            Evidence::memory(variable.address, text),
+            Evidence::memory(pool.address, format!("{label}: {}", pool.state(&|_| String::new()))),
+        ])
+        .next(NEXT)
+        .explains(others.iter().chain(&behind).filter_map(|thread| super::words::waits(*thread, case, graph)))
+        .affected([pool.address])
+        .affected(others)
+        .affected(behind)
+        .threads(threads),
+    )
 }
 
 /// True where threads wait for a pool that may have nothing left.
@@ -193,7 +252,7 @@ fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .evidence(threads.iter().map(|thread| waiting(*thread, pool.address, case, graph)))
             .evidence(held.iter().filter_map(word))
             .evidence([Evidence::memory(pool.address, format!("{label}: {}", pool.state(&|_| String::new())))])
-            .next("let each thread allocate all that it needs at once, or release what it has where it gets no more (TX_NO_WAIT)")
+            .next(NEXT)
             .explains(others.iter().chain(&behind).filter_map(|thread| super::words::waits(*thread, case, graph)))
             .affected([pool.address])
             .affected(others)

@@ -164,9 +164,7 @@ impl Usage<'_> {
             let is_same = |store: &Store| store.value == Some(guard.value_at(*place));
             let stores = self.stores(*place, variable, &|at| at == *place);
             for store in stores.into_iter().filter(|store| store.function != guard.function && !is_same(store)) {
-                let comes = |user: &User| self.functions_of(*user).contains(&store.function);
-                let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
-                let users: BTreeSet<User> = users.filter(comes).collect();
+                let users = self.all_callers_of(store.function);
                 if users.iter().any(|user| matches!(user, User::Other(_))) {
                     return None;
                 }

@@ -50,8 +50,14 @@ impl Usage<'_> {
 
     /// Who calls a function, after the kernel has started, as far as that is known.
     pub fn callers_of(&self, function: Addr) -> BTreeSet<User> {
-        let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
-        let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
+        let mut all = self.all_callers_of(function);
+        all.retain(|user| !matches!(user, User::Other(_)));
+        all
+    }
+
+    /// The same, with functions of which it is not known who calls them.
+    pub fn all_callers_of(&self, function: Addr) -> BTreeSet<User> {
+        let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
         users.filter(|user| self.reached(*user).iter().any(|(at, _)| *at == function)).collect()
     }
 }
