@@ -331,7 +331,10 @@ impl Look<'_> {
                 wrong_call: number.is_some_and(is_fault) && self.may_be_wrong_call(),
                 lost_thumb: number.is_some_and(is_fault_of_state) && self.has_lost_thumb(),
             };
-            let candidates = self.unwinder.candidates(&search, memory);
+            let mut candidates = self.unwinder.candidates(&search, memory);
+            if candidates.is_empty() && search.wrong_call && self.registers.get("cfsr").is_some() {
+                candidates = self.unwinder.wrong_returns(&search, memory);
+            }
             found.places.extend(candidates.into_iter().map(|c| Interruption {
                 frame: c.frame,
                 within: None,

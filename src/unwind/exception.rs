@@ -122,6 +122,32 @@ impl Unwinder<'_> {
         found
     }
 
+    /// Frames with a pc that is no code, the status register of a thread, and a return address in lr: of a function whose own return
+    /// address was overwritten. Its callers are not known.
+    pub fn wrong_returns(&self, search: &Search<'_>, memory: &mut dyn Memory) -> Vec<Candidate> {
+        let end = search.on.start.saturating_add(search.on.len);
+        let start = search.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
+        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return Vec::new() };
+        let Ok(bytes) = memory.read_bytes(start, len) else { return Vec::new() };
+        self.read_calls(&bytes, true, memory);
+        let places = (start..end).step_by(8).zip((0..bytes.len()).step_by(8));
+        let mut found: Vec<(Addr, Pushed)> = places
+            .filter_map(|(at, offset)| Some((at, Pushed::of(bytes.get(offset..)?, self.endian)?)))
+            .filter(|(_, pushed)| pushed.pc != 0 && self.code.holds(pushed.pc) == Some(false))
+            .filter(|(_, pushed)| !search.lost_thumb || pushed.has_lost_thumb())
+            .filter(|(_, pushed)| self.may_be_pushed(pushed, true, memory))
+            .collect();
+        found.truncate(MAX_FOUND);
+        let candidate = |(at, pushed): (Addr, Pushed)| {
+            let size = if search.floats == Some(true) { BASIC.saturating_add(FLOATS) } else { BASIC };
+            let registers = pushed.registers(&search.kept, Some(at.checked_add(size)?));
+            let frame = super::Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers };
+            let end = End::NotCode(pushed.pc);
+            Some(Candidate { frame: at, registers, backtrace: Backtrace { frames: vec![frame], end, callers: Vec::new() } })
+        };
+        found.into_iter().filter_map(candidate).collect()
+    }
+
     /// True where pc is no code, and lr is behind a call through a register that holds pc: BLX (Armv7-M Architecture Reference
     /// Manual, A7.7.19).
     fn has_called(&self, registers: &Registers, memory: &mut dyn Memory) -> bool {
