@@ -65,6 +65,11 @@ fn possible_place(place: &Place) -> Evidence {
     Evidence::stack(place.frame, format!("it may have come here: {at}")).holds(pc)
 }
 
+/// The addresses of the functions at a place.
+fn addresses(place: &Place) -> Vec<Addr> {
+    place.functions.iter().map(|function| function.pc).collect()
+}
+
 /// Where an instruction lets the stack pointer come to, below the end of the stack in which it is. Below the stack pointer only a
 /// push writes.
 fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
@@ -348,7 +353,7 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
-        finding = self.with_causes(finding, pointer);
+        finding = self.with_causes(finding, pointer).with_heap(&self.place.map(addresses).unwrap_or_default(), self.case);
         finding = self.with_writers_of_frame(finding);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);

@@ -6,9 +6,12 @@
 //! Against it: a write past the end of what is in front of that block. Where other stacks or objects are between the block and the
 //! top, and are whole, it is none.
 
+use std::collections::BTreeSet;
+
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool;
+use super::stack_calls::is_return;
 use crate::abi::{Addr, Region};
 use crate::code;
 use crate::kernel::{Kernel, Kind, Object};
@@ -20,6 +23,9 @@ const LARGEST: u64 = 1 << 14;
 /// Bytes above the block that the overflow wrote on its way.
 const WAY: u64 = 32;
 
+/// Bytes below the main stack in which the words of an overflow are looked for, and the fewest of these.
+const SPILLED: u64 = 64;
+const FEWEST: usize = 3;
 /// Bytes from the end of the main stack on that it used last.
 const DEEP: u64 = 256;
 /// The longest run of the same bytes in them.
@@ -38,6 +44,9 @@ struct Damage {
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let Some(top) = top(kernel, case) else { return Vec::new() };
+    if let Some(found) = spilled(top, kernel, case) {
+        return vec![found];
+    }
     let near = |damage: &Damage| top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
     let mut all: Vec<Damage> = damages(kernel, case).into_iter().filter(near).collect();
     all.sort_by_key(|damage| std::cmp::Reverse(damage.address));
@@ -63,6 +72,70 @@ pub(super) fn is_above(pool: &Object, case: &Case<'_>) -> bool {
         Some(is_used(end, top, case) && is_last(end, top, &[damage], kernel, case))
     };
     is_so() == Some(true)
+}
+
+/// The words of an overflow in the variables below the main stack: return addresses, and addresses in the main stack. One variable alone
+/// may hold such words on purpose, as what a handler of faults keeps.
+fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+    let end = end_of_variables(top, case)?;
+    let width = kernel.layout.shape.pointer.bytes() as u64;
+    let start = end.checked_sub(SPILLED)? & !width.checked_sub(1)?;
+    let words = case.words(&case.look.bytes(start, end.checked_sub(start)?)?, true);
+    let places = (0..).map_while(|n: u64| start.checked_add(n.checked_mul(width)?)).zip(words);
+    let is_own = |word: Addr| (end..top).contains(&word);
+    let all: Vec<(Addr, Addr, String)> = places
+        .filter(|(_, word)| is_own(*word) || is_return(*word, case))
+        .filter_map(|(at, word)| Some((at, word, case.look.variable(at)?.name)))
+        .filter(|(.., name)| name != TOP)
+        .collect();
+    let variables: BTreeSet<&String> = all.iter().map(|(.., name)| name).collect();
+    let owned: BTreeSet<&String> = all.iter().filter(|(_, word, _)| is_own(*word)).map(|(.., name)| name).collect();
+    if owned.is_empty() || variables.len() < 2 || all.len() < FEWEST || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?) {
+        return None;
+    }
+    let names: Vec<&str> = variables.iter().rev().take(3).map(|name| name.as_str()).collect();
+    let more = variables.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let room = top.saturating_sub(end);
+    let text = |word: Addr| if is_own(word) { "an address in the main stack" } else { "a return address" };
+    let shown = all.iter().rev().take(3);
+    let shown = shown.map(|(at, word, name)| Evidence::memory(*at, format!("{name} holds {}", text(*word))).holds(*word));
+    let is_kernels = variables.iter().any(|name| name.starts_with("_tx"));
+    let over = kernel.overwritten.iter().filter_map(|block| Some(block.damage()?.0)).filter(|_| is_kernels);
+    let issues = kernel.issues.iter().filter(|issue| is_kernels && issue.code == code::Code::KernelDamaged);
+    Some(
+        Finding::new(
+            Code::StackOverflow,
+            case.cap(Confidence::Likely),
+            format!(
+                "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}, which hold words of a stack",
+                names.join(", ")
+            ),
+        )
+        .against(["these words are what a stack has by their values alone"])
+        .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
+        .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])
+        .evidence(shown)
+        .next("make the main stack larger, and look for interrupts that interrupt each other, and handlers with large local variables")
+        .threads(over)
+        .affected(issues.filter_map(|issue| issue.place.address)),
+    )
+}
+
+/// Where the last variable below the top of the main stack ends; of an array that is the stack, where it begins.
+fn end_of_variables(top: Addr, case: &Case<'_>) -> Option<Addr> {
+    let mut at = top.checked_sub(4)?;
+    if let Some(symbol) = case.look.variable(at).filter(|symbol| symbol.size > 0) {
+        at = symbol.address.checked_sub(4)?;
+    }
+    let least = top.saturating_sub(LARGEST);
+    while at >= least {
+        if let Some(symbol) = case.look.variable(at).filter(|symbol| symbol.size > 0) {
+            return symbol.address.checked_add(symbol.size).filter(|end| *end < top);
+        }
+        at = at.checked_sub(4)?;
+    }
+    None
 }
 
 fn top(kernel: &Kernel, case: &Case<'_>) -> Option<Addr> {

@@ -23,6 +23,7 @@ mod given_while_waited;
 mod giver_gone;
 mod handler_waits;
 mod held_blocks;
+mod heap;
 mod hold_and_wait;
 pub(super) mod interrupts;
 mod inversion;

@@ -1,45 +1,67 @@
-//! Variables that keep a user from what it would give: with what they hold now, no path leads to the call. With any other value one may.
+//! Variables that keep a user from what it would give: with what they hold now, no path leads to the call. With other values one may.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stuck::Need;
 use super::walk::{Follow, Key};
-use super::{Store, Usage, Use, User};
-use crate::abi::{Addr, Region};
+use super::{Usage, Use, User};
+use crate::abi::Addr;
 use crate::cpu::{Call, Callee, InstructionSet, Outcome, Program, Stored, Value};
 
-/// The most words of memory of one function that are tried.
-const WORDS: usize = 32;
+/// The most words of memory that are known of one function.
+const WORDS: usize = 16;
 /// The most functions, from the call to its callers, that are looked at.
 const LEVELS: usize = 3;
 
-/// A word of memory with whose value a function does not come to a call.
+/// Words of memory with whose values a function does not come to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// The function.
     pub function: Addr,
     /// The call.
     pub at: Addr,
-    /// What the function accesses within the word.
-    pub places: Vec<Addr>,
-    word: Addr,
-    value: u32,
+    /// The words, at multiples of 4, and what they hold.
+    pub words: BTreeMap<Addr, u32>,
+    /// What the function accesses at addresses that are constants.
+    pub used: BTreeSet<Addr>,
 }
 
 impl Guard {
-    /// What is at one of its places, up to the next one or the end of the word, as a number.
-    pub fn value_at(&self, place: Addr) -> u32 {
-        let end = self.word.saturating_add(4);
-        let next = self.places.iter().copied().find(|other| *other > place).unwrap_or(end);
-        self.value_of(place, next.saturating_sub(place))
+    /// Where the function accesses the words, and what is there, as a number.
+    pub fn places(&self) -> Vec<(Addr, u32)> {
+        let of = |(word, value): (&Addr, &u32)| {
+            let end = word.saturating_add(4);
+            let mut starts: Vec<Addr> = self.used.range(*word..end).copied().collect();
+            if starts.is_empty() {
+                starts.push(*word);
+            }
+            let ends: Vec<Addr> = starts.iter().skip(1).copied().chain([end]).collect();
+            let len = |(start, end): (Addr, Addr)| {
+                (start, part(*value, start.saturating_sub(*word), end.saturating_sub(start)))
+            };
+            starts.into_iter().zip(ends).map(len).collect::<Vec<_>>()
+        };
+        self.words.iter().flat_map(of).collect()
     }
 }
 
-/// Memory where one word is known.
+/// So many bytes of a word, from one of them on, as a number.
+pub fn part(word: u32, into: u64, bytes: u64) -> u32 {
+    let bits = |bytes: u64| u32::try_from(bytes.min(4) << 3).unwrap_or_default();
+    let mask = u32::MAX.checked_shr(u32::BITS.saturating_sub(bits(bytes))).unwrap_or_default();
+    word.checked_shr(bits(into)).unwrap_or_default() & mask
+}
+
+/// Memory of which some words are known.
 struct Known<'w, 'c> {
     follow: Follow<'w, 'c>,
-    word: Addr,
-    value: u32,
+    /// The word at an address, where it is known.
+    word: &'w dyn Fn(Addr) -> Option<u32>,
+    /// Those that are not to be known.
+    without: BTreeSet<Addr>,
+    /// Those that were read.
+    read: RefCell<BTreeMap<Addr, u32>>,
 }
 
 impl Program for Known<'_, '_> {
@@ -56,7 +78,16 @@ impl Program for Known<'_, '_> {
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
-        if at == self.word { Some(self.value) } else { self.follow.constant(at) }
+        if let Some(constant) = self.follow.constant(at) {
+            return Some(constant);
+        }
+        let mut read = self.read.try_borrow_mut().ok().filter(|_| at & 3 == 0 && !self.without.contains(&at))?;
+        if let Some(word) = read.get(&at) {
+            return Some(*word);
+        }
+        let word = if read.len() < WORDS { (self.word)(at)? } else { return None };
+        read.insert(at, word);
+        Some(word)
     }
 
     fn outcome(&self, call: &Call) -> Outcome {
@@ -64,15 +95,22 @@ impl Program for Known<'_, '_> {
     }
 }
 
+/// What is looked for.
+struct Calls<'a> {
+    is_call: &'a dyn Fn(&Call) -> bool,
+    /// The word at an address, where it stays as it is: by the function that reads it, and what that accesses at constant addresses.
+    word: &'a dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
+}
+
 impl Usage<'_> {
-    /// For each function of these users that gives what is needed, the words that keep it from that: one of several is enough. `None`
-    /// where nothing keeps one of them. `word`: a word of memory that the program writes.
+    /// What keeps each function of these users that gives what is needed from doing so; `None` where nothing keeps one of them. `word`: a
+    /// word of memory that stays as it is, for a function that reads it, with what that accesses at constant addresses.
     pub fn guards(
         &self,
         need: &Need,
         users: &[User],
-        word: &dyn Fn(Addr) -> Option<u32>,
-    ) -> Option<Vec<Vec<Guard>>> {
+        word: &dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
+    ) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
             let is_wanted =
                 one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);
@@ -85,123 +123,125 @@ impl Usage<'_> {
         let is_call = |call: &Call| self.walker.action(call).is_some_and(|one| gives(&one));
         let givers: Vec<Key> =
             reached.iter().filter(|key| self.walker.of_function(**key).own.iter().any(gives)).copied().collect();
-        if givers.is_empty() {
-            return None;
-        }
         let mut all = Vec::new();
         for giver in givers {
-            all.extend(self.guards_of(giver, &is_call, &reached, word, LEVELS)?);
+            all.extend(self.guards_of(giver, &Calls { is_call: &is_call, word }, &reached, LEVELS)?);
         }
-        Some(all)
+        Some(all).filter(|all| !all.is_empty())
     }
 
-    /// Those of one function, or of all that call it.
-    fn guards_of(
-        &self,
-        key: Key,
-        is_call: &dyn Fn(&Call) -> bool,
-        reached: &BTreeSet<Key>,
-        word: &dyn Fn(Addr) -> Option<u32>,
-        levels: usize,
-    ) -> Option<Vec<Vec<Guard>>> {
+    /// What keeps one function, or all that call it.
+    fn guards_of(&self, key: Key, calls: &Calls<'_>, reached: &BTreeSet<Key>, levels: usize) -> Option<Vec<Guard>> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete)?;
-        let at = paths.calls().find(|call| is_call(call))?.at;
-        let mut words: BTreeMap<Addr, Vec<Addr>> = BTreeMap::new();
-        for place in paths.used.iter().copied().map(Addr::from) {
-            words.entry(place & !3).or_default().push(place);
+        let at = paths.calls().find(|call| (calls.is_call)(call))?.at;
+        let used: BTreeSet<Addr> = paths.used.iter().copied().map(Addr::from).collect();
+        if let Some(words) = self.kept_by(key, calls, &used) {
+            return Some(vec![Guard { function: key.0, at, words, used }]);
         }
-        let guard = |(at_word, places): (Addr, Vec<Addr>)| {
-            let guard = Guard { function: key.0, at, places, word: at_word, value: word(at_word)? };
-            self.keeps_from(&guard, key, is_call).then_some(guard)
-        };
-        let own: Vec<Guard> = words.into_iter().take(WORDS).filter_map(guard).collect();
-        if !own.is_empty() {
-            return Some(vec![own]);
-        }
-        let levels = levels.checked_sub(1)?;
-        let calls = |caller: &&Key| self.walker.of_function(**caller).functions.contains(&key);
-        let callers: Vec<Key> = reached.iter().filter(calls).filter(|caller| **caller != key).copied().collect();
+        let levels = levels.checked_sub(1).filter(|levels| *levels > 0)?;
+        let calls_it = |caller: &&Key| self.walker.of_function(**caller).functions.contains(&key);
+        let callers: Vec<Key> = reached.iter().filter(calls_it).filter(|caller| **caller != key).copied().collect();
         // Who runs it by itself is kept by nothing.
         let is_root = self.users.iter().any(|(_, summary)| summary.key == Some(key));
-        if callers.is_empty() || is_root || levels == 0 {
+        if callers.is_empty() || is_root {
             return None;
         }
         let is_call = |call: &Call| call.to == Callee::At(key.0);
         let mut all = Vec::new();
         for caller in callers {
-            all.extend(self.guards_of(caller, &is_call, reached, word, levels)?);
+            all.extend(self.guards_of(caller, &Calls { is_call: &is_call, ..*calls }, reached, levels)?);
         }
         Some(all)
     }
 
-    /// True where with the value of the word no path of a function leads to such a call, nor to a store of another value to the word.
-    fn keeps_from(&self, guard: &Guard, key: Key, is_call: &dyn Fn(&Call) -> bool) -> bool {
+    /// The words that keep a function from its calls: no more than are needed for that.
+    fn kept_by(&self, key: Key, calls: &Calls<'_>, used: &BTreeSet<Addr>) -> Option<BTreeMap<Addr, u32>> {
+        let word = |at: Addr| (calls.word)(key.0, at, used);
+        let mut without = BTreeSet::new();
+        let mut words = loop {
+            let (read, changed) = self.known_paths(key, calls, &word, &without)?;
+            match changed {
+                None => break read,
+                // What it changes itself in front of the call is not known there.
+                Some(changed) if without.insert(changed) && without.len() < WORDS => {}
+                Some(_) => return None,
+            }
+        };
+        for at in words.keys().copied().collect::<Vec<Addr>>() {
+            without.insert(at);
+            match self.known_paths(key, calls, &word, &without) {
+                Some((read, None)) => words = read,
+                _ => _ = without.remove(&at),
+            }
+        }
+        Some(words).filter(|words| !words.is_empty())
+    }
+
+    /// Follows a function with all words known but these: those that it reads, and one that it changes; `None` where a path leads to one
+    /// of the calls.
+    fn known_paths(
+        &self,
+        key: Key,
+        calls: &Calls<'_>,
+        word: &dyn Fn(Addr) -> Option<u32>,
+        without: &BTreeSet<Addr>,
+    ) -> Option<(BTreeMap<Addr, u32>, Option<Addr>)> {
         let follow = Follow { walker: &self.walker, succeeds: false };
-        let known = Known { follow, word: guard.word, value: guard.value };
-        let Some(paths) = self.walker.storing(&known, key) else { return false };
-        let is_changed = paths.stored.iter().any(|(_, stored)| match stored.place {
-            Value::Is(place) => guard.is_over(place.into(), stored.bytes.into()) && !guard.holds(stored, place.into()),
-            Value::Near(place) => guard.is_over(place.into(), stored.bytes.into()),
-            _ => false,
-        });
-        paths.is_complete && !is_changed && !paths.calls().any(is_call)
+        let known = Known { follow, word, without: without.clone(), read: RefCell::default() };
+        let paths = self.walker.storing(&known, key).filter(|paths| paths.is_complete)?;
+        let read = known.read.into_inner();
+        let changed = paths.stored.iter().find_map(|(_, stored)| changed(stored, &read));
+        (changed.is_some() || !paths.calls().any(calls.is_call)).then_some((read, changed))
     }
 
     /// True where a path may lead on from an instruction of a function, behind a call in it, to the call that a guard keeps it from.
     pub fn may_come_to(&self, guard: &Guard, from: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
-        let known = Known { follow, word: guard.word, value: guard.value };
+        let word = |at: Addr| guard.words.get(&at).copied();
+        let known = Known { follow, word: &word, without: BTreeSet::new(), read: RefCell::default() };
         let paths = self.walker.paths(&known, (from & !1, [Value::Unknown; 4]));
         paths.is_none_or(|paths| !paths.is_complete || paths.calls().any(|call| call.at == guard.at))
     }
-
-    /// The stores that change what a guard holds, each with who comes there, but those of the function that it keeps from its call:
-    /// `None` where it is not known who comes to one.
-    pub fn changes(&self, guard: &Guard, variable: Region) -> Option<BTreeMap<Store, BTreeSet<User>>> {
-        let mut all = BTreeMap::new();
-        for place in &guard.places {
-            let is_same = |store: &Store| store.value == Some(guard.value_at(*place));
-            let stores = self.stores(*place, variable, &|at| at == *place);
-            for store in stores.into_iter().filter(|store| store.function != guard.function && !is_same(store)) {
-                let users = self.all_callers_of(store.function);
-                if users.iter().any(|user| matches!(user, User::Other(_))) {
-                    return None;
-                }
-                all.insert(store, users);
-            }
-        }
-        Some(all)
-    }
 }
 
-impl Guard {
-    /// True where a store covers some of what the function accesses.
-    fn is_over(&self, place: Addr, bytes: u64) -> bool {
-        self.places.iter().any(|own| own.checked_sub(place).is_some_and(|into| into < bytes))
-    }
-
-    /// True where the word holds already what is stored there.
-    fn holds(&self, stored: &Stored, place: Addr) -> bool {
-        let is_same = |value: u32| match stored.bytes {
-            4 => value == self.value && place == self.word,
-            bytes => value & mask(bytes.into()) == self.value_of(place, bytes.into()),
-        };
-        stored.value.known().is_some_and(is_same)
-    }
-
-    /// So many bytes of the word, at an address in it, as a number.
-    fn value_of(&self, place: Addr, bytes: u64) -> u32 {
-        self.value.checked_shr(bits(place.saturating_sub(self.word))).unwrap_or_default() & mask(bytes)
-    }
+/// The word that a store changes, of those that are known.
+fn changed(stored: &Stored, known: &BTreeMap<Addr, u32>) -> Option<Addr> {
+    let (place, is_exact) = match stored.place {
+        Value::Is(place) => (Addr::from(place), true),
+        Value::Near(place) => (Addr::from(place), false),
+        _ => return None,
+    };
+    let bytes = u64::from(stored.bytes);
+    let over = known.range(place & !3..place.saturating_add(bytes));
+    let is_same = |(at, word): &(&Addr, &u32)| {
+        let value = stored.value.known().filter(|_| is_exact && bytes <= 4);
+        let into = place.saturating_sub(**at);
+        value.is_some_and(|value| part(value, 0, bytes) == part(**word, into, bytes))
+    };
+    over.into_iter().find(|one| !is_same(one)).map(|(at, _)| *at)
 }
 
-/// The bits of so many bytes of a word.
-fn bits(bytes: u64) -> u32 {
-    u32::try_from(bytes.min(4) << 3).unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Those that are set in all of them.
-fn mask(bytes: u64) -> u32 {
-    u32::MAX.checked_shr(u32::BITS.saturating_sub(bits(bytes))).unwrap_or_default()
+    #[test]
+    fn parts_of_a_word() {
+        assert_eq!([part(0x1234_5678, 0, 4), part(0x1234_5678, 1, 1), part(0x1234_5678, 2, 2)], [0x1234_5678, 0x56, 0x1234]);
+        assert_eq!((part(0x1234_5678, 0, 0), part(0x1234_5678, 4, 1)), (0, 0));
+    }
+
+    #[test]
+    fn what_a_store_changes() {
+        let known = BTreeMap::from([(0x100, 0x0102_0304), (0x104, 7)]);
+        let of = |place, value, bytes| changed(&Stored { place, value, bytes }, &known);
+        assert_eq!(of(Value::Is(0x101), Value::Is(3), 1), None, "it holds that already");
+        assert_eq!(of(Value::Is(0x101), Value::Is(0x103), 1), None, "a byte of it is stored");
+        assert_eq!(of(Value::Is(0x101), Value::Is(4), 1), Some(0x100));
+        assert_eq!(of(Value::Is(0x104), Value::Unknown, 4), Some(0x104));
+        assert_eq!(of(Value::Is(0x108), Value::Unknown, 4), None, "another word");
+        assert_eq!(of(Value::Near(0x104), Value::Is(7), 4), Some(0x104), "perhaps another element");
+        assert_eq!(of(Value::Frame(4), Value::Unknown, 4), None);
+    }
 }

@@ -26,7 +26,7 @@ use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
-pub use guarded::Guard;
+pub use guarded::{Guard, part};
 use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::walk::{Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Call, Callee, Paths};
+use crate::cpu::{Call, Callee, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -109,6 +109,26 @@ impl Usage<'_> {
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
         users.filter(|user| self.reached(*user).iter().any(|(at, _)| functions.contains(at))).collect()
+    }
+
+    /// True where a function may lock something: it, or what it calls, calls the kernel, disables interrupts, or calls through a pointer.
+    pub fn locks(&self, function: Addr) -> bool {
+        let (mut todo, mut seen) = (vec![(function & !1, [Value::Unknown; 4])], BTreeSet::new());
+        while let Some(key) = todo.pop() {
+            let summary = self.walker.of_function(key);
+            let is_kernel = self.walker.is_of_kernel(key.0);
+            if is_kernel || summary.calls_pointer || self.walker.code().disables_interrupts(key.0) {
+                return true;
+            }
+            todo.extend(summary.functions.iter().filter(|key| seen.insert(**key)).copied());
+            let follow = Follow { walker: &self.walker, succeeds: false };
+            let paths = self.walker.paths(&follow, key);
+            let calls_kernel = |call: &Call| matches!(call.to, Callee::At(to) if self.walker.is_of_kernel(to));
+            if paths.is_none_or(|paths| paths.calls().any(calls_kernel)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// True where a function may pass an address in a variable to a function that it calls.

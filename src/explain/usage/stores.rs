@@ -32,17 +32,25 @@ impl Usage<'_> {
             Value::Near(at) => is_element(at.into()),
             _ => false,
         };
+        let all = self.all_stores(variable).into_iter().filter(|(_, stored)| is_it(stored));
+        all.map(|(store, _)| store).collect()
+    }
+
+    /// All stores by code that has an address of a variable.
+    pub fn all_stores(&self, variable: Region) -> Vec<(Store, Stored)> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let mut todo: Vec<Key> =
             self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
-        let (mut seen, mut all) = (BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
         while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
             if !seen.insert(key) {
                 continue;
             }
             let Some(paths) = self.walker.storing(&follow, key) else { continue };
-            let to = paths.stored.iter().filter(|(_, stored)| is_it(stored));
-            all.extend(to.map(|(at, stored)| Store { function: key.0, at: *at, value: stored.value.known() }));
+            let of = |(at, stored): &(Addr, Stored)| {
+                (Store { function: key.0, at: *at, value: stored.value.known() }, *stored)
+            };
+            all.extend(paths.stored.iter().map(of));
             todo.extend(passed(&paths, variable));
         }
         all

@@ -6,32 +6,104 @@
 //! may be what switches something off on purpose: a hint. So is a wait that may have just begun: who gives may have seen the variable
 //! as it was before.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::super::super::state::{Does, Task};
-use super::super::super::usage::{Guard, Need, Store, Stuck, User, need};
+use super::super::super::usage::{Guard, Need, Store, Stuck, User, need, part};
 use super::super::super::{Code, Confidence, Evidence, Finding};
+use super::super::set_by::without_indices;
 use super::super::words::{function_at, place_at, waiting, waits};
 use super::{BY_CODE, ByCode};
 use crate::abi::{Addr, Region};
+use crate::cpu::{Stored, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
 /// What speaks against it.
 const BY_POINTER: &str = "the variable may be changed through a pointer that was not followed";
 
-/// The most stores to the variable that are named.
+/// The most stores to the variables that are named.
 const MOST: usize = 2;
 
-/// A variable that keeps all who could give it from what a thread waits for.
+/// Stores that change a word, and who comes there.
+type Changes = BTreeMap<Store, BTreeSet<User>>;
+
+/// What keeps all who could give it from what a thread waits for.
 struct Guarded {
     need: Need,
     guard: Guard,
     givers: Vec<User>,
-    /// The stores that change the variable, and who comes there.
-    changes: BTreeMap<Store, BTreeSet<User>>,
+    /// The stores that change the words of the guard.
+    changes: Changes,
     /// Who cannot go on before it is given.
     stuck: Stuck,
+}
+
+/// Words of variables that stay as they are while some users do not go on.
+struct Fixed<'r, 'a> {
+    by: &'r ByCode<'r, 'a>,
+    stuck: &'r Stuck,
+    /// The stores by code that has an address of a variable, by its first byte.
+    stores: RefCell<BTreeMap<Addr, Rc<Vec<(Store, Stored)>>>>,
+    /// Who comes to a function.
+    users: RefCell<BTreeMap<Addr, Rc<BTreeSet<User>>>>,
+}
+
+impl Fixed<'_, '_> {
+    fn stores(&self, variable: Region) -> Option<Rc<Vec<(Store, Stored)>>> {
+        let mut known = self.stores.try_borrow_mut().ok()?;
+        let of = || Rc::new(self.by.usage.all_stores(variable));
+        Some(Rc::clone(known.entry(variable.start).or_insert_with(of)))
+    }
+
+    fn users(&self, function: Addr) -> Option<Rc<BTreeSet<User>>> {
+        let mut known = self.users.try_borrow_mut().ok()?;
+        Some(Rc::clone(known.entry(function).or_insert_with(|| Rc::new(self.by.usage.all_callers_of(function)))))
+    }
+
+    /// The stores that change a word, but those of the function that reads it, and of that what it accesses; `None` where who comes to
+    /// one of them goes on.
+    fn changes(&self, function: Addr, word: (Addr, u32), used: &BTreeSet<Addr>) -> Option<Changes> {
+        let (at, value) = word;
+        let variable = self.by.case.look.variable(at)?;
+        let variable = Region { start: variable.address, len: variable.size };
+        let end = at.checked_add(4)?;
+        let accessed: Vec<Addr> = used.range(at..end).copied().collect();
+        let is_over = |place: Addr, bytes: u64| {
+            let is_within = |at: Addr| at.checked_sub(place).is_some_and(|into| into < bytes);
+            if accessed.is_empty() { place < end && at < place.saturating_add(bytes) } else { accessed.iter().copied().any(is_within) }
+        };
+        let place_of = |place: Addr| self.by.case.look.place(place).map(|name| without_indices(&name));
+        let changes = |(store, stored): &(Store, Stored)| match stored.place {
+            _ if store.function == function => false,
+            Value::Is(place) => {
+                let (place, bytes) = (Addr::from(place), u64::from(stored.bytes));
+                let is_same = |to: u32| place >= at && part(to, 0, bytes) == part(value, place.saturating_sub(at), bytes);
+                is_over(place, bytes) && !store.value.is_some_and(is_same)
+            }
+            // An element of an array, at an index that is not known.
+            Value::Near(place) => place_of(place.into()).is_some_and(|name| place_of(at) == Some(name)),
+            _ => false,
+        };
+        let mut all = Changes::new();
+        for (store, _) in self.stores(variable)?.iter().filter(|one| changes(one)) {
+            let users = self.users(store.function)?;
+            if !users.iter().all(|user| self.is_stuck(*user)) {
+                return None;
+            }
+            all.insert(*store, BTreeSet::clone(&users));
+        }
+        Some(all)
+    }
+
+    fn is_stuck(&self, user: User) -> bool {
+        match user {
+            User::Thread(at) => self.stuck.waits.contains_key(&at) || self.by.has_ended(user),
+            _ => false,
+        }
+    }
 }
 
 impl ByCode<'_, '_> {
@@ -55,15 +127,17 @@ impl ByCode<'_, '_> {
         let mut givers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
         // It does not give anything while it waits.
         givers.retain(|user| *user != User::Thread(task.address));
-        let all = self.usage.guards(&need, &givers, &|at| self.variable_word(at))?;
         let stuck = Stuck::without_givers(self.case, self.graph, self.usage, &need);
-        // Each function has a variable that keeps it from its call; of the first of them it is said.
-        let mut first = None;
-        for alternatives in all {
-            let one = alternatives.into_iter().find_map(|guard| Some((self.only_stuck_change(&guard, &stuck)?, guard)))?;
-            first.get_or_insert(one);
-        }
-        let (changes, guard) = first?;
+        let fixed = Fixed { by: self, stuck: &stuck, stores: RefCell::default(), users: RefCell::default() };
+        let word = |function: Addr, at: Addr, used: &BTreeSet<Addr>| {
+            let word = self.variable_word(at)?;
+            fixed.changes(function, (at, word), used).map(|_| word)
+        };
+        // Each function has something that keeps it from its call; of the first of them it is said.
+        let guard = self.usage.guards(&need, &givers, &word)?.into_iter().next()?;
+        let of = |(at, word): (&Addr, &u32)| fixed.changes(guard.function, (*at, *word), &guard.used);
+        let changes = guard.words.iter().filter_map(of).flatten().collect();
+        drop(fixed);
         Some(Guarded { need, guard, givers, changes, stuck })
     }
 
@@ -79,17 +153,6 @@ impl ByCode<'_, '_> {
         let is_written = self.case.cpus?.writes(Region { start: variable.address, len: variable.size.max(1) });
         let bytes = self.case.look.bytes(at, 4).filter(|_| is_written && !is_of_object && !is_of_thread)?;
         kernel.layout.shape.endian.u32(&bytes, 0)
-    }
-
-    /// The stores that change a variable, where none of those who come there goes on.
-    fn only_stuck_change(&self, guard: &Guard, stuck: &Stuck) -> Option<BTreeMap<Store, BTreeSet<User>>> {
-        let variable = self.case.look.variable(*guard.places.first()?)?;
-        let variable = Region { start: variable.address, len: variable.size };
-        let is_stuck = |user: &User| match user {
-            User::Thread(at) => stuck.waits.contains_key(at) || self.has_ended(*user),
-            _ => false,
-        };
-        self.usage.changes(guard, variable).filter(|all| all.values().flatten().all(is_stuck))
     }
 
     /// True where one who gives may be past the check of the variable already.
@@ -121,8 +184,10 @@ impl ByCode<'_, '_> {
             _ => "puts it",
         };
         let place = |at: Addr| self.case.look.place(at).unwrap_or_else(|| format!("{at:#x}"));
-        let held = |at: &Addr| format!("{} is {:#x}", place(*at), guard.value_at(*at));
-        let held = guard.places.iter().map(held).collect::<Vec<_>>().join(" and ");
+        let places = guard.places();
+        let held = |(at, value): &(Addr, u32)| format!("{} is {value:#x}", place(*at));
+        let held: Vec<String> = places.iter().map(held).collect();
+        let held = held.join(" and ");
         let function = function_at(guard.function, self.case);
         let others: Vec<String> = changed_by.iter().map(|user| self.name(*user)).collect();
         let change = match others.as_slice() {
@@ -135,7 +200,7 @@ impl ByCode<'_, '_> {
         let is_sure = !changed_by.is_empty() && (is_long || !self.may_be_past(one));
         let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let behind: Vec<Addr> = stuck.behind(&[thread]).into_iter().filter(|at| *at != thread).collect();
-        let variable = guard.places.first().copied().unwrap_or_default();
+        let variable = places.first().map_or(0, |(at, _)| *at);
         let changed = changes.iter().take(MOST).map(|(store, users)| {
             let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
             let to = store.value.map_or_else(String::new, |value| format!(" to {value:#x}"));
