@@ -13,6 +13,7 @@ mod given;
 mod guarded;
 mod kept;
 pub(super) mod lost_lock;
+mod lost_update;
 mod outside;
 mod own_queue;
 mod pools;

@@ -9,10 +9,12 @@
 
 use super::super::events::{Events, Inversion};
 use super::super::graph::{Edge, Graph, How};
-use super::super::state::Does;
+use super::super::state::{Does, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::givers;
 use super::callback::is_timer_task;
-use super::words::{NO_OWNER, gives, holds, shows, suspended_by, waiting};
+use super::starvation::{self, is_kept_off};
+use super::words::{NO_OWNER, gives, holds, priority, shows, suspended_by, waiting};
 use crate::abi::Width;
 use crate::kernel::Kind;
 use crate::trace::many;
@@ -129,11 +131,23 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
     }
     let (waiter, holder) = (case.label(edge.waiter), case.label(edge.holder));
     let (object, other) = (case.object(edge.object), case.object(wait.object));
+    let kept_off = kept_off(&wait, case, graph).filter(|_| lasts);
+    let next = match &kept_off {
+        Some(KeptOff { runs, giver, .. }) => format!(
+            "let {holder} not wait for {other} while it holds the lock, or make {giver} more urgent than {runs}: a mutex raises the priority of \
+             its owner alone"
+        ),
+        None => format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)),
+    };
+    let (by, kept) = kept_off.map(|kept| (kept.words, kept.evidence)).unzip();
     Some(
         Finding::new(
-            Code::LockOwnerGone,
+            if by.is_some() { Code::PriorityInversion } else { Code::LockOwnerGone },
             case.cap(if lasts { Confidence::Likely } else { Confidence::Hint }),
-            format!("{waiter} waits for {object}; {holder}, which holds it, waits for {other}"),
+            format!(
+                "{waiter} waits for {object}; {holder}, which holds it, waits for {other}{}",
+                by.unwrap_or_default()
+            ),
         )
         .against([if lasts {
             format!("{other} may still be given: the trace shows only that it was not, for long")
@@ -145,10 +159,43 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
             holds(edge, case),
             waiting(edge.holder, wait.object, case, graph),
         ])
+        .evidence(kept.into_iter().flatten())
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
-        .next(format!("find out who was to {} {other}; do not wait for it while holding the lock", gives(wait.kind)))
+        .next(next)
         .threads([edge.holder, edge.waiter]),
     )
+}
+
+/// The only thread that gives what is waited for is ready, and another one keeps it from running.
+struct KeptOff {
+    /// `, which by the code only storage puts; storage is ready and does not run, as planner (priority 12) runs`.
+    words: String,
+    giver: String,
+    runs: String,
+    evidence: Vec<Evidence>,
+}
+
+fn kept_off(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<KeptOff> {
+    let events = case.events?;
+    let all = givers(wait, case, graph)?;
+    let [giver] = all.threads.as_slice() else { return None };
+    let giver = graph.tasks.at(*giver).filter(|_| all.names.len() == 1)?;
+    let runs = graph.tasks.list.iter().find(|task| task.does == Does::Runs && is_kept_off(giver, task))?;
+    if !starvation::goes_on(runs, events) {
+        return None;
+    }
+    let (name, hog) = (case.label(giver.address), case.label(runs.address));
+    let (below, above) = (priority(giver.address, graph), priority(runs.address, graph));
+    let mut evidence = all.evidence;
+    evidence.push(shows(giver.address, format!("{name}{below} is ready and does not run"), graph));
+    evidence.push(shows(runs.address, format!("{hog}{above} runs, and has not blocked for long"), graph));
+    let does = if wait.kind == Kind::EventFlags { "sets" } else { "gives" };
+    Some(KeptOff {
+        words: format!(", which by the code only {name}{below} {does}; that is ready and does not run, as {hog}{above} runs"),
+        giver: name,
+        runs: hog,
+        evidence,
+    })
 }
 
 /// True for a holder that goes on, also one that waits for its next work: nothing that others have keeps it.

@@ -11,6 +11,8 @@ use crate::cpu::{Call, Callee, InstructionSet, Outcome, Program, Stored, Value};
 
 /// The most words of memory that are known of one function.
 const WORDS: usize = 16;
+/// Values that are tried in place of what a variable holds.
+const OTHERS: [u32; 2] = [0, u32::MAX];
 /// The most functions, from the call to its callers, that are looked at.
 const LEVELS: usize = 3;
 
@@ -193,6 +195,29 @@ impl Usage<'_> {
         let read = known.read.into_inner();
         let changed = paths.stored.iter().find_map(|(_, stored)| changed(stored, &read));
         (changed.is_some() || !paths.calls().any(calls.is_call)).then_some((read, changed))
+    }
+
+    /// The variables that decide whether a function comes to the call in front of a return address, and what they hold: with one of the
+    /// other values that are tried it does not.
+    pub fn deciding(&self, function: Addr, back: Addr, word: &dyn Fn(Addr) -> Option<u32>) -> Vec<(Addr, u32)> {
+        let key = (function, [Value::Unknown; 4]);
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return Vec::new() };
+        let is_it = |call: &Call| back.checked_sub(call.at).is_some_and(|len| matches!(len, 2 | 4));
+        let comes = |at: Addr, value: u32| {
+            let follow = Follow { walker: &self.walker, succeeds: false };
+            let one = |asked: Addr| (asked == at).then_some(value);
+            let known = Known { follow, word: &one, without: BTreeSet::new(), read: RefCell::default() };
+            let paths = self.walker.paths(&known, key);
+            paths.is_none_or(|paths| !paths.is_complete || paths.calls().any(is_it))
+        };
+        let decides = |place: &u32| {
+            let place = Addr::from(*place);
+            let value = word(place & !3)?;
+            let is_so = comes(place & !3, value) && OTHERS.iter().any(|other| !comes(place & !3, *other));
+            is_so.then_some((place, part(value, place & 3, 4_u64.saturating_sub(place & 3))))
+        };
+        paths.used.iter().take(WORDS).filter_map(decides).collect()
     }
 
     /// True where a path may lead on from an instruction of a function, behind a call in it, to the call that a guard keeps it from.

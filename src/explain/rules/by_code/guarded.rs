@@ -27,6 +27,9 @@ const BY_POINTER: &str = "the variable may be changed through a pointer that was
 /// The most stores to the variables that are named.
 const MOST: usize = 2;
 
+/// Functions of the C library that copy what others give them.
+const COPY: [&str; 3] = ["memcpy", "memmove", "memset"];
+
 /// Stores that change a word, and who comes there.
 type Changes = BTreeMap<Store, BTreeSet<User>>;
 
@@ -35,8 +38,8 @@ struct Guarded {
     need: Need,
     guard: Guard,
     givers: Vec<User>,
-    /// The stores that change the words of the guard.
-    changes: Changes,
+    /// The stores that change the words of the guard, and which word each does.
+    changes: Vec<(Addr, Changes)>,
     /// Who cannot go on before it is given.
     stuck: Stuck,
 }
@@ -135,14 +138,14 @@ impl ByCode<'_, '_> {
         };
         // Each function has something that keeps it from its call; of the first of them it is said.
         let guard = self.usage.guards(&need, &givers, &word)?.into_iter().next()?;
-        let of = |(at, word): (&Addr, &u32)| fixed.changes(guard.function, (*at, *word), &guard.used);
-        let changes = guard.words.iter().filter_map(of).flatten().collect();
+        let of = |(at, word): (&Addr, &u32)| Some((*at, fixed.changes(guard.function, (*at, *word), &guard.used)?));
+        let changes = guard.words.iter().filter_map(of).collect();
         drop(fixed);
         Some(Guarded { need, guard, givers, changes, stuck })
     }
 
     /// A word of a variable that the program writes; none of a control block or a stack.
-    fn variable_word(&self, at: Addr) -> Option<u32> {
+    pub(super) fn variable_word(&self, at: Addr) -> Option<u32> {
         let kernel = self.case.kernel?;
         let word = Region { start: at, len: 4 };
         let is_within = |start: Addr, len: u64| Region { start, len }.overlaps(word);
@@ -171,7 +174,7 @@ impl ByCode<'_, '_> {
 
     fn guarded_finding(&self, thread: Addr, one: &Guarded) -> Finding {
         let Guarded { need, guard, givers, changes, stuck } = one;
-        let changed_by: BTreeSet<User> = changes.values().flatten().copied().collect();
+        let changed_by: BTreeSet<User> = changes.iter().flat_map(|(_, all)| all.values().flatten()).copied().collect();
         let (name, object) = (self.case.label(thread), self.case.object(need.object));
         let what = match (need.kind, need.wanted) {
             (Kind::EventFlags, Some(flags)) => format!("{flags:#x} of {object}"),
@@ -201,10 +204,14 @@ impl ByCode<'_, '_> {
         let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let behind: Vec<Addr> = stuck.behind(&[thread]).into_iter().filter(|at| *at != thread).collect();
         let variable = places.first().map_or(0, |(at, _)| *at);
-        let changed = changes.iter().take(MOST).map(|(store, users)| {
+        let all = changes.iter().flat_map(|(word, all)| all.iter().map(move |one| (*word, one)));
+        let (library, own): (Vec<_>, Vec<_>) =
+            all.partition(|(_, (store, _))| COPY.contains(&function_at(store.function, self.case).as_str()));
+        let changed = own.into_iter().chain(library).take(MOST).map(|(word, (store, users))| {
             let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
             let to = store.value.map_or_else(String::new, |value| format!(" to {value:#x}"));
-            let text = format!("{} sets {}{to} here", names.join(" or "), place(variable));
+            let at = places.iter().map(|(at, _)| *at).find(|at| *at & !3 == word).unwrap_or(word);
+            let text = format!("{} sets {}{to} here", names.join(" or "), place(at));
             Evidence::symbol(store.at, &place_at(store.at, self.case), text)
         });
         Finding::new(
@@ -230,5 +237,6 @@ impl ByCode<'_, '_> {
             all => format!("look for a path of {} that waits without changing {}", all.join(" or "), place(variable)),
         })
         .threads([thread])
+        .with_lost_update(self.lost_update(thread))
     }
 }

@@ -1,0 +1,88 @@
+//! Why a thread waits, where a variable decides it: a count of what is under way, or a map of what is free. Where an interrupt, or another
+//! thread, changes the variable as well, and the code that changes it neither disables interrupts nor holds a lock, one change may be
+//! lost: it is read by one, changed by the other, and written back by the first. The thread then waits for what is there.
+//!
+//! Against it: the two may never come together.
+
+use super::super::super::usage::{Lock, User};
+use super::super::super::{Evidence, Finding};
+use super::super::words::{function_at, place_at};
+use super::ByCode;
+use crate::abi::{Addr, Region};
+
+/// What speaks against it.
+const AGAINST: &str = "that a change was lost is inferred from the program's code: the two may never come together";
+
+/// Such a variable.
+pub(super) struct LostUpdate {
+    /// Behind the claim: `; it waits as line_map is 0x0, which ...`.
+    words: String,
+    evidence: Vec<Evidence>,
+    next: String,
+}
+
+impl ByCode<'_, '_> {
+    /// The variable by which a thread came to wait, where changes of it may be lost.
+    pub(super) fn lost_update(&self, thread: Addr) -> Option<LostUpdate> {
+        let back = self.case.cpus?.call(thread)?.pc;
+        let function = self.case.look.function(back.checked_sub(1)? & !1)?.address & !1;
+        let deciding = self.usage.deciding(function, back & !1, &|at| self.variable_word(at));
+        deciding.into_iter().find_map(|(at, value)| self.lost_at(thread, at, value))
+    }
+
+    fn lost_at(&self, thread: Addr, at: Addr, value: u32) -> Option<LostUpdate> {
+        let variable = self.case.look.variable(at)?;
+        let variable = Region { start: variable.address, len: variable.size };
+        // What is computed of what it was.
+        let stores = self.usage.stores(at, variable, &|_| false);
+        let computed: Vec<_> = stores.into_iter().filter(|store| store.value.is_none()).collect();
+        let accesses = self.usage.accesses(Region { start: at, len: 1 }, variable);
+        let is_free = |user: User, function: Addr| {
+            accesses.iter().any(|one| one.user == user && one.function == function && one.lock == Lock::None)
+        };
+        let own = computed.iter().find_map(|store| {
+            let users = self.usage.callers_of(store.function);
+            let threads = users.iter().filter(|user| matches!(user, User::Thread(_)));
+            threads.copied().find(|user| is_free(*user, store.function)).map(|user| (*store, user))
+        });
+        let (own, user) = own?;
+        let can_come_between = |other: &User| match other {
+            User::Handler(_) => true,
+            User::Thread(_) => *other != user,
+            _ => false,
+        };
+        let other = computed.iter().filter(|store| store.function != own.function).find_map(|store| {
+            let users = self.usage.callers_of(store.function);
+            users.iter().copied().find(|user| can_come_between(user)).map(|user| (*store, user))
+        });
+        let (other, by) = other?;
+        let name = self.case.look.place(at)?;
+        let [first, second] = [own.function, other.function].map(|at| function_at(at, self.case));
+        let shown = |store: Addr, user: User| {
+            let text = format!("{} changes {name} here", self.name(user));
+            Evidence::symbol(store, &place_at(store, self.case), text)
+        };
+        let waiter = self.case.label(thread);
+        Some(LostUpdate {
+            words: format!(
+                "; it waits as {name} is {value:#x}, which {first} changes without disabling interrupts, and {second} changes too: a \
+                 change may be lost"
+            ),
+            evidence: vec![
+                Evidence::memory(at, format!("{name} is {value:#x}: with another value {waiter} would not wait here")),
+                shown(own.at, user),
+                shown(other.at, by),
+            ],
+            next: format!("compare {name} with what it counts; disable interrupts where {first} changes it"),
+        })
+    }
+}
+
+impl Finding {
+    /// The same, with why the thread waits.
+    pub(super) fn with_lost_update(self, lost: Option<LostUpdate>) -> Self {
+        let Some(LostUpdate { words, evidence, next }) = lost else { return self };
+        let claim = format!("{}{words}", self.claim);
+        Self { claim, ..self }.against([AGAINST]).evidence(evidence).next(next)
+    }
+}
