@@ -26,8 +26,10 @@ const IPSR: u16 = 0x05;
 pub struct Run {
     /// The addresses of registers of devices that it accesses.
     pub devices: BTreeSet<Addr>,
-    /// The words of memory that it reads, constants of its code among them.
-    pub read: BTreeSet<Addr>,
+    /// Those of them that it writes.
+    pub devices_written: BTreeSet<Addr>,
+    /// The addresses of memory that it accesses outside of the kernel, constants of its code among them.
+    pub accessed: BTreeSet<Addr>,
     /// The instructions that are not of the kernel, in their order.
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
@@ -53,7 +55,7 @@ struct Live<'a> {
     known: RefCell<BTreeMap<Addr, Option<u32>>>,
     written: RefCell<BTreeSet<Addr>>,
     devices: RefCell<BTreeSet<Addr>>,
-    read: RefCell<BTreeSet<Addr>>,
+    devices_written: RefCell<BTreeSet<Addr>>,
     /// True in a function of the kernel, and in what that calls, as to read the clock of the trace.
     in_kernel: Cell<bool>,
 }
@@ -86,6 +88,9 @@ impl Live<'_> {
         }
         // What cannot be read is no memory of the program.
         if is_device(at) || self.word(at & !3).is_none() && !self.is_written(at & !3) {
+            if !self.in_kernel.get() {
+                self.devices_written.try_borrow_mut().ok()?.insert(at);
+            }
             return self.device(at);
         }
         let mut known = self.known.try_borrow_mut().ok()?;
@@ -119,9 +124,6 @@ impl Program for Live<'_> {
         if word.is_none() && !self.is_written(at & !3) {
             self.device(at)?;
         }
-        if !self.in_kernel.get() {
-            self.read.try_borrow_mut().ok()?.insert(at);
-        }
         word
     }
 }
@@ -141,12 +143,13 @@ pub fn run(
         known: RefCell::default(),
         written: RefCell::default(),
         devices: RefCell::default(),
-        read: RefCell::default(),
+        devices_written: RefCell::default(),
         in_kernel: Cell::new(false),
     };
     let mut state = State::new(InstructionSet::Thumb, [Value::Unknown; 4]);
     state.stores = Some(Vec::new());
     let (mut at, mut callers, mut own) = (handler & !1, Vec::new(), Vec::new());
+    let mut accessed = BTreeSet::new();
     // Its function, for another one.
     let mut has_left = true;
     for steps in 0..STEPS {
@@ -161,6 +164,9 @@ pub fn run(
             return None;
         }
         let is_skipped = state.block.first() == Some(&false);
+        let second = at.checked_add(2).and_then(|at| live.code(at)).unwrap_or_default();
+        let place = InstructionSet::Thumb.accessed(first, second, &state).filter(|_| !is_skipped);
+        accessed.extend(place.map(Addr::from).filter(|_| !live.in_kernel.get()));
         let (flow, next) = carry_out(at, &mut state, &live)?;
         if first == MRS && !is_skipped {
             let second = live.code(at.checked_add(2)?)?;
@@ -196,8 +202,8 @@ pub fn run(
                 Some(caller) => caller,
                 None => {
                     let devices = live.devices.try_borrow().ok()?.clone();
-                    let read = live.read.try_borrow().ok()?.clone();
-                    return Some(Run { devices, read, own, steps: steps.saturating_add(1) });
+                    let devices_written = live.devices_written.try_borrow().ok()?.clone();
+                    return Some(Run { devices, devices_written, accessed, own, steps: steps.saturating_add(1) });
                 }
             },
             Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,

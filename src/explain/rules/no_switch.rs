@@ -75,7 +75,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (full, calls) = events.and_then(|events| calls(events, case)).unzip();
     let mut claim = format!("{name} {why}: {}{}", kept.words, full.unwrap_or_default());
     // Events show that it comes again and again, its code may show why.
-    let path = if is_by_events { unacknowledged::kept(cpu, number, case) } else { None };
+    let path = if is_by_events { unacknowledged::path(number, true, case) } else { None };
     if let Some(path) = &path {
         claim.push_str("; ");
         claim.push_str(&path.words);

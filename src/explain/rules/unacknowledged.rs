@@ -15,24 +15,39 @@ use crate::cpu::{Run, run};
 use crate::session::{CpuState, is_of_kernel};
 
 /// The most variables that are named.
-const VARIABLES: usize = 2;
+const VARIABLES: usize = 4;
 /// The last lines that are shown.
 const LINES: usize = 10;
 
 pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept> {
-    let exception = u32::try_from(number).ok().filter(|_| number >= FIRST)?;
-    let (_, handler) = case.look.handlers().into_iter().find(|(of, _)| *of == exception)?;
+    let (_, handler) = case.look.handlers().into_iter().find(|(of, _)| u64::from(*of) == number)?;
     // Another one may have interrupted it, and functions of the kernel may come between.
     let begins = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1) == Some(handler & !1);
-    if case.trust.was_running || !cpu.functions.iter().any(|function| begins(function.pc)) {
+    if !cpu.functions.iter().any(|function| begins(function.pc)) {
+        return None;
+    }
+    path(number, false, case)
+}
+
+/// The same of the handler in which the CPU is known to be. `reads_too`: also where it reads one register of a device: that acknowledges an
+/// interrupt of few devices.
+pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept> {
+    let exception = u32::try_from(number).ok().filter(|_| number >= FIRST)?;
+    let (_, handler) = case.look.handlers().into_iter().find(|(of, _)| *of == exception)?;
+    if case.trust.was_running {
         return None;
     }
     let is_kernel = |at: Addr| case.look.function(at).is_some_and(|function| is_of_kernel(&function.name));
-    let found = run(handler, exception, &|at| word(at, case), &is_kernel).filter(|found| found.devices.is_empty())?;
+    let found = run(handler, exception, &|at| word(at, case), &is_kernel)?;
+    if !found.devices_written.is_empty() || found.devices.len() > usize::from(reads_too) {
+        return None;
+    }
     let name = function_at(handler, case);
+    let access = if found.devices.is_empty() { "access" } else { "a write" };
     let text = format!(
-        "carried out from its beginning, it comes to its end after {} instructions and accesses no device{}",
+        "carried out from its beginning, it comes to its end after {} instructions and {} no device{}",
         found.steps,
+        if found.devices.is_empty() { "accesses" } else { "writes to" },
         lines(&found, case)
     );
     Some(Kept {
@@ -40,7 +55,7 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
         against: Some(
             "what comes as a pulse, or is set pending by software, has nothing to be acknowledged; and the handler may have changed what it reads",
         ),
-        words: format!("with memory as it is{}, {name} returns without access to a register of a device", variables(&found, case)),
+        words: format!("with memory as it is{}, {name} returns without {access} to a register of a device", variables(&found, case)),
         evidence: vec![Evidence::symbol(handler & !1, &name, text)],
     })
 }
@@ -48,8 +63,8 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
 /// ` (gate.state is 0)`: the variables that it reads, where they are few.
 fn variables(found: &Run, case: &Case<'_>) -> String {
     let is_data = |at: Addr| case.look.variable(at).is_some_and(|variable| shared::is_data(&variable, case));
-    let named = |at: Addr| Some(format!("{} is {:#x}", case.look.place(at)?, word(at, case)?));
-    let all: Vec<String> = found.read.iter().copied().filter(|at| is_data(*at)).filter_map(named).collect();
+    let named = |at: Addr| case.look.holds(at, word(at & !3, case)?);
+    let all: Vec<String> = found.accessed.iter().copied().filter(|at| is_data(*at)).filter_map(named).collect();
     if (1..=VARIABLES).contains(&all.len()) { format!(" ({})", all.join(", ")) } else { String::new() }
 }
 

@@ -30,19 +30,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Where the function accesses the words, and what is there, as a number.
+    /// Where the function accesses the words, each with the word.
     pub fn places(&self) -> Vec<(Addr, u32)> {
         let of = |(word, value): (&Addr, &u32)| {
-            let end = word.saturating_add(4);
-            let mut starts: Vec<Addr> = self.used.range(*word..end).copied().collect();
-            if starts.is_empty() {
-                starts.push(*word);
-            }
-            let ends: Vec<Addr> = starts.iter().skip(1).copied().chain([end]).collect();
-            let len = |(start, end): (Addr, Addr)| {
-                (start, part(*value, start.saturating_sub(*word), end.saturating_sub(start)))
-            };
-            starts.into_iter().zip(ends).map(len).collect::<Vec<_>>()
+            let used: Vec<Addr> = self.used.range(*word..word.saturating_add(4)).copied().collect();
+            let starts = if used.is_empty() { vec![*word] } else { used };
+            starts.into_iter().map(|at| (at, *value)).collect::<Vec<_>>()
         };
         self.words.iter().flat_map(of).collect()
     }
@@ -197,8 +190,8 @@ impl Usage<'_> {
         (changed.is_some() || !paths.calls().any(calls.is_call)).then_some((read, changed))
     }
 
-    /// The variables that decide whether a function comes to the call in front of a return address, and what they hold: with one of the
-    /// other values that are tried it does not.
+    /// The variables that decide whether a function comes to the call in front of a return address, each with the word that it is in: with
+    /// one of the other values that are tried it does not.
     pub fn deciding(&self, function: Addr, back: Addr, word: &dyn Fn(Addr) -> Option<u32>) -> Vec<(Addr, u32)> {
         let key = (function, [Value::Unknown; 4]);
         let follow = Follow { walker: &self.walker, succeeds: false };
@@ -215,7 +208,7 @@ impl Usage<'_> {
             let place = Addr::from(*place);
             let value = word(place & !3)?;
             let is_so = comes(place & !3, value) && OTHERS.iter().any(|other| !comes(place & !3, *other));
-            is_so.then_some((place, part(value, place & 3, 4_u64.saturating_sub(place & 3))))
+            is_so.then_some((place, value))
         };
         paths.used.iter().take(WORDS).filter_map(decides).collect()
     }

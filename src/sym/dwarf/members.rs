@@ -31,6 +31,8 @@ pub struct Member {
     pub offset: u64,
     /// The outermost member that begins at the address: `metering.cal`. Hostile text.
     pub whole: Option<String>,
+    /// Its length in bytes.
+    pub size: u64,
     /// True for a pointer.
     pub is_pointer: bool,
 }
@@ -69,6 +71,7 @@ impl Dwarf {
             path: last.path.clone(),
             offset: offset.saturating_sub(last.begin),
             whole: whole.map(|level| level.path.clone()),
+            size: last.size,
             is_pointer: last.is_pointer,
         })
     }

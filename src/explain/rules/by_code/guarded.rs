@@ -188,8 +188,7 @@ impl ByCode<'_, '_> {
         };
         let place = |at: Addr| self.case.look.place(at).unwrap_or_else(|| format!("{at:#x}"));
         let places = guard.places();
-        let held = |(at, value): &(Addr, u32)| format!("{} is {value:#x}", place(*at));
-        let held: Vec<String> = places.iter().map(held).collect();
+        let held: Vec<String> = places.iter().filter_map(|(at, word)| self.case.look.holds(*at, *word)).collect();
         let held = held.join(" and ");
         let function = function_at(guard.function, self.case);
         let others: Vec<String> = changed_by.iter().map(|user| self.name(*user)).collect();

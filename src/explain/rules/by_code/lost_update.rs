@@ -27,10 +27,10 @@ impl ByCode<'_, '_> {
         let back = self.case.cpus?.call(thread)?.pc;
         let function = self.case.look.function(back.checked_sub(1)? & !1)?.address & !1;
         let deciding = self.usage.deciding(function, back & !1, &|at| self.variable_word(at));
-        deciding.into_iter().find_map(|(at, value)| self.lost_at(thread, at, value))
+        deciding.into_iter().find_map(|(at, word)| self.lost_at(thread, at, word))
     }
 
-    fn lost_at(&self, thread: Addr, at: Addr, value: u32) -> Option<LostUpdate> {
+    fn lost_at(&self, thread: Addr, at: Addr, word: u32) -> Option<LostUpdate> {
         let variable = self.case.look.variable(at)?;
         let variable = Region { start: variable.address, len: variable.size };
         // What is computed of what it was.
@@ -56,7 +56,7 @@ impl ByCode<'_, '_> {
             users.iter().copied().find(|user| can_come_between(user)).map(|user| (*store, user))
         });
         let (other, by) = other?;
-        let name = self.case.look.place(at)?;
+        let (name, holds) = (self.case.look.place(at)?, self.case.look.holds(at, word)?);
         let [first, second] = [own.function, other.function].map(|at| function_at(at, self.case));
         let shown = |store: Addr, user: User| {
             let text = format!("{} changes {name} here", self.name(user));
@@ -65,11 +65,11 @@ impl ByCode<'_, '_> {
         let waiter = self.case.label(thread);
         Some(LostUpdate {
             words: format!(
-                "; it waits as {name} is {value:#x}, which {first} changes without disabling interrupts, and {second} changes too: a \
+                "; it waits as {holds}, which {first} changes without disabling interrupts, and {second} changes too: a \
                  change may be lost"
             ),
             evidence: vec![
-                Evidence::memory(at, format!("{name} is {value:#x}: with another value {waiter} would not wait here")),
+                Evidence::memory(at, format!("{holds}: with another value {waiter} would not wait here")),
                 shown(own.at, user),
                 shown(other.at, by),
             ],
