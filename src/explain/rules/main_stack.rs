@@ -74,23 +74,28 @@ pub(super) fn is_above(pool: &Object, case: &Case<'_>) -> bool {
     is_so() == Some(true)
 }
 
-/// The words of an overflow in the variables below the main stack: return addresses, and addresses in the main stack. One variable alone
-/// may hold such words on purpose, as what a handler of faults keeps.
+/// The words of an overflow in the variables below the main stack: return addresses, and addresses in the main stack. In one variable
+/// alone they may be there on purpose.
 fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let end = end_of_variables(top, case)?;
     let width = kernel.layout.shape.pointer.bytes() as u64;
-    let start = end.checked_sub(SPILLED)? & !width.checked_sub(1)?;
-    let words = case.words(&case.look.bytes(start, end.checked_sub(start)?)?, true);
-    let places = (0..).map_while(|n: u64| start.checked_add(n.checked_mul(width)?)).zip(words);
     let is_own = |word: Addr| (end..top).contains(&word);
-    let all: Vec<(Addr, Addr, String)> = places
-        .filter(|(_, word)| is_own(*word) || is_return(*word, case))
-        .filter_map(|(at, word)| Some((at, word, case.look.variable(at)?.name)))
-        .filter(|(.., name)| name != TOP)
-        .collect();
+    let words = |start: Addr, end: Addr| {
+        let bytes = case.look.bytes(start, end.checked_sub(start)?)?;
+        let places = (0..).map_while(|n: u64| start.checked_add(n.checked_mul(width)?));
+        let all = places.zip(case.words(&bytes, true));
+        Some(all.filter(|(_, word)| is_own(*word) || is_return(*word, case)).collect::<Vec<(Addr, Addr)>>())
+    };
+    let start = end.checked_sub(SPILLED)? & !width.checked_sub(1)?;
+    let named = |(at, word): (Addr, Addr)| Some((at, word, case.look.variable(at)?.name));
+    let all: Vec<(Addr, Addr, String)> =
+        words(start, end)?.into_iter().filter_map(named).filter(|(.., name)| name != TOP).collect();
     let variables: BTreeSet<&String> = all.iter().map(|(.., name)| name).collect();
     let owned: BTreeSet<&String> = all.iter().filter(|(_, word, _)| is_own(*word)).map(|(.., name)| name).collect();
-    if owned.is_empty() || variables.len() < 2 || all.len() < FEWEST || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?) {
+    // What a handler of faults keeps has such words, too, while the end of the main stack was not used.
+    let goes_on = || words(end, end.saturating_add(SPILLED).min(top)).is_some_and(|all| all.len() >= FEWEST);
+    let is_kept = variables.len() == 1 && !(all.len() > FEWEST && goes_on());
+    if owned.is_empty() || is_kept || all.len() < FEWEST || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?) {
         return None;
     }
     let names: Vec<&str> = variables.iter().rev().take(3).map(|name| name.as_str()).collect();
@@ -99,7 +104,10 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let room = top.saturating_sub(end);
     let text = |word: Addr| if is_own(word) { "an address in the main stack" } else { "a return address" };
     let shown = all.iter().rev().take(3);
-    let shown = shown.map(|(at, word, name)| Evidence::memory(*at, format!("{name} holds {}", text(*word))).holds(*word));
+    let shown = shown.map(|(at, word, name)| {
+        let place = case.look.place(*at).unwrap_or_else(|| name.clone());
+        Evidence::memory(*at, format!("{place} holds {}", text(*word))).holds(*word)
+    });
     let is_kernels = variables.iter().any(|name| name.starts_with("_tx"));
     let over = kernel.overwritten.iter().filter_map(|block| Some(block.damage()?.0)).filter(|_| is_kernels);
     let issues = kernel.issues.iter().filter(|issue| is_kernels && issue.code == code::Code::KernelDamaged);
@@ -108,7 +116,7 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
             Code::StackOverflow,
             case.cap(Confidence::Likely),
             format!(
-                "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}, which hold words of a stack",
+                "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}: words of a stack are there",
                 names.join(", ")
             ),
         )

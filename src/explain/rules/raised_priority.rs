@@ -7,10 +7,13 @@ use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::threshold;
 use super::words::place_at;
 use crate::abi::Addr;
 use crate::kernel::{State, Thread};
 
+/// So many events in which a thread does not run are long.
+const MANY: u64 = 128;
 /// The functions of the kernel that change a priority, without and with a check of the arguments.
 const CHANGE: [&str; 2] = ["_tx_thread_priority_change", "_txe_thread_priority_change"];
 
@@ -20,8 +23,45 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let goes_on = |thread: &&Thread| {
         graph.tasks.at(thread.address).is_some_and(|task| matches!(task.does, Does::Runs | Does::Ready))
     };
-    let all = kernel.threads.iter().filter(|_| !functions.is_empty()).filter(goes_on);
-    all.filter_map(|thread| finding(thread, &functions, case)).collect()
+    let all = kernel.threads.iter().filter(goes_on);
+    let of_priority = |thread| if functions.is_empty() { None } else { finding(thread, &functions, case) };
+    all.filter_map(|thread| of_priority(thread).or_else(|| of_threshold(thread, case))).collect()
+}
+
+/// The same of a preemption-threshold, which keeps more urgent threads from running.
+fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
+    let (own, threshold) = thread.priority.zip(thread.threshold).filter(|(own, threshold)| threshold < own)?;
+    let is_kept = |other: &&Thread| {
+        let is_between = |priority: u32| (threshold..own).contains(&priority);
+        other.state == Some(State::READY) && other.priority.is_some_and(is_between)
+    };
+    let kept: Vec<&Thread> = case.kernel?.threads.iter().filter(is_kept).collect();
+    let (words, evidence) = threshold::left(thread.address, case).filter(|_| !kept.is_empty())?;
+    let labels: Vec<String> = kept.iter().map(|other| other.label()).collect();
+    let (name, are) = (thread.label(), if labels.len() == 1 { "is" } else { "are" });
+    let claim = format!(
+        "{name} (priority {own}) goes on with preemption-threshold {threshold}, and {}, which {are} more urgent, {are} ready and cannot preempt \
+         it{words}",
+        labels.join(", ")
+    );
+    // Without a clock many events without one of theirs show that it is long.
+    let has_none = |other: &&Thread| {
+        case.events.is_some_and(|events| events.count >= MANY && events.activity(other.address).is_none_or(|one| one.ran == 0))
+    };
+    let claimed = if kept.iter().all(has_none) { Confidence::Likely } else { Confidence::Hint };
+    let of = |other: &&Thread| {
+        let text = format!("{} (priority {}) is ready", other.label(), other.priority.unwrap_or_default());
+        Evidence::memory(other.address, text)
+    };
+    Some(
+        Finding::new(Code::Starvation, case.cap(claimed), claim)
+            .against(["what it does with this threshold may still be going on"])
+            .evidence([evidence])
+            .evidence(kept.iter().map(of))
+            .next("look at the paths that do not change the threshold back")
+            .affected(kept.iter().map(|other| other.address))
+            .threads([thread.address]),
+    )
 }
 
 fn finding(thread: &Thread, functions: &[Addr], case: &Case<'_>) -> Option<Finding> {
