@@ -48,6 +48,19 @@ pub(super) fn of_function(at: Addr, case: &Case<'_>) -> Option<u64> {
     frame(first, &code)
 }
 
+/// Bytes of the registers that a function of a Cortex-M saves for its caller, with its return address: by the first instruction that pushes
+/// lr. What it pushes of r0 to r3 is room for local variables.
+pub(super) fn saved(at: Addr, case: &Case<'_>) -> Option<u64> {
+    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    let (first, code) = through::code(at, case)?;
+    let kept = |list: u16| u64::from((list & !0xF).count_ones()).saturating_mul(4);
+    through::instructions(first, &code, Architecture::CortexM).take(FIRST).find_map(|(_, first, second)| match first {
+        _ if first & 0xFF00 == 0xB500 => Some(kept(first & 0x1FF)),
+        0xE92D if second & 0x4000 != 0 => Some(kept(second)),
+        _ => None,
+    })
+}
+
 /// True where a word is the lr that an exception pushed: pc and xpsr are behind it.
 fn is_pushed(words: &[u64], index: usize) -> bool {
     let behind = |n: usize| words.get(index.saturating_add(n)).copied().unwrap_or_default();

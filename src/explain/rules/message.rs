@@ -7,6 +7,7 @@ use super::super::events::{Giver, Received};
 use super::super::usage::User;
 use super::super::{Case, Evidence, Finding};
 use super::by_code::user_name;
+use super::frames;
 use super::words::{function_at, place_at};
 use crate::abi::Addr;
 use crate::kernel::api::Act;
@@ -36,17 +37,41 @@ pub(super) fn over_return_of(thread: &Thread, case: &Case<'_>) -> Option<Message
     let received = usage.received(User::Thread(thread.address), &receive);
     received.into_iter().find_map(|(at, queue, below)| {
         let words = kernel.object(queue)?.get("message_size")?;
-        let (size, room) = over(words, below, width)?;
+        let (size, room) = over(words, below, width, width)?;
         Some(message(at, queue, size, room, case))
     })
 }
 
+/// A call of a thread that receives a message over registers that its function saved for its caller, and not over its return address.
+pub(super) fn over_saved(thread: Addr, case: &Case<'_>) -> Option<Message> {
+    let (kernel, usage) = (case.kernel?, case.usage()?);
+    let width = kernel.layout.shape.word.bytes() as u64;
+    let receive: Vec<Addr> = RECEIVE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    usage.received(User::Thread(thread), &receive).into_iter().find_map(|(at, queue, below)| {
+        let words = kernel.object(queue)?.get("message_size")?;
+        let function = case.look.function(at)?.address & !1;
+        let (size, room) = over(words, below, width, frames::saved(function, case)?)?;
+        // That is another failure.
+        if over(words, below, width, width).is_some() {
+            return None;
+        }
+        let queue = case.object(queue);
+        let words = format!(
+            "{} receives messages of {queue}, of {size} bytes, into a variable that begins {room} bytes below the registers that it saved for its caller",
+            function_at(at, case)
+        );
+        let text = format!("tx_queue_receive copies {size} bytes here, to {room} bytes below the saved registers");
+        Some(Message { evidence: Evidence::symbol(at, &place_at(at, case), text), words, queue })
+    })
+}
+
 /// The bytes of a message of so many words, and those that its variable has below the return address, where these are fewer.
-/// `below`: where the variable is, from the stack pointer at the start of the function, under which the return address is.
-fn over(words: u64, below: i32, width: u64) -> Option<(u64, u64)> {
+/// `below`: where the variable is, from the stack pointer at the start of the function, under which so many bytes are `saved`: the return
+/// address is the last of them.
+fn over(words: u64, below: i32, width: u64, saved: u64) -> Option<(u64, u64)> {
     // A queue that was overwritten may have any size.
     let size = words.checked_mul(width).filter(|_| words <= LONGEST)?;
-    let room = u64::from(below.checked_neg().and_then(|room| u32::try_from(room).ok())?).checked_sub(width)?;
+    let room = u64::from(below.checked_neg().and_then(|room| u32::try_from(room).ok())?).checked_sub(saved)?;
     (size > room).then_some((size, room))
 }
 
@@ -183,11 +208,12 @@ mod tests {
     /// "A damaged return address" without the call that received a message over it.
     #[test]
     fn a_message_that_was_longer_than_its_variable_was_not_seen() {
-        assert_eq!(over(8, -24, 4), Some((32, 20)));
-        assert_eq!(over(4, -24, 4), None, "it fits");
-        assert_eq!(over(6, -24, 4), Some((24, 20)), "the last word is the return address");
-        assert_eq!(over(5, -24, 4), None, "it ends below the return address");
-        assert_eq!(over(1000, -24, 4), None, "no message is so long");
-        assert_eq!(over(8, 16, 4), None, "a variable of the caller");
+        assert_eq!(over(8, -24, 4, 4), Some((32, 20)));
+        assert_eq!(over(4, -24, 4, 4), None, "it fits");
+        assert_eq!(over(6, -24, 4, 4), Some((24, 20)), "the last word is the return address");
+        assert_eq!(over(5, -24, 4, 4), None, "it ends below the return address");
+        assert_eq!(over(1000, -24, 4, 4), None, "no message is so long");
+        assert_eq!(over(8, 16, 4, 4), None, "a variable of the caller");
+        assert_eq!(over(4, -20, 4, 16), Some((16, 4)), "r4 to r6 and the return address are above it");
     }
 }

@@ -7,7 +7,7 @@
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::callback::is_timer_task;
 use super::super::words::{function_at, holds, place_at, shows, waiting};
-use super::super::wrong_context;
+use super::super::{message, wrong_context};
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::explain::graph::{Edge, How};
@@ -60,8 +60,10 @@ impl ByCode<'_, '_> {
             ),
             None => format!("it returned from one{by} and put it less often than it took it"),
         };
+        let over = message::over_saved(edge.holder, case).filter(|_| interrupt.is_none());
+        let because = over.as_ref().map_or_else(String::new, |over| format!("; {}", over.words));
         let claim = format!(
-            "{waiter} waits for {object}, which {holder} owns{times}, though {holder} is in no function that takes it: {why}"
+            "{waiter} waits for {object}, which {holder} owns{times}, though {holder} is in no function that takes it: {why}{because}"
         );
         let takes = |one: &Use| {
             one.action.act == Act::Takes && one.action.kind == Some(Kind::Mutex) && one.object == Some(edge.object)
@@ -71,9 +73,13 @@ impl ByCode<'_, '_> {
             let text = format!("{} may take {object} here, by its code", self.name(interrupt));
             Evidence::symbol(at, &place_at(at, case), text)
         });
-        let (code, next) = match interrupt {
-            Some(_) => (Code::WrongContext, wrong_context::NEXT.to_owned()),
-            None => (
+        let (code, next) = match (interrupt, &over) {
+            (Some(_), _) => (Code::WrongContext, wrong_context::NEXT.to_owned()),
+            (None, Some(over)) => (
+                Code::LockOwnerGone,
+                format!("make the variable as long as a message of {}, or the messages shorter: its caller lost what it had in registers", over.queue),
+            ),
+            (None, None) => (
                 Code::LockOwnerGone,
                 format!("look for a path of {holder} on which {object} is taken twice and put once, or not at all"),
             ),
@@ -91,6 +97,7 @@ impl ByCode<'_, '_> {
                 ])
                 .evidence(leak.filter(|_| interrupt.is_none()).map(|leak| self.path(user, &leak, "puts it")))
                 .evidence(site)
+                .evidence(over.map(|over| over.evidence))
                 .waiters(behind, edge.waiter, case, graph)
                 .next(next)
                 .threads([edge.holder, edge.waiter]),
