@@ -143,7 +143,11 @@ impl Unwinder<'_> {
             let registers = pushed.registers(&search.kept, Some(at.checked_add(size)?));
             let frame = super::Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers };
             let end = End::NotCode(pushed.pc);
-            Some(Candidate { frame: at, registers, backtrace: Backtrace { frames: vec![frame], end, callers: Vec::new() } })
+            Some(Candidate {
+                frame: at,
+                registers,
+                backtrace: Backtrace { frames: vec![frame], end, callers: Vec::new() },
+            })
         };
         found.into_iter().filter_map(candidate).collect()
     }

@@ -353,7 +353,8 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
-        finding = self.with_causes(finding, pointer).with_heap(&self.place.map(addresses).unwrap_or_default(), self.case);
+        finding =
+            self.with_causes(finding, pointer).with_heap(&self.place.map(addresses).unwrap_or_default(), self.case);
         finding = self.with_writers_of_frame(finding);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);

@@ -32,9 +32,9 @@ impl Finding {
 /// That several use the heap, and nothing locks it.
 fn without_lock(places: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> {
     let usage = case.usage()?;
-    let all: BTreeSet<Addr> =
-        FUNCTIONS.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
-    let is_of_heap = |pc: &Addr| case.look.function(*pc & !1).is_some_and(|function| all.contains(&(function.address & !1)));
+    let all: BTreeSet<Addr> = FUNCTIONS.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    let is_of_heap =
+        |pc: &Addr| case.look.function(*pc & !1).is_some_and(|function| all.contains(&(function.address & !1)));
     let lock = case.look.symbol(LOCK).filter(|_| places.iter().any(is_of_heap))?.address & !1;
     let users: BTreeSet<User> = all.iter().flat_map(|at| usage.all_callers_of(*at)).collect();
     if users.len() < 2 || usage.locks(lock) {

@@ -67,7 +67,11 @@ fn in_variable(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding>
     let others: Vec<Addr> = waiters.iter().copied().filter(|waiter| !threads.contains(waiter)).collect();
     let behind = graph.waiters(&waiters);
     let named: Vec<String> = functions.iter().take(NAMED).map(|at| function_at(*at, case)).collect();
-    let text = format!("by the code, those that have its address are {}: {} alone call them", named.join(", "), names.join(", "));
+    let text = format!(
+        "by the code, those that have its address are {}: {} alone call them",
+        named.join(", "),
+        names.join(", ")
+    );
     Some(
         Finding::new(
             Code::Deadlock,

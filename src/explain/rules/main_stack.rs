@@ -95,7 +95,11 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     // What a handler of faults keeps has such words, too, while the end of the main stack was not used.
     let goes_on = || words(end, end.saturating_add(SPILLED).min(top)).is_some_and(|all| all.len() >= FEWEST);
     let is_kept = variables.len() == 1 && !(all.len() > FEWEST && goes_on());
-    if owned.is_empty() || is_kept || all.len() < FEWEST || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?) {
+    if owned.is_empty()
+        || is_kept
+        || all.len() < FEWEST
+        || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?)
+    {
         return None;
     }
     let names: Vec<&str> = variables.iter().rev().take(3).map(|name| name.as_str()).collect();

@@ -16,7 +16,7 @@ use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
 use super::users::{callback_uses, uses};
 use super::words::{few, gives, waiting};
-use super::{by_code, flags_cleared};
+use super::{by_code, flags_cleared, without_lock};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::trace::many;
@@ -145,7 +145,9 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     let is_gone_known = gone.is_some();
     let disabled = disabled_interrupt::of(wait.object, case).filter(|_| gone.is_none());
     let is_known = gone.is_some() || disabled.as_ref().is_some_and(|interrupt| interrupt.is_user);
-    let (confidence, mut detractors) = case.cap(if is_known { Confidence::Likely } else { Confidence::Hint });
+    let without_lock = if is_known { None } else { without_lock::of(task, wait, events, case) };
+    let is_likely = is_known || without_lock.is_some();
+    let (confidence, mut detractors) = case.cap(if is_likely { Confidence::Likely } else { Confidence::Hint });
     evidence.extend(disabled.as_ref().map(|interrupt| interrupt.evidence.clone()));
     detractors.extend((!is_known).then(|| "it rests on what the trace does not show".to_owned()));
     let why = match (gone, &disabled) {
@@ -168,19 +170,27 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     }
     evidence.extend(givers.iter().flat_map(|givers| givers.evidence.iter().cloned()));
     let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
-    let next = next(wait, disabled.as_ref(), &silent, names, &object);
+    let next = match &without_lock {
+        Some(_) => format!("let {name} look at what tx_mutex_get returns, and not go on without the mutex"),
+        None => next(wait, disabled.as_ref(), &silent, names, &object),
+    };
     let by = few(givers.as_ref()).map_or_else(String::new, |by| format!("; by the code only {by} {verb}"));
     let (lost, clears) = flags_cleared::by_itself(task, wait, case).filter(|_| !is_known).unzip();
     let lost = lost.map_or_else(String::new, |lost| format!("; {lost}"));
     evidence.extend(clears);
+    let (without, refused) = without_lock.unzip();
+    evidence.extend(refused);
     let with = held_mutex(task, case).map_or_else(String::new, |at| format!(" while it owns {}", case.object(at)));
     Some(
         Finding::new(
             Code::EventNeverSet,
             (confidence, detractors),
-            format!(
-                "{name} waits for {object}{wants}{with}, and {why}, though {name} ran {runs} times before{by}{user}{lost}{also}"
-            ),
+            match without {
+                Some(without) => format!("{name} waits for {object}{wants}{with}; {without}"),
+                None => format!(
+                    "{name} waits for {object}{wants}{with}, and {why}, though {name} ran {runs} times before{by}{user}{lost}{also}"
+                ),
+            },
         )
         .evidence(evidence)
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)

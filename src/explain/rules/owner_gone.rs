@@ -191,7 +191,9 @@ fn kept_off(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<KeptOff> {
     evidence.push(shows(runs.address, format!("{hog}{above} runs, and has not blocked for long"), graph));
     let does = if wait.kind == Kind::EventFlags { "sets" } else { "gives" };
     Some(KeptOff {
-        words: format!(", which by the code only {name}{below} {does}; that is ready and does not run, as {hog}{above} runs"),
+        words: format!(
+            ", which by the code only {name}{below} {does}; that is ready and does not run, as {hog}{above} runs"
+        ),
         giver: name,
         runs: hog,
         evidence,

@@ -46,7 +46,8 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     );
     // Without a clock many events without one of theirs show that it is long.
     let has_none = |other: &&Thread| {
-        case.events.is_some_and(|events| events.count >= MANY && events.activity(other.address).is_none_or(|one| one.ran == 0))
+        case.events
+            .is_some_and(|events| events.count >= MANY && events.activity(other.address).is_none_or(|one| one.ran == 0))
     };
     let claimed = if kept.iter().all(has_none) { Confidence::Likely } else { Confidence::Hint };
     let of = |other: &&Thread| {

@@ -55,7 +55,10 @@ pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept
         against: Some(
             "what comes as a pulse, or is set pending by software, has nothing to be acknowledged; and the handler may have changed what it reads",
         ),
-        words: format!("with memory as it is{}, {name} returns without {access} to a register of a device", variables(&found, case)),
+        words: format!(
+            "with memory as it is{}, {name} returns without {access} to a register of a device",
+            variables(&found, case)
+        ),
         evidence: vec![Evidence::symbol(handler & !1, &name, text)],
     })
 }

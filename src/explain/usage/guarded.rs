@@ -107,8 +107,7 @@ impl Usage<'_> {
         word: &dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
     ) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
-            let is_wanted =
-                one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);
+            let is_wanted = one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);
             one.action.act == need.act
                 && one.action.kind == Some(need.kind)
                 && one.object == Some(need.object)
@@ -246,7 +245,10 @@ mod tests {
 
     #[test]
     fn parts_of_a_word() {
-        assert_eq!([part(0x1234_5678, 0, 4), part(0x1234_5678, 1, 1), part(0x1234_5678, 2, 2)], [0x1234_5678, 0x56, 0x1234]);
+        assert_eq!(
+            [part(0x1234_5678, 0, 4), part(0x1234_5678, 1, 1), part(0x1234_5678, 2, 2)],
+            [0x1234_5678, 0x56, 0x1234]
+        );
         assert_eq!((part(0x1234_5678, 0, 0), part(0x1234_5678, 4, 1)), (0, 0));
     }
 

@@ -76,14 +76,19 @@ impl Fixed<'_, '_> {
         let accessed: Vec<Addr> = used.range(at..end).copied().collect();
         let is_over = |place: Addr, bytes: u64| {
             let is_within = |at: Addr| at.checked_sub(place).is_some_and(|into| into < bytes);
-            if accessed.is_empty() { place < end && at < place.saturating_add(bytes) } else { accessed.iter().copied().any(is_within) }
+            if accessed.is_empty() {
+                place < end && at < place.saturating_add(bytes)
+            } else {
+                accessed.iter().copied().any(is_within)
+            }
         };
         let place_of = |place: Addr| self.by.case.look.place(place).map(|name| without_indices(&name));
         let changes = |(store, stored): &(Store, Stored)| match stored.place {
             _ if store.function == function => false,
             Value::Is(place) => {
                 let (place, bytes) = (Addr::from(place), u64::from(stored.bytes));
-                let is_same = |to: u32| place >= at && part(to, 0, bytes) == part(value, place.saturating_sub(at), bytes);
+                let is_same =
+                    |to: u32| place >= at && part(to, 0, bytes) == part(value, place.saturating_sub(at), bytes);
                 is_over(place, bytes) && !store.value.is_some_and(is_same)
             }
             // An element of an array, at an index that is not known.

@@ -77,7 +77,10 @@ impl ByCode<'_, '_> {
             (Some(_), _) => (Code::WrongContext, wrong_context::NEXT.to_owned()),
             (None, Some(over)) => (
                 Code::LockOwnerGone,
-                format!("make the variable as long as a message of {}, or the messages shorter: its caller lost what it had in registers", over.queue),
+                format!(
+                    "make the variable as long as a message of {}, or the messages shorter: its caller lost what it had in registers",
+                    over.queue
+                ),
             ),
             (None, None) => (
                 Code::LockOwnerGone,
