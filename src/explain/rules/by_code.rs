@@ -332,10 +332,20 @@ impl ByCode<'_, '_> {
         Evidence::symbol(leak.at, &place, text)
     }
 
-    /// The only one who could help a thread, but for those that wait for the same.
+    /// The only one who could help a thread, but for those that wait for the same. Of several threads that wait for one object, the first
+    /// stands for all.
     fn only(&self, thread: Addr) -> Option<User> {
+        self.helping(thread)?.first().copied()
+    }
+
+    /// The same, all of them.
+    fn helping(&self, thread: Addr) -> Option<Vec<User>> {
         let others = self.others(thread, self.waits_for(thread)?);
-        others.first().copied().filter(|_| others.len() == 1)
+        let object = |user: &User| if let User::Thread(at) = user { self.waits_for(*at) } else { None };
+        let first = others.first()?;
+        let is_same =
+            others.len() == 1 || object(first).is_some() && others.iter().all(|user| object(user) == object(first));
+        is_same.then_some(others)
     }
 
     /// Threads that wait for each other. Of mutexes alone, memory shows it without the code.
@@ -378,7 +388,7 @@ impl ByCode<'_, '_> {
             let half = self
                 .half(*at, need)
                 .map_or_else(String::new, |(all, set)| format!(" (it waits for all of {all:#x}, and {set:#x} is set)"));
-            Some(format!("{name} waits for {}{half}", self.given(need, &object, self.only(*at)?)))
+            Some(format!("{name} waits for {}{half}", self.given(need, &object, &self.helping(*at)?)))
         });
         // With a lock it is a circle, whichever flags are enough.
         let has_lock = needs.iter().any(|(_, need)| need.kind == Kind::Mutex);
@@ -393,24 +403,30 @@ impl ByCode<'_, '_> {
             needs.iter().filter_map(|(at, need)| self.pointer_site(self.only(*at)?, need)).collect();
         let behind = self.stuck.behind(circle);
         // What was given may have been taken by another one.
+        let waits_too = |user: &User| matches!(user, User::Thread(at) if needs.iter().any(|(_, need)| self.waits_for(*at) == Some(need.object)));
         let is_taken = |(at, need): &(Addr, Need)| {
             let takers = self.usage.who(Act::Takes, Some(need.kind), need.object, need.wanted);
             need.act == Act::Gives
                 && need.kind != Kind::Mutex
                 && !self.is_held_by_only(*at, need)
-                && takers.is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at)))
+                && takers
+                    .is_none_or(|takers| takers.iter().any(|taker| *taker != User::Thread(*at) && !waits_too(taker)))
         };
         let is_taken = needs.iter().any(is_taken);
         let claimed = if is_half || is_taken { Confidence::Hint } else { Confidence::Likely };
         let taken = needs.iter().find_map(|(at, need)| self.taken(*at, need));
         let by_other = taken.as_ref().map_or_else(String::new, |taken| format!("; {}", taken.words));
+        let kept = needs.iter().find_map(|(at, need)| self.kept_from(need, &self.helping(*at)?));
+        let (by_variable, kept) = kept.unzip();
+        let by_variable = by_variable.map_or_else(String::new, |words| format!("; {words}"));
         let order = "let none of them wait before it has done what the other waits for, nor while it holds a lock that the other needs";
         Some(
             Finding::new(
                 Code::Deadlock,
                 self.case.cap(claimed),
-                format!("{}{by_other}", steps.collect::<Vec<_>>().join("; ")),
+                format!("{}{by_other}{by_variable}", steps.collect::<Vec<_>>().join("; ")),
             )
+            .evidence(kept)
             .against([BY_CODE])
             .against((!pointers.is_empty()).then_some(BY_POINTER))
             .evidence(evidence)

@@ -11,6 +11,8 @@ use crate::cpu::{Call, Callee, InstructionSet, Outcome, Program, Stored, Value};
 
 /// The most words of memory that are known of one function.
 const WORDS: usize = 16;
+/// The most of them that are tried to be left out.
+const MOST_TRIED: usize = 2 * WORDS;
 /// Values that are tried in place of what a variable holds.
 const OTHERS: [u32; 2] = [0, u32::MAX];
 /// The most functions, from the call to its callers, that are looked at.
@@ -95,16 +97,20 @@ struct Calls<'a> {
     is_call: &'a dyn Fn(&Call) -> bool,
     /// The word at an address, where it stays as it is: by the function that reads it, and what that accesses at constant addresses.
     word: &'a dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
+    /// True where it does not matter what the functions change themselves: they are not called again before.
+    is_now: bool,
 }
 
 impl Usage<'_> {
     /// What keeps each function of these users that gives what is needed from doing so; `None` where nothing keeps one of them. `word`: a
-    /// word of memory that stays as it is, for a function that reads it, with what that accesses at constant addresses.
+    /// word of memory that stays as it is, for a function that reads it, with what that accesses at constant addresses. `is_now`: it is
+    /// asked for this moment alone, and what the functions change themselves does not matter.
     pub fn guards(
         &self,
         need: &Need,
         users: &[User],
         word: &dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
+        is_now: bool,
     ) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
             let is_wanted = one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);
@@ -119,7 +125,7 @@ impl Usage<'_> {
             reached.iter().filter(|key| self.walker.of_function(**key).own.iter().any(gives)).copied().collect();
         let mut all = Vec::new();
         for giver in givers {
-            all.extend(self.guards_of(giver, &Calls { is_call: &is_call, word }, &reached, LEVELS)?);
+            all.extend(self.guards_of(giver, &Calls { is_call: &is_call, word, is_now }, &reached, LEVELS)?);
         }
         Some(all).filter(|all| !all.is_empty())
     }
@@ -162,7 +168,10 @@ impl Usage<'_> {
                 Some(_) => return None,
             }
         };
-        for at in words.keys().copied().collect::<Vec<Addr>>() {
+        let mut tried = BTreeSet::new();
+        // Without one of them others may be read.
+        while let Some(at) = words.keys().copied().find(|at| tried.len() < MOST_TRIED && !tried.contains(at)) {
+            tried.insert(at);
             without.insert(at);
             match self.known_paths(key, calls, &word, &without) {
                 Some((read, None)) => words = read,
@@ -185,7 +194,7 @@ impl Usage<'_> {
         let known = Known { follow, word, without: without.clone(), read: RefCell::default() };
         let paths = self.walker.storing(&known, key).filter(|paths| paths.is_complete)?;
         let read = known.read.into_inner();
-        let changed = paths.stored.iter().find_map(|(_, stored)| changed(stored, &read));
+        let changed = paths.stored.iter().filter(|_| !calls.is_now).find_map(|(_, stored)| changed(stored, &read));
         (changed.is_some() || !paths.calls().any(calls.is_call)).then_some((read, changed))
     }
 

@@ -9,10 +9,16 @@ use crate::kernel::api::Act;
 
 impl ByCode<'_, '_> {
     /// `semaphore done, which only Motor puts`.
-    pub(super) fn given(&self, need: &Need, object: &str, user: User) -> String {
+    pub(super) fn given(&self, need: &Need, object: &str, users: &[User]) -> String {
         let is_lock = need.kind == Kind::Semaphore && self.usage.is_lock(need.object);
-        let only = self.name(user);
-        if self.is_through_pointer(user, need) {
+        let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
+        let only = match names.as_slice() {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            all => all.concat(),
+        };
+        // Of several who do it.
+        let (s, does) = if users.len() == 1 { ("s", "does") } else { ("", "do") };
+        if users.first().is_some_and(|user| self.is_through_pointer(*user, need)) {
             let what = match (need.kind, need.act) {
                 (Kind::Queue, Act::Takes) => "room in ".to_owned(),
                 (Kind::Queue, _) => "a message in ".to_owned(),
@@ -23,15 +29,15 @@ impl ByCode<'_, '_> {
         }
         match (need.kind, need.act) {
             (Kind::Mutex, _) => format!("{object}, which {only} holds"),
-            (Kind::Queue, Act::Takes) => format!("room in {object}, which only {only} reads"),
-            (Kind::Queue, _) => format!("a message in {object}, to which only {only} sends"),
+            (Kind::Queue, Act::Takes) => format!("room in {object}, which only {only} read{s}"),
+            (Kind::Queue, _) => format!("a message in {object}, to which only {only} send{s}"),
             (Kind::EventFlags, _) => {
-                format!("{:#x} of {object}, which only {only} sets", need.wanted.unwrap_or_default())
+                format!("{:#x} of {object}, which only {only} set{s}", need.wanted.unwrap_or_default())
             }
             (Kind::Semaphore, _) if is_lock => {
-                format!("{object}, and of those that take and put it, only {only} does not wait for it")
+                format!("{object}, and of those that take and put it, only {only} {does} not wait for it")
             }
-            _ => format!("{object}, which only {only} puts"),
+            _ => format!("{object}, which only {only} put{s}"),
         }
     }
 

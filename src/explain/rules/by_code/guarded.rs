@@ -14,7 +14,7 @@ use super::super::super::state::{Does, Task};
 use super::super::super::usage::{Guard, Need, Store, Stuck, User, need, part};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::set_by::without_indices;
-use super::super::words::{function_at, place_at, waiting, waits};
+use super::super::words::{function_at, gives, place_at, waiting, waits};
 use super::{BY_CODE, ByCode};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Stored, Value};
@@ -142,11 +142,32 @@ impl ByCode<'_, '_> {
             fixed.changes(function, (at, word), used).map(|_| word)
         };
         // Each function has something that keeps it from its call; of the first of them it is said.
-        let guard = self.usage.guards(&need, &givers, &word)?.into_iter().next()?;
+        let guard = self.usage.guards(&need, &givers, &word, false)?.into_iter().next()?;
         let of = |(at, word): (&Addr, &u32)| Some((*at, fixed.changes(guard.function, (*at, *word), &guard.used)?));
         let changes = guard.words.iter().filter_map(of).collect();
         drop(fixed);
         Some(Guarded { need, guard, givers, changes, stuck })
+    }
+
+    /// That with the variables as they are, who gives something would not do so now: `ring_put does not put it while ring.count is 0x18`, and
+    /// as evidence.
+    pub(super) fn kept_from(&self, need: &Need, givers: &[User]) -> Option<(String, Evidence)> {
+        let is_given = need.act == Act::Gives && matches!(need.kind, Kind::Semaphore | Kind::EventFlags | Kind::Queue);
+        let word = |_: Addr, at: Addr, _: &BTreeSet<Addr>| self.variable_word(at);
+        let guards = self.usage.guards(need, givers, &word, true).filter(|_| is_given)?;
+        let (guard, others) = guards.split_first()?;
+        if others.iter().any(|other| (other.at, &other.words) != (guard.at, &guard.words)) {
+            return None;
+        }
+        let held: Vec<String> =
+            guard.places().iter().filter_map(|(at, word)| self.case.look.holds(*at, *word)).collect();
+        if !(1..=MOST).contains(&held.len()) {
+            return None;
+        }
+        let (function, held) = (function_at(guard.function, self.case), held.join(" and "));
+        let words = format!("{function} does not {} {} while {held}", gives(need.kind), self.case.object(need.object));
+        let text = format!("by the code, no path of {function} leads here while {held}");
+        Some((words, Evidence::symbol(guard.at, &place_at(guard.at, self.case), text)))
     }
 
     /// A word of a variable that the program writes; none of a control block or a stack.
@@ -186,7 +207,7 @@ impl ByCode<'_, '_> {
             (Kind::Queue, _) => format!("a message in {object}"),
             _ => object,
         };
-        let gives = match need.kind {
+        let does = match need.kind {
             Kind::EventFlags => "sets it",
             Kind::Queue => "sends one",
             _ => "puts it",
@@ -221,7 +242,7 @@ impl ByCode<'_, '_> {
         Finding::new(
             Code::EventNeverSet,
             self.case.cap(claimed),
-            format!("{name} waits for {what}; {function} {gives}, but not while {held}, and {change}"),
+            format!("{name} waits for {what}; {function} {does}, but not while {held}, and {change}"),
         )
         .against([BY_CODE, BY_POINTER])
         .evidence([waiting(thread, need.object, self.case, self.graph), self.users(givers, need)])

@@ -40,7 +40,7 @@ impl ByCode<'_, '_> {
         others.first()?;
         let steps = others.iter().map(|(at, other)| {
             let object = self.case.object(other.object);
-            let given = self.only(*at).map(|only| self.given(other, &object, only));
+            let given = self.helping(*at).map(|all| self.given(other, &object, &all));
             format!("{} waits for {}", self.case.label(*at), given.unwrap_or(object))
         });
         let steps: Vec<String> = steps.collect();
