@@ -160,7 +160,7 @@ impl Pointer {
         };
         let stack = case.kernel?.threads.iter().find(|thread| thread.holds(place));
         let (words, next) = match (in_pool(place, case, graph).filter(|_| stack.is_none()), stack) {
-            (Some(Held { words, is_free: true }), _) => {
+            (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
             (Some(Held { words, .. }), _) => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
@@ -309,11 +309,17 @@ fn is_memory(at: Addr, case: &Case<'_>) -> bool {
 struct Held {
     words: String,
     is_free: bool,
+    /// The trace shows that it was released, and it is in use again.
+    was_released: bool,
 }
 
 fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
     let (pool, block) = pool_block(place, case)?;
-    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free })
+    let start = case.stored(block.start);
+    let memory = case.events.and_then(|events| events.object(pool.address)).map(|one| &one.pool);
+    let was_released = !block.is_free
+        && memory.is_some_and(|memory| memory.released(start).is_some() && !memory.live.contains_key(&start));
+    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free, was_released })
 }
 
 /// The block of a pool in which a word is.
@@ -363,6 +369,7 @@ fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: 
         let (owner, by) = (who(freed.block.thread), giver(freed.by, case, graph));
         format!("{owner} had it, and {by} released it{}", earlier(freed.block.thread))
     };
+    let released = memory.and_then(|memory| memory.released(case.stored(block.start)));
     match (block.is_free, owner, freed) {
         (true, _, Some(freed)) => format!("{which} that is free: {}", before(freed)),
         (true, _, None) => format!("{which} that is free"),
@@ -370,7 +377,13 @@ fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: 
             format!("{which} that {} has; before, {}", who(owner.thread), before(freed))
         }
         (false, Some(owner), None) => format!("{which} that {} has", who(owner.thread)),
-        (false, None, _) => which,
+        // By whom is not known: without a clock the kernel may note the address in the event of another call.
+        (false, None, _) => match released {
+            Some((by, seq)) => {
+                format!("{which} that {} released (event {seq}) and that was allocated again", giver(by, case, graph))
+            }
+            None => which,
+        },
     }
 }
 
