@@ -37,7 +37,10 @@ enum failure {
     KEPT_IN_LIST, /* blocks, until none is left                                   */
     TERMINATED,   /* by another thread, while it has the lock                     */
     LEFT_MASKED,  /* interrupts, on the path of a full buffer                     */
-    CALLBACK_SLEEPS /* until a thread has done something: it returns at once      */
+    CALLBACK_SLEEPS, /* until a thread has done something: it returns at once     */
+    PENDING_KEPT, /* on a path of an error; who makes work wakes nobody then      */
+    CHANGE_LOST,  /* of a count that an interrupt changes meanwhile                */
+    EDGE_MISSED   /* one is woken where there was nothing, and does not take all   */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -77,11 +80,23 @@ UINT app_line_has_frame(VOID)
     return _tx_timer_system_clock < BEGIN && _tx_timer_system_clock % 4 == 0;
 }
 
+/* What flies, by the one who sends it; the interrupt sees its end. */
+static TX_SEMAPHORE landed;
+static struct {
+    ULONG started, ended;
+    volatile ULONG under_way;
+} flights;
+
 VOID app_uart_isr(VOID)
 {
     mk_semaphore_put(&line);
     if (FAILURE == REFUSED)
         mk_semaphore_put(&sent);
+    if (flights.started != flights.ended) {
+        flights.ended++;
+        flights.under_way--;
+        mk_semaphore_put(&landed);
+    }
 }
 
 /* ---- fills the ring ---- */
@@ -995,6 +1010,108 @@ static VOID stats_entry(ULONG unused)
     }
 }
 
+/* ---- one who writes down what others have, and is woken where nothing was pending ---- */
+
+static TX_SEMAPHORE kick;
+static struct {
+    ULONG count;
+    volatile UINT pending;
+    ULONG all[8];
+} journal;
+
+static NOINLINE VOID post(ULONG what)
+{
+    journal.all[journal.count++ % 8] = what;
+    if (!journal.pending) {
+        journal.pending = 1;
+        mk_semaphore_put(&kick);
+    }
+}
+
+static VOID scribe_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_semaphore_get(&kick, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(PENDING_KEPT))
+            continue;
+        journal.pending = 0;
+    }
+}
+
+static VOID teller_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 0;; n++) {
+        mk_thread_sleep(3);
+        post(n);
+    }
+}
+
+/* ---- flights ---- */
+
+static NOINLINE VOID take_off(VOID)
+{
+    ULONG under_way = flights.under_way;
+    flights.started++;
+    /* An interrupt comes meanwhile. */
+    mk_thread_sleep(5);
+    flights.under_way = under_way + 1;
+}
+
+static VOID tower_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        while (flights.under_way >= 2)
+            mk_semaphore_get(&landed, TX_WAIT_FOREVER);
+        take_off();
+    }
+}
+
+/* ---- a shelf: who finds it empty wakes the one who takes from it ---- */
+
+static TX_SEMAPHORE room, filled;
+static struct {
+    volatile ULONG count;
+    ULONG sold;
+} shelf;
+
+static NOINLINE VOID stock(VOID)
+{
+    UINT was_empty;
+    mk_semaphore_get(&room, TX_WAIT_FOREVER);
+    was_empty = shelf.count == 0;
+    shelf.count++;
+    if (was_empty)
+        mk_semaphore_put(&filled);
+}
+
+static VOID baker_entry(ULONG ticks)
+{
+    for (;;) {
+        mk_thread_sleep(ticks);
+        stock();
+        stock();
+    }
+}
+
+static VOID seller_entry(ULONG unused_parameter)
+{
+    UINT most;
+    (void)unused_parameter;
+    for (;;) {
+        mk_semaphore_get(&filled, TX_WAIT_FOREVER);
+        for (most = failing(EDGE_MISSED) ? 1 : 8; most > 0 && shelf.count > 0; most--) {
+            shelf.count--;
+            shelf.sold++;
+            mk_semaphore_put(&room);
+        }
+    }
+}
+
 /* ---- start ---- */
 
 static UINT has(enum failure which)
@@ -1133,6 +1250,22 @@ VOID app_define(VOID)
     if (FAILURE == CALLBACK_SLEEPS) {
         mk_timer_create(&homing, PICK("homing", "parking"), homing_expired, 0, 4, 4, 1);
         thread(PICK("axis", "shaft"), axis_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == PENDING_KEPT) {
+        mk_semaphore_create(&kick, PICK("kick", "nudge"), 0);
+        thread(PICK("scribe", "clerk"), scribe_entry, 0, PICK(10, 9));
+        thread(PICK("teller", "cashier"), teller_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == CHANGE_LOST) {
+        mk_semaphore_create(&landed, PICK("landed", "arrived"), 0);
+        thread(PICK("tower", "control"), tower_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == EDGE_MISSED) {
+        mk_semaphore_create(&room, PICK("room", "space"), 4);
+        mk_semaphore_create(&filled, PICK("filled", "stocked"), 0);
+        thread(PICK("seller", "shop"), seller_entry, 0, PICK(10, 9));
+        thread(PICK("baker", "oven"), baker_entry, 3, PICK(6, 5));
+        thread(PICK("cook", "stove"), baker_entry, 5, PICK(7, 6));
     }
     if (FAILURE == NO_SLEEP)
         thread(PICK("poller", "watcher"), poller_entry, 0, PICK(5, 4));

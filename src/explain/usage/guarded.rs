@@ -92,11 +92,13 @@ impl Program for Known<'_, '_> {
     }
 }
 
+/// The word at an address, where it stays as it is: by the function that reads it, and what that accesses at constant addresses.
+pub type Word<'a> = dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32> + 'a;
+
 /// What is looked for.
 struct Calls<'a> {
     is_call: &'a dyn Fn(&Call) -> bool,
-    /// The word at an address, where it stays as it is: by the function that reads it, and what that accesses at constant addresses.
-    word: &'a dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
+    word: &'a Word<'a>,
     /// True where it does not matter what the functions change themselves: they are not called again before.
     is_now: bool,
 }
@@ -105,13 +107,7 @@ impl Usage<'_> {
     /// What keeps each function of these users that gives what is needed from doing so; `None` where nothing keeps one of them. `word`: a
     /// word of memory that stays as it is, for a function that reads it, with what that accesses at constant addresses. `is_now`: it is
     /// asked for this moment alone, and what the functions change themselves does not matter.
-    pub fn guards(
-        &self,
-        need: &Need,
-        users: &[User],
-        word: &dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32>,
-        is_now: bool,
-    ) -> Option<Vec<Guard>> {
+    pub fn guards(&self, need: &Need, users: &[User], word: &Word<'_>, is_now: bool) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
             let is_wanted = one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);
             one.action.act == need.act

@@ -30,6 +30,8 @@ const MOST: usize = 2;
 /// Functions of the C library that copy what others give them.
 const COPY: [&str; 3] = ["memcpy", "memmove", "memset"];
 
+/// Stores, each with where it stores what.
+type Stores = Rc<Vec<(Store, Stored)>>;
 /// Stores that change a word, and who comes there.
 type Changes = BTreeMap<Store, BTreeSet<User>>;
 
@@ -49,13 +51,13 @@ struct Fixed<'r, 'a> {
     by: &'r ByCode<'r, 'a>,
     stuck: &'r Stuck,
     /// The stores by code that has an address of a variable, by its first byte.
-    stores: RefCell<BTreeMap<Addr, Rc<Vec<(Store, Stored)>>>>,
+    stores: RefCell<BTreeMap<Addr, Stores>>,
     /// Who comes to a function.
     users: RefCell<BTreeMap<Addr, Rc<BTreeSet<User>>>>,
 }
 
 impl Fixed<'_, '_> {
-    fn stores(&self, variable: Region) -> Option<Rc<Vec<(Store, Stored)>>> {
+    fn stores(&self, variable: Region) -> Option<Stores> {
         let mut known = self.stores.try_borrow_mut().ok()?;
         let of = || Rc::new(self.by.usage.all_stores(variable));
         Some(Rc::clone(known.entry(variable.start).or_insert_with(of)))
