@@ -39,8 +39,8 @@ enum failure {
     LEFT_MASKED,  /* interrupts, on the path of a full buffer                     */
     CALLBACK_SLEEPS, /* until a thread has done something: it returns at once     */
     PENDING_KEPT, /* on a path of an error; who makes work wakes nobody then      */
-    CHANGE_LOST,  /* of a count that an interrupt changes meanwhile                */
-    EDGE_MISSED   /* one is woken where there was nothing, and does not take all   */
+    EDGE_MISSED,  /* one is woken where there was nothing, and does not take all   */
+    CHANGE_LOST   /* of a count that an interrupt changes meanwhile                */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */

@@ -19,6 +19,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::held_blocks::{self, Holder};
 use super::lost_blocks::{each_pointer, holding, in_registers, is_old, old};
+use super::static_pointers::kernel_memory;
 use super::words::{function_at, waiting};
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object, PoolBlock};
@@ -61,6 +62,9 @@ fn in_variable(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding>
         })
         .collect();
     let threads = threads.filter(|all| all.len() > 1)?;
+    if is_elsewhere(pool, memory, &waiters, case)? {
+        return None;
+    }
     let label = case.object(pool.address);
     let names: Vec<String> = threads.iter().map(|thread| case.label(*thread)).collect();
     let how = held_blocks::how(&variable, first, case);
@@ -94,6 +98,22 @@ fn in_variable(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding>
         .affected(behind)
         .threads(threads),
     )
+}
+
+/// True where a word of other memory than a variable and the stacks of some threads, as a message, has the address of a block.
+fn is_elsewhere(pool: &Object, variable: Region, threads: &[Addr], case: &Case<'_>) -> Option<bool> {
+    let mut used: Vec<PoolBlock> = blocks(pool, case)?.all;
+    used.retain(|block| !block.is_free);
+    used.sort_unstable_by_key(|block| block.start);
+    let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
+    let (old, kernel) = (old(case)?, kernel_memory(case));
+    let holds = |at: Addr| threads.iter().any(|thread| case.thread(*thread).is_some_and(|thread| thread.holds(at)));
+    let mut found = false;
+    each_pointer(&used, case, &mut |at, _| {
+        let is_own = variable.contains(at) || memory.contains(at) || holds(at);
+        found |= !is_own && !is_old(at, &old) && !kernel.iter().any(|region| region.contains(at));
+    })?;
+    Some(found)
 }
 
 /// True where threads wait for a pool that may have nothing left.

@@ -84,7 +84,11 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
         let bytes = case.look.bytes(start, end.checked_sub(start)?)?;
         let places = (0..).map_while(|n: u64| start.checked_add(n.checked_mul(width)?));
         let all = places.zip(case.words(&bytes, true));
-        Some(all.filter(|(_, word)| is_own(*word) || is_return(*word, case)).collect::<Vec<(Addr, Addr)>>())
+        // A pointer to a function may be behind the call with which another one ends.
+        let begins =
+            |word: Addr| case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1);
+        let is_back = |word: Addr| is_return(word, case) && !begins(word);
+        Some(all.filter(|(_, word)| is_own(*word) || is_back(*word)).collect::<Vec<(Addr, Addr)>>())
     };
     let start = end.checked_sub(SPILLED)? & !width.checked_sub(1)?;
     let named = |(at, word): (Addr, Addr)| Some((at, word, case.look.variable(at)?.name));
@@ -95,11 +99,10 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     // What a handler of faults keeps has such words, too, while the end of the main stack was not used.
     let goes_on = || words(end, end.saturating_add(SPILLED).min(top)).is_some_and(|all| all.len() >= FEWEST);
     let is_kept = variables.len() == 1 && !(all.len() > FEWEST && goes_on());
-    if owned.is_empty()
-        || is_kept
-        || all.len() < FEWEST
-        || !is_mixed(&case.look.bytes(end, WAY.min(top.saturating_sub(end)))?)
-    {
+    // Where the end of the main stack was not used, it is cleared or filled with one word.
+    let above: BTreeSet<Addr> =
+        case.words(&case.look.bytes(end, SPILLED.min(top.saturating_sub(end)))?, true).into_iter().collect();
+    if owned.is_empty() || is_kept || all.len() < FEWEST || above.len() < FEWEST {
         return None;
     }
     let names: Vec<&str> = variables.iter().rev().take(3).map(|name| name.as_str()).collect();

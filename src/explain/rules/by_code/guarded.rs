@@ -14,6 +14,7 @@ use super::super::super::state::{Does, Task};
 use super::super::super::usage::{Guard, Need, Store, Stuck, User, need, part};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::set_by::without_indices;
+use super::super::static_pointers;
 use super::super::words::{function_at, gives, place_at, waiting, waits};
 use super::{BY_CODE, ByCode};
 use crate::abi::{Addr, Region};
@@ -186,6 +187,20 @@ impl ByCode<'_, '_> {
         kernel.layout.shape.endian.u32(&bytes, 0)
     }
 
+    /// True where a variable of the program points to one of the words, so that it may be changed through that.
+    fn is_pointed(&self, guard: &Guard) -> bool {
+        let variable = |at: &Addr| self.case.look.variable(*at);
+        let memory =
+            guard.words.keys().filter_map(variable).map(|one| Region { start: one.address, len: one.size.max(1) });
+        memory.into_iter().any(|memory| !static_pointers::into(memory, self.case).is_empty())
+    }
+
+    /// True where a CPU is in an exception, and a handler gives it: it may be past the check now.
+    fn is_in_giver(&self, one: &Guarded) -> bool {
+        let in_exception = self.case.cpus.is_some_and(|cpus| cpus.all.iter().any(|cpu| cpu.exception.is_some()));
+        in_exception && one.givers.iter().any(|user| matches!(user, User::Handler(_)))
+    }
+
     /// True where one who gives may be past the check of the variable already.
     fn may_be_past(&self, one: &Guarded) -> bool {
         let within = |pc: &Addr| self.case.look.function(*pc).is_some_and(|f| f.address & !1 == one.guard.function);
@@ -227,7 +242,9 @@ impl ByCode<'_, '_> {
             all => format!("only {} change that, and none of them goes on", all.join(" and ")),
         };
         let is_long = self.case.events.is_some_and(|events| events.is_long(thread, need.object));
-        let is_sure = !changed_by.is_empty() && (is_long || !self.may_be_past(one));
+        let is_pointed = self.is_pointed(guard);
+        let is_sure =
+            !changed_by.is_empty() && !is_pointed && !self.is_in_giver(one) && (is_long || !self.may_be_past(one));
         let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let behind: Vec<Addr> = stuck.behind(&[thread]).into_iter().filter(|at| *at != thread).collect();
         let variable = places.first().map_or(0, |(at, _)| *at);

@@ -4,7 +4,7 @@
 //!
 //! Against it: the two may never come together.
 
-use super::super::super::usage::{Lock, User};
+use super::super::super::usage::{Lock, Store, User};
 use super::super::super::{Evidence, Finding};
 use super::super::words::{function_at, place_at};
 use super::ByCode;
@@ -37,25 +37,24 @@ impl ByCode<'_, '_> {
         let stores = self.usage.stores(at, variable, &|_| false);
         let computed: Vec<_> = stores.into_iter().filter(|store| store.value.is_none()).collect();
         let accesses = self.usage.accesses(Region { start: at, len: 1 }, variable);
-        let is_free = |user: User, function: Addr| {
-            accesses.iter().any(|one| one.user == user && one.function == function && one.lock == Lock::None)
+        let users: Vec<(Store, User)> = computed
+            .iter()
+            .flat_map(|store| self.usage.callers_of(store.function).into_iter().map(move |user| (*store, user)))
+            .collect();
+        let lock = |(store, user): &(Store, User)| {
+            accesses.iter().find(|one| one.user == *user && one.function == store.function).map(|one| one.lock)
         };
-        let own = computed.iter().find_map(|store| {
-            let users = self.usage.callers_of(store.function);
-            let threads = users.iter().filter(|user| matches!(user, User::Thread(_)));
-            threads.copied().find(|user| is_free(*user, store.function)).map(|user| (*store, user))
-        });
-        let (own, user) = own?;
-        let can_come_between = |other: &User| match other {
-            User::Handler(_) => true,
-            User::Thread(_) => *other != user,
+        // A mutex keeps off threads alone.
+        let can_come_between = |own: &(Store, User), other: &(Store, User)| match (own.1, other.1) {
+            (User::Thread(_), User::Handler(_)) => matches!(lock(own), Some(Lock::None | Lock::Object(_))),
+            (User::Thread(one), User::Thread(other)) => one != other && lock(own) == Some(Lock::None),
             _ => false,
         };
-        let other = computed.iter().filter(|store| store.function != own.function).find_map(|store| {
-            let users = self.usage.callers_of(store.function);
-            users.iter().copied().find(|user| can_come_between(user)).map(|user| (*store, user))
+        let pair = users.iter().find_map(|own| {
+            let others = users.iter().filter(|other| other.0.function != own.0.function);
+            others.copied().find(|other| can_come_between(own, other)).map(|other| (*own, other))
         });
-        let (other, by) = other?;
+        let ((own, user), (other, by)) = pair?;
         let (name, holds) = (self.case.look.place(at)?, self.case.look.holds(at, word)?);
         let [first, second] = [own.function, other.function].map(|at| function_at(at, self.case));
         let shown = |store: Addr, user: User| {
@@ -63,17 +62,19 @@ impl ByCode<'_, '_> {
             Evidence::symbol(store, &place_at(store, self.case), text)
         };
         let waiter = self.case.label(thread);
+        let is_handler = matches!(by, User::Handler(_));
+        let (what, keep) =
+            if is_handler { ("disabling interrupts", "disable interrupts") } else { ("a lock", "take a lock") };
         Some(LostUpdate {
             words: format!(
-                "; it waits as {holds}, which {first} changes without disabling interrupts, and {second} changes too: a \
-                 change may be lost"
+                "; it waits as {holds}, which {first} changes without {what}, and {second} changes too: a change may be lost"
             ),
             evidence: vec![
                 Evidence::memory(at, format!("{holds}: with another value {waiter} would not wait here")),
                 shown(own.at, user),
                 shown(other.at, by),
             ],
-            next: format!("compare {name} with what it counts; disable interrupts where {first} changes it"),
+            next: format!("compare {name} with what it counts; {keep} where {first} changes it"),
         })
     }
 }
