@@ -65,11 +65,6 @@ fn possible_place(place: &Place) -> Evidence {
     Evidence::stack(place.frame, format!("it may have come here: {at}")).holds(pc)
 }
 
-/// The addresses of the functions at a place.
-fn addresses(place: &Place) -> Vec<Addr> {
-    place.functions.iter().map(|function| function.pc).collect()
-}
-
 /// Where an instruction lets the stack pointer come to, below the end of the stack in which it is. Below the stack pointer only a
 /// push writes.
 fn lowered(effect: Effect, sp: Addr, stack: &Stack, knows_bits: bool) -> Option<Addr> {
@@ -353,8 +348,7 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
-        finding =
-            self.with_causes(finding, pointer).with_heap(&self.place.map(addresses).unwrap_or_default(), self.case);
+        finding = self.with_causes(finding, pointer, graph).with_heap(self.place, self.case);
         finding = self.with_writers_of_frame(finding);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
@@ -379,7 +373,7 @@ impl<'a, 'c> Look<'a, 'c> {
     }
 
     /// With what may have led to it: a wait whose object was deleted, a message, the word that a pointer was read from.
-    fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>) -> Finding {
+    fn with_causes(&self, mut finding: Finding, pointer: Option<Pointer>, graph: &Graph) -> Finding {
         let local = pointer.as_ref().and_then(|pointer| pointer.local);
         let brought = if pointer.is_none() || local.is_some() { self.brought() } else { None };
         let pointer = match local.filter(|_| brought.is_none()).and_then(|word| self.brought_by_code(word)) {
@@ -396,7 +390,13 @@ impl<'a, 'c> Look<'a, 'c> {
             finding = finding.against([against]).evidence([evidence]);
         }
         let Some(pointer) = pointer else {
-            return if is_brought { finding } else { self.with_index(self.with_protection(finding)) };
+            if is_brought {
+                return finding;
+            }
+            let before = finding.claim.len();
+            let finding = self.with_index(self.with_protection(finding));
+            let failed = self.accessed().filter(|_| finding.claim.len() == before && self.is_of_pointer());
+            return finding.with_block_of(failed, self.case, graph);
         };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
         pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
@@ -588,6 +588,7 @@ fn behind(claim: String, arrays: &[ArrayMember]) -> String {
 
 mod access;
 mod chosen;
+mod in_block;
 mod index;
 mod possible;
 mod protection;

@@ -11,6 +11,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::shared::names;
 use super::words::place_of_function;
 use crate::abi::Addr;
+use crate::session::Place;
 
 /// The functions that change the list (newlib, and its smaller variant).
 const FUNCTIONS: [&str; 6] = ["_malloc_r", "_free_r", "_realloc_r", "_memalign_r", "malloc", "free"];
@@ -18,9 +19,10 @@ const FUNCTIONS: [&str; 6] = ["_malloc_r", "_free_r", "_realloc_r", "_memalign_r
 const LOCK: &str = "__malloc_lock";
 
 impl Finding {
-    /// The same, where it came in a function of the heap, with those who use the heap and do not lock it. `places`: of the failure.
-    pub(super) fn with_heap(self, places: &[Addr], case: &Case<'_>) -> Self {
-        let Some((words, evidence)) = without_lock(places, case) else { return self };
+    /// The same, where it came in a function of the heap, with those who use the heap and do not lock it. `place`: of the failure.
+    pub(super) fn with_heap(self, place: Option<&Place>, case: &Case<'_>) -> Self {
+        let places: Vec<Addr> = place.iter().flat_map(|place| &place.functions).map(|function| function.pc).collect();
+        let Some((words, evidence)) = without_lock(&places, case) else { return self };
         let claim = format!("{}; {words}", self.claim);
         Self { claim, confidence: self.confidence.min(Confidence::Likely), ..self }
             .against(["that they came together there is inferred: a write past the end of allocated memory damages the heap as well"])

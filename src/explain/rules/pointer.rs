@@ -306,14 +306,14 @@ fn is_memory(at: Addr, case: &Case<'_>) -> bool {
 }
 
 /// A word in the memory of a pool.
-struct Held {
-    words: String,
-    is_free: bool,
+pub(super) struct Held {
+    pub words: String,
+    pub is_free: bool,
     /// The trace shows that it was released, and it is in use again.
     was_released: bool,
 }
 
-fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
+pub(super) fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
     let (pool, block) = pool_block(place, case)?;
     let start = case.stored(block.start);
     let memory = case.events.and_then(|events| events.object(pool.address)).map(|one| &one.pool);

@@ -76,7 +76,7 @@ impl Look<'_, '_> {
     }
 
     /// True where it is the pointer of the instruction at the place, or that of a jump to it, that failed.
-    fn is_of_pointer(&self) -> bool {
+    pub(super) fn is_of_pointer(&self) -> bool {
         let Some(place) = self.place else { return false };
         let at = place.effect.and_then(Effect::address);
         let is_it = |(failed, _): (Addr, _)| at.is_none_or(|at| failed.abs_diff(at) < PART);
