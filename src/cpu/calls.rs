@@ -129,6 +129,8 @@ pub struct Paths {
     pub used: BTreeSet<u32>,
     /// The stores to memory other than its frame, each with the address of the instruction, where somebody asks.
     pub stored: BTreeSet<(Addr, Stored)>,
+    /// The accesses to known addresses of memory, each with the address of the instruction, where stores are asked for.
+    pub accesses: BTreeSet<(Addr, u32)>,
     /// What it returns, each where a path ends.
     results: BTreeSet<Value>,
 }
@@ -288,6 +290,11 @@ impl Paths {
         self.pieces.iter().enumerate().any(|(index, piece)| piece.calls.iter().any(&is) && self.is_round(index))
     }
 
+    /// True where some path leads back to where it was.
+    pub fn has_round(&self) -> bool {
+        (0..self.pieces.len()).any(|index| self.is_round(index))
+    }
+
     /// True where a path leads from a piece back to itself.
     fn is_round(&self, start: usize) -> bool {
         let (mut seen, mut todo) = (vec![false; self.pieces.len()], vec![start]);
@@ -390,7 +397,7 @@ impl Walk<'_> {
                 self.see(state.get(register));
             }
             if let Some(place) = self.set.accessed(first, second, &state).filter(|_| !is_skipped) {
-                self.uses(place);
+                self.uses(at, place);
             }
             if let Some(disables) = self.set.disables_interrupts(first, second, &state).filter(|_| !is_skipped) {
                 self.add(index, Call::of_instruction(at, Callee::Interrupts(disables), Vec::new()));
@@ -459,7 +466,10 @@ impl Walk<'_> {
     }
 
     /// An address is used, of memory other than constants.
-    fn uses(&mut self, place: u32) {
+    fn uses(&mut self, at: Addr, place: u32) {
+        if self.watch.stores && self.paths.accesses.len() < USED {
+            self.paths.accesses.insert((at, place));
+        }
         if self.paths.used.len() < USED && self.program.constant(place.into()).is_none() {
             self.paths.used.insert(place);
         }
@@ -527,7 +537,7 @@ impl Walk<'_> {
     /// True where it goes on after the call.
     fn call(&mut self, index: usize, at: Addr, to: Callee, state: &mut State) -> bool {
         let arguments = state.arguments();
-        arguments.iter().filter_map(|argument| argument.known()).for_each(|place| self.uses(place));
+        arguments.iter().filter_map(|argument| argument.known()).for_each(|place| self.uses(at, place));
         let call = Call { at, to, arguments, passes: state.pointed_to() };
         let outcome = self.program.outcome(&call);
         state.after_call(&arguments, outcome.result);

@@ -457,6 +457,10 @@ fn pair(first: u16, second: u16, state: &mut State, program: &dyn Program) {
     let (indexed, writes_back) = (first & 1 << 8 != 0, first & 1 << 5 != 0);
     if !indexed && !writes_back {
         // LDREX, STREX and their kin.
+        if !is_read {
+            let place = state.get(first & 0xF).plus(number((second & 0xFF) << 2));
+            state.store_part(place, Value::Unknown, 4);
+        }
         [second >> 12, second >> 8 & 0xF, second & 0xF].into_iter().for_each(|n| state.set(n, Value::Unknown));
         return;
     }

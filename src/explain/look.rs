@@ -148,13 +148,18 @@ impl<'a> Look<'a> {
     /// What the part of a variable at an address holds, up to the end of the word that it is in: `jr.pending is 0x1`. `word`: what is at
     /// the multiple of 4 below the address. Hostile text.
     pub(super) fn holds(&self, at: Addr, word: u32) -> Option<String> {
-        let member = self.symbols.member(at).map(|member| member.size.saturating_sub(member.offset));
-        let left = 4_u64.saturating_sub(at & 3);
-        let bytes = member.filter(|size| *size > 0).map_or(left, |size| size.min(left));
+        let bytes = self.len_in_word(at);
         let into = u32::try_from((at & 3) << 3).ok()?;
         let unused = u32::try_from(4_u64.checked_sub(bytes)? << 3).ok()?;
         let value = word.checked_shr(into)? & u32::MAX.checked_shr(unused)?;
         Some(format!("{} is {value:#x}", self.place(at)?))
+    }
+
+    /// Bytes of the part of a variable at an address, up to the end of the word that it is in.
+    pub(super) fn len_in_word(&self, at: Addr) -> u64 {
+        let member = self.symbols.member(at).map(|member| member.size.saturating_sub(member.offset));
+        let left = 4_u64.saturating_sub(at & 3);
+        member.filter(|size| *size > 0).map_or(left, |size| size.min(left))
     }
 
     /// The same of a block of memory that begins at an address: `store.writes`, and not its first member.

@@ -335,10 +335,12 @@ impl ByCode<'_, '_> {
     /// The same, all of them.
     fn helping(&self, thread: Addr) -> Option<Vec<User>> {
         let others = self.others(thread, self.waits_for(thread)?);
-        let object = |user: &User| if let User::Thread(at) = user { self.waits_for(*at) } else { None };
+        let need = |user: &User| match user {
+            User::Thread(at) => self.stuck.waits.get(at).map(|need| (need.object, need.wanted)),
+            _ => None,
+        };
         let first = others.first()?;
-        let is_same =
-            others.len() == 1 || object(first).is_some() && others.iter().all(|user| object(user) == object(first));
+        let is_same = others.len() == 1 || need(first).is_some() && others.iter().all(|user| need(user) == need(first));
         is_same.then_some(others)
     }
 

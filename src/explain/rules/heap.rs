@@ -38,7 +38,7 @@ fn without_lock(places: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> 
     let is_of_heap =
         |pc: &Addr| case.look.function(*pc & !1).is_some_and(|function| all.contains(&(function.address & !1)));
     let lock = case.look.symbol(LOCK).filter(|_| places.iter().any(is_of_heap))?.address & !1;
-    let users: BTreeSet<User> = all.iter().flat_map(|at| usage.all_callers_of(*at)).collect();
+    let users: BTreeSet<User> = usage.without_lock(&all);
     if users.len() < 2 || usage.locks(lock) {
         return None;
     }

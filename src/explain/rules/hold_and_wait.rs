@@ -108,7 +108,8 @@ fn is_elsewhere(pool: &Object, variable: Region, threads: &[Addr], case: &Case<'
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let (old, kernel) = (old(case)?, kernel_memory(case));
     let holds = |at: Addr| threads.iter().any(|thread| case.thread(*thread).is_some_and(|thread| thread.holds(at)));
-    let mut found = false;
+    // What a CPU has in its registers, it can release.
+    let mut found = registers(case).any(|word| holding(word, &used).is_some());
     each_pointer(&used, case, &mut |at, _| {
         let is_own = variable.contains(at) || memory.contains(at) || holds(at);
         found |= !is_own && !is_old(at, &old) && !kernel.iter().any(|region| region.contains(at));

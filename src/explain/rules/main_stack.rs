@@ -96,9 +96,10 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
         words(start, end)?.into_iter().filter_map(named).filter(|(.., name)| name != TOP).collect();
     let variables: BTreeSet<&String> = all.iter().map(|(.., name)| name).collect();
     let owned: BTreeSet<&String> = all.iter().filter(|(_, word, _)| is_own(*word)).map(|(.., name)| name).collect();
-    // What a handler of faults keeps has such words, too, while the end of the main stack was not used.
+    // What a handler of faults keeps has such words, too, while the end of the main stack was not used. Variables of the kernel never do.
+    let is_kernels = variables.iter().any(|name| name.starts_with("_tx"));
     let goes_on = || words(end, end.saturating_add(SPILLED).min(top)).is_some_and(|all| all.len() >= FEWEST);
-    let is_kept = variables.len() == 1 && !(all.len() > FEWEST && goes_on());
+    let is_kept = !is_kernels && !(all.len() > FEWEST && goes_on());
     // Where the end of the main stack was not used, it is cleared or filled with one word.
     let above: BTreeSet<Addr> =
         case.words(&case.look.bytes(end, SPILLED.min(top.saturating_sub(end)))?, true).into_iter().collect();
@@ -115,7 +116,6 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
         let place = case.look.place(*at).unwrap_or_else(|| name.clone());
         Evidence::memory(*at, format!("{place} holds {}", text(*word))).holds(*word)
     });
-    let is_kernels = variables.iter().any(|name| name.starts_with("_tx"));
     let over = kernel.overwritten.iter().filter_map(|block| Some(block.damage()?.0)).filter(|_| is_kernels);
     let issues = kernel.issues.iter().filter(|issue| is_kernels && issue.code == code::Code::KernelDamaged);
     Some(

@@ -84,6 +84,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)
             .evidence(kept.evidence)
+            .against(path.as_ref().and_then(|path| path.against))
             .evidence(path.into_iter().flat_map(|path| path.evidence))
             .evidence(calls)
             .evidence(

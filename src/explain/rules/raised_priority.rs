@@ -3,6 +3,7 @@
 //!
 //! Against it: that work may be meant to have this priority, and what is ready may run soon. So it is a hint.
 
+use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::usage::User;
@@ -45,9 +46,13 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
         labels.join(", ")
     );
     // Without a clock many events without one of theirs show that it is long.
+    let is_long = |seq: u64, events: &Events| events.newest.saturating_sub(seq) >= MANY;
     let has_none = |other: &&Thread| {
-        case.events
-            .is_some_and(|events| events.count >= MANY && events.activity(other.address).is_none_or(|one| one.ran == 0))
+        case.events.is_some_and(|events| {
+            let activity = events.activity(other.address);
+            let is_old = |one: &Activity| one.dispatched == 0 && one.since.is_none_or(|(_, seq)| is_long(seq, events));
+            events.count >= MANY && activity.is_none_or(is_old)
+        })
     };
     let claimed = if kept.iter().all(has_none) { Confidence::Likely } else { Confidence::Hint };
     let of = |other: &&Thread| {

@@ -29,8 +29,8 @@ pub(super) fn kept(cpu: &CpuState, number: u64, case: &Case<'_>) -> Option<Kept>
     path(number, false, case)
 }
 
-/// The same of the handler in which the CPU is known to be. `reads_too`: also where it reads one register of a device: that acknowledges an
-/// interrupt of few devices.
+/// The same of the handler in which the CPU is known to be. `reads_too`: also where it reads one register of a device, which may
+/// acknowledge its interrupt, as that of a UART.
 pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept> {
     let exception = u32::try_from(number).ok().filter(|_| number >= FIRST)?;
     let (_, handler) = case.look.handlers().into_iter().find(|(of, _)| *of == exception)?;
@@ -43,7 +43,12 @@ pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept
         return None;
     }
     let name = function_at(handler, case);
-    let access = if found.devices.is_empty() { "access" } else { "a write" };
+    let read = found
+        .devices
+        .first()
+        .map(|at| format!(": it reads {at:#x} alone, which acknowledges the interrupts of some devices"));
+    let access = if read.is_none() { "access" } else { "a write" };
+    let read = read.unwrap_or_default();
     let text = format!(
         "carried out from its beginning, it comes to its end after {} instructions and {} no device{}",
         found.steps,
@@ -56,7 +61,7 @@ pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept
             "what comes as a pulse, or is set pending by software, has nothing to be acknowledged; and the handler may have changed what it reads",
         ),
         words: format!(
-            "with memory as it is{}, {name} returns without {access} to a register of a device",
+            "with memory as it is{}, {name} returns without {access} to a register of a device{read}",
             variables(&found, case)
         ),
         evidence: vec![Evidence::symbol(handler & !1, &name, text)],

@@ -12,14 +12,18 @@ use crate::kernel::api::Act;
 
 /// In words, and as evidence, of a thread that waits for an object.
 pub(super) fn of(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>) -> Option<(String, Evidence)> {
-    let takers = case.usage()?.who(Act::Takes, Some(wait.kind), wait.object, None)?;
+    let usage = case.usage()?;
+    let takers = usage.who(Act::Takes, Some(wait.kind), wait.object, None)?;
     let takes = |thread: Addr| takers.contains(&User::Thread(thread));
     let (_, since) = events.activity(task.address)?.since?;
     let thread = events.stored(task.address);
     let threads = || case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
     events.tries.failed.iter().filter(|((of, _), failed)| *of == thread && failed.seqs.1 < since).find_map(|((_, lock), failed)| {
         let owner = threads().find(|other| failed.owner.is_some_and(|owner| events.is(other.address, owner)))?;
-        if owner.address == task.address || !takes(owner.address) || !takes(task.address) {
+        // For both, the mutex is around what they take.
+        let lock_at = case.kernel?.objects.iter().find(|object| events.is(object.address, *lock))?.address;
+        let is_within = |thread| usage.takes_within(User::Thread(thread), lock_at, (wait.kind, wait.object));
+        if owner.address == task.address || ![owner.address, task.address].into_iter().all(|at| takes(at) && is_within(at)) {
             return None;
         }
         let (name, other) = (case.label(task.address), owner.label());

@@ -304,6 +304,23 @@ impl Usage<'_> {
         all.flat_map(|(_, paths)| paths.calls().filter_map(into_frame).collect::<Vec<_>>()).collect()
     }
 
+    /// True where one of a user's functions takes an object between the get and the put of a mutex, by what it calls, too.
+    pub fn takes_within(&self, user: User, mutex: Addr, (kind, object): (Kind, Addr)) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let does = |call: &Call, act: Act, kind: Kind, object: Addr| {
+            let is_it =
+                |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
+            self.walker.effect(call).uses.iter().any(is_it)
+        };
+        let gets =
+            |call: &Call| does(call, Act::Takes, Kind::Mutex, mutex) && !does(call, Act::Gives, Kind::Mutex, mutex);
+        let puts = |call: &Call| does(call, Act::Gives, Kind::Mutex, mutex);
+        let takes = |call: &Call| does(call, Act::Takes, kind, object);
+        let with = |key: &Key| self.walker.of_function(*key).uses.iter().any(|one| one.object == Some(mutex));
+        let paths = self.reached(user).into_iter().filter(with).filter_map(|key| self.walker.paths(&follow, key));
+        paths.into_iter().any(|paths| paths.leads_between(gets, takes, puts))
+    }
+
     /// True where a user comes to a call of a function between two calls with which it takes mutexes, in the same function, on each path.
     pub fn calls_between_takes(&self, user: User, callee: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };

@@ -1,6 +1,6 @@
 //! Variables that keep a user from what it would give: with what they hold now, no path leads to the call. With other values one may.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stuck::Need;
@@ -92,20 +92,26 @@ impl Program for Known<'_, '_> {
     }
 }
 
-/// The word at an address, where it stays as it is: by the function that reads it, and what that accesses at constant addresses.
-pub type Word<'a> = dyn Fn(Addr, Addr, &BTreeSet<Addr>) -> Option<u32> + 'a;
+/// The word at an address, where it stays as it is: by the function that reads it.
+pub type Word<'a> = dyn Fn(Addr, Addr) -> Option<u32> + 'a;
+
+/// The most times that functions are followed for one object.
+const WALKS: usize = 256;
 
 /// What is looked for.
+#[derive(Clone, Copy)]
 struct Calls<'a> {
     is_call: &'a dyn Fn(&Call) -> bool,
     word: &'a Word<'a>,
     /// True where it does not matter what the functions change themselves: they are not called again before.
     is_now: bool,
+    /// How often functions were followed.
+    walks: &'a Cell<usize>,
 }
 
 impl Usage<'_> {
     /// What keeps each function of these users that gives what is needed from doing so; `None` where nothing keeps one of them. `word`: a
-    /// word of memory that stays as it is, for a function that reads it, with what that accesses at constant addresses. `is_now`: it is
+    /// word of memory that stays as it is, for a function that reads it. `is_now`: it is
     /// asked for this moment alone, and what the functions change themselves does not matter.
     pub fn guards(&self, need: &Need, users: &[User], word: &Word<'_>, is_now: bool) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
@@ -119,9 +125,14 @@ impl Usage<'_> {
         let is_call = |call: &Call| self.walker.action(call).is_some_and(|one| gives(&one));
         let givers: Vec<Key> =
             reached.iter().filter(|key| self.walker.of_function(**key).own.iter().any(gives)).copied().collect();
-        let mut all = Vec::new();
+        let (mut all, walks) = (Vec::new(), Cell::new(0));
         for giver in givers {
-            all.extend(self.guards_of(giver, &Calls { is_call: &is_call, word, is_now }, &reached, LEVELS)?);
+            all.extend(self.guards_of(
+                giver,
+                &Calls { is_call: &is_call, word, is_now, walks: &walks },
+                &reached,
+                LEVELS,
+            )?);
         }
         Some(all).filter(|all| !all.is_empty())
     }
@@ -132,7 +143,7 @@ impl Usage<'_> {
         let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete)?;
         let at = paths.calls().find(|call| (calls.is_call)(call))?.at;
         let used: BTreeSet<Addr> = paths.used.iter().copied().map(Addr::from).collect();
-        if let Some(words) = self.kept_by(key, calls, &used) {
+        if let Some(words) = self.kept_by(key, calls) {
             return Some(vec![Guard { function: key.0, at, words, used }]);
         }
         let levels = levels.checked_sub(1).filter(|levels| *levels > 0)?;
@@ -152,8 +163,8 @@ impl Usage<'_> {
     }
 
     /// The words that keep a function from its calls: no more than are needed for that.
-    fn kept_by(&self, key: Key, calls: &Calls<'_>, used: &BTreeSet<Addr>) -> Option<BTreeMap<Addr, u32>> {
-        let word = |at: Addr| (calls.word)(key.0, at, used);
+    fn kept_by(&self, key: Key, calls: &Calls<'_>) -> Option<BTreeMap<Addr, u32>> {
+        let word = |at: Addr| (calls.word)(key.0, at);
         let mut without = BTreeSet::new();
         let mut words = loop {
             let (read, changed) = self.known_paths(key, calls, &word, &without)?;
@@ -186,17 +197,30 @@ impl Usage<'_> {
         word: &dyn Fn(Addr) -> Option<u32>,
         without: &BTreeSet<Addr>,
     ) -> Option<(BTreeMap<Addr, u32>, Option<Addr>)> {
+        calls.walks.set(calls.walks.get().saturating_add(1));
         let follow = Follow { walker: &self.walker, succeeds: false };
         let known = Known { follow, word, without: without.clone(), read: RefCell::default() };
-        let paths = self.walker.storing(&known, key).filter(|paths| paths.is_complete)?;
+        let paths = self.walker.storing(&known, key).filter(|paths| paths.is_complete && calls.walks.get() < WALKS)?;
         let read = known.read.into_inner();
-        let changed = paths.stored.iter().filter(|_| !calls.is_now).find_map(|(_, stored)| changed(stored, &read));
+        // For a moment, what a function stores behind the last load does not matter.
+        let matters = |at: Addr, word: Addr| {
+            let later = |(load, place): &(Addr, u32)| *load > at && Addr::from(*place) & !3 == word;
+            !calls.is_now || paths.has_round() || paths.accesses.iter().any(later)
+        };
+        let changed =
+            paths.stored.iter().find_map(|(at, stored)| changed(stored, &read).filter(|word| matters(*at, *word)));
         (changed.is_some() || !paths.calls().any(calls.is_call)).then_some((read, changed))
     }
 
     /// The variables that decide whether a function comes to the call in front of a return address, each with the word that it is in: with
-    /// one of the other values that are tried it does not.
-    pub fn deciding(&self, function: Addr, back: Addr, word: &dyn Fn(Addr) -> Option<u32>) -> Vec<(Addr, u32)> {
+    /// one of the other values that are tried it does not. `len`: bytes of the variable's part at an address.
+    pub fn deciding(
+        &self,
+        function: Addr,
+        back: Addr,
+        word: &dyn Fn(Addr) -> Option<u32>,
+        len: &dyn Fn(Addr) -> u64,
+    ) -> Vec<(Addr, u32)> {
         let key = (function, [Value::Unknown; 4]);
         let follow = Follow { walker: &self.walker, succeeds: false };
         let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return Vec::new() };
@@ -211,7 +235,10 @@ impl Usage<'_> {
         let decides = |place: &u32| {
             let place = Addr::from(*place);
             let value = word(place & !3)?;
-            let is_so = comes(place & !3, value) && OTHERS.iter().any(|other| !comes(place & !3, *other));
+            let mask = u64::from(part(u32::MAX, 0, len(place)));
+            let mask = u32::try_from(mask.checked_shl(u32::try_from((place & 3) << 3).ok()?)? & 0xFFFF_FFFF).ok()?;
+            let with = |other: u32| value & !mask | other & mask;
+            let is_so = comes(place & !3, value) && OTHERS.iter().any(|other| !comes(place & !3, with(*other)));
             is_so.then_some((place, value))
         };
         paths.used.iter().take(WORDS).filter_map(decides).collect()

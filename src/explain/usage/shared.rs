@@ -61,6 +61,14 @@ impl Usage<'_> {
         all.into_iter().collect()
     }
 
+    /// Who comes to one of these functions, and holds no lock there.
+    pub fn without_lock(&self, functions: &BTreeSet<Addr>) -> BTreeSet<User> {
+        let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
+        let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
+        let is_free = |(lock, _): &(Lock, Addr)| *lock == Lock::None;
+        users.filter(|user| self.accesses_of(*user, functions).is_some_and(|all| all.iter().any(is_free))).collect()
+    }
+
     /// The same of one user, by the functions that access the memory; `None` where that takes too long.
     fn accesses_of(&self, user: User, functions: &BTreeSet<Addr>) -> Option<BTreeSet<(Lock, Addr)>> {
         let leads = self.leading(user, functions);

@@ -32,28 +32,57 @@ impl Usage<'_> {
             Value::Near(at) => is_element(at.into()),
             _ => false,
         };
-        let all = self.all_stores(variable).into_iter().filter(|(_, stored)| is_it(stored));
-        all.map(|(store, _)| store).collect()
+        let (all, _) = self.all_stores(variable);
+        all.into_iter().filter(|(_, stored)| is_it(stored)).map(|(store, _)| store).collect()
     }
 
-    /// All stores by code that has an address of a variable.
-    pub fn all_stores(&self, variable: Region) -> Vec<(Store, Stored)> {
+    /// All stores by code that has an address of a variable, and whether all of that code could be followed.
+    pub fn all_stores(&self, variable: Region) -> (Vec<(Store, Stored)>, bool) {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let mut todo: Vec<Key> =
             self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
-        let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
+        // The parameter of a thread or of a timer may be such an address.
+        let roots = self.users.iter().filter_map(|(_, summary)| summary.key);
+        todo.extend(roots.filter(|(_, arguments)| {
+            arguments.iter().any(|value| value.known().is_some_and(|at| variable.contains(at.into())))
+        }));
+        let (mut seen, mut all, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
         while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
             if !seen.insert(key) {
                 continue;
             }
             let Some(paths) = self.walker.storing(&follow, key) else { continue };
+            is_whole &= paths.is_complete;
             let of = |(at, stored): &(Addr, Stored)| {
                 (Store { function: key.0, at: *at, value: stored.value.known() }, *stored)
             };
             all.extend(paths.stored.iter().map(of));
             todo.extend(passed(&paths, variable));
         }
-        all
+        (all, is_whole && todo.is_empty() && seen.len() < MOST)
+    }
+
+    /// True where a path may lead on from an instruction of a function, behind a call in it, to a store, in that function or in one that
+    /// it calls.
+    pub fn may_come_to_store(&self, from: Addr, store: &Store) -> bool {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let Some(paths) = self.walker.storing(&follow, (from & !1, [Value::Unknown; 4])) else { return false };
+        let calls = |call: &Call| self.walker.effect(call).key.is_some_and(|key| self.leads_to(key, store.function));
+        paths.stored.iter().any(|(at, _)| *at == store.at) || paths.calls().any(calls)
+    }
+
+    /// True for a function, and for one that calls it, also by way of others.
+    pub(super) fn leads_to(&self, key: Key, function: Addr) -> bool {
+        let (mut todo, mut seen) = (vec![key], BTreeSet::new());
+        while let Some(key) = todo.pop() {
+            if key.0 == function {
+                return true;
+            }
+            if seen.insert(key) {
+                todo.extend(self.walker.of_function(key).functions.iter().copied());
+            }
+        }
+        false
     }
 
     /// Who calls a function, after the kernel has started, as far as that is known.

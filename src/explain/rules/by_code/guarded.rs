@@ -13,7 +13,7 @@ use std::rc::Rc;
 use super::super::super::state::{Does, Task};
 use super::super::super::usage::{Guard, Need, Store, Stuck, User, need, part};
 use super::super::super::{Code, Confidence, Evidence, Finding};
-use super::super::set_by::without_indices;
+use super::super::callback::is_timer_task;
 use super::super::static_pointers;
 use super::super::words::{function_at, gives, place_at, waiting, waits};
 use super::{BY_CODE, ByCode};
@@ -25,6 +25,8 @@ use crate::kernel::api::Act;
 /// What speaks against it.
 const BY_POINTER: &str = "the variable may be changed through a pointer that was not followed";
 
+/// The most threads that wait and are looked at.
+const TASKS: usize = 32;
 /// The most stores to the variables that are named.
 const MOST: usize = 2;
 
@@ -32,7 +34,7 @@ const MOST: usize = 2;
 const COPY: [&str; 3] = ["memcpy", "memmove", "memset"];
 
 /// Stores, each with where it stores what.
-type Stores = Rc<Vec<(Store, Stored)>>;
+type Stores = Rc<(Vec<(Store, Stored)>, bool)>;
 /// Stores that change a word, and who comes there.
 type Changes = BTreeMap<Store, BTreeSet<User>>;
 
@@ -51,6 +53,7 @@ struct Guarded {
 struct Fixed<'r, 'a> {
     by: &'r ByCode<'r, 'a>,
     stuck: &'r Stuck,
+    givers: &'r [User],
     /// The stores by code that has an address of a variable, by its first byte.
     stores: RefCell<BTreeMap<Addr, Stores>>,
     /// Who comes to a function.
@@ -69,42 +72,40 @@ impl Fixed<'_, '_> {
         Some(Rc::clone(known.entry(function).or_insert_with(|| Rc::new(self.by.usage.all_callers_of(function)))))
     }
 
-    /// The stores that change a word, but those of the function that reads it, and of that what it accesses; `None` where who comes to
-    /// one of them goes on.
-    fn changes(&self, function: Addr, word: (Addr, u32), used: &BTreeSet<Addr>) -> Option<Changes> {
+    /// The stores that change a word, but those of the function that reads it; `None` where who comes to one of them goes on, or not all
+    /// could be followed.
+    fn changes(&self, function: Addr, word: (Addr, u32)) -> Option<Changes> {
         let (at, value) = word;
         let variable = self.by.case.look.variable(at)?;
         let variable = Region { start: variable.address, len: variable.size };
         let end = at.checked_add(4)?;
-        let accessed: Vec<Addr> = used.range(at..end).copied().collect();
-        let is_over = |place: Addr, bytes: u64| {
-            let is_within = |at: Addr| at.checked_sub(place).is_some_and(|into| into < bytes);
-            if accessed.is_empty() {
-                place < end && at < place.saturating_add(bytes)
-            } else {
-                accessed.iter().copied().any(is_within)
-            }
-        };
-        let place_of = |place: Addr| self.by.case.look.place(place).map(|name| without_indices(&name));
-        let changes = |(store, stored): &(Store, Stored)| match stored.place {
-            _ if store.function == function => false,
+        let changes = |stored: &Stored| match stored.place {
             Value::Is(place) => {
                 let (place, bytes) = (Addr::from(place), u64::from(stored.bytes));
                 let is_same =
                     |to: u32| place >= at && part(to, 0, bytes) == part(value, place.saturating_sub(at), bytes);
-                is_over(place, bytes) && !store.value.is_some_and(is_same)
+                place < end && at < place.saturating_add(bytes) && !stored.value.known().is_some_and(is_same)
             }
             // An element of an array, at an index that is not known.
-            Value::Near(place) => place_of(place.into()).is_some_and(|name| place_of(at) == Some(name)),
+            Value::Near(place) => variable.contains(place.into()),
             _ => false,
         };
+        let stores = self.stores(variable)?;
+        let (all_stores, is_whole) = &*stores;
+        if !is_whole {
+            return None;
+        }
         let mut all = Changes::new();
-        for (store, _) in self.stores(variable)?.iter().filter(|one| changes(one)) {
+        for (store, _) in all_stores.iter().filter(|(_, stored)| changes(stored)) {
             let users = self.users(store.function)?;
-            if !users.iter().all(|user| self.is_stuck(*user)) {
+            // What it changes itself in front of its call is not taken for known.
+            let is_own = |user: &User| store.function == function && self.givers.contains(user);
+            if !users.iter().all(|user| self.is_stuck(*user) || is_own(user)) {
                 return None;
             }
-            all.insert(*store, BTreeSet::clone(&users));
+            if store.function != function {
+                all.insert(*store, BTreeSet::clone(&users));
+            }
         }
         Some(all)
     }
@@ -121,7 +122,8 @@ impl ByCode<'_, '_> {
     /// Threads that wait for what a variable keeps from being given.
     pub(super) fn guarded(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> = Vec::new();
-        for task in &self.graph.tasks.list {
+        let waits = self.graph.tasks.list.iter().filter(|task| task.wait.is_some());
+        for task in waits.take(TASKS) {
             let is_said = found.iter().any(|f| f.threads.contains(&task.address) || f.affected.contains(&task.address));
             if !is_said && !self.stuck.waits.contains_key(&task.address) {
                 found.extend(self.guarded_of(task).map(|one| self.guarded_finding(task.address, &one)));
@@ -138,15 +140,18 @@ impl ByCode<'_, '_> {
         let mut givers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
         // It does not give anything while it waits.
         givers.retain(|user| *user != User::Thread(task.address));
+        // Who cannot go on is asked only where something may keep them.
+        self.usage.guards(&need, &givers, &|_, at| self.variable_word(at), true)?;
         let stuck = Stuck::without_givers(self.case, self.graph, self.usage, &need);
-        let fixed = Fixed { by: self, stuck: &stuck, stores: RefCell::default(), users: RefCell::default() };
-        let word = |function: Addr, at: Addr, used: &BTreeSet<Addr>| {
+        let (stores, users) = (RefCell::default(), RefCell::default());
+        let fixed = Fixed { by: self, stuck: &stuck, givers: &givers, stores, users };
+        let word = |function: Addr, at: Addr| {
             let word = self.variable_word(at)?;
-            fixed.changes(function, (at, word), used).map(|_| word)
+            fixed.changes(function, (at, word)).map(|_| word)
         };
         // Each function has something that keeps it from its call; of the first of them it is said.
         let guard = self.usage.guards(&need, &givers, &word, false)?.into_iter().next()?;
-        let of = |(at, word): (&Addr, &u32)| Some((*at, fixed.changes(guard.function, (*at, *word), &guard.used)?));
+        let of = |(at, word): (&Addr, &u32)| Some((*at, fixed.changes(guard.function, (*at, *word))?));
         let changes = guard.words.iter().filter_map(of).collect();
         drop(fixed);
         Some(Guarded { need, guard, givers, changes, stuck })
@@ -156,7 +161,7 @@ impl ByCode<'_, '_> {
     /// as evidence.
     pub(super) fn kept_from(&self, need: &Need, givers: &[User]) -> Option<(String, Evidence)> {
         let is_given = need.act == Act::Gives && matches!(need.kind, Kind::Semaphore | Kind::EventFlags | Kind::Queue);
-        let word = |_: Addr, at: Addr, _: &BTreeSet<Addr>| self.variable_word(at);
+        let word = |_: Addr, at: Addr| self.variable_word(at);
         let guards = self.usage.guards(need, givers, &word, true).filter(|_| is_given)?;
         let (guard, others) = guards.split_first()?;
         if others.iter().any(|other| (other.at, &other.words) != (guard.at, &guard.words)) {
@@ -192,7 +197,32 @@ impl ByCode<'_, '_> {
         let variable = |at: &Addr| self.case.look.variable(*at);
         let memory =
             guard.words.keys().filter_map(variable).map(|one| Region { start: one.address, len: one.size.max(1) });
-        memory.into_iter().any(|memory| !static_pointers::into(memory, self.case).is_empty())
+        let kernel = self.case.kernel;
+        let threads = kernel.into_iter().flat_map(|kernel| &kernel.threads).filter_map(|thread| thread.parameter);
+        let timers = kernel.into_iter().flat_map(|kernel| &kernel.objects);
+        let timers = timers.filter_map(|timer| timer.get("tx_timer_internal_timeout_param"));
+        let parameters: Vec<Addr> = threads.chain(timers).collect();
+        memory.into_iter().any(|memory| {
+            let is_passed = parameters.iter().any(|parameter| memory.contains(*parameter));
+            let (stores, _) = self.usage.all_stores(memory);
+            // A device, say, that is told the address.
+            let is_stored = stores.iter().any(|(_, stored)| {
+                let is_local = matches!(stored.place, Value::Frame(_));
+                !is_local && stored.value.known().is_some_and(|value| memory.contains(value.into()))
+            });
+            is_passed || is_stored || !static_pointers::into(memory, self.case).is_empty()
+        })
+    }
+
+    /// True where a thread that waits changes one of the words after its wait, so that they are no switch that was set once.
+    fn is_changed_again(&self, one: &Guarded) -> bool {
+        let again = |store: &Store, user: &User| {
+            let User::Thread(thread) = user else { return false };
+            let frames = self.case.cpus.and_then(|cpus| cpus.frames(*thread)).unwrap_or_default();
+            one.stuck.waits.contains_key(thread) && frames.iter().any(|pc| self.usage.may_come_to_store(*pc, store))
+        };
+        let all = one.changes.iter().flat_map(|(_, all)| all);
+        all.into_iter().any(|(store, users)| users.iter().any(|user| again(store, user)))
     }
 
     /// True where a CPU is in an exception, and a handler gives it: it may be past the check now.
@@ -204,13 +234,26 @@ impl ByCode<'_, '_> {
     /// True where one who gives may be past the check of the variable already.
     fn may_be_past(&self, one: &Guarded) -> bool {
         let within = |pc: &Addr| self.case.look.function(*pc).is_some_and(|f| f.address & !1 == one.guard.function);
+        // A call in the function is in front of its return address.
+        let is_in_call = |pc: &Addr| (*pc & !1).checked_sub(one.guard.at).is_some_and(|len| matches!(len, 2 | 4));
         let of = |user: &User| {
-            let User::Thread(thread) = user else { return false };
-            let stands = self.graph.tasks.at(*thread).map(|task| task.does);
-            let has_ended = matches!(stands, Some(Does::Completed | Does::Terminated));
-            let frames = self.case.cpus.and_then(|cpus| cpus.frames(*thread));
-            let may = |pc: &Addr| within(pc) && self.usage.may_come_to(&one.guard, *pc);
-            !has_ended && frames.is_none_or(|frames| frames.iter().any(may))
+            let thread = match user {
+                User::Thread(thread) => *thread,
+                // The thread that runs callbacks may be in it.
+                User::Callback(_) => {
+                    let is_idle = |task: &Task| is_timer_task(task, self.case) && task.does == Does::Suspended;
+                    return !self.graph.tasks.list.iter().any(is_idle);
+                }
+                _ => return false,
+            };
+            let does = self.graph.tasks.at(thread).map(|task| task.does);
+            let frames = self.case.cpus.and_then(|cpus| match does {
+                Some(Does::Ready | Does::Runs) => cpus.frames(thread),
+                // All of them have to be known.
+                _ => cpus.callers(thread),
+            });
+            let may = |pc: &Addr| is_in_call(pc) || within(pc) && self.usage.may_come_to(&one.guard, *pc);
+            !self.has_ended(*user) && frames.is_none_or(|frames| frames.iter().any(may))
         };
         one.givers.iter().any(of)
     }
@@ -238,13 +281,13 @@ impl ByCode<'_, '_> {
         let change = match others.as_slice() {
             [] => "no code was found that changes that".to_owned(),
             [only] if changed_by.contains(&User::Thread(thread)) => format!("only {only} itself changes that"),
-            [only] => format!("only {only} changes that, and waits for {name}"),
+            [only] => format!("only {only} changes that, and does not go on"),
             all => format!("only {} change that, and none of them goes on", all.join(" and ")),
         };
         let is_long = self.case.events.is_some_and(|events| events.is_long(thread, need.object));
         let is_pointed = self.is_pointed(guard);
         let is_sure =
-            !changed_by.is_empty() && !is_pointed && !self.is_in_giver(one) && (is_long || !self.may_be_past(one));
+            self.is_changed_again(one) && !is_pointed && !self.is_in_giver(one) && (is_long || !self.may_be_past(one));
         let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let behind: Vec<Addr> = stuck.behind(&[thread]).into_iter().filter(|at| *at != thread).collect();
         let variable = places.first().map_or(0, |(at, _)| *at);
@@ -277,7 +320,9 @@ impl ByCode<'_, '_> {
         .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
         .affected(behind.iter().copied())
         .next(match others.as_slice() {
-            [] => format!("find out who should change {}, and whether it is off on purpose", place(variable)),
+            _ if !is_sure => {
+                format!("find out who should change {}, and whether it is off on purpose", place(variable))
+            }
             all => format!("look for a path of {} that waits without changing {}", all.join(" or "), place(variable)),
         })
         .threads([thread])

@@ -4,12 +4,17 @@
 //!
 //! Against it: the two may never come together.
 
+use std::collections::BTreeSet;
+
 use super::super::super::usage::{Lock, Store, User};
 use super::super::super::{Evidence, Finding};
 use super::super::words::{function_at, place_at};
 use super::ByCode;
 use crate::abi::{Addr, Region};
+use crate::cpu::Architecture;
 
+/// The most functions that change it and are looked at.
+const MOST: usize = 16;
 /// What speaks against it.
 const AGAINST: &str = "that a change was lost is inferred from the program's code: the two may never come together";
 
@@ -26,7 +31,8 @@ impl ByCode<'_, '_> {
     pub(super) fn lost_update(&self, thread: Addr) -> Option<LostUpdate> {
         let back = self.case.cpus?.call(thread)?.pc;
         let function = self.case.look.function(back.checked_sub(1)? & !1)?.address & !1;
-        let deciding = self.usage.deciding(function, back & !1, &|at| self.variable_word(at));
+        let len = |at: Addr| self.case.look.len_in_word(at);
+        let deciding = self.usage.deciding(function, back & !1, &|at| self.variable_word(at), &len);
         deciding.into_iter().find_map(|(at, word)| self.lost_at(thread, at, word))
     }
 
@@ -37,16 +43,20 @@ impl ByCode<'_, '_> {
         let stores = self.usage.stores(at, variable, &|_| false);
         let computed: Vec<_> = stores.into_iter().filter(|store| store.value.is_none()).collect();
         let accesses = self.usage.accesses(Region { start: at, len: 1 }, variable);
-        let users: Vec<(Store, User)> = computed
-            .iter()
-            .flat_map(|store| self.usage.callers_of(store.function).into_iter().map(move |user| (*store, user)))
+        let mut functions = BTreeSet::new();
+        let first = computed.iter().filter(|store| functions.insert(store.function)).take(MOST);
+        let users: Vec<(Store, User)> = first
+            .flat_map(|store| self.usage.all_callers_of(store.function).into_iter().map(move |user| (*store, user)))
             .collect();
+        let is_riscv = self.case.kernel.and_then(|kernel| kernel.processor) != Some(Architecture::CortexM);
         let lock = |(store, user): &(Store, User)| {
             accesses.iter().find(|one| one.user == *user && one.function == store.function).map(|one| one.lock)
         };
         // A mutex keeps off threads alone.
         let can_come_between = |own: &(Store, User), other: &(Store, User)| match (own.1, other.1) {
             (User::Thread(_), User::Handler(_)) => matches!(lock(own), Some(Lock::None | Lock::Object(_))),
+            // The handler of traps of a RISC-V calls those of its interrupts through pointers.
+            (User::Thread(_), User::Other(_)) => is_riscv && matches!(lock(own), Some(Lock::None | Lock::Object(_))),
             (User::Thread(one), User::Thread(other)) => one != other && lock(own) == Some(Lock::None),
             _ => false,
         };
@@ -62,7 +72,7 @@ impl ByCode<'_, '_> {
             Evidence::symbol(store, &place_at(store, self.case), text)
         };
         let waiter = self.case.label(thread);
-        let is_handler = matches!(by, User::Handler(_));
+        let is_handler = matches!(by, User::Handler(_) | User::Other(_));
         let (what, keep) =
             if is_handler { ("disabling interrupts", "disable interrupts") } else { ("a lock", "take a lock") };
         Some(LostUpdate {
