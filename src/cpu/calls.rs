@@ -158,10 +158,28 @@ impl Paths {
         Self::walked(program, first, last, arguments, Watch { register: Some(watch), ..Watch::default() })
     }
 
+    /// The paths from one instruction of a function on, of whose registers nothing is known, and whether one leads to the instruction at
+    /// another address.
+    pub fn from(program: &dyn Program, first: Addr, last: Addr, begin: Addr, to: Addr) -> (Self, bool) {
+        let watch = Watch { register: Some((to, program.instructions().stack_pointer())), ..Watch::default() };
+        let (paths, seen) = Self::walked_from(program, (first, last), begin, [Value::Unknown; 4], watch);
+        (paths, seen.is_some())
+    }
+
     fn walked(
         program: &dyn Program,
         first: Addr,
         last: Addr,
+        arguments: [Value; 4],
+        watch: Watch,
+    ) -> (Self, Option<Value>) {
+        Self::walked_from(program, (first, last), first, arguments, watch)
+    }
+
+    fn walked_from(
+        program: &dyn Program,
+        (first, last): (Addr, Addr),
+        begin: Addr,
         arguments: [Value; 4],
         watch: Watch,
     ) -> (Self, Option<Value>) {
@@ -174,7 +192,7 @@ impl Paths {
         start.marks_are_set = program.marks_are_set();
         start.stores = watch.stores.then(Vec::new);
         set.global(program.global_pointer(), &mut start);
-        walk.piece_at(first, start);
+        walk.piece_at(begin, start);
         while let Some((index, at, state)) = walk.todo.pop() {
             walk.follow(index, at, state);
         }

@@ -101,7 +101,7 @@ impl Activity {
 }
 
 /// So many events are long where the clock of the trace does not run.
-const MANY_EVENTS: u64 = 128;
+pub(super) const MANY_EVENTS: u64 = 128;
 
 impl Events {
     /// The last message that a thread received, where no event is missing since.

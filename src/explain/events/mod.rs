@@ -125,6 +125,8 @@ pub struct Events {
     pub cores: u16,
     /// True where its clock runs.
     pub has_clock: bool,
+    /// Ticks from one event to the next, and whether these are the same for all.
+    steps: Option<(i64, bool)>,
     /// True where it has all events since it began: none was overwritten, lost or left out.
     pub is_whole: bool,
     /// How many older events are not looked at.
@@ -225,6 +227,13 @@ impl Events {
     #[must_use]
     pub fn name(&self, address: Addr) -> Option<&str> {
         self.names.get(&(address & self.mask)).map(String::as_str)
+    }
+
+    /// True where the clock of the trace goes on by the same number at each event: it counts them (`TX_TRACE_TIME_SOURCE` of ports that have no
+    /// other), and shows no time.
+    #[must_use]
+    pub const fn counts_events(&self) -> bool {
+        matches!(self.steps, Some((_, true))) && self.count >= activity::MANY_EVENTS
     }
 
     /// The objects that the registry of the trace names, as the trace stores their addresses.
@@ -472,6 +481,11 @@ impl Consumer for Events {
             self.span.0 = event.ticks;
         }
         self.count = self.count.saturating_add(1);
+        if self.count > 1 {
+            let ticks = event.ticks.saturating_sub(self.span.1);
+            let (known, is_same) = self.steps.unwrap_or((ticks, true));
+            self.steps = Some((known, is_same && known == ticks));
+        }
         self.span.1 = self.span.1.max(event.ticks);
         if self.stamp.is_some() {
             self.stamp = event.stamp.or(self.stamp);

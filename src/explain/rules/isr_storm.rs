@@ -16,7 +16,10 @@ const FEWEST: u64 = 64;
 const SHARE: i64 = 50;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(events) = case.events.filter(|events| events.has_clock && events.cores <= 1) else { return Vec::new() };
+    let Some(events) = case.events.filter(|events| events.has_clock && !events.counts_events() && events.cores <= 1)
+    else {
+        return Vec::new();
+    };
     let storms = events.interrupts.by_number.iter().filter(|(_, one)| one.is_timed());
     let storms = storms.filter_map(|(n, one)| storm(*n, one, events, case, graph));
     storms.chain(events.interrupts.open.first().and_then(|open| endless(open, events, case))).collect()

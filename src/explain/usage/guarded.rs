@@ -249,8 +249,8 @@ impl Usage<'_> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let word = |at: Addr| guard.words.get(&at).copied();
         let known = Known { follow, word: &word, without: BTreeSet::new(), read: RefCell::default() };
-        let paths = self.walker.paths(&known, (from & !1, [Value::Unknown; 4]));
-        paths.is_none_or(|paths| !paths.is_complete || paths.calls().any(|call| call.at == guard.at))
+        let found = self.walker.comes_to(&known, from & !1, guard.at);
+        found.is_none_or(|(paths, comes)| !paths.is_complete || comes)
     }
 }
 

@@ -66,9 +66,9 @@ impl Usage<'_> {
     /// it calls.
     pub fn may_come_to_store(&self, from: Addr, store: &Store) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
-        let Some(paths) = self.walker.storing(&follow, (from & !1, [Value::Unknown; 4])) else { return false };
+        let Some((paths, comes)) = self.walker.comes_to(&follow, from & !1, store.at) else { return false };
         let calls = |call: &Call| self.walker.effect(call).key.is_some_and(|key| self.leads_to(key, store.function));
-        paths.stored.iter().any(|(at, _)| *at == store.at) || paths.calls().any(calls)
+        comes || paths.calls().any(calls)
     }
 
     /// True for a function, and for one that calls it, also by way of others.

@@ -102,6 +102,12 @@ impl<'c> Walker<'c> {
         Some(Paths::storing(follow, at, function.last, arguments))
     }
 
+    /// The paths from an instruction of a function on, and whether one leads to another instruction of it.
+    pub fn comes_to(&self, follow: &impl Program, from: Addr, at: Addr) -> Option<(Paths, bool)> {
+        let function = self.code.function(from).filter(|function| !function.is_kernel)?;
+        Some(Paths::from(follow, function.first, function.last, from, at))
+    }
+
     /// The paths of a function, and how far its stack pointer is from where it was at its start, at an instruction.
     pub fn stack_at(&self, first: Addr, at: Addr) -> Option<(Paths, i32)> {
         let function = self.code.function(first).filter(|function| !function.is_kernel && function.first == first)?;
