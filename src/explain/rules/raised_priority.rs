@@ -37,24 +37,31 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
         other.state == Some(State::READY) && other.priority.is_some_and(is_between)
     };
     let kept: Vec<&Thread> = case.kernel?.threads.iter().filter(is_kept).collect();
-    let (words, evidence) = threshold::left(thread.address, case).filter(|_| !kept.is_empty())?;
-    let labels: Vec<String> = kept.iter().map(|other| other.label()).collect();
-    let (name, are) = (thread.label(), if labels.len() == 1 { "is" } else { "are" });
-    let claim = format!(
-        "{name} (priority {own}) goes on with preemption-threshold {threshold}, and {}, which {are} more urgent, {are} ready and cannot preempt \
-         it{words}",
-        labels.join(", ")
-    );
+    kept.first()?;
     // Without a clock many events without one of theirs show that it is long.
-    let is_long = |seq: u64, events: &Events| events.newest.saturating_sub(seq) >= MANY;
+    let is_old = |seq: u64, events: &Events| events.newest.saturating_sub(seq) >= MANY;
     let has_none = |other: &&Thread| {
         case.events.is_some_and(|events| {
             let activity = events.activity(other.address);
-            let is_old = |one: &Activity| one.dispatched == 0 && one.since.is_none_or(|(_, seq)| is_long(seq, events));
-            events.count >= MANY && activity.is_none_or(is_old)
+            let is_idle = |one: &Activity| one.dispatched == 0 && one.since.is_none_or(|(_, seq)| is_old(seq, events));
+            events.count >= MANY && activity.is_none_or(is_idle)
         })
     };
-    let claimed = if kept.iter().all(has_none) { Confidence::Likely } else { Confidence::Hint };
+    let is_long = kept.iter().all(has_none);
+    let left = threshold::left(thread.address, case);
+    // It may be a section that this thread is in.
+    if left.is_none() && !is_long {
+        return None;
+    }
+    let claimed = if left.is_some() && is_long { Confidence::Likely } else { Confidence::Hint };
+    let (words, evidence) = left.unzip();
+    let labels: Vec<String> = kept.iter().map(|other| other.label()).collect();
+    let (name, are) = (thread.label(), if labels.len() == 1 { "is" } else { "are" });
+    let claim = format!(
+        "{name} (priority {own}) goes on with preemption-threshold {threshold}, and {}, which {are} more urgent, {are} ready and cannot preempt it{}",
+        labels.join(", "),
+        words.as_deref().unwrap_or_default()
+    );
     let of = |other: &&Thread| {
         let text = format!("{} (priority {}) is ready", other.label(), other.priority.unwrap_or_default());
         Evidence::memory(other.address, text)
@@ -62,7 +69,7 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     Some(
         Finding::new(Code::Starvation, case.cap(claimed), claim)
             .against(["what it does with this threshold may still be going on"])
-            .evidence([evidence])
+            .evidence(evidence)
             .evidence(kept.iter().map(of))
             .next("look at the paths that do not change the threshold back")
             .affected(kept.iter().map(|other| other.address))
