@@ -99,7 +99,7 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     // What a handler of faults keeps has such words, too, while the end of the main stack was not used. Variables of the kernel never do.
     let is_kernels = variables.iter().any(|name| name.starts_with("_tx"));
     let goes_on = || words(end, end.saturating_add(SPILLED).min(top)).is_some_and(|all| all.len() >= FEWEST);
-    let is_kept = !is_kernels && !(all.len() > FEWEST && goes_on());
+    let is_kept = !(is_kernels || all.len() > FEWEST && goes_on());
     // Where the end of the main stack was not used, it is cleared or filled with one word.
     let above: BTreeSet<Addr> =
         case.words(&case.look.bytes(end, SPILLED.min(top.saturating_sub(end)))?, true).into_iter().collect();
