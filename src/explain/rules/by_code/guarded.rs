@@ -273,16 +273,20 @@ impl ByCode<'_, '_> {
             _ => "puts it",
         };
         let place = |at: Addr| self.case.look.place(at).unwrap_or_else(|| format!("{at:#x}"));
-        let places = guard.places();
+        let mut places = guard.places();
+        // A part of a member is shown with the member.
+        places.retain(|(at, _)| *at & 3 == 0 || self.case.look.place(*at).is_none_or(|name| !name.contains('+')));
         let held: Vec<String> = places.iter().filter_map(|(at, word)| self.case.look.holds(*at, *word)).collect();
         let held = held.join(" and ");
         let function = function_at(guard.function, self.case);
         let others: Vec<String> = changed_by.iter().map(|user| self.name(*user)).collect();
         let change = match others.as_slice() {
-            [] => "no code was found that changes that".to_owned(),
-            [only] if changed_by.contains(&User::Thread(thread)) => format!("only {only} itself changes that"),
-            [only] => format!("only {only} changes that, and does not go on"),
-            all => format!("only {} change that, and none of them goes on", all.join(" and ")),
+            [] => "no other code was found that changes that".to_owned(),
+            [only] if changed_by.contains(&User::Thread(thread)) => {
+                format!("besides {function} only {only} itself changes that")
+            }
+            [only] => format!("besides {function} only {only} changes that, and does not go on"),
+            all => format!("besides {function} only {} change that, and none of them goes on", all.join(" and ")),
         };
         let is_long = self.case.events.is_some_and(|events| events.is_long(thread, need.object));
         let is_pointed = self.is_pointed(guard);
@@ -290,7 +294,10 @@ impl ByCode<'_, '_> {
             self.is_changed_again(one) && !is_pointed && !self.is_in_giver(one) && (is_long || !self.may_be_past(one));
         let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let behind: Vec<Addr> = stuck.behind(&[thread]).into_iter().filter(|at| *at != thread).collect();
-        let variable = places.first().map_or(0, |(at, _)| *at);
+        // What the others change is what to look at.
+        let is_changed = |at: Addr| changes.iter().any(|(word, all)| *word == at & !3 && !all.is_empty());
+        let variable =
+            places.iter().find(|(at, _)| is_changed(*at)).or_else(|| places.first()).map_or(0, |(at, _)| *at);
         let all = changes.iter().flat_map(|(word, all)| all.iter().map(move |one| (*word, one)));
         let (library, own): (Vec<_>, Vec<_>) =
             all.partition(|(_, (store, _))| COPY.contains(&function_at(store.function, self.case).as_str()));
