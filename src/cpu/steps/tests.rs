@@ -26,3 +26,37 @@ fn arithmetic_of_the_floating_point_unit_wrote_registers_of_the_same_number() {
     assert_eq!(lost(0xECF4, 0x7A01), [4], "vldmia r4!, {{s15}}");
     assert_eq!(lost(0xEE11, 0x3F10), [1, 3], "mrc p15, 0, r3, c1, c0, 0");
 }
+
+/// What an exclusive store changed was taken for unchanged.
+#[test]
+fn an_exclusive_store_was_no_store() {
+    let stored = |first: u16, second: u16| {
+        let mut state = State::new(InstructionSet::Thumb, [Value::Is(0x2000_0000); 4]);
+        state.stores = Some(Vec::new());
+        pair(first, second, &mut state, &NoMemory);
+        state.stores.unwrap().into_iter().map(|stored| stored.place).collect::<Vec<_>>()
+    };
+    assert_eq!(stored(0xE841, 0x2300), [Value::Is(0x2000_0000)], "strex r3, r2, [r1]");
+    assert_eq!(stored(0xE841, 0x2302), [Value::Is(0x2000_0008)], "strex r3, r2, [r1, #8]");
+    assert_eq!(stored(0xE8C1, 0x2F43), [Value::Is(0x2000_0000)], "strexb r3, r2, [r1]");
+    assert_eq!(stored(0xE8C1, 0x2FAF), [Value::Is(0x2000_0000)], "stl r2, [r1]");
+    assert_eq!(stored(0xE851, 0x2F00), [], "ldrex r2, [r1]");
+    assert_eq!(stored(0xE841, 0xF200), [], "tt r2, r1");
+}
+
+/// No code, and no constants.
+struct NoMemory;
+
+impl Program for NoMemory {
+    fn instructions(&self) -> InstructionSet {
+        InstructionSet::Thumb
+    }
+
+    fn code(&self, _: Addr) -> Option<u16> {
+        None
+    }
+
+    fn constant(&self, _: Addr) -> Option<u32> {
+        None
+    }
+}
