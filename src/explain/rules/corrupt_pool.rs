@@ -41,6 +41,14 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     kernel.objects.iter().filter_map(of).collect()
 }
 
+/// The blocks of a pool that are in use, by their addresses; `None` where they cannot be read, or the words between them are damaged.
+pub(super) fn blocks_in_use(pool: &Object, case: &Case<'_>) -> Option<Vec<PoolBlock>> {
+    let mut all = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
+    all.retain(|block| !block.is_free);
+    all.sort_unstable_by_key(|block| block.start);
+    Some(all)
+}
+
 /// The blocks of a pool; `None` where they cannot be read, or must not be.
 pub(super) fn blocks(pool: &Object, case: &Case<'_>) -> Option<PoolBlocks> {
     let shape = case.kernel?.layout.shape;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Case, Evidence, Finding};
-use super::corrupt_pool::blocks;
+use super::corrupt_pool::blocks_in_use;
 use super::lost_blocks::{each_pointer, holding, is_old, old};
 use super::set_by::{SetBy, without_indices};
 use super::static_pointers::kernel_memory;
@@ -73,9 +73,7 @@ pub(super) fn holder(pool: Addr, case: &Case<'_>) -> Option<Holder> {
         return None;
     }
     let pool = case.kernel?.object(pool)?;
-    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
-    used.retain(|block| !block.is_free);
-    used.sort_unstable_by_key(|block| block.start);
+    let used = blocks_in_use(pool, case)?;
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let (old, kernel) = (old(case)?, kernel_memory(case));
     let mut from: BTreeMap<Addr, (Symbol, BTreeMap<usize, Addr>)> = BTreeMap::new();

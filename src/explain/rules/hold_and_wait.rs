@@ -16,7 +16,7 @@ use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::corrupt_pool::blocks;
+use super::corrupt_pool::blocks_in_use;
 use super::held_blocks::{self, Holder};
 use super::lost_blocks::{each_pointer, holding, in_registers, is_old, old};
 use super::static_pointers::kernel_memory;
@@ -102,9 +102,7 @@ fn in_variable(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding>
 
 /// True where a word of other memory than a variable and the stacks of some threads, as a message, has the address of a block.
 fn is_elsewhere(pool: &Object, variable: Region, threads: &[Addr], case: &Case<'_>) -> Option<bool> {
-    let mut used: Vec<PoolBlock> = blocks(pool, case)?.all;
-    used.retain(|block| !block.is_free);
-    used.sort_unstable_by_key(|block| block.start);
+    let used = blocks_in_use(pool, case)?;
     let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
     let (old, kernel) = (old(case)?, kernel_memory(case));
     let holds = |at: Addr| threads.iter().any(|thread| case.thread(*thread).is_some_and(|thread| thread.holds(at)));
@@ -234,9 +232,7 @@ fn only_waiter(whose: &BTreeSet<Whose>) -> Option<(Addr, Vec<Addr>)> {
 }
 
 fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
-    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
-    used.retain(|block| !block.is_free);
-    used.sort_unstable_by_key(|block| block.start);
+    let used = blocks_in_use(pool, case)?;
     let Holders { all: held, others: doubts } = held(pool, &used, case, graph)?;
     let count: usize = held.values().map(Vec::len).sum();
     let claimed = match pool.kind {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::super::look::is_zero;
 use super::super::{Case, Evidence};
-use super::corrupt_pool::blocks;
+use super::corrupt_pool::blocks_in_use;
 use crate::abi::{Addr, Region};
 use crate::cpu::Registers;
 use crate::kernel::{Kind, Object, PoolBlock};
@@ -44,9 +44,7 @@ pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
     if !case.look.is_stored() || case.trust.other_build {
         return None;
     }
-    let mut used: Vec<PoolBlock> = blocks(pool, case).filter(|all| all.damage.is_none())?.all;
-    used.retain(|block| !block.is_free);
-    used.sort_unstable_by_key(|block| block.start);
+    let used = blocks_in_use(pool, case)?;
     let old = old(case)?;
     let pool = Region { start: pool.get("start")?, len: pool.get("size")? };
     let mut is_known = vec![false; used.len()];
