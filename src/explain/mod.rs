@@ -486,7 +486,8 @@ impl<'a> Case<'a> {
 
     /// What the exception of this number is called.
     fn exception(&self, number: u64) -> String {
-        let name = self.look.interrupt(number).filter(|_| number >= FIRST_NAMED);
+        // The vectors of another build have other handlers.
+        let name = self.look.interrupt(number).filter(|_| number >= FIRST_NAMED && !self.trust.other_build);
         match (u32::try_from(number), name) {
             (Ok(number), Some(name)) => exception(number, Some(&name)),
             _ => format!("interrupt {number}"),
