@@ -71,7 +71,7 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
             .against(["what it does with this threshold may still be going on"])
             .evidence(evidence)
             .evidence(kept.iter().map(of))
-            .next("look at the paths that do not change the threshold back")
+            .next("find out where this thread changes its preemption-threshold back, and on which path it does not")
             .affected(kept.iter().map(|other| other.address))
             .threads([thread.address]),
     )

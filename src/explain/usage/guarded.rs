@@ -103,7 +103,7 @@ const WALKS: usize = 256;
 struct Calls<'a> {
     is_call: &'a dyn Fn(&Call) -> bool,
     word: &'a Word<'a>,
-    /// True where it does not matter what the functions change themselves: they are not called again before.
+    /// True where it does not matter what a function stores behind its last load: only this moment counts.
     is_now: bool,
     /// How often functions were followed.
     walks: &'a Cell<usize>,
@@ -111,8 +111,8 @@ struct Calls<'a> {
 
 impl Usage<'_> {
     /// What keeps each function of these users that gives what is needed from doing so; `None` where nothing keeps one of them. `word`: a
-    /// word of memory that stays as it is, for a function that reads it. `is_now`: it is
-    /// asked for this moment alone, and what the functions change themselves does not matter.
+    /// word of memory that stays as it is, for a function that reads it. `is_now`: for this moment alone, so that what a function stores
+    /// behind its last load does not matter.
     pub fn guards(&self, need: &Need, users: &[User], word: &Word<'_>, is_now: bool) -> Option<Vec<Guard>> {
         let gives = |one: &Use| {
             let is_wanted = one.flags.map(u64::from).zip(need.wanted).is_none_or(|(flags, wanted)| flags & wanted != 0);

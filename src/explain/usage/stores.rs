@@ -71,8 +71,23 @@ impl Usage<'_> {
         comes || paths.calls().any(calls)
     }
 
+    /// True where a function may call another one that stores to a variable.
+    pub fn calls_what_stores(&self, function: Addr, variable: Region) -> bool {
+        let (stores, is_whole) = self.all_stores(variable);
+        let is_in = |stored: &Stored| match stored.place {
+            Value::Is(at) | Value::Near(at) => variable.contains(at.into()),
+            _ => false,
+        };
+        let others: BTreeSet<Addr> = stores
+            .iter()
+            .filter(|(store, stored)| store.function != function && is_in(stored))
+            .map(|(store, _)| store.function)
+            .collect();
+        !is_whole || others.into_iter().any(|other| self.leads_to((function, [Value::Unknown; 4]), other))
+    }
+
     /// True for a function, and for one that calls it, also by way of others.
-    pub(super) fn leads_to(&self, key: Key, function: Addr) -> bool {
+    fn leads_to(&self, key: Key, function: Addr) -> bool {
         let (mut todo, mut seen) = (vec![key], BTreeSet::new());
         while let Some(key) = todo.pop() {
             if key.0 == function {

@@ -167,9 +167,15 @@ impl ByCode<'_, '_> {
         if others.iter().any(|other| (other.at, &other.words) != (guard.at, &guard.words)) {
             return None;
         }
+        // What it calls may change them first.
+        let is_changed_before = |at: &Addr| {
+            let variable = self.case.look.variable(*at);
+            let memory = variable.map(|variable| Region { start: variable.address, len: variable.size });
+            memory.is_none_or(|memory| self.usage.calls_what_stores(guard.function, memory))
+        };
         let held: Vec<String> =
             guard.places().iter().filter_map(|(at, word)| self.case.look.holds(*at, *word)).collect();
-        if !(1..=MOST).contains(&held.len()) {
+        if !(1..=MOST).contains(&held.len()) || guard.words.keys().any(is_changed_before) {
             return None;
         }
         let (function, held) = (function_at(guard.function, self.case), held.join(" and "));
@@ -205,7 +211,7 @@ impl ByCode<'_, '_> {
         memory.into_iter().any(|memory| {
             let is_passed = parameters.iter().any(|parameter| memory.contains(*parameter));
             let (stores, _) = self.usage.all_stores(memory);
-            // A device, say, that is told the address.
+            // For example, a register of a device that has the address.
             let is_stored = stores.iter().any(|(_, stored)| {
                 let is_local = matches!(stored.place, Value::Frame(_));
                 !is_local && stored.value.known().is_some_and(|value| memory.contains(value.into()))
