@@ -458,7 +458,7 @@ fn pair(first: u16, second: u16, state: &mut State, program: &dyn Program) {
     if !indexed && !writes_back {
         // LDREX, STREX and their kin: those of words alone have an offset. TT of an Armv8-M (C2.4.247) is no store.
         let is_word = first & 1 << 7 == 0;
-        if !is_read && !(is_word && second >> 12 == 15) {
+        if !(is_read || is_word && second >> 12 == 15) {
             let offset = if is_word { (second & 0xFF) << 2 } else { 0 };
             let place = state.get(first & 0xF).plus(number(offset));
             state.store_part(place, Value::Unknown, 4);

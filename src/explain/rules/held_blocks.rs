@@ -12,7 +12,6 @@ use super::set_by::{SetBy, without_indices};
 use super::static_pointers::kernel_memory;
 use super::words::function_at;
 use crate::abi::{Addr, Region};
-use crate::kernel::PoolBlock;
 use crate::sym::Symbol;
 
 /// The fewest blocks that are worth a word.
