@@ -2,6 +2,7 @@
 
 use super::{Backtrace, End, Origin, Unwinder};
 use crate::abi::{Addr, Endian, Region};
+use crate::bytes::Bytes;
 use crate::cpu::{Pushed, Registers};
 use crate::mem::Memory;
 
@@ -55,6 +56,16 @@ pub struct Search<'a> {
     pub lost_thumb: bool,
 }
 
+impl Search<'_> {
+    /// The end of the stack, from an address at which a frame may begin.
+    fn bytes(&self, memory: &mut dyn Memory) -> Option<(Addr, Bytes)> {
+        let end = self.on.start.saturating_add(self.on.len);
+        let start = self.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
+        let len = end.checked_sub(start).and_then(|len| usize::try_from(len).ok())?;
+        memory.read_bytes(start, len).ok().map(|bytes| (start, bytes))
+    }
+}
+
 /// What may be the frame of an exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -90,12 +101,9 @@ impl Unwinder<'_> {
     /// to the function in which the thread began. That which is highest is the first: what an interrupt pushed that is
     /// over is below the stack pointer, and mostly lower than what was pushed last.
     pub fn candidates(&self, search: &Search<'_>, memory: &mut dyn Memory) -> Vec<Candidate> {
-        let end = search.on.start.saturating_add(search.on.len);
-        let start = search.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
-        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return Vec::new() };
-        let Ok(bytes) = memory.read_bytes(start, len) else { return Vec::new() };
+        let Some((start, bytes)) = search.bytes(memory) else { return Vec::new() };
         let (mut found, mut tried) = (Vec::new(), 0_usize);
-        let places: Vec<Addr> = (start..end).step_by(8).collect();
+        let places: Vec<Addr> = (start..).step_by(8).zip((0..bytes.len()).step_by(8)).map(|(at, _)| at).collect();
         self.read_calls(&bytes, search.wrong_call, memory);
         for at in places.into_iter().rev() {
             let offset = at.checked_sub(start).and_then(|offset| usize::try_from(offset).ok()).unwrap_or_default();
@@ -125,12 +133,9 @@ impl Unwinder<'_> {
     /// Frames with a pc that is no code, the status register of a thread, and a return address in lr: of a function whose own return
     /// address was overwritten. Its callers are not known.
     pub fn wrong_returns(&self, search: &Search<'_>, memory: &mut dyn Memory) -> Vec<Candidate> {
-        let end = search.on.start.saturating_add(search.on.len);
-        let start = search.on.start.max(end.saturating_sub(MAX_BYTES)).saturating_add(7) & !7;
-        let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else { return Vec::new() };
-        let Ok(bytes) = memory.read_bytes(start, len) else { return Vec::new() };
+        let Some((start, bytes)) = search.bytes(memory) else { return Vec::new() };
         self.read_calls(&bytes, true, memory);
-        let places = (start..end).step_by(8).zip((0..bytes.len()).step_by(8));
+        let places = (start..).step_by(8).zip((0..bytes.len()).step_by(8));
         let mut found: Vec<(Addr, Pushed)> = places
             .filter_map(|(at, offset)| Some((at, Pushed::of(bytes.get(offset..)?, self.endian)?)))
             .filter(|(_, pushed)| pushed.pc != 0 && self.code.holds(pushed.pc) == Some(false))

@@ -171,7 +171,7 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
     evidence.extend(givers.iter().flat_map(|givers| givers.evidence.iter().cloned()));
     let names = givers.as_ref().map(|givers| givers.names.as_slice()).unwrap_or_default();
     let next = match &without_lock {
-        Some(_) => format!("let {name} look at what tx_mutex_get returns, and not go on without the mutex"),
+        Some(_) => format!("check in {name} what tx_mutex_get returns: it must not go on without the mutex"),
         None => next(wait, disabled.as_ref(), &silent, names, &object),
     };
     let by = few(givers.as_ref()).map_or_else(String::new, |by| format!("; by the code only {by} {verb}"));

@@ -168,7 +168,7 @@ fn waits_itself(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> 
 
 /// The only thread that gives what is waited for is ready, and another one keeps it from running.
 struct KeptOff {
-    /// `, which by the code only storage puts; storage is ready and does not run, as planner (priority 12) runs`.
+    /// `, which by the code only storage gives; storage is ready and does not run, because planner (priority 12) runs`.
     words: String,
     giver: String,
     runs: String,
@@ -192,7 +192,7 @@ fn kept_off(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<KeptOff> {
     let does = if wait.kind == Kind::EventFlags { "sets" } else { "gives" };
     Some(KeptOff {
         words: format!(
-            ", which by the code only {name}{below} {does}; that is ready and does not run, as {hog}{above} runs"
+            ", which by the code only {name}{below} {does}; {name} is ready and does not run, because {hog}{above} runs"
         ),
         giver: name,
         runs: hog,

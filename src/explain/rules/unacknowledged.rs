@@ -50,7 +50,7 @@ pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept
     let access = if read.is_none() { "access" } else { "a write" };
     let read = read.unwrap_or_default();
     let text = format!(
-        "carried out from its beginning, it comes to its end after {} instructions and {} no device{}",
+        "simulated from its beginning, it ends after {} instructions and {} no device{}",
         found.steps,
         if found.devices.is_empty() { "accesses" } else { "writes to" },
         lines(&found, case)

@@ -20,7 +20,7 @@ const AGAINST: &str = "that a change was lost is inferred from the program's cod
 
 /// Such a variable.
 pub(super) struct LostUpdate {
-    /// Behind the claim: `; it waits as line_map is 0x0, which ...`.
+    /// Behind the claim: `; it waits because line_map is 0x0: ...`.
     words: String,
     evidence: Vec<Evidence>,
     next: String,
@@ -77,14 +77,14 @@ impl ByCode<'_, '_> {
             if is_handler { ("disabling interrupts", "disable interrupts") } else { ("a lock", "take a lock") };
         Some(LostUpdate {
             words: format!(
-                "; it waits as {holds}, which {first} changes without {what}, and {second} changes too: a change may be lost"
+                "; it waits because {holds}: {first} changes that without {what}, and {second} changes it too, so one change may be lost"
             ),
             evidence: vec![
                 Evidence::memory(at, format!("{holds}: with another value {waiter} would not wait here")),
                 shown(own.at, user),
                 shown(other.at, by),
             ],
-            next: format!("compare {name} with what it counts; {keep} where {first} changes it"),
+            next: format!("{keep} in {first} from where it reads {name} to where it writes it back"),
         })
     }
 }
