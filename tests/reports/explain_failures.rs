@@ -233,6 +233,20 @@ fn who_can_be_helped_by_its_code_was_not_said_to_be_stuck() {
     }
 }
 
+/// The handler that the vectors of another program have for the number of an interrupt was named as its own.
+#[test]
+fn the_handler_of_another_build_was_named() {
+    let core = fixture("failure-storm.core.gz").display().to_string();
+    let claim = |elf: &str| {
+        let first = explain(&[&fixture(elf).display().to_string(), &core]).into_iter().next().expect("a finding");
+        assert_eq!(first["code"], "isr-storm", "{first}");
+        first["claim"].as_str().unwrap().to_owned()
+    };
+    assert!(claim("failure.elf").contains("(IRQ 5"), "{}", claim("failure.elf"));
+    let other = claim("wait.elf");
+    assert!(other.starts_with("interrupt 21 comes again"), "{other}");
+}
+
 /// The parameter check refuses such a call, and it leaves no event; a kernel without the check inserts one.
 #[test]
 fn an_interrupt_that_asks_for_a_mutex_is_named() {
