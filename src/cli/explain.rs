@@ -43,6 +43,8 @@ pub struct Found {
     issues: Vec<Issue>,
     /// Why there is no trace.
     no_trace: Option<Error>,
+    /// Why the kernel could not be read, where it should be in this memory.
+    no_kernel: Option<Error>,
 }
 
 /// Of what was typed.
@@ -75,18 +77,23 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         Err(error) if matches!(error.code, Code::SourceFailed | Code::CoreMismatch) => return Err(error),
         Err(error) => (None, Some(error)),
     };
-    let kernel = match &mut loaded {
-        Some(loaded) => threads::beside(target, &mut loaded.trace)?,
-        None => match target.kernel(None) {
-            Ok(kernel) => Some(kernel),
-            Err(error) if error.code == Code::SourceFailed => return Err(error),
-            Err(_) => None,
-        },
+    let read = match &mut loaded {
+        Some(loaded) => threads::try_beside(target, &mut loaded.trace),
+        None => target.kernel(None),
+    };
+    let (kernel, no_kernel) = match read {
+        Ok(kernel) => (Some(kernel), None),
+        Err(error) if error.code == Code::SourceFailed => return Err(error),
+        // A trace alone, or a program that has no kernel or no names: nothing is missing.
+        Err(error) => (None, Some(error).filter(|error| error.code != Code::NoKernelSymbol)),
     };
     let explanation = explanation(target, loaded.as_ref(), kernel.as_ref())?;
     // Neither a trace nor a kernel: a fault before the kernel starts is shown by registers alone.
     let no_trace = match failed {
-        Some(error) if kernel.is_none() && explanation.findings.is_empty() => return Err(error),
+        Some(error) if kernel.is_none() && explanation.findings.is_empty() => {
+            let has_no_trace = error.code == Code::TraceNotBuiltIn;
+            return Err(no_kernel.filter(|_| has_no_trace).unwrap_or(error));
+        }
         failed => failed,
     };
     let issues = match (&loaded, &kernel) {
@@ -102,7 +109,7 @@ fn read(target: &mut Target<'_>) -> Result<Found, Error> {
         (None, Some(loaded)) => loaded.trace.about.word,
         (None, None) => Width::W4,
     };
-    Ok(Found { explanation, loaded, word, issues, no_trace })
+    Ok(Found { explanation, loaded, word, issues, no_trace, no_kernel })
 }
 
 /// Applies the rules to what was read.
@@ -141,6 +148,17 @@ pub(super) fn of_trace(target: &mut Target<'_>, loaded: &mut Loaded) -> Result<E
 /// What makes all of an explanation doubtful: names and places are those of another program.
 pub(super) fn doubt(issues: &[Issue]) -> Option<&str> {
     issues.iter().find(|issue| issue.code == Code::ElfMismatch).map(|issue| issue.message.as_str())
+}
+
+impl Found {
+    /// The same, and that the kernel is not where the ELF says.
+    fn doubts(&self) -> Vec<&str> {
+        let of_another = doubt(&self.issues);
+        // That the ELF does not match is said once.
+        let of_kernel =
+            self.no_kernel.as_ref().filter(|error| of_another.is_none_or(|said| !error.message.contains(said)));
+        of_another.into_iter().chain(of_kernel.map(|error| error.message.as_str())).collect()
+    }
 }
 
 /// What a picture marks: the findings that are more than hints.
@@ -194,7 +212,7 @@ fn print(
     } else if format.reader() == Reader::Program {
         out.report(&page::table(&found.explanation))?;
     } else {
-        page::document(&found.explanation, doubt(&found.issues), all, &mut *out)?;
+        page::document(&found.explanation, &found.doubts(), all, &mut *out)?;
     }
     out.finish(&found.issues)?;
     drop(out);
@@ -211,7 +229,7 @@ fn print(
     // A program that was built without a trace has none to lose: the page says what could not be checked. A script that asks for a
     // failure is to know of it.
     let is_lost = |error: &Error| error.code != Code::TraceNotBuiltIn || fail_on.is_some();
-    let outcome = match &found.no_trace {
+    let outcome = match found.no_kernel.as_ref().or(found.no_trace.as_ref()) {
         // That nothing was found says little where half of what it rests on is missing.
         Some(error) if is_lost(error) && !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
         _ if fail_on.is_some_and(is_met) => Outcome::NotFound,

@@ -182,7 +182,7 @@ fn page<'f>(found: &'f Found, target: &Target<'_>, query: &Query<'_>) -> Result<
         facts: beside.map(report::Found::facts).unwrap_or_default().to_vec(),
         headline: explanation.map(|explained| {
             let doubt = explain::doubt(&found.loaded.trace.issues).map(|doubt| format!("Doubtful: {doubt}. "));
-            doubt.unwrap_or_default() + &explain::headline(&explained.findings)
+            doubt.unwrap_or_default() + &explain::headline(explained)
         }),
         findings: explanation.map(|found| found.findings.as_slice()),
         not_checked: explanation.map(|found| found.not_checked.as_slice()).unwrap_or_default(),

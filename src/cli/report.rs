@@ -361,7 +361,7 @@ fn likely(explanation: &Explanation, kernel: Option<&Kernel>) -> Option<String> 
         Some(Confidence::Likely) => "Likely cause: ",
         Some(Confidence::Hint) => "",
     };
-    let headline = explain::page::headline(&explanation.findings);
+    let headline = explain::page::headline(explanation);
     Some(format!("{cause}{headline}. explain has the evidence."))
 }
 

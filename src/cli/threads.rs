@@ -141,15 +141,20 @@ fn of_another_kernel(error: Error, trace: Option<&Trace>) -> Error {
 /// The kernel in memory, beside a trace that was read; what went wrong there is added to the trace's issues. `None` where
 /// no kernel can be read.
 pub(super) fn beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Option<Kernel>, Error> {
-    let kernel = match target.kernel(Some(trace)) {
-        Ok(kernel) => kernel,
-        Err(error) if error.code == Code::SourceFailed => return Err(error),
-        Err(_) => return Ok(None),
-    };
+    match try_beside(target, trace) {
+        Ok(kernel) => Ok(Some(kernel)),
+        Err(error) if error.code == Code::SourceFailed => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The same, or why no kernel can be read.
+pub(super) fn try_beside(target: &mut Target<'_>, trace: &mut Trace) -> Result<Kernel, Error> {
+    let kernel = target.kernel(Some(trace))?;
     let live = target.is_live();
     trace.issues.extend(target.code_match().filter(|_| live).and_then(CodeMatch::issue));
     trace.issues.extend(kernel.issues.iter().cloned());
-    Ok(Some(kernel))
+    Ok(kernel)
 }
 
 /// The state of the kernel's objects in memory, to be put beside the registry; nothing where no kernel can be read.

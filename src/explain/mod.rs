@@ -82,6 +82,8 @@ pub struct Explanation {
     pub checked: Vec<Checked>,
     /// What could not be checked, and what that would need.
     pub not_checked: Vec<String>,
+    /// The kernel's state was read: the threads, and what they wait for.
+    pub has_kernel: bool,
 }
 
 /// One check and what it found.
@@ -135,7 +137,8 @@ impl Explanation {
             finding.explains = once_each(&finding.claim, std::mem::take(&mut finding.explains));
         }
         let not_checked = not_checked(case, &findings);
-        Self { findings, state: summary::of(case, &graph), checked, not_checked }
+        let has_kernel = case.kernel.is_some();
+        Self { findings, state: summary::of(case, &graph), checked, not_checked, has_kernel }
     }
 }
 

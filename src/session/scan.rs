@@ -78,9 +78,10 @@ pub(super) fn instead(
     let part = if whole { "the memory".to_owned() } else { format!("the first {} GiB of memory", LIMIT >> 30) };
     let how = format!("a search of {part} found a header at {:#x}", best.address);
     let elsewhere = (!best.found.claims(best.address)).then(|| {
+        let (base, by) = (best.found.base, best.found.base.abs_diff(best.address));
+        let side = if best.address > base { "too high" } else { "too low" };
         format!(
-            "; its own header says that it is at {:#x}: the address of the dump is wrong, or this is a copy",
-            best.found.base
+            "; its own header says that it is at {base:#x}: the address of the dump is {by:#x} {side}, or this is a copy"
         )
     });
     if error.code == Code::NeverEnabled && elsewhere.is_none() {

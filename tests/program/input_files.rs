@@ -177,7 +177,9 @@ fn a_dump_at_a_wrong_address_was_only_said_by_info() {
         let out = tx_trace(&[command, &wrong]);
         let said = text(&out.stderr);
         assert_eq!(out.status.code(), Some(0), "{command}: {said}");
-        let lines = said.lines().filter(|line| line.contains("the address of the dump is wrong, or this is a copy"));
+        let lines = said
+            .lines()
+            .filter(|line| line.contains("the address of the dump is 0x10000000 too high, or this is a copy"));
         assert_eq!(lines.count(), usize::from(command != "report"), "{command}: {said}");
         assert!((text(&out.stdout) + &said).contains("its own header says that it is at 0x200"), "{command}: {said}");
         let out = tx_trace(&[command, &right]);

@@ -45,14 +45,14 @@ pub fn table(explanation: &Explanation) -> Report {
 /// `all`: every finding in full, and what was checked.
 pub(super) fn document(
     explanation: &Explanation,
-    doubt: Option<&str>,
+    doubts: &[&str],
     all: bool,
     out: &mut dyn ReportWriter,
 ) -> Result<(), Error> {
     let findings = &explanation.findings;
-    out.part(&Part::Title(&headline(findings)))?;
-    if let Some(doubt) = doubt {
-        out.part(&Part::Paragraph(&format!("Doubtful: {doubt}.")))?;
+    out.part(&Part::Title(&headline(explanation)))?;
+    if !doubts.is_empty() {
+        out.part(&Part::Paragraph(&format!("Doubtful: {}.", doubts.join("; "))))?;
     }
     let named = if findings.get(1).is_some_and(|second| second.is_reason) { 2 } else { 1 };
     let in_full = if all { findings.len() } else { findings.len().min(named) };
@@ -120,13 +120,14 @@ fn hidden(rest: &[Finding], more: usize) -> String {
 }
 
 /// The first line.
-pub fn headline(findings: &[Finding]) -> String {
-    match findings.first() {
+pub fn headline(explanation: &Explanation) -> String {
+    match explanation.findings.first() {
         Some(finding) if finding.confidence == Confidence::Hint => {
             format!("Possible cause, not certain: {}: {}", finding.code.name(), finding.claim)
         }
         Some(finding) => format!("{}: {}", finding.code.name(), finding.claim),
-        None => "Nothing wrong found".to_owned(),
+        None if explanation.has_kernel => "Nothing wrong found".to_owned(),
+        None => "Nothing wrong found in the trace; threads, waits and stacks were not checked".to_owned(),
     }
 }
 
