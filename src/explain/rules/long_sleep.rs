@@ -12,6 +12,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::set_by::{self, SetBy};
 use crate::abi::Addr;
 use crate::kernel::Thread;
 
@@ -21,6 +22,8 @@ const HALF: u64 = 1 << 31;
 const ALL: u64 = 1 << 32;
 /// `TX_WAIT_FOREVER`.
 const FOREVER: u64 = 0xFFFF_FFFF;
+/// The most bytes of a variable that is looked at as a whole.
+const MOST_BYTES: u64 = 256;
 /// The function that puts a thread to sleep.
 const SLEEP: &str = "_tx_thread_sleep";
 /// The most threads that sleep for ever that are looked at: the code of each is followed.
@@ -70,15 +73,62 @@ fn endless(thread: &Thread, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let text = format!("{name} sleeps, no timer runs for it, and its ticks are {FOREVER:#x}");
     let place = case.cpus.and_then(|cpus| cpus.call(thread.address)).map(|call| format!(", in {}", call.label()));
     let place = place.unwrap_or_default();
-    let claim = format!("{name} sleeps for ever{place}: it asked for {FOREVER:#x} ticks, which is TX_WAIT_FOREVER");
-    Some(
-        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-            .against(["a program may sleep so to mean for ever"])
-            .evidence([Evidence::memory(thread.address, text).holds(FOREVER)])
-            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
-            .next(format!("look at how {name} computes its ticks: -1, or a number that is too large, is for ever"))
-            .threads([task.address]),
-    )
+    let origin = Origin::of(thread.address, case);
+    let from = origin.as_ref().map_or_else(String::new, |origin| format!(", {}", origin.words));
+    let claim =
+        format!("{name} sleeps for ever{place}: it asked for {FOREVER:#x} ticks, which is TX_WAIT_FOREVER{from}");
+    let finding = Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+        .against(["a program may sleep so to mean for ever"])
+        .evidence([Evidence::memory(thread.address, text).holds(FOREVER)])
+        .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+        .threads([task.address]);
+    Some(match origin {
+        Some(origin) => {
+            let against = (origin.evidence.len() > 1).then_some(set_by::AGAINST);
+            finding.against(against).evidence(origin.evidence).next(origin.next)
+        }
+        None => finding
+            .next(format!("look at how {name} computes its ticks: -1, or a number that is too large, is for ever")),
+    })
+}
+
+/// The variable from which a thread read its ticks.
+struct Origin {
+    words: String,
+    evidence: Vec<Evidence>,
+    next: String,
+}
+
+impl Origin {
+    fn of(thread: Addr, case: &Case<'_>) -> Option<Self> {
+        let back = case.cpus?.call(thread)?.pc & !1;
+        let function = case.look.function(back.checked_sub(1)?)?.address & !1;
+        let place = case.usage()?.passed_from(function, back)?;
+        let name = case.look.place(place)?;
+        let value = case.words(&case.look.bytes(place, 4)?, false).first().copied()?;
+        let words = match value {
+            FOREVER => format!("from {name}"),
+            _ => format!("from {name}, which holds {value:#x} now"),
+        };
+        let also = filled(place, case).map_or_else(String::new, |filled| format!("; {filled}"));
+        let text = format!("{name}, from which it read its ticks, holds {value:#x}{also}");
+        let set_by = SetBy::of(place, FOREVER, case);
+        let next = set_by.as_ref().and_then(|set| set.next.clone());
+        let evidence = vec![Evidence::memory(place, text).holds(value)];
+        Some(Self {
+            words,
+            evidence: evidence.into_iter().chain(set_by.map(|set| set.evidence)).collect(),
+            next: next.unwrap_or_else(|| format!("look at who sets {name}")),
+        })
+    }
+}
+
+/// Which words of the variable at a place are all ones, as memory is that was erased, or filled and not written since.
+fn filled(place: Addr, case: &Case<'_>) -> Option<String> {
+    let variable = case.look.variable(place).filter(|variable| variable.size <= MOST_BYTES)?;
+    let words = case.words(&case.look.bytes(variable.address, variable.size)?, false);
+    let ones = words.iter().filter(|word| **word == FOREVER).count();
+    (ones > 1).then(|| format!("{ones} of the {} words of {} are {FOREVER:#x}", words.len(), variable.name))
 }
 
 /// True where the code of a thread passes this number itself, so that it is meant.

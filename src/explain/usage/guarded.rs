@@ -244,6 +244,25 @@ impl Usage<'_> {
         paths.used.iter().take(WORDS).filter_map(decides).collect()
     }
 
+    /// The word of memory that a function passes as it is as the first argument of the call in front of a return address.
+    pub fn passed_from(&self, function: Addr, back: Addr) -> Option<Addr> {
+        /// Any number that no code passes by chance.
+        const SOME: u32 = 0x5A17_C0DE;
+        let key = (function, [Value::Unknown; 4]);
+        let follow = || Follow { walker: &self.walker, succeeds: false };
+        let used = self.walker.paths(&follow(), key).filter(|paths| paths.is_complete)?.used;
+        let passes = |place: &Addr| {
+            let word = |asked: Addr| (asked == *place).then_some(SOME);
+            let known = Known { follow: follow(), word: &word, without: BTreeSet::new(), read: RefCell::default() };
+            let is_it = |call: &Call| {
+                let [first, ..] = call.arguments;
+                back.checked_sub(call.at).is_some_and(|len| matches!(len, 2 | 4)) && first.known() == Some(SOME)
+            };
+            self.walker.paths(&known, key).is_some_and(|paths| paths.is_complete && paths.calls().any(is_it))
+        };
+        used.into_iter().map(Addr::from).filter(|place| place & 3 == 0).take(WORDS).find(passes)
+    }
+
     /// True where a path may lead on from an instruction of a function, behind a call in it, to the call that a guard keeps it from.
     pub fn may_come_to(&self, guard: &Guard, from: Addr) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: false };
