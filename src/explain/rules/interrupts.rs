@@ -194,11 +194,9 @@ impl Still {
     /// As evidence.
     pub fn shows(&self) -> Evidence {
         let Self { clock: Clock { value, from: (seq, _), calls }, .. } = *self;
-        let lasts = self.lasts();
-        Evidence::event(
-            seq,
-            format!("tx_time_get gives {value} from here on, {calls} times: the kernel counts no tick for {lasts}"),
-        )
+        let lasts = if self.lasts > 0 { format!(" for {}", self.lasts()) } else { String::new() };
+        let text = format!("tx_time_get gives {value} from here on, {calls} times: the kernel counts no tick{lasts}");
+        Evidence::event(seq, text)
     }
 
     /// For how long, in words.
@@ -220,7 +218,7 @@ const SLOWER: i64 = 8;
 
 /// Where it does. A trace's clock is taken to count no faster than the CPU: then SysTick's reload value is the shortest tick.
 pub(super) fn still(case: &Case<'_>) -> Option<Still> {
-    let events = case.events.filter(|events| events.has_clock && !events.sleeps.is_time_set)?;
+    let events = case.events.filter(|events| !events.sleeps.is_time_set)?;
     let clock = events.sleeps.clock.filter(|clock| clock.calls > 1)?;
     if silence::system_clock(case) != Some(clock.value) {
         return None;
@@ -234,7 +232,7 @@ pub(super) fn still(case: &Case<'_>) -> Option<Still> {
         let shortest = reload().filter(|reload| has_systick && *reload > 0)?.checked_add(1)?;
         Some((shortest, shortest.checked_mul(SLOWER)?))
     };
-    let period = known.or_else(by_reload);
+    let period = known.or_else(by_reload).filter(|_| events.has_clock);
     (period.is_some() || clock.calls >= CALLS).then_some(Still { clock, lasts, period })
 }
 

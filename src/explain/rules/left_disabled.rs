@@ -1,6 +1,6 @@
 //! A thread runs, one of its functions may return without restoring the interrupts that it disabled, and the kernel's time stands still:
 //! `tx_time_get` gives the same again and again. For sources whose registers do not show whether interrupts are disabled; where they
-//! do, it is part of other rules. Or by the trace all of its last calls of `tx_interrupt_control` leave them disabled, though it blocked
+//! do, it is part of other rules, but within a call of the kernel, which disables them for a moment itself. Or by the trace all of its last calls of `tx_interrupt_control` leave them disabled, though it blocked
 //! meanwhile: without such a function in its code that is a hint, as instructions may enable them, or calls that leave no event.
 //!
 //! Against it: the function may not have been called on that path, and a loop that asks for the time until the next tick looks the same.
@@ -8,8 +8,9 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::interrupts::Mask;
 use super::masking_code::{self, Left};
-use super::{callback, interrupts, masked_riscv, place};
+use super::{callback, interrupts, masked, masked_riscv, place};
 use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Above, Thread};
 use crate::session::{CpuState, Function};
@@ -95,7 +96,11 @@ fn by_calls(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
 }
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let thread = running(cpu, case).filter(|_| !shows_mask(cpu) && cpu.in_loop.is_none())?;
+    let thread = running(cpu, case).filter(|_| cpu.in_loop.is_none())?;
+    let mask = Mask::of(&cpu.registers).filter(|_| interrupts::is_in_kernel(cpu));
+    if shows_mask(cpu) && (mask.is_none() || masked::finding(cpu, case).is_some()) {
+        return None;
+    }
     // Without the period of a tick no one knows whether one is due.
     let still = interrupts::still(case).filter(|still| still.period.is_none() || still.may_be_over())?;
     let Left { start, words, evidence, next } = masking_code::left_by(thread.address, case)?;
@@ -103,20 +108,30 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_there =
         |function: &Function| case.look.function(function.pc & !1).is_some_and(|at| at.address & !1 == start);
     let is_within = cpu.functions.iter().any(|function| !function.is_inferred() && is_there(function));
-    let most = if still.may_be_over() || is_within { Confidence::Likely } else { Confidence::Hint };
+    let is_sure = still.may_be_over() || is_within || mask.is_some();
+    let most = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let (confidence, mut detractors) = case.by_events();
     let (confidence, against) = case.cap_of_registers(confidence.min(most));
     detractors.extend(against);
     let at = place::of_thread(cpu).unwrap_or_default();
     let callback = callback::of(&cpu.functions, Some(thread), case);
-    let claim = format!("thread {} runs{at}{callback} and no tick comes: {words}", thread.label());
+    let by = mask.map_or_else(String::new, |mask| format!(" with interrupts disabled ({})", mask.words()));
+    let claim = format!("thread {} runs{at}{callback}{by} and no tick comes: {words}", thread.label());
+    let unknown = match mask {
+        Some(_) => "the kernel disables them itself where the CPU is".to_owned(),
+        None => format!("it is inferred: no register says whether interrupts are disabled ({})", asked(&cpu.registers)),
+    };
     Some(
         Finding::new(Code::InterruptsMasked, (confidence, detractors), claim)
             .against([
-                format!("it is inferred: no register says whether interrupts are disabled ({})", asked(&cpu.registers)),
+                unknown,
                 "a loop that asks for the time until the next tick looks the same".to_owned(),
                 "a function may leave them disabled on purpose".to_owned(),
             ])
+            .evidence(
+                mask.map(Mask::register)
+                    .map(|(name, value)| Evidence::register(name, value, "interrupts are disabled".to_owned())),
+            )
             .evidence([still.shows(), evidence])
             .evidence(place::callers(&cpu.functions, CALLERS))
             .next(next)

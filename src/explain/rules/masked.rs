@@ -26,7 +26,8 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
 }
 
-fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+/// The same of one CPU.
+pub(super) fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.registers.level() == Level::Thread)?;
     if cpu.in_loop.is_some() || cpu.is_outside_code {
         return None;
