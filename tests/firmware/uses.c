@@ -40,7 +40,9 @@ enum failure {
     CALLBACK_SLEEPS, /* until a thread has done something: it returns at once     */
     PENDING_KEPT, /* on a path of an error; who makes work wakes nobody then      */
     EDGE_MISSED,  /* one is woken where there was nothing, and does not take all   */
-    CHANGE_LOST   /* of a count that an interrupt changes meanwhile                */
+    CHANGE_LOST,  /* of a count that an interrupt changes meanwhile                */
+    REGISTERED_TWICE, /* the callback of one device, for another one, too           */
+    TIMER_RESTARTED /* each time before it expires                                  */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -1071,6 +1073,130 @@ static VOID tower_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- two devices with a callback each ---- */
+
+static TX_SEMAPHORE swung, spun;
+static struct device {
+    VOID (*finished)(ULONG);
+    volatile UINT busy;
+    ULONG done;
+} devices[2];
+
+static VOID swing_finished(ULONG which)
+{
+    devices[which].done++;
+    mk_semaphore_put(&swung);
+}
+
+static VOID spin_finished(ULONG which)
+{
+    devices[which].done++;
+    mk_semaphore_put(&spun);
+}
+
+static NOINLINE VOID attach(ULONG which, VOID (*finished)(ULONG))
+{
+    devices[which].busy = 0;
+    devices[which].finished = finished;
+}
+
+/* In place of the devices. */
+static VOID fabric_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(2);
+        for (n = 0; n < 2; n++)
+            if (devices[n].busy) {
+                devices[n].busy = 0;
+                devices[n].finished(n);
+            }
+    }
+}
+
+static VOID swing_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        devices[0].busy = 1;
+        mk_semaphore_get(&swung, TX_WAIT_FOREVER);
+        mk_thread_sleep(3);
+    }
+}
+
+static VOID spin_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        if (failing(REGISTERED_TWICE))
+            attach(1, swing_finished);
+        devices[1].busy = 1;
+        mk_semaphore_get(&spun, TX_WAIT_FOREVER);
+        mk_thread_sleep(2);
+    }
+}
+
+/* ---- what is collected until a timer expires ---- */
+
+static TX_TIMER closing;
+static TX_SEMAPHORE closed;
+static TX_TIMER_INTERNAL *running_timers;
+static TX_BLOCK_POOL sheets;
+static VOID *bag[6];
+static ULONG in_bag;
+
+/* Of the kernel, as only this program needs them. */
+NOINLINE UINT _tx_timer_activate(TX_TIMER *timer)
+{
+    timer->tx_timer_internal.tx_timer_internal_list_head = &running_timers;
+    return TX_SUCCESS;
+}
+
+NOINLINE UINT _tx_timer_deactivate(TX_TIMER *timer)
+{
+    timer->tx_timer_internal.tx_timer_internal_list_head = NULL;
+    timer->tx_timer_internal.tx_timer_internal_remaining_ticks = timer->tx_timer_internal.tx_timer_internal_re_initialize_ticks;
+    return TX_SUCCESS;
+}
+
+static VOID closing_expired(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    mk_semaphore_put(&closed);
+}
+
+static VOID sorter_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_semaphore_get(&closed, TX_WAIT_FOREVER);
+        while (in_bag > 0)
+            mk_block_release(bag[--in_bag]);
+    }
+}
+
+static VOID letters_entry(ULONG unused_parameter)
+{
+    VOID *block;
+    (void)unused_parameter;
+    for (;;) {
+        mk_block_allocate(&sheets, &block, TX_WAIT_FOREVER);
+        bag[in_bag++ % 6] = block;
+        mk_thread_sleep(3);
+    }
+}
+
+static VOID courier_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(failing(TIMER_RESTARTED) ? 5 : 19);
+        _tx_timer_deactivate(&closing);
+        _tx_timer_activate(&closing);
+    }
+}
+
 /* ---- a shelf: who finds it empty wakes the one who takes from it ---- */
 
 static TX_SEMAPHORE room, filled;
@@ -1259,6 +1385,23 @@ VOID app_define(VOID)
     if (FAILURE == CHANGE_LOST) {
         mk_semaphore_create(&landed, PICK("landed", "arrived"), 0);
         thread(PICK("tower", "control"), tower_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == REGISTERED_TWICE) {
+        mk_semaphore_create(&swung, PICK("swung", "tilted"), 0);
+        mk_semaphore_create(&spun, PICK("spun", "turned"), 0);
+        attach(0, swing_finished);
+        attach(1, spin_finished);
+        thread(PICK("fabric", "bus"), fabric_entry, 0, PICK(5, 4));
+        thread(PICK("swing", "tilt"), swing_entry, 0, PICK(10, 9));
+        thread(PICK("spin", "rotor"), spin_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == TIMER_RESTARTED) {
+        mk_semaphore_create(&closed, PICK("closed", "sealed"), 0);
+        mk_block_pool_create(&sheets, PICK("sheets", "papers"), CELL, slot_memory, sizeof slot_memory);
+        mk_timer_create(&closing, PICK("closing", "seal"), closing_expired, 0, 8, 8, 1);
+        thread(PICK("sorter", "packer"), sorter_entry, 0, PICK(10, 9));
+        thread(PICK("letters", "mail"), letters_entry, 0, PICK(8, 7));
+        thread(PICK("courier", "driver"), courier_entry, 0, PICK(6, 5));
     }
     if (FAILURE == EDGE_MISSED) {
         mk_semaphore_create(&room, PICK("room", "space"), 4);

@@ -18,9 +18,11 @@ mod lost_update;
 mod outside;
 mod own_queue;
 mod pools;
+mod restarted;
 mod ring;
 mod suspended;
 mod unanswered;
+mod unregistered;
 mod unset;
 
 use super::super::graph::Graph;
@@ -57,6 +59,8 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::rings,
         ByCode::cleared_late,
         ByCode::guarded,
+        ByCode::unregistered,
+        ByCode::restarted,
         ByCode::unanswered,
         ByCode::places,
         ByCode::circles,

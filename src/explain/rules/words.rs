@@ -23,6 +23,24 @@ pub(super) const fn gives(kind: Kind) -> &'static str {
     }
 }
 
+/// The same of one: `puts`.
+pub(super) const fn third(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Queue => "sends to",
+        Kind::EventFlags => "sets flags of",
+        Kind::Semaphore | Kind::Mutex => "puts",
+        _ => "releases memory of",
+    }
+}
+
+/// What it does with it: `puts it`.
+pub(super) fn gives_it(kind: Kind, wanted: Option<u64>) -> String {
+    match wanted {
+        Some(wanted) => format!("sets {wanted:#x} of it"),
+        None => format!("{} it", third(kind)),
+    }
+}
+
 /// The characters of a word of the kernel, where all are printable.
 pub(super) fn text(word: u64, case: &Case<'_>) -> Option<String> {
     let shape = case.kernel.map(|kernel| kernel.layout.shape);

@@ -31,7 +31,7 @@ use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};
 pub use stores::Store;
-pub use stuck::{Need, Stuck, need, time_outs};
+pub use stuck::{Need, Stuck, need, need_now, time_outs};
 use walk::{Acts, Follow, Key, Summary, Walker};
 
 /// The functions that run before the kernel starts: the one that creates the objects, and those behind the reset of a RISC-V.
@@ -317,6 +317,16 @@ impl<'c> Usage<'c> {
             one.action.act == Act::Gives && one.action.kind == Some(Kind::Queue) && one.object == Some(queue)
         };
         uses.filter(to).map(|one| one.carries).collect()
+    }
+
+    /// The first places in memory that the program writes with the address of a function; `None` where a constant has it, as in a table.
+    pub fn pointers_to(&self, function: Addr) -> Option<Vec<Addr>> {
+        self.walker.code().pointers_to(function)
+    }
+
+    /// The functions that are called by what is not known, as through pointers.
+    pub fn others(&self) -> impl Iterator<Item = Addr> {
+        self.users.iter().filter_map(|(user, _)| if let User::Other(at) = user { Some(*at) } else { None })
     }
 
     /// Where the functions that a user may call begin, with its own.

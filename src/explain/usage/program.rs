@@ -19,6 +19,8 @@ const PIECE: u64 = 1024;
 const REGIONS: usize = 64;
 /// The most bytes of memory that are searched for addresses of functions.
 const MEMORY: u64 = 64 << 20;
+/// The most places at which the address of one function is found.
+const PLACES: usize = 64;
 /// So many halves of instructions behind one half of a constant the other is looked for.
 const APART: usize = 12;
 /// The same of a RISC-V, whose compilers put more between them.
@@ -60,6 +62,8 @@ pub(super) struct Code<'c> {
     edges: Vec<(Addr, Addr)>,
     /// Addresses of functions that are words in memory, or constants of the code.
     pointed: BTreeSet<Addr>,
+    /// Those that are words in memory that the program writes, with the first places.
+    written: BTreeMap<Addr, BTreeSet<Addr>>,
     /// The start of the function that `is_instruction` walked last, and how far.
     walked: Cell<(Addr, Addr)>,
 }
@@ -94,13 +98,15 @@ impl<'c> Code<'c> {
             sites: Vec::new(),
             edges: Vec::new(),
             pointed: BTreeSet::new(),
+            written: BTreeMap::new(),
             walked: Cell::default(),
         };
         let inside: Vec<Addr> = INSIDE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
         code.sites = code.calls(&inside)?;
         code.edges = code.between_functions();
         code.pointed = code.constants();
-        code.pointed.extend(code.in_memory(&cpus.written()?, case)?);
+        code.written = code.in_memory(&cpus.written()?, case)?;
+        code.pointed.extend(code.written.keys());
         Some(code)
     }
 
@@ -335,13 +341,13 @@ impl<'c> Code<'c> {
         behind.filter(|(base, _)| Some(*base) == register).map(|(_, by)| upper.wrapping_add(by)).collect()
     }
 
-    /// Addresses of functions in the memory that the program writes; `None` where it cannot be read, or is too large. In small programs
-    /// a number in a variable, or in an event, may be that of a service of the kernel.
-    fn in_memory(&self, written: &[Region], case: &Case<'_>) -> Option<BTreeSet<Addr>> {
+    /// Addresses of functions in the memory that the program writes, with the first places of each; `None` where it cannot be read, or is
+    /// too large. In small programs a number in a variable, or in an event, may be that of a service of the kernel.
+    fn in_memory(&self, written: &[Region], case: &Case<'_>) -> Option<BTreeMap<Addr, BTreeSet<Addr>>> {
         if written.iter().fold(0u64, |sum, region| sum.saturating_add(region.len)) > MEMORY {
             return None;
         }
-        let mut all = BTreeSet::new();
+        let mut all: BTreeMap<Addr, BTreeSet<Addr>> = BTreeMap::new();
         let events = trace(case);
         let is_number =
             |at: Addr| events.is_some_and(|all| all.contains(at)) || case.look.is_pointer(at) == Some(false);
@@ -357,8 +363,12 @@ impl<'c> Code<'c> {
                 let words = bytes.chunks_exact(4).filter_map(|word| Endian::Little.u32(word, 0));
                 let places = (0..).map_while(|n: u64| region.start.checked_add(into)?.checked_add(n << 2));
                 let pointers = places.zip(words).filter_map(|(at, word)| Some((at, self.pointer(word)?)));
-                let functions = pointers.filter(|(at, to)| self.action(*to).is_none() || !is_number(*at));
-                all.extend(functions.map(|(_, to)| to));
+                for (at, to) in pointers.filter(|(at, to)| self.action(*to).is_none() || !is_number(*at)) {
+                    let places = all.entry(to).or_default();
+                    if places.len() < PLACES {
+                        places.insert(at);
+                    }
+                }
             }
         }
         Some(all)
@@ -429,6 +439,17 @@ impl<'c> Code<'c> {
     /// The direct calls and jumps of a RISC-V to the start of other functions.
     pub fn edges(&self) -> &[(Addr, Addr)] {
         &self.edges
+    }
+
+    /// The first places in memory that the program writes with the address of a function; `None` where a constant outside of the code has
+    /// it, too.
+    pub fn pointers_to(&self, function: Addr) -> Option<Vec<Addr>> {
+        let is_it = |at: Addr| self.word(at).and_then(|word| self.pointer(word)) == Some(function);
+        let beside = self.constants.iter().flat_map(|(start, bytes)| places(*start, bytes, 4));
+        let tables = self.places(4).filter(|at| self.function(*at).is_none());
+        let is_constant = tables.chain(beside).any(is_it);
+        let written = self.written.get(&function).into_iter().flatten().copied().collect();
+        (!is_constant).then_some(written)
     }
 
     /// Addresses that pointers to functions may have.

@@ -189,7 +189,12 @@ fn needs(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Vec<Need> {
 /// What a thread waits for without a time-out, or again and again; `None` where its control block, its code and the object do not
 /// agree.
 pub fn need(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
-    let wait = task.wait.filter(|wait| task.does == Does::Waits && lasts(wait, case, usage))?;
+    task.wait.filter(|wait| lasts(wait, case, usage)).and_then(|_| need_now(task, case, usage))
+}
+
+/// The same of any wait, also one that a time-out may end.
+pub fn need_now(task: &Task, case: &Case<'_>, usage: &Usage<'_>) -> Option<Need> {
+    let wait = task.wait.filter(|_| task.does == Does::Waits)?;
     let (thread, object) = (case.thread(task.address)?, case.kernel?.object(wait.object)?);
     if !ends_by(thread, wait.kind, case) {
         return None;

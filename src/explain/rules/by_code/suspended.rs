@@ -10,7 +10,7 @@
 use super::super::super::state::{Does, Task, Wait};
 use super::super::super::usage::User;
 use super::super::super::{Code, Confidence, Evidence, Finding};
-use super::super::words::{shows, waiting};
+use super::super::words::{shows, third, waiting};
 use super::{BY_CODE, ByCode, only_reader};
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -88,14 +88,5 @@ impl ByCode<'_, '_> {
         };
         let own = queues.filter(is_full).filter(|queue| only_reader(queue.address, self.case) == Some(reader));
         own.map(|queue| format!("{} is full", self.case.object(queue.address))).collect()
-    }
-}
-
-/// What a thread does that gives: `puts`.
-const fn third(kind: Kind) -> &'static str {
-    match kind {
-        Kind::EventFlags => "sets flags of",
-        Kind::Queue => "sends to",
-        _ => "puts",
     }
 }
