@@ -1,6 +1,6 @@
 //! What a CPU was doing when it stopped, by its status register.
 
-use super::{Architecture, Origin, Registers, arm, is_exc_return};
+use super::{Architecture, Origin, Registers, arm, is_exc_return, is_fault};
 use crate::abi::Addr;
 
 /// Thread or exception.
@@ -80,20 +80,26 @@ impl Registers {
         self.value("ipsr").is_some_and(|(_, origin)| origin == Origin::Inferred)
     }
 
-    /// True where no register shows the exception, and lr is what the processor put there as it began: the handler has called nothing.
-    /// Of registers that were typed the reader knows more than they show.
+    /// True where no register shows the exception. Of registers that were typed the reader knows more than they show.
     pub fn may_infer_exception(&self) -> bool {
         let is_typed = self.value("pc").is_some_and(|(_, origin)| origin == Origin::Given);
-        let is_entered = self.lr().is_some_and(is_exc_return);
-        self.architecture() == Architecture::CortexM && is_entered && !is_typed && self.level() == Level::Unknown
+        self.architecture() == Architecture::CortexM && !is_typed && self.level() == Level::Unknown
     }
 
-    /// Takes the exception from the code that runs, where no other exception has this handler: `handlers` has the vectors, and
-    /// `function` is where the code begins.
-    pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], function: Addr) {
-        let mut numbers = handlers.iter().filter(|(_, at)| at & !1 == function & !1).map(|(number, _)| *number);
-        let only = numbers.next().filter(|_| numbers.next().is_none() && self.may_infer_exception());
-        only.map(|number| self.set_from(Origin::Inferred, "ipsr", number.into()));
+    /// True where lr is what the processor put there as an exception began: its handler has called nothing.
+    pub fn has_entered_handler(&self) -> bool {
+        self.lr().is_some_and(is_exc_return)
+    }
+
+    /// Takes the exception from its handler, where no other exception has that, or only faults have it: then the first of them stands for
+    /// all. `handlers` has the vectors.
+    pub fn infer_exception(&mut self, handlers: &[(u32, Addr)], handler: Addr) {
+        let numbers = handlers.iter().filter(|(_, at)| at & !1 == handler & !1).map(|(number, _)| *number);
+        let numbers: Vec<u32> = numbers.collect();
+        let is_one = numbers.len() == 1 || numbers.iter().all(|number| is_fault(*number));
+        if let Some(number) = numbers.into_iter().min().filter(|_| is_one && self.may_infer_exception()) {
+            _ = self.set_from(Origin::Inferred, "ipsr", number.into());
+        }
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
     /// In a core of QEMU, which has a CPSR in place of xPSR, the handler of a fault was some endless loop.
     #[test]
     fn the_vector_of_a_handler_did_not_show_the_exception() {
-        let handlers = [(2, 0x81), (3, 0x85), (4, 0x89), (16, 0x81), (17, 0x95)];
+        let handlers = [(2, 0x81), (3, 0x85), (4, 0x89), (5, 0x8D), (6, 0x8D), (16, 0x81), (17, 0x95)];
         let level = |lr, xpsr: Option<u64>, function| {
             let mut registers = Registers::new(Architecture::CortexM);
             assert!(registers.set("lr", lr) && xpsr.is_none_or(|xpsr| registers.set("xpsr", xpsr)));
@@ -171,7 +177,7 @@ mod tests {
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x94), (Level::Exception(17), true), "an interrupt");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x80), unknown, "two exceptions have that handler");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x90), unknown, "no handler");
-        assert_eq!(level(0x0000_1235, cpsr, 0x88), unknown, "a function has been called, or it was called itself");
+        assert_eq!(level(0xFFFF_FFFD, cpsr, 0x8C), (Level::Exception(5), true), "two faults have that handler");
         assert_eq!(level(0xFFFF_FFFD, Some(0x0100_000F), 0x88), (Level::Exception(15), false), "xpsr is known");
     }
 

@@ -39,6 +39,8 @@ enum Does {
     Sets { to: u16, value: u64, is_top: bool },
     /// It copies a register, and adds a constant.
     Moves { to: u16, from: u16, plus: i64 },
+    /// It adds two registers, the second one times a power of 2.
+    Adds { to: u16, base: u16, index: u16, shift: u16 },
     /// It writes these registers.
     Writes(u32),
 }
@@ -50,7 +52,8 @@ impl Does {
             | Self::LoadsPart { to, .. }
             | Self::Literal { to, .. }
             | Self::Sets { to, .. }
-            | Self::Moves { to, .. } => bit(*to),
+            | Self::Moves { to, .. }
+            | Self::Adds { to, .. } => bit(*to),
             Self::Moving { to, base, .. } => bit(*to) | bit(*base),
             Self::Writes(all) => *all,
         }
@@ -109,6 +112,7 @@ impl Code<'_> {
             let found = way.origin(register, END, value, DEEP)?;
             let of = way.value(found.base, found.load, DEEP);
             let base = of.and_then(|of| way.origin(found.base, found.load, of, DEEP));
+            let value = if found.is_indexed { (self.word)(found.place)? } else { value };
             Some(Read { place: found.place, value, base: base.map(|base| base.place) })
         };
         self.on_all_ways(&all, read)
@@ -332,6 +336,8 @@ struct Found {
     load: usize,
     /// The register with the address.
     base: u16,
+    /// An index was added to what was read.
+    is_indexed: bool,
 }
 
 /// Instructions that were carried out one after the other. A place among them is an index.
@@ -402,7 +408,7 @@ impl Way<'_, '_> {
             }
             Does::Moves { from, plus, .. } => Some(self.cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
             Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
-            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Writes(_) => None,
+            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Adds { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -443,7 +449,9 @@ impl Way<'_, '_> {
             Does::Sets { value, is_top: false, .. } => Some(value),
             Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
             Does::Moves { from, plus, .. } => Some(self.cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Moving { .. } | Does::Writes(_) => None,
+            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Moving { .. } | Does::Adds { .. } | Does::Writes(_) => {
+                None
+            }
         }
     }
 
@@ -469,25 +477,42 @@ impl Way<'_, '_> {
                 let place = self.place(&does, writer, deep)?;
                 let word = (self.code.word)(place)?;
                 let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
-                is_so.then_some(Found { place, load: writer, base })
+                is_so.then_some(Found { place, load: writer, base, is_indexed: false })
             }
             Does::Moving { to, base, plus } if to == register => {
                 let behind = writer.checked_add(1)?;
                 let place = self.cut(self.value(base, behind, deep)?.wrapping_add_signed(plus));
-                ((self.code.word)(place)? == value).then_some(Found { place, load: behind, base })
+                ((self.code.word)(place)? == value).then_some(Found { place, load: behind, base, is_indexed: false })
             }
             // A part that is 0 is 0 with and without its sign.
             Does::LoadsPart { base, bytes, .. } if value == 0 => {
                 let place = self.place(&does, writer, deep)?;
                 let bits = 8_u32.saturating_mul(bytes.into());
                 let is_zero = (self.code.word)(place)?.trailing_zeros() >= bits;
-                is_zero.then_some(Found { place, load: writer, base })
+                is_zero.then_some(Found { place, load: writer, base, is_indexed: false })
             }
             Does::Moves { from, plus, .. } => {
                 self.origin(from, writer, self.cut(value.wrapping_sub(plus.cast_unsigned())), deep)
             }
+            Does::Adds { base, index, shift, .. } => {
+                let of = |(base, index): (u16, u16)| {
+                    let index = self.value(index, writer, deep)?.checked_shl(shift.into())?;
+                    let held = self.cut(value.wrapping_sub(index));
+                    let found = self.origin(base, writer, held, deep).filter(|_| self.is_wrong_base(held, index))?;
+                    Some(Found { is_indexed: true, ..found })
+                };
+                let turned = Some((index, base)).filter(|_| shift == 0);
+                [Some((base, index)), turned].into_iter().flatten().find_map(of)
+            }
             _ => None,
         }
+    }
+
+    /// True for the base of an address that is the wrong one of the two: the index is small, and the base is no address of memory, or is
+    /// not aligned where the index is.
+    fn is_wrong_base(&self, base: u64, index: u64) -> bool {
+        let is_odd = base & 3 != 0 && index & 3 == 0;
+        index < SMALL && (is_odd || base < NULL || (self.code.word)(base & !3).is_none())
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Case;
 use super::events::Giver;
 use super::state::{Does, Task, Tasks, Wait};
-use crate::abi::Addr;
+use super::usage::User;
+use crate::abi::{Addr, Region};
 use crate::kernel::Kind;
+use crate::kernel::api::Act;
 
 /// A thread that waits for what another has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum How {
     Owns,
     /// It took the semaphore.
     Took,
+    /// It alone may have taken the semaphore, by its stack and the program's code.
+    MayHold,
     /// It alone was seen to set these event flags.
     Sets(u64),
     /// It alone was seen to take from the queue, which is full.
@@ -169,12 +173,42 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
     match wait.kind {
         Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq, How::Owns)),
         Kind::Semaphore => {
-            let events = case.events?;
-            let taken = events.object(wait.object)?.holder()?;
-            Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq), How::Took))
+            let by_events = || {
+                let taken = case.events?.object(wait.object)?.holder()?;
+                Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq), How::Took))
+            };
+            by_events().or_else(|| Some(edge(holder_by_stack(wait, tasks, case)?, None, How::MayHold)))
         }
         _ => None,
     }
+}
+
+/// The only thread that may have a semaphore of which none is left, and which all of its users put where they take it: its stack shows
+/// that it is between the two.
+fn holder_by_stack(wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
+    let none_left = case.kernel?.object(wait.object)?.get("count") == Some(0);
+    let usage = case.usage().filter(|_| none_left && wait.forever)?;
+    let users = usage.who(Act::Gives, Some(Kind::Semaphore), wait.object, None)?;
+    if !usage.is_lock(wait.object) || !usage.is_put_where_taken(&users, Kind::Semaphore, wait.object) {
+        return None;
+    }
+    let mut holders = Vec::new();
+    for user in users {
+        let User::Thread(thread) = user else { return None };
+        // Who waits for it does not have it.
+        if tasks.at(thread)?.wait.is_none_or(|own| own.object != wait.object) {
+            let callers = case.cpus?.callers(thread).or_else(|| whole_frames(thread, case))?;
+            holders.extend(usage.may_hold(user, wait.object, callers).then_some(thread));
+        }
+    }
+    if let [only] = holders.as_slice() { Some(*only) } else { None }
+}
+
+/// The functions of a thread that was interrupted, where they are known up to the one that it began with.
+fn whole_frames<'c>(thread: Addr, case: &Case<'c>) -> Option<&'c [Addr]> {
+    let entry = case.look.function(case.thread(thread)?.entry? & !1)?;
+    let entry = Region { start: entry.address & !1, len: entry.size };
+    case.cpus?.frames(thread).filter(|frames| frames.iter().any(|pc| entry.contains(pc.saturating_sub(1))))
 }
 
 /// A wait for event flags, all of which one thread alone was seen to set: for long, as others may set them later.

@@ -418,7 +418,7 @@ impl<'a> Case<'a> {
             return (claimed, against);
         }
         against.push(
-            "xpsr is not known (--reg xpsr=N): by the vectors in the ELF, no other exception has this handler"
+            "xpsr is not known (--reg xpsr=N): which exception it is is inferred from the vectors in the ELF"
                 .to_owned(),
         );
         (claimed.min(if self.trust.other_build { Confidence::Hint } else { Confidence::Likely }), against)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Target, stub};
 use crate::abi::Addr;
-use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers, branches_to};
+use crate::cpu::{Architecture, INTERRUPT_STATE, Origin, Registers, branches_to, is_fault};
 use crate::error::Error;
 use crate::kernel::{self, Stop};
 use crate::mem::{Memory as _, Region};
@@ -41,17 +41,33 @@ impl Target<'_> {
         stub::ask(remote.client_mut(), frames.endian, cpu, names).map_err(Error::from)
     }
 
-    /// By the vectors of the program, where a file has no status register of a Cortex-M: QEMU writes another one into its cores. Not
-    /// where the handler of another exception may jump to the code that runs. Of a live target nothing is read for it.
+    /// By the vectors of the program, where a file has no status register of a Cortex-M: QEMU writes another one into its cores. The code
+    /// that runs is a handler, or what one handler alone jumps to, or what the handler of a fault has called. Of a live target nothing is
+    /// read for it.
     fn infer_exception(&mut self, cpu: &mut Registers) {
         let pc = cpu.pc().filter(|_| !self.is_live() && cpu.may_infer_exception());
-        let Some(own) = pc.and_then(|pc| self.symbols().function(pc)).map(|function| function.address & !1) else {
-            return;
-        };
+        let start = |at: Addr| self.symbols().function(at).map(|function| function.address & !1);
+        let Some(own) = pc.and_then(start) else { return };
+        let caller = cpu.lr().and_then(|lr| start(lr.saturating_sub(1) & !1));
         let handlers = self.symbols().handlers();
-        let others: BTreeSet<Addr> = handlers.iter().map(|(_, at)| at & !1).filter(|at| *at != own).collect();
-        if others.len() <= MOST_HANDLERS && !others.iter().any(|at| self.may_jump_to(*at, own)) {
-            cpu.infer_exception(&handlers, own);
+        if !cpu.has_entered_handler() {
+            let is_of_fault = |at: Addr| handlers.iter().any(|(number, of)| is_fault(*number) && of & !1 == at);
+            // A handler does not return to what called it.
+            if let Some(caller) = caller.filter(|caller| is_of_fault(*caller) && !is_of_fault(own)) {
+                cpu.infer_exception(&handlers, caller);
+            }
+            return;
+        }
+        let all: BTreeSet<Addr> = handlers.iter().map(|(_, at)| at & !1).collect();
+        let others: Vec<Addr> = all.iter().filter(|at| **at != own).copied().collect();
+        if others.len() > MOST_HANDLERS {
+            return;
+        }
+        let mut leading = others.into_iter().filter(|at| self.may_jump_to(*at, own));
+        match (all.contains(&own), leading.next(), leading.next()) {
+            (true, None, _) => cpu.infer_exception(&handlers, own),
+            (false, Some(only), None) => cpu.infer_exception(&handlers, only),
+            _ => {}
         }
     }
 

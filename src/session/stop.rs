@@ -282,7 +282,16 @@ impl Target<'_> {
         let message = |number: u32| {
             let name = self.symbols().exception(number);
             let exception = kernel::exception(number, name.as_deref());
-            format!("xpsr is not known: by the vectors in the ELF, the CPU is in {exception}")
+            let handlers = self.symbols().handlers();
+            let own = handlers.iter().find(|(other, _)| *other == number).map(|(_, at)| *at);
+            let others = handlers.iter().filter(|(other, at)| *other != number && Some(*at) == own);
+            let others: Vec<String> = others.map(|(other, _)| other.to_string()).collect();
+            let others = match others.as_slice() {
+                [] => String::new(),
+                [one] => format!(", which exception {one} has as well"),
+                all => format!(", which exceptions {} have as well", all.join(", ")),
+            };
+            format!("xpsr is not known: by the vectors in the ELF, the CPU is in the handler of {exception}{others}")
         };
         numbers.map(|number| Issue::new(Code::CpuInferred, message(number))).collect()
     }

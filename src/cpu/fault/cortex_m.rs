@@ -100,7 +100,10 @@ impl Handler {
     fn of(registers: &Registers) -> Self {
         let level = registers.level();
         if let Level::Exception(number @ HARD_FAULT..=SECURE_FAULT) = level {
-            return Self::Runs(number);
+            let [cfsr, hfsr] = ["cfsr", "hfsr"].map(|name| registers.get(name));
+            // Several faults may have the handler by which it was inferred: one that was not forced is that of cfsr.
+            let is_own = registers.has_inferred_exception() && hfsr == Some(0);
+            return Self::Runs(cfsr.filter(|cfsr| is_own && *cfsr != 0).map_or(number, exception_of));
         }
         let shcsr = registers.get("shcsr");
         let active = ACTIVE.into_iter().find(|(bit, _)| shcsr.is_some_and(|word| word & bit != 0));

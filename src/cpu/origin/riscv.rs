@@ -108,6 +108,7 @@ pub(super) fn does(word: u32, at: Addr, is_64: bool) -> Does {
         (0x13, 0) => moves(from, constant(word)),
         (0x33, 0) if word >> 25 == 0 && from == 0 => moves(register(word, 20), 0),
         (0x33, 0) if word >> 25 == 0 && register(word, 20) == 0 => moves(from, 0),
+        (0x33, 0) if word >> 25 == 0 => Does::Adds { to, base: from, index: register(word, 20), shift: 0 },
         // Constants and registers, CSRs, atomic accesses and conversions write the one register that they name.
         (0x13 | 0x1B | 0x33 | 0x3B | LOAD | ATOMIC | SYSTEM | 0x53, _) => Does::Writes(bit(to)),
         // Products of floating-point registers.

@@ -36,6 +36,22 @@ fn a_pointer_that_was_moved_on_was_not_known() {
     assert_eq!(of(&[0x6861, 0x1C48, 0x700B], 0x104), None, "nothing is written");
 }
 
+/// A pointer that somebody had counted up was followed to no variable, because an index was added to it.
+#[test]
+fn a_pointer_to_which_an_index_was_added_was_not_followed() {
+    // ldr r2, [r4, #4]; adds r1, r3, #2; add.w r1, r2, r1, lsl #2; ldr r0, [r1, #4]
+    let code = [0x6862, 0x1C99, 0xEB02, 0x0181, 0x6848];
+    let of = |pointer: u32, r3: u64| {
+        let r1 = u64::from(pointer) + (r3 << 2) + 8;
+        let values = [("pc", 0x108), ("r1", r1), ("r3", r3), ("r4", 0x2000_0100)];
+        pointer_of(&code, &values, &[(0x2000_0104, pointer), (0x2000_0200, 7)]).map(|(place, _)| place)
+    };
+    assert_eq!(of(0x51D3, 2), Some(0x2000_0104), "it is not aligned");
+    assert_eq!(of(0xDEAD_0000, 2), Some(0x2000_0104), "it is no address");
+    assert_eq!(of(0x2000_0200, 2), None, "it is one");
+    assert_eq!(of(0xDEAD_0000, 0x1_0000), None, "the index is large");
+}
+
 #[test]
 fn a_pointer_that_was_read_through_a_global_one() {
     // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; ldr r0, [r3, #12]; bx lr; then the constant

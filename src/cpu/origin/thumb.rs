@@ -240,7 +240,11 @@ fn narrow(word: u16, at: Addr) -> Does {
         0x4780..=0x47FF => Does::Writes(BY_CALLS),
         0xBC00..=0xBDFF => Does::Writes(u32::from(word & 0xFF) | bit(13)),
         0xB000..=0xB0FF | 0xB400..=0xB5FF => Does::Writes(bit(13)),
-        0x4400..=0x44FF => Does::Writes(bit(low | word >> 4 & 8)),
+        0x1800..=0x19FF => Does::Adds { to: low, base: middle, index: third, shift: 0 },
+        0x4400..=0x44FF => {
+            let to = low | word >> 4 & 8;
+            Does::Adds { to, base: to, index: word >> 3 & 0xF, shift: 0 }
+        }
         0xBA00..=0xBAFF => Does::Writes(bit(low)),
         0xDF00..=0xDFFF => Does::Writes(BY_CALLS),
         // What writes no register: CPS, BKPT, hints, IT and CBZ.
@@ -293,6 +297,11 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         // MOV.W of a register.
         _ if first & 0xFFEF == 0xEA4F && second & 0xF0F0 == 0 => {
             Does::Moves { to: second >> 8 & 0xF, from: second & 0xF, plus: 0 }
+        }
+        // ADD.W of two registers, the second one shifted to the left.
+        _ if first & 0xFFE0 == 0xEB00 && base < 13 && second & 0x8030 == 0 && second >> 8 & 0xF != 15 => {
+            let shift = second >> 10 & 0x1C | second >> 6 & 3;
+            Does::Adds { to: second >> 8 & 0xF, base, index: second & 0xF, shift }
         }
         // LDRD and STRD; LDM and STM.
         _ if first & 0xFE40 == 0xE840 => {

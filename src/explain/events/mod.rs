@@ -426,8 +426,8 @@ impl Events {
         one.taker(thread);
         one.asks_in(thread, event.seq);
         held.into_iter().for_each(|held| one.finds(held, event.seq));
-        // Without a wait it may have failed.
-        if waits.is_some_and(|wait| wait != 0) && !is_blocked {
+        // Without a wait it may have failed. Where nothing is there, the thread waits, also in a trace that has no event of that.
+        if waits.is_some_and(|wait| wait != 0) && !is_blocked && held != Some(0) {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
         }
         match memory {

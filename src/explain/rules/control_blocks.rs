@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::timer_waited;
 use super::words::{function_at, text};
 use super::wrong_context;
-use super::{arrays, block_released, pointer, set_by};
+use super::{arrays, block_released, notified, pointer, set_by};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
@@ -398,14 +398,20 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         }
     };
     let evidence = at.map(|at| Evidence::memory(at, text));
+    let notified = at.and_then(|at| notified::writer(at, case));
+    let claimed = if notified.is_some() { Confidence::Likely } else { claimed };
     // What may be of a moment needs no other explanation.
-    let behind = at.filter(|_| claimed > Confidence::Hint).and_then(|at| behind(at, case));
-    let (words, shown) = behind.map_or((String::new(), None), |(words, shown)| (format!("; {words}"), shown));
-    let next = if words.is_empty() {
-        next
-    } else {
-        "look at what is in front of it in memory, and at the indices of the array behind it: one below 0 leads there"
+    let behind = at.filter(|_| claimed > Confidence::Hint && notified.is_none()).and_then(|at| behind(at, case));
+    let next = match (&notified, &behind) {
+        (Some(_), _) => "compare the type of its argument with that of the object",
+        (None, Some(_)) => {
+            "look at what is in front of it in memory, and at the indices of the array behind it: one below 0 leads there"
+        }
+        (None, None) => next,
     };
+    let behind = behind.map(|(words, shown)| (words, shown.into_iter().collect()));
+    let (words, shown) =
+        notified.or(behind).map_or_else(Default::default, |(words, shown)| (format!("; {words}"), shown));
     Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), format!("{}{words}", issue.message))
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
@@ -423,7 +429,7 @@ fn waiters(object: Option<Addr>, case: &Case<'_>) -> Vec<Addr> {
 
 /// The array behind a control block, in the same variable, and who writes to it at an index that the code computes: one below 0 leads
 /// into the control block. Where an array ends in front of the block, it may be either.
-fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
+pub(super) fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
     let variable = case.look.variable(block).filter(|_| case.look.arrays_before(block).is_empty())?;
     let array = case.look.array_behind(block)?;
     let memory = Region { start: variable.address, len: variable.size };

@@ -111,6 +111,9 @@ fn finding(circle: &[Edge], case: &Case<'_>, graph: &Graph) -> Finding {
             How::Sends => format!("that only {holder} sends to {object} is inferred from events"),
             How::Puts => format!("that only {holder} puts {object} is inferred from events"),
             How::HasAll => format!("that {holder} has all blocks of {object} is inferred from events"),
+            How::MayHold => {
+                format!("that {holder} holds {object} is inferred from its stack and the program's code")
+            }
             How::Owns | How::Took => {
                 format!("that {holder} holds {object} is inferred from events: a semaphore has no owner in memory")
             }
@@ -136,7 +139,7 @@ fn step(edge: &Edge, case: &Case<'_>) -> String {
         How::Sends => format!("{waiter} waits for a message in {object}, to which only {holder} sends"),
         How::Puts => format!("{waiter} waits for {object}, which only {holder} puts"),
         How::HasAll => format!("{waiter} waits for a block of {object}, all of which {holder} has"),
-        How::Owns | How::Took => format!("{waiter} waits for {object}, which {holder} holds"),
+        How::Owns | How::Took | How::MayHold => format!("{waiter} waits for {object}, which {holder} holds"),
     }
 }
 

@@ -417,7 +417,9 @@ impl<'a, 'c> Look<'a, 'c> {
             _ => self.cpu.interrupted.as_ref().and_then(|found| found.exception).filter(|number| is_fault(*number)),
         };
         let own = number.and_then(Exceptions::own);
-        let name = own.or(self.fault.as_ref().and_then(|fault| fault.name)).map(str::to_owned);
+        let by_registers = self.fault.as_ref().and_then(|fault| fault.name);
+        let is_inferred = self.cpu.registers.has_inferred_exception();
+        let name = by_registers.filter(|_| is_inferred).or(own).or(by_registers).map(str::to_owned);
         // The trap of a RISC-V that is recorded is no interrupt.
         let is_trap = self.fault.is_some() && self.cpu.registers.get("mcause").is_some() || self.sure == Sure::Stored;
         let name = name.or_else(|| is_trap.then(|| "an exception".to_owned()));
@@ -486,7 +488,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let mut all = Vec::new();
         let register = if self.sure == Sure::Handler { "pc" } else { "xpsr" };
         if let (Some(value), Some(exception)) = (self.cpu.registers.get(register), &self.cpu.exception) {
-            all.push(Evidence::register(register, value, format!("the CPU is in {exception}")));
+            let of = if self.cpu.registers.has_inferred_exception() { "the handler of " } else { "" };
+            all.push(Evidence::register(register, value, format!("the CPU is in {of}{exception}")));
         }
         for bit in self.bits() {
             let value = self.fault.iter().flat_map(|fault| &fault.registers).find(|(name, _)| *name == bit.register);

@@ -12,7 +12,7 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
 use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
-use super::words::{NO_OWNER, holds, in_kernel_ticks, priority, shows, waiting};
+use super::words::{holds, in_kernel_ticks, no_owner, priority, shows, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kernel, Kind, State, Thread};
 use crate::session::CpuState;
@@ -275,7 +275,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         Some(_) => "a long computation that ends looks the same",
         None => "one moment does not show how long it lasts: `inversions` has what the events show",
     }])
-    .against((!is_mutex).then_some(NO_OWNER))
+    .against((!is_mutex).then(|| no_owner(edge)))
     .evidence([
         holds(edge, case),
         shows(edge.holder, format!("{owner}: ready, and does not run"), graph),

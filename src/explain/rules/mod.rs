@@ -55,6 +55,7 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_started;
+mod notified;
 mod other_flags;
 mod overflow_into_block;
 mod owner_gone;

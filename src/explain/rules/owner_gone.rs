@@ -14,7 +14,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::givers;
 use super::callback::is_timer_task;
 use super::starvation::{self, is_kept_off};
-use super::words::{NO_OWNER, gives, holds, priority, shows, suspended_by, waiting};
+use super::words::{gives, holds, no_owner, priority, shows, suspended_by, waiting};
 use crate::abi::Width;
 use crate::kernel::Kind;
 use crate::trace::many;
@@ -79,7 +79,7 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     // Without a clock events show that it is long, and prove nothing.
     let is_long = case.events.is_some_and(|events| events.has_clock && events.is_long(edge.waiter, edge.object));
     let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again));
-    detractors.extend((!is_mutex).then(|| NO_OWNER.to_owned()));
+    detractors.extend((!is_mutex).then(|| no_owner(edge).to_owned()));
     if again > 0 {
         detractors.push(format!("{holder} was suspended and resumed {again} times before"));
     } else if is_mutex && !is_long {

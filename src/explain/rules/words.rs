@@ -13,6 +13,14 @@ use crate::trace::many;
 /// Why who has a semaphore is inferred.
 pub(super) const NO_OWNER: &str = "a semaphore has no owner in memory: who took it is inferred from events";
 
+/// The same of one who has it, as far as that is known.
+pub(super) const fn no_owner(edge: &Edge) -> &'static str {
+    match edge.how {
+        How::MayHold => "a semaphore has no owner in memory: who has it is inferred from stacks and the program's code",
+        _ => NO_OWNER,
+    }
+}
+
 /// What a thread does with an object so that others need not wait for it any more, as the kernel's calls are named.
 pub(super) const fn gives(kind: Kind) -> &'static str {
     match kind {
@@ -139,6 +147,10 @@ pub(super) fn holds(edge: &Edge, case: &Case<'_>) -> Evidence {
         Some(seq) if edge.how == How::HasAll => Evidence::event(
             seq,
             format!("{holder} allocates the last block of {object}, and has released none of them"),
+        ),
+        None if edge.how == How::MayHold => Evidence::memory(
+            edge.object,
+            format!("by its stack, {holder} is between a call that takes {object} and one that puts it; no other is"),
         ),
         None if edge.how == How::Reads => {
             Evidence::memory(edge.object, format!("{object} is full; all events that take from it are of {holder}"))

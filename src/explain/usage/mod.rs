@@ -324,6 +324,12 @@ impl<'c> Usage<'c> {
         self.walker.code().pointers_to(function)
     }
 
+    /// The function that begins where a pointer leads; `None` for one of the kernel.
+    pub fn begins_at(&self, pointer: u32) -> Option<Addr> {
+        let code = self.walker.code();
+        code.pointer(pointer).filter(|at| code.begins(*at))
+    }
+
     /// The functions that are called by what is not known, as through pointers.
     pub fn others(&self) -> impl Iterator<Item = Addr> {
         self.users.iter().filter_map(|(user, _)| if let User::Other(at) = user { Some(*at) } else { None })

@@ -12,6 +12,9 @@ use crate::cpu::{Call, Callee, Paths, Stored, Value};
 /// The most functions that are looked at, each as often as it is passed other addresses.
 const MOST: usize = 64;
 
+/// The most stores of one function that are shown.
+const MOST_SHOWN: usize = 3;
+
 /// A store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Store {
@@ -38,7 +41,6 @@ impl Usage<'_> {
 
     /// All stores by code that has an address of a variable, and whether all of that code could be followed.
     pub fn all_stores(&self, variable: Region) -> (Vec<(Store, Stored)>, bool) {
-        let follow = Follow { walker: &self.walker, succeeds: false };
         let mut todo: Vec<Key> =
             self.functions_with(variable).into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
         // The parameter of a thread or of a timer may be such an address.
@@ -46,6 +48,21 @@ impl Usage<'_> {
         todo.extend(roots.filter(|(_, arguments)| {
             arguments.iter().any(|value| value.known().is_some_and(|at| variable.contains(at.into())))
         }));
+        self.stores_of(todo, variable)
+    }
+
+    /// The first stores of a function to memory whose address it is called with, and of those that it passes that on to.
+    pub fn stores_to_argument(&self, function: Addr, memory: Region) -> Vec<Store> {
+        let Ok(argument) = u32::try_from(memory.start) else { return Vec::new() };
+        let key = (function, [Value::Is(argument), Value::Unknown, Value::Unknown, Value::Unknown]);
+        let is_in = |stored: &Stored| matches!(stored.place, Value::Is(at) if memory.contains(at.into()));
+        let (all, _) = self.stores_of(vec![key], memory);
+        all.into_iter().filter(|(_, stored)| is_in(stored)).map(|(store, _)| store).take(MOST_SHOWN).collect()
+    }
+
+    /// The stores of functions, and of those that they pass an address in a variable, and whether all of that code could be followed.
+    fn stores_of(&self, mut todo: Vec<Key>, variable: Region) -> (Vec<(Store, Stored)>, bool) {
+        let follow = Follow { walker: &self.walker, succeeds: false };
         let (mut seen, mut all, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
         while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
             if !seen.insert(key) {
