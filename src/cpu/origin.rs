@@ -132,7 +132,7 @@ impl Code<'_> {
 
     /// What all ways to the instruction give. `all`: the instructions of the function.
     fn on_all_ways(&self, all: &[Line], read: impl Fn(&Way<'_, '_>) -> Option<Read>) -> Option<Read> {
-        let mut found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way { before: &before, code: self }));
+        let mut found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way::new(&before, self)));
         let first = found.next()??;
         found
             .all(|other| other.is_some_and(|other| (other.place, other.value) == (first.place, first.value)))
@@ -144,7 +144,7 @@ impl Code<'_> {
     #[must_use]
     pub fn base(&self, failed: Option<Addr>) -> Option<(u16, Option<u64>)> {
         let (base, index) = self.lines()?.into_iter().find(|line| line.at == self.at)?.addressing()?;
-        let way = Way { before: &[], code: self };
+        let way = Way::new(&[], self);
         let Some(index) = index else { return Some((base, way.now(base))) };
         let far = |register: u16| Some(way.now(register)?.abs_diff(failed?));
         let nearer = if far(index)? < far(base)? { index } else { base };
@@ -236,6 +236,16 @@ impl Line {
         match self.instruction {
             Instruction::Thumb { first, second, .. } => thumb::stored(first, second),
             Instruction::Riscv { word, .. } => riscv::stored(word),
+        }
+    }
+
+    /// The register whose word it writes there.
+    fn stored_register(&self) -> Option<u16> {
+        match self.instruction {
+            Instruction::Thumb { first, second, .. } => {
+                thumb::stored_words(first, second).first().map(|(register, _)| *register)
+            }
+            Instruction::Riscv { word, .. } => riscv::stored_register(word),
         }
     }
 
@@ -344,6 +354,14 @@ struct Found {
 struct Way<'l, 'a> {
     before: &'l [Line],
     code: &'l Code<'a>,
+    /// Memory is taken to be as it was, though a call may have written it: where what is found has the value of a pointer.
+    trusts_memory: bool,
+}
+
+impl<'l, 'a> Way<'l, 'a> {
+    const fn new(before: &'l [Line], code: &'l Code<'a>) -> Self {
+        Self { before, code, trusts_memory: false }
+    }
 }
 
 impl Way<'_, '_> {
@@ -414,6 +432,9 @@ impl Way<'_, '_> {
 
     /// True where an instruction behind a place may have written a word.
     fn may_change(&self, place: Addr, behind: usize) -> bool {
+        if self.trusts_memory {
+            return false;
+        }
         // What is stored beside the stack pointer is in the stack.
         let is_elsewhere =
             |line: &Line| line.stores_in_stack() && self.code.stack.is_some_and(|stack| !stack.contains(place));
@@ -429,6 +450,13 @@ impl Way<'_, '_> {
     /// True where an instruction behind a place writes this very word: a pointer that is moved on.
     fn is_stored_again(&self, place: Addr, behind: usize) -> bool {
         self.behind(behind).any(|(at, line)| self.stored(at, line) == Some(place))
+    }
+
+    /// The last instruction in front of a place that stores this very word, and the register that it stores.
+    fn stored_before(&self, place: Addr, before: usize) -> Option<(usize, u16)> {
+        let front = self.before.get(..before)?.iter().enumerate().rev();
+        let (at, line) = front.into_iter().find(|(at, line)| self.stored(*at, line) == Some(place))?;
+        Some((at, line.stored_register()?))
     }
 
     /// Where an instruction stores; `None` where that is not known without what memory held.
@@ -477,7 +505,13 @@ impl Way<'_, '_> {
                 let place = self.place(&does, writer, deep)?;
                 let word = (self.code.word)(place)?;
                 let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
-                is_so.then_some(Found { place, load: writer, base, is_indexed: false })
+                let found = is_so.then_some(Found { place, load: writer, base, is_indexed: false })?;
+                // A local variable: where the function read what it stored there.
+                let is_local = word == value && self.code.stack.is_some_and(|stack| stack.contains(place));
+                let stored = is_local.then(|| self.stored_before(place, writer)).flatten();
+                let trusting = Way { trusts_memory: value >= SMALL, ..*self };
+                let before = stored.and_then(|(at, register)| trusting.origin(register, at, value, deep));
+                Some(before.unwrap_or(found))
             }
             Does::Moving { to, base, plus } if to == register => {
                 let behind = writer.checked_add(1)?;

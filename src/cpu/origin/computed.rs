@@ -137,7 +137,7 @@ impl Run<'_, '_> {
     fn carried_out(&self) -> Option<(Addr, Vec<Input>)> {
         self.unsure.set(0);
         let first = self.path.first()?;
-        let way = Way { before: first, code: self.outer };
+        let way = Way::new(first, self.outer);
         let mut state = State::new(self.set, [Value::Unknown; 4]);
         state.set(self.set.link(), Value::Unknown);
         let registers = if self.set == InstructionSet::Thumb { 16 } else { 32 };

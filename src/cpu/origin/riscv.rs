@@ -60,6 +60,11 @@ pub(super) fn stored(word: u32) -> Option<(u16, i64)> {
     is_plain.then_some((register(word, 15), store_offset(word)))
 }
 
+/// The register whose value a store writes, where that is no register of the FPU.
+pub(super) fn stored_register(word: u32) -> Option<u16> {
+    (code(word) == STORE).then(|| register(word, 20))
+}
+
 /// True for a store beside the stack pointer.
 pub(super) fn stores_in_stack(word: u32) -> bool {
     stored(word).is_some_and(|(base, _)| base == SP)

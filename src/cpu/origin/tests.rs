@@ -52,6 +52,27 @@ fn a_pointer_to_which_an_index_was_added_was_not_followed() {
     assert_eq!(of(0xDEAD_0000, 0x1_0000), None, "the index is large");
 }
 
+/// In code without optimisation each pointer came from a local variable, and nothing was said of where that had it from.
+#[test]
+fn a_local_variable_was_where_a_pointer_came_from() {
+    // ldr r3, [r7, #8]; ldr r3, [r3, #16]; str r3, [r7, #12]; movs r2, #1; ldr r3, [r7, #12]; str r2, [r3]
+    let code = [0x68BB, 0x691B, 0x60FB, 0x2201, 0x68FB, 0x601A];
+    let of = |block: u32, local: u32| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half: &u16| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        for (name, value) in [("pc", 0x10A), ("r7", 0x2000_1000), ("r3", u64::from(local))] {
+            assert!(registers.set(name, value));
+        }
+        let words = [(0x2000_1008, 0x2000_0400), (0x2000_100C, local), (0x2000_0410, block)];
+        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word));
+        let stack = Some(Region { start: 0x2000_0F00, len: 0x200 });
+        let of = Code { at: 0x10A, registers: &registers, from: 0x100, code: &bytes, stack, word: &word };
+        of.pointer().map(|read| read.place)
+    };
+    assert_eq!(of(0x0B5D_0B6A, 0x0B5D_0B6A), Some(0x2000_0410));
+    assert_eq!(of(7, 0x0B5D_0B6A), Some(0x2000_100C), "it was changed since");
+}
+
 #[test]
 fn a_pointer_that_was_read_through_a_global_one() {
     // ldr r3, [pc, #8]; ldr r3, [r3]; ldr r3, [r3, #4]; ldr r0, [r3, #12]; bx lr; then the constant

@@ -47,6 +47,8 @@ pub struct Activity {
     pub received: Option<Received>,
     /// What it asked for last, where it had to wait.
     pub asked: Option<Received>,
+    /// The last wait for a message, where it ended without one and the thread has asked for none since.
+    pub in_vain: Option<Received>,
     /// What it passed to `tx_interrupt_control` last.
     pub posture: Option<Posture>,
 }
@@ -89,13 +91,14 @@ impl Activity {
 
     /// The thread asks for a message. `is_there`: one is in the queue.
     pub(super) const fn asks(&mut self, message: Received, is_there: bool) {
+        self.in_vain = None;
         (self.received, self.asked) = if is_there { (Some(message), None) } else { (None, Some(message)) };
     }
 
     /// Its wait in the call of an event is over. A call that did not wait, on a queue that was empty, got nothing.
     pub(super) fn is_answered(&mut self, call: u64, is_given: bool) {
-        if let Some(message) = self.asked.take().filter(|message| is_given && message.seq == call) {
-            self.received = Some(message);
+        if let Some(message) = self.asked.take().filter(|message| message.seq == call) {
+            (self.received, self.in_vain) = if is_given { (Some(message), None) } else { (None, Some(message)) };
         }
     }
 }
@@ -273,5 +276,11 @@ mod tests {
         assert_eq!(after(9, true), None);
         assert_eq!(after(7, false), None, "a time-out");
         assert_eq!(after(7, true), Some(message));
+        let mut activity = Activity::default();
+        activity.asks(message, false);
+        activity.is_answered(7, false);
+        assert_eq!(activity.in_vain, Some(message));
+        activity.asks(Received { seq: 9, ..message }, false);
+        assert_eq!(activity.in_vain, None, "it asks again");
     }
 }

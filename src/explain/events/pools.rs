@@ -290,6 +290,11 @@ impl Pool {
         found.map(|(start, freed)| (*start, *freed))
     }
 
+    /// Who released the block at each address last, and the event.
+    pub fn releases_to(&self) -> impl Iterator<Item = (Addr, (Giver, u64))> {
+        self.releases.iter().map(|(start, by)| (*start, *by))
+    }
+
     /// Who released the block at an address last, and the event.
     pub fn released(&self, start: Addr) -> Option<(Giver, u64)> {
         self.releases.get(&start).copied()

@@ -417,9 +417,9 @@ impl<'a, 'c> Look<'a, 'c> {
             _ => self.cpu.interrupted.as_ref().and_then(|found| found.exception).filter(|number| is_fault(*number)),
         };
         let own = number.and_then(Exceptions::own);
-        let by_registers = self.fault.as_ref().and_then(|fault| fault.name);
-        let is_inferred = self.cpu.registers.has_inferred_exception();
-        let name = by_registers.filter(|_| is_inferred).or(own).or(by_registers).map(str::to_owned);
+        let read = self.fault.as_ref().and_then(|fault| fault.name);
+        let first = read.filter(|_| self.cpu.registers.has_inferred_exception());
+        let name = first.or(own).or(read).map(str::to_owned);
         // The trap of a RISC-V that is recorded is no interrupt.
         let is_trap = self.fault.is_some() && self.cpu.registers.get("mcause").is_some() || self.sure == Sure::Stored;
         let name = name.or_else(|| is_trap.then(|| "an exception".to_owned()));
@@ -486,9 +486,8 @@ impl<'a, 'c> Look<'a, 'c> {
 
     fn evidence(&self) -> Vec<Evidence> {
         let mut all = Vec::new();
-        let register = if self.sure == Sure::Handler { "pc" } else { "xpsr" };
+        let (register, of) = if self.sure == Sure::Handler { ("pc", "the handler of ") } else { ("xpsr", "") };
         if let (Some(value), Some(exception)) = (self.cpu.registers.get(register), &self.cpu.exception) {
-            let of = if self.cpu.registers.has_inferred_exception() { "the handler of " } else { "" };
             all.push(Evidence::register(register, value, format!("the CPU is in {of}{exception}")));
         }
         for bit in self.bits() {

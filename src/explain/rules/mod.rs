@@ -67,6 +67,7 @@ mod preempt_left;
 mod queue_full;
 mod raised_priority;
 mod recorded;
+mod released_free;
 mod released_memory;
 mod released_twice;
 mod reset;
@@ -137,6 +138,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
+    Check { what: "blocks of pools that were free and were released", find: released_free::find },
     Check { what: "what is below the main stack", find: main_stack::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },

@@ -118,7 +118,7 @@ fn sent(pool: Addr, twice: &Twice, case: &Case<'_>) -> Option<(Addr, SentAndFree
 }
 
 /// True where the storage of a queue has an address among its words.
-fn has_message(queue: &Object, block: Addr, case: &Case<'_>) -> bool {
+pub(super) fn has_message(queue: &Object, block: Addr, case: &Case<'_>) -> bool {
     let storage = || {
         let start = queue.get("start")?;
         let len = queue.get("end")?.checked_sub(start).filter(|len| *len <= MOST)?;

@@ -1,0 +1,86 @@
+//! A block of a pool that was free was released, where the kernel does not check that. It takes the word in front of a block for the address
+//! of its pool: in front of a free block, that is the link to the next one. By the events the block then belongs to what is no pool.
+//!
+//! Where the thread had waited in vain for a message of a queue that has had the block's address, it may have used the message before again.
+//!
+//! Against it: a write in front of the block does the same, if the block was released to its own pool since.
+
+use super::super::events::{Giver, Received};
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::corrupt_pool::blocks;
+use super::released_twice::has_message;
+use super::wrong_mask::giver;
+use crate::abi::Addr;
+use crate::kernel::{Kind, Object};
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let Some((events, kernel)) = case.events.zip(case.kernel) else { return Vec::new() };
+    let is_object = |stored: Addr| kernel.objects.iter().any(|object| case.stored(object.address) == stored);
+    let others = events.objects().filter(|(stored, _)| !is_object(*stored));
+    let releases = others.flat_map(|(stored, one)| one.pool.releases_to().map(move |(start, by)| (stored, start, by)));
+    let pools: Vec<&Object> = kernel.objects.iter().filter(|object| object.kind == Kind::BlockPool).collect();
+    releases
+        .filter_map(|(stored, start, by)| {
+            let pool = pools.iter().find(|pool| is_free(start, pool, case))?;
+            Some(finding(pool, (stored, start), by, case, graph))
+        })
+        .collect()
+}
+
+/// True for a free block of a pool, as the trace stores its address.
+fn is_free(start: Addr, pool: &Object, case: &Case<'_>) -> bool {
+    let all = blocks(pool, case).map(|blocks| blocks.all).unwrap_or_default();
+    all.iter().any(|block| block.is_free && case.stored(block.start) == start)
+}
+
+fn finding(
+    pool: &Object,
+    (taken, start): (Addr, Addr),
+    (by, seq): (Giver, u64),
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Finding {
+    let (name, label) = (giver(by, case, graph), case.object(pool.address));
+    let thread = match by {
+        Giver::Thread(stored) => graph.stored(case, stored).map(|task| task.address),
+        _ => None,
+    };
+    let in_vain = thread.and_then(|thread| in_vain(thread, start, case));
+    let again = in_vain.map_or_else(String::new, |(queue, _)| {
+        format!(
+            "; its last wait for {} ended without a message, and the block had come from there: perhaps it used the message before again",
+            case.object(queue)
+        )
+    });
+    let shown = in_vain.map(|(queue, message)| {
+        let text = format!("{name} asks for a message of {}, and its wait ends without one", case.object(queue));
+        Evidence::event(message.seq, text)
+    });
+    let next = match in_vain {
+        Some(_) => format!("look at what {name} does where tx_queue_receive returns another status than TX_SUCCESS"),
+        None => format!("look for a path of {name} that releases one block twice"),
+    };
+    Finding::new(
+        Code::CorruptPool,
+        case.cap(Confidence::Likely),
+        format!("{name} released the block at {start:#x} of {label}, which was free: the kernel took {taken:#x} for its pool{again}"),
+    )
+    .against(["a write in front of the block, before it was released again, does the same"])
+    .evidence([
+        Evidence::event(seq, format!("{name} releases the block at {start:#x}, to a pool at {taken:#x}, and there is none")),
+        Evidence::memory(pool.address, format!("{label}: the block at {start:#x} is in its list of free blocks")),
+    ])
+    .evidence(shown)
+    .next(next)
+    .threads([pool.address])
+    .affected(thread)
+}
+
+/// The queue for whose message a thread waited last, in vain, where that has had the address of a block.
+fn in_vain(thread: Addr, block: Addr, case: &Case<'_>) -> Option<(Addr, Received)> {
+    let (events, kernel) = (case.events?, case.kernel?);
+    let message = events.activity(thread)?.in_vain.filter(|message| message.gaps == events.gaps())?;
+    let queue = kernel.objects.iter().find(|object| case.stored(object.address) == message.queue)?;
+    has_message(queue, block, case).then_some((queue.address, message))
+}
