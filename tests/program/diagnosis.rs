@@ -270,33 +270,6 @@ fn explain_was_silent_about_its_source() {
     assert!(talk(&out).contains("lost: "), "{}", talk(&out));
 }
 
-/// "Nothing wrong found" and exit code 0 of a dump that did not hold the kernel where the ELF says it is.
-#[test]
-fn nothing_was_found_in_a_kernel_that_was_not_read() {
-    let scratch = Scratch::new("explain-no-kernel");
-    let short = scratch.path("short.bin");
-    let whole = std::fs::read(fixture("cm3.ram.bin")).unwrap();
-    std::fs::write(&short, &whole[..4096]).unwrap();
-    let short = format!("{}@0x20004000", short.display());
-    for source in ["cm3.elf cm3.ram.bin@0x20001000", "cm3.elf cm3.ram.bin@0x30000000"] {
-        let out = run(&format!("explain {source}"));
-        let said = data(&out);
-        assert!(said.starts_with("Nothing wrong found in the trace; threads, waits and stacks were not"), "{said}");
-        assert!(said.contains("\n\nDoubtful: "), "{said}");
-        assert_ne!(out.status.code(), Some(0), "{}", talk(&out));
-        assert!(talk(&out).starts_with("error: "), "{}", talk(&out));
-    }
-    // No trace either: the error is about the memory, and not about how the program was built.
-    for source in ["cm3-notrace.ram.bin@0x20001000", &short] {
-        let out = run(&format!("explain cm3-notrace.elf {source}"));
-        assert!(data(&out).is_empty() && !talk(&out).contains("without its event trace"), "{}", talk(&out));
-        assert!(talk(&out).contains("the ELF") && !out.status.success(), "{}", talk(&out));
-    }
-    // Without an ELF nothing says that there is a kernel.
-    let out = run("explain cm3.ram.bin@0x20000000");
-    assert!(data(&out).starts_with("Nothing wrong found in the trace; ") && out.status.success(), "{}", data(&out));
-}
-
 /// A picture showed findings in the names of another program without a word.
 #[test]
 fn pictures_say_first_that_the_elf_is_of_another_build() {

@@ -286,6 +286,34 @@ fn explain_damaged_with(name: &str, words: &[(usize, u32)], options: &[&str]) ->
     explain(&[&[elf.as_str(), &format!("{}@{:#x}", image.display(), RAM.0)], options].concat())
 }
 
+/// "Nothing wrong found" and exit code 0 of a dump that does not hold the kernel where the ELF says it is.
+#[test]
+fn nothing_was_found_in_a_kernel_that_was_not_read() {
+    let scratch = Scratch::new("explain-no-kernel");
+    let elf = fixture("failure.elf").display().to_string();
+    let (ram, _) = parts(&fixture("failure-healthy.core.gz"));
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let explained = |elf: &str, image: &Path, at: usize| {
+        let out = tx_trace(&["explain", elf, &format!("{}@{at:#x}", image.display())]);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (out.status.code(), text(out.stdout), text(out.stderr))
+    };
+    let (code, said, _) = explained(&elf, &image, RAM.0);
+    assert!(code == Some(0) && said.starts_with("Nothing wrong found\n"), "{said}");
+    for at in [RAM.0 + 0x1000, RAM.0 + 0x1000_0000] {
+        let (code, said, error) = explained(&elf, &image, at);
+        assert!(said.starts_with("Nothing wrong found in the trace; threads, waits and stacks were not"), "{said}");
+        assert!(said.contains("\n\nDoubtful: ") && code != Some(0), "{code:?} {said}");
+        assert!(error.contains("error: "), "{error}");
+    }
+    // No trace either: the error is about the memory, and not about how the program was built.
+    let without = fixture("cm3-notrace.elf").display().to_string();
+    let (code, said, error) = explained(&without, &fixture("cm3-notrace.ram.bin"), RAM.0 + 0x1000);
+    assert!(code != Some(0) && said.is_empty() && !error.contains("without its event trace"), "{error}");
+    assert!(error.contains("check that the ELF belongs to this memory"), "{error}");
+}
+
 /// Text over a thread that is below the top of the main stack. It is likely where the dump has memory of that stack.
 #[test]
 fn the_main_stack_that_overflowed_into_a_control_block_was_not_named() {
