@@ -136,6 +136,11 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// True where the same calls and stores are made on the same paths, with the same results.
+    pub fn does_the_same(&self, other: &Self) -> bool {
+        (&self.pieces, &self.stored, &self.results) == (&other.pieces, &other.stored, &other.results)
+    }
+
     /// Of the function with this first and last address, called with these arguments.
     pub fn of(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
         Self::walked(program, first, last, arguments, Watch::default()).0

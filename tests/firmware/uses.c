@@ -42,7 +42,9 @@ enum failure {
     EDGE_MISSED,  /* one is woken where there was nothing, and does not take all   */
     CHANGE_LOST,  /* of a count that an interrupt changes meanwhile                */
     REGISTERED_TWICE, /* the callback of one device, for another one, too           */
-    TIMER_RESTARTED /* each time before it expires                                  */
+    TIMER_RESTARTED, /* each time before it expires                                 */
+    RESULT_IGNORED, /* of a wait for a message, which is over without one            */
+    HOLDER_KEPT_OFF /* of a semaphore that is a lock, by one that goes on            */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -1197,6 +1199,72 @@ static VOID courier_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- one who does not look at whether there was a message ---- */
+
+static TX_QUEUE dishes;
+static ULONG dish_storage[4];
+static ULONG eaten;
+
+static VOID guest_entry(ULONG unused_parameter)
+{
+    ULONG dish = 0;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&dishes, &dish, 6);
+        eaten += dish;
+        fw_work(SHORT);
+    }
+}
+
+static VOID waiter_entry(ULONG unused_parameter)
+{
+    ULONG dish = 1;
+    (void)unused_parameter;
+    for (;;) {
+        if (failing(RESULT_IGNORED))
+            mk_thread_sleep(1000);
+        mk_queue_send(&dishes, &dish, TX_NO_WAIT);
+        mk_thread_sleep(4);
+    }
+}
+
+/* ---- a semaphore as a lock, whose holder does not run ---- */
+
+static TX_SEMAPHORE stove;
+
+static NOINLINE VOID cook_with(ULONG work)
+{
+    mk_semaphore_get(&stove, TX_WAIT_FOREVER);
+    fw_work(work);
+    mk_semaphore_put(&stove);
+}
+
+static VOID baking_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(7);
+        cook_with(SHORT);
+    }
+}
+
+static VOID roast_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;)
+        cook_with(3 * FW_TICK_CYCLES);
+}
+
+static VOID radio_play_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(2);
+        while (failing(HOLDER_KEPT_OFF))
+            fw_work(SHORT);
+    }
+}
+
 /* ---- a shelf: who finds it empty wakes the one who takes from it ---- */
 
 static TX_SEMAPHORE room, filled;
@@ -1402,6 +1470,17 @@ VOID app_define(VOID)
         thread(PICK("sorter", "packer"), sorter_entry, 0, PICK(10, 9));
         thread(PICK("letters", "mail"), letters_entry, 0, PICK(8, 7));
         thread(PICK("courier", "driver"), courier_entry, 0, PICK(6, 5));
+    }
+    if (FAILURE == RESULT_IGNORED) {
+        mk_queue_create(&dishes, PICK("dishes", "plates"), 1, dish_storage, sizeof dish_storage);
+        thread(PICK("guest", "diner"), guest_entry, 0, PICK(10, 9));
+        thread(PICK("waiter", "server"), waiter_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == HOLDER_KEPT_OFF) {
+        mk_semaphore_create(&stove, PICK("stove", "oven"), 1);
+        thread(PICK("baking", "bakery"), baking_entry, 0, PICK(5, 4));
+        thread(PICK("music", "player"), radio_play_entry, 0, PICK(8, 7));
+        thread(PICK("roast", "grill"), roast_entry, 0, PICK(16, 17));
     }
     if (FAILURE == EDGE_MISSED) {
         mk_semaphore_create(&room, PICK("room", "space"), 4);

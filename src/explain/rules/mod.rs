@@ -95,6 +95,7 @@ mod tick_storm;
 mod timer_waited;
 mod timers_still;
 mod unacknowledged;
+mod unchecked;
 mod unseen;
 mod used_after_delete;
 mod users;
@@ -185,6 +186,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "event flags that are set instead of others", find: other_flags::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "times that are negative", find: long_sleep::find },
+    Check { what: "results that no code looks at", find: unchecked::find },
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },
     Check { what: "waits for what no thread gives", find: never_given::find },
     Check { what: "event flags that a call clears", find: flags_cleared::find },

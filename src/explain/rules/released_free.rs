@@ -7,9 +7,11 @@
 
 use super::super::events::{Giver, Received};
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::released_twice::has_message;
+use super::words::place_at;
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -47,17 +49,28 @@ fn finding(
         _ => None,
     };
     let in_vain = thread.and_then(|thread| in_vain(thread, start, case));
-    let again = in_vain.map_or_else(String::new, |(queue, _)| {
+    let by_wait = in_vain.map_or_else(String::new, |(queue, _)| {
         format!(
             "; its last wait for {} ended without a message, and the block had come from there: perhaps it used the message before again",
             case.object(queue)
         )
     });
+    let unchecked = thread.filter(|_| in_vain.is_none()).and_then(|thread| unchecked(thread, start, case));
+    let again = unchecked.map_or(by_wait, |(queue, at)| {
+        let (label, place) = (case.object(queue), place_at(at, case));
+        format!(
+            "; it does not look at whether it got a message of {label} ({place}), from where the block had come: perhaps it used the message before again"
+        )
+    });
+    let code = unchecked.map(|(_, at)| {
+        let text = "whatever this call returns, the code goes on in the same way".to_owned();
+        Evidence::symbol(at, &place_at(at, case), text)
+    });
     let shown = in_vain.map(|(queue, message)| {
         let text = format!("{name} asks for a message of {}, and its wait ends without one", case.object(queue));
         Evidence::event(message.seq, text)
     });
-    let next = match in_vain {
+    let next = match in_vain.map(|(queue, _)| queue).or(unchecked.map(|(queue, _)| queue)) {
         Some(_) => format!("look at what {name} does where tx_queue_receive returns another status than TX_SUCCESS"),
         None => format!("look for a path of {name} that releases one block twice"),
     };
@@ -72,6 +85,7 @@ fn finding(
         Evidence::memory(pool.address, format!("{label}: the block at {start:#x} is in its list of free blocks")),
     ])
     .evidence(shown)
+    .evidence(code)
     .next(next)
     .threads([pool.address])
     .affected(thread)
@@ -83,4 +97,13 @@ fn in_vain(thread: Addr, block: Addr, case: &Case<'_>) -> Option<(Addr, Received
     let message = events.activity(thread)?.in_vain.filter(|message| message.gaps == events.gaps())?;
     let queue = kernel.objects.iter().find(|object| case.stored(object.address) == message.queue)?;
     has_message(queue, block, case).then_some((queue.address, message))
+}
+
+/// A queue that has had the address of a block, where a thread asks for a message of it and does not look at whether it got one.
+fn unchecked(thread: Addr, block: Addr, case: &Case<'_>) -> Option<(Addr, Addr)> {
+    let usage = case.usage()?;
+    let queues = case.kernel?.objects.iter().filter(|object| object.kind == Kind::Queue);
+    queues
+        .filter(|queue| has_message(queue, block, case))
+        .find_map(|queue| Some((queue.address, usage.unchecked(User::Thread(thread), Kind::Queue, queue.address)?)))
 }

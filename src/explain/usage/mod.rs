@@ -15,6 +15,7 @@ mod shared;
 mod stores;
 mod stuck;
 mod unanswered;
+mod unchecked;
 mod walk;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,66 @@
+//! Calls whose result a function does not look at: whatever the call returns, the same is called and stored, on the same paths.
+
+use super::walk::{Follow, Key};
+use super::{Usage, User};
+use crate::abi::Addr;
+use crate::cpu::{Call, InstructionSet, Outcome, Paths, Program, Value};
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// `TX_SUCCESS`, `TX_QUEUE_EMPTY`, `TX_NO_MEMORY`, and one that is none of a service (`tx_api.h`).
+const RESULTS: [u32; 4] = [0, 0x0A, 0x10, 0x1234_5678];
+
+/// A program in which one call returns a value.
+struct Returning<'w, 'c> {
+    follow: Follow<'w, 'c>,
+    at: Addr,
+    result: u32,
+}
+
+impl Program for Returning<'_, '_> {
+    fn instructions(&self) -> InstructionSet {
+        self.follow.instructions()
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        self.follow.global_pointer()
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.follow.code(at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        self.follow.constant(at)
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        let outcome = self.follow.outcome(call);
+        if call.at == self.at { Outcome { result: Value::Is(self.result), ..outcome } } else { outcome }
+    }
+}
+
+impl Usage<'_> {
+    /// Where a user takes something from an object with a time to wait, or without one, and does not look at whether it got it.
+    pub fn unchecked(&self, user: User, kind: Kind, object: Addr) -> Option<Addr> {
+        let follow = || Follow { walker: &self.walker, succeeds: false };
+        let is_it = |call: &Call| {
+            let takes = self.walker.action(call).is_some_and(|one| {
+                one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object)
+            });
+            let [_, _, third, fourth] = call.arguments;
+            // The bytes to allocate are the third argument.
+            let wait = if kind == Kind::BytePool { fourth } else { third };
+            takes && wait.known().is_some_and(|wait| wait != u32::MAX)
+        };
+        let of = |key: Key| {
+            let paths = self.walker.paths(&follow(), key).filter(|paths| paths.is_complete)?;
+            let at = paths.calls().find(|call| is_it(call))?.at;
+            let with = |result: &u32| self.walker.storing(&Returning { follow: follow(), at, result: *result }, key);
+            let all = RESULTS.iter().map(with).collect::<Option<Vec<Paths>>>()?;
+            let first = all.first()?;
+            all.iter().all(|paths| paths.is_complete && paths.does_the_same(first)).then_some(at)
+        };
+        self.reached(user).into_iter().find_map(of)
+    }
+}
