@@ -198,10 +198,11 @@ fn holder_by_stack(wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> 
         // Who waits for it does not have it.
         if tasks.at(thread)?.wait.is_none_or(|own| own.object != wait.object) {
             let callers = case.cpus?.callers(thread).or_else(|| whole_frames(thread, case))?;
-            holders.extend(usage.may_hold(user, wait.object, callers).then_some(thread));
+            let may_hold = usage.may_hold(user, wait.object, callers);
+            holders.extend(may_hold.then(|| (thread, usage.holds(user, wait.object, callers))));
         }
     }
-    if let [only] = holders.as_slice() { Some(*only) } else { None }
+    if let [(only, true)] = holders.as_slice() { Some(*only) } else { None }
 }
 
 /// The functions of a thread that was interrupted, where they are known up to the one that it began with.

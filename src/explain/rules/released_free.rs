@@ -3,7 +3,11 @@
 //!
 //! Where the thread had waited in vain for a message of a queue that has had the block's address, it may have used the message before again.
 //!
+//! The last block of the list has no next one: then the pool is at 0.
+//!
 //! Against it: a write in front of the block does the same, if the block was released to its own pool since.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::events::{Giver, Received};
 use super::super::graph::Graph;
@@ -13,27 +17,42 @@ use super::corrupt_pool::blocks;
 use super::released_twice::has_message;
 use super::words::place_at;
 use super::wrong_mask::giver;
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object};
+
+/// The most such blocks that are named.
+const MOST: usize = 4;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some((events, kernel)) = case.events.zip(case.kernel) else { return Vec::new() };
-    let is_object = |stored: Addr| kernel.objects.iter().any(|object| case.stored(object.address) == stored);
-    let others = events.objects().filter(|(stored, _)| !is_object(*stored));
+    let known: BTreeSet<Addr> = kernel.objects.iter().map(|object| case.stored(object.address)).collect();
+    let others = events.objects().filter(|(stored, _)| !known.contains(stored));
     let releases = others.flat_map(|(stored, one)| one.pool.releases_to().map(move |(start, by)| (stored, start, by)));
-    let pools: Vec<&Object> = kernel.objects.iter().filter(|object| object.kind == Kind::BlockPool).collect();
-    releases
-        .filter_map(|(stored, start, by)| {
-            let pool = pools.iter().find(|pool| is_free(start, pool, case))?;
-            Some(finding(pool, (stored, start), by, case, graph))
-        })
-        .collect()
+    let mut releases = releases.peekable();
+    if releases.peek().is_none() {
+        return Vec::new();
+    }
+    let pools = kernel.objects.iter().filter(|object| object.kind == Kind::BlockPool);
+    let free: BTreeMap<Addr, &Object> =
+        pools.flat_map(|pool| free(pool, case).map(move |start| (start, pool))).collect();
+    let of = |(stored, start, by): (Addr, Addr, _)| {
+        let pool = free.get(&start).filter(|pool| stored == 0 || is_within(stored, pool, case))?;
+        Some(finding(pool, (stored, start), by, case, graph))
+    };
+    releases.filter_map(of).take(MOST).collect()
 }
 
-/// True for a free block of a pool, as the trace stores its address.
-fn is_free(start: Addr, pool: &Object, case: &Case<'_>) -> bool {
+/// True for an address in the memory of a pool, as the trace stores it: that of the link to the next free block.
+fn is_within(stored: Addr, pool: &Object, case: &Case<'_>) -> bool {
+    let memory = pool.get("start").zip(pool.get("size"));
+    memory.is_some_and(|(start, len)| Region { start: case.stored(start), len }.contains(stored))
+}
+
+/// The free blocks of a pool, as the trace stores their addresses.
+fn free(pool: &Object, case: &Case<'_>) -> impl Iterator<Item = Addr> {
     let all = blocks(pool, case).map(|blocks| blocks.all).unwrap_or_default();
-    all.iter().any(|block| block.is_free && case.stored(block.start) == start)
+    let free: Vec<Addr> = all.iter().filter(|block| block.is_free).map(|block| case.stored(block.start)).collect();
+    free.into_iter()
 }
 
 fn finding(

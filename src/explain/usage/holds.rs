@@ -39,6 +39,16 @@ impl Usage<'_> {
     /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it,
     /// itself or for its caller. It says so only of a lock that is put where it is taken, or by those who call what takes it.
     pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
+        self.is_between(user, semaphore, callers, true)
+    }
+
+    /// The same where that is known: of each function the code could be followed, and the return address is that of a call on a path.
+    pub fn holds(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
+        self.is_between(user, semaphore, callers, false)
+    }
+
+    /// `unknown`: the answer where it is not known.
+    fn is_between(&self, user: User, semaphore: Addr, callers: &[Addr], unknown: bool) -> bool {
         let follow = Succeeding::of(&self.walker, semaphore);
         let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
         let does = |call: &Call, act: Act, other: Act| {
@@ -58,13 +68,15 @@ impl Usage<'_> {
             if within.peek().is_none() {
                 return false;
             }
-            let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return true };
+            let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return unknown };
             within.any(|pc| {
                 let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
                 // Nothing is known of a call that is on no path.
-                let is_known = paths.calls().any(is_there);
+                if !paths.calls().any(is_there) {
+                    return unknown;
+                }
                 let takes = |call: &Call| does(call, Act::Takes, Act::Gives);
-                !is_known || paths.leads_between(takes, is_there, |call| does(call, Act::Gives, Act::Takes))
+                paths.leads_between(takes, is_there, |call| does(call, Act::Gives, Act::Takes))
             })
         })
     }

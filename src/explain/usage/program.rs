@@ -1,6 +1,6 @@
 //! The code of a program, as its memory has it.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Case;
@@ -64,6 +64,8 @@ pub(super) struct Code<'c> {
     pointed: BTreeSet<Addr>,
     /// Those that are words in memory that the program writes, with the first places.
     written: BTreeMap<Addr, BTreeSet<Addr>>,
+    /// Those that are constants outside of functions, once somebody has asked.
+    in_tables: OnceCell<BTreeSet<Addr>>,
     /// The start of the function that `is_instruction` walked last, and how far.
     walked: Cell<(Addr, Addr)>,
 }
@@ -99,6 +101,7 @@ impl<'c> Code<'c> {
             edges: Vec::new(),
             pointed: BTreeSet::new(),
             written: BTreeMap::new(),
+            in_tables: OnceCell::new(),
             walked: Cell::default(),
         };
         let inside: Vec<Addr> = INSIDE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
@@ -444,12 +447,17 @@ impl<'c> Code<'c> {
     /// The first places in memory that the program writes with the address of a function; `None` where a constant outside of the code has
     /// it, too.
     pub fn pointers_to(&self, function: Addr) -> Option<Vec<Addr>> {
-        let is_it = |at: Addr| self.word(at).and_then(|word| self.pointer(word)) == Some(function);
-        let beside = self.constants.iter().flat_map(|(start, bytes)| places(*start, bytes, 4));
-        let tables = self.places(4).filter(|at| self.function(*at).is_none());
-        let is_constant = tables.chain(beside).any(is_it);
+        let is_constant = self.in_tables.get_or_init(|| self.pointers_in_tables()).contains(&function);
         let written = self.written.get(&function).into_iter().flatten().copied().collect();
         (!is_constant).then_some(written)
+    }
+
+    /// The addresses of functions among the constants outside of functions.
+    fn pointers_in_tables(&self) -> BTreeSet<Addr> {
+        let pointer = |at: Addr| self.word(at).and_then(|word| self.pointer(word));
+        let beside = self.constants.iter().flat_map(|(start, bytes)| places(*start, bytes, 4)).filter_map(pointer);
+        let tables = self.places(4).filter_map(|at| pointer(at).filter(|_| self.function(at).is_none()));
+        tables.chain(beside).collect()
     }
 
     /// Addresses that pointers to functions may have.

@@ -4,7 +4,7 @@
 //!
 //! Nothing is said where a constant has the address, as in a table of callbacks.
 //!
-//! Against it: memory outside of the variables, as the heap of the C library, may have the address: it is a hint where some has.
+//! Against it: a thread that waits without a time-out may wait for work that is not set up yet: a hint. Memory outside of the variables, as the heap of the C library, may have the address: it is a hint where some has.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,9 @@ impl ByCode<'_, '_> {
         if !lasts && twice.is_none() {
             return None;
         }
-        let sure = if places.is_empty() && twice.is_some() { Confidence::Likely } else { Confidence::Hint };
+        // Who waits without a time-out may wait for work that is not set up yet.
+        let is_sure = places.is_empty() && twice.is_some() && task.wait.is_some_and(|wait| !wait.forever);
+        let sure = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let (name, object) = (self.case.label(task.address), self.case.object(need.object));
         let function = function_at(*callback, self.case);
         let instead = twice.as_ref().map_or_else(String::new, |twice| format!("; {}", twice.words));
