@@ -108,7 +108,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_there =
         |function: &Function| case.look.function(function.pc & !1).is_some_and(|at| at.address & !1 == start);
     let is_within = cpu.functions.iter().any(|function| !function.is_inferred() && is_there(function));
-    let is_sure = still.may_be_over() || is_within || mask.is_some();
+    // The kernel disables them where the CPU is: the register alone shows nothing.
+    let is_sure = still.may_be_over() || is_within;
     let most = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let (confidence, mut detractors) = case.by_events();
     let (confidence, against) = case.cap_of_registers(confidence.min(most));

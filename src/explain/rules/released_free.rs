@@ -67,7 +67,8 @@ fn finding(
         Giver::Thread(stored) => graph.stored(case, stored).map(|task| task.address),
         _ => None,
     };
-    let in_vain = thread.and_then(|thread| in_vain(thread, start, case));
+    // A wait that began after the release has nothing to do with it.
+    let in_vain = thread.and_then(|thread| in_vain(thread, start, case)).filter(|(_, message)| message.seq < seq);
     let by_wait = in_vain.map_or_else(String::new, |(queue, _)| {
         format!(
             "; its last wait for {} ended without a message, and the block had come from there: perhaps it used the message before again",

@@ -11,6 +11,9 @@ use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::trace::many;
 
+/// The most threads of a pool that are looked at: the code of each is followed.
+const MOST: usize = 64;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some((events, kernel)) = case.events.zip(case.kernel) else { return Vec::new() };
     let mut found = Vec::new();
@@ -26,7 +29,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
                 }
             }
             Kind::BlockPool | Kind::BytePool => {
-                for task in takers() {
+                for task in takers().take(MOST) {
                     let refused = one.pool.refused.iter().find(|(thread, _)| events.is(task.address, **thread));
                     let times = refused.map(|(_, refused)| (refused.times, refused.last));
                     found.extend(

@@ -1,7 +1,7 @@
 //! Calls whose result a function does not look at: whatever the call returns, the same is called and stored, on the same paths.
 
 use super::walk::{Follow, Key};
-use super::{Usage, User};
+use super::{Usage, Use, User};
 use crate::abi::Addr;
 use crate::cpu::{Call, InstructionSet, Outcome, Paths, Program, Value};
 use crate::kernel::Kind;
@@ -53,6 +53,8 @@ impl Usage<'_> {
             let wait = if kind == Kind::BytePool { fourth } else { third };
             takes && wait.known().is_some_and(|wait| wait != u32::MAX)
         };
+        let is_taking = |one: &Use| one.action.act == Act::Takes && one.object == Some(object);
+        let takes = |key: &Key| self.walker.of_function(*key).own.iter().any(is_taking);
         let of = |key: Key| {
             let paths = self.walker.paths(&follow(), key).filter(|paths| paths.is_complete)?;
             let at = paths.calls().find(|call| is_it(call))?.at;
@@ -61,6 +63,6 @@ impl Usage<'_> {
             let first = all.first()?;
             all.iter().all(|paths| paths.is_complete && paths.does_the_same(first)).then_some(at)
         };
-        self.reached(user).into_iter().find_map(of)
+        self.reached(user).into_iter().filter(takes).find_map(of)
     }
 }

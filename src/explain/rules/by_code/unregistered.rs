@@ -38,7 +38,8 @@ impl ByCode<'_, '_> {
             return None;
         }
         // Who waits without a time-out may wait for work that is not set up yet.
-        let is_sure = places.is_empty() && twice.is_some() && task.wait.is_some_and(|wait| !wait.forever);
+        let is_timed = task.wait.is_some_and(|wait| !wait.forever);
+        let is_sure = places.is_empty() && twice.is_some() && is_timed && lasts;
         let sure = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let (name, object) = (self.case.label(task.address), self.case.object(need.object));
         let function = function_at(*callback, self.case);
