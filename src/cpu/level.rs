@@ -80,15 +80,12 @@ impl Registers {
         self.value("ipsr").is_some_and(|(_, origin)| origin == Origin::Inferred)
     }
 
-    /// True where no register shows the exception. Of registers that were typed the reader knows more than they show.
+    /// True where no register shows the exception, and lr is what the processor put there as it began: the handler has called nothing.
+    /// Nothing is inferred of registers that the user typed (`--reg`): the user can type xpsr, too.
     pub fn may_infer_exception(&self) -> bool {
         let is_typed = self.value("pc").is_some_and(|(_, origin)| origin == Origin::Given);
-        self.architecture() == Architecture::CortexM && !is_typed && self.level() == Level::Unknown
-    }
-
-    /// True where lr is what the processor put there as an exception began: its handler has called nothing.
-    pub fn has_entered_handler(&self) -> bool {
-        self.lr().is_some_and(is_exc_return)
+        let is_entered = self.lr().is_some_and(is_exc_return);
+        self.architecture() == Architecture::CortexM && is_entered && !is_typed && self.level() == Level::Unknown
     }
 
     /// Takes the exception from its handler, where no other exception has that, or only faults have it: then the first of them stands for
@@ -178,6 +175,7 @@ mod tests {
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x80), unknown, "two exceptions have that handler");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x90), unknown, "no handler");
         assert_eq!(level(0xFFFF_FFFD, cpsr, 0x8C), (Level::Exception(5), true), "two faults have that handler");
+        assert_eq!(level(0x0000_1235, cpsr, 0x88), unknown, "a function has been called, or it was called itself");
         assert_eq!(level(0xFFFF_FFFD, Some(0x0100_000F), 0x88), (Level::Exception(15), false), "xpsr is known");
     }
 

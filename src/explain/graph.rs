@@ -77,7 +77,8 @@ impl Graph {
     pub fn of(case: &Case<'_>) -> Self {
         let tasks = Tasks::of(case.kernel, case.events);
         let waits = || tasks.list.iter().filter_map(|task| Some((task, task.wait.as_ref()?)));
-        let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, case)).collect();
+        let mut holders = BTreeMap::new();
+        let edges = waits().filter_map(|(task, wait)| edge(task, wait, &tasks, &mut holders, case)).collect();
         // A wait with a time-out for the next message or signal is one for work.
         let lasts = |(_, wait): &(&Task, &Wait)| wait.forever || case.kernel.is_none();
         let gives =
@@ -168,7 +169,14 @@ fn stored(tasks: &Tasks, case: &Case<'_>, stored: Addr) -> Option<Addr> {
     tasks.list.iter().find(is).map(|task| task.address)
 }
 
-fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge> {
+/// `holders`: of semaphores, those that stacks show.
+fn edge(
+    task: &Task,
+    wait: &Wait,
+    tasks: &Tasks,
+    holders: &mut BTreeMap<Addr, Option<Addr>>,
+    case: &Case<'_>,
+) -> Option<Edge> {
     let edge = |holder, seq, how| edge_to(holder, seq, how, task, wait);
     match wait.kind {
         Kind::Mutex => wait.owner.map(|owner| edge(owner, task.seq, How::Owns)),
@@ -177,7 +185,10 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
                 let taken = case.events?.object(wait.object)?.holder()?;
                 Some(edge(stored(tasks, case, taken.thread)?, Some(taken.seq), How::Took))
             };
-            by_events().or_else(|| Some(edge(holder_by_stack(wait, tasks, case)?, None, How::MayHold)))
+            by_events().or_else(|| {
+                let holder = *holders.entry(wait.object).or_insert_with(|| holder_by_stack(wait.object, tasks, case));
+                Some(edge(holder.filter(|_| wait.forever)?, None, How::MayHold))
+            })
         }
         _ => None,
     }
@@ -185,21 +196,21 @@ fn edge(task: &Task, wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Edge
 
 /// The only thread that may have a semaphore of which none is left, and which all of its users put where they take it: its stack shows
 /// that it is between the two.
-fn holder_by_stack(wait: &Wait, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
-    let none_left = case.kernel?.object(wait.object)?.get("count") == Some(0);
-    let usage = case.usage().filter(|_| none_left && wait.forever)?;
-    let users = usage.who(Act::Gives, Some(Kind::Semaphore), wait.object, None)?;
-    if !usage.is_lock(wait.object) || !usage.is_put_where_taken(&users, Kind::Semaphore, wait.object) {
+fn holder_by_stack(semaphore: Addr, tasks: &Tasks, case: &Case<'_>) -> Option<Addr> {
+    let none_left = case.kernel?.object(semaphore)?.get("count") == Some(0);
+    let usage = case.usage().filter(|_| none_left)?;
+    let users = usage.who(Act::Gives, Some(Kind::Semaphore), semaphore, None)?;
+    if !usage.is_lock(semaphore) || !usage.is_put_where_taken(&users, Kind::Semaphore, semaphore) {
         return None;
     }
     let mut holders = Vec::new();
     for user in users {
         let User::Thread(thread) = user else { return None };
         // Who waits for it does not have it.
-        if tasks.at(thread)?.wait.is_none_or(|own| own.object != wait.object) {
+        if tasks.at(thread)?.wait.is_none_or(|own| own.object != semaphore) {
             let callers = case.cpus?.callers(thread).or_else(|| whole_frames(thread, case))?;
-            let may_hold = usage.may_hold(user, wait.object, callers);
-            holders.extend(may_hold.then(|| (thread, usage.holds(user, wait.object, callers))));
+            let may_hold = usage.may_hold(user, semaphore, callers);
+            holders.extend(may_hold.then(|| (thread, usage.holds(user, semaphore, callers))));
         }
     }
     if let [(only, true)] = holders.as_slice() { Some(*only) } else { None }

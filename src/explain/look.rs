@@ -135,6 +135,11 @@ impl<'a> Look<'a> {
         self.symbols.handlers()
     }
 
+    /// The other exceptions with the handler of this one.
+    pub(super) fn others_with_handler(&self, number: u32) -> Vec<u32> {
+        self.symbols.others_with_handler(number)
+    }
+
     /// `logged.next`, or `logged+0x20`: the variable that covers an address, and what of it is there.
     pub(super) fn place(&self, at: Addr) -> Option<String> {
         place(at, self.symbols)

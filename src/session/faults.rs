@@ -42,22 +42,14 @@ impl Target<'_> {
     }
 
     /// By the vectors of the program, where a file has no status register of a Cortex-M: QEMU writes another one into its cores. The code
-    /// that runs is a handler, or what one handler alone jumps to, or what the handler of a fault has called. Of a live target nothing is
-    /// read for it.
+    /// that runs is a handler, or a function that is none and that the handler of a fault alone jumps to. Of a live target nothing is read
+    /// for it.
     fn infer_exception(&mut self, cpu: &mut Registers) {
         let pc = cpu.pc().filter(|_| !self.is_live() && cpu.may_infer_exception());
         let start = |at: Addr| self.symbols().function(at).map(|function| function.address & !1);
         let Some(own) = pc.and_then(start) else { return };
-        let caller = cpu.lr().and_then(|lr| start(lr.saturating_sub(1) & !1));
         let handlers = self.symbols().handlers();
-        if !cpu.has_entered_handler() {
-            let is_of_fault = |at: Addr| handlers.iter().any(|(number, of)| is_fault(*number) && of & !1 == at);
-            // A handler does not return to what called it.
-            if let Some(caller) = caller.filter(|caller| is_of_fault(*caller) && !is_of_fault(own)) {
-                cpu.infer_exception(&handlers, caller);
-            }
-            return;
-        }
+        let is_of_fault = |at: Addr| handlers.iter().any(|(number, of)| is_fault(*number) && of & !1 == at);
         let all: BTreeSet<Addr> = handlers.iter().map(|(_, at)| at & !1).collect();
         let others: Vec<Addr> = all.iter().filter(|at| **at != own).copied().collect();
         if others.len() > MOST_HANDLERS {
@@ -66,7 +58,8 @@ impl Target<'_> {
         let mut leading = others.into_iter().filter(|at| self.may_jump_to(*at, own));
         match (all.contains(&own), leading.next(), leading.next()) {
             (true, None, _) => cpu.infer_exception(&handlers, own),
-            (false, Some(only), None) => cpu.infer_exception(&handlers, only),
+            // Drivers share functions that several handlers may come to in ways that are not seen here.
+            (false, Some(only), None) if is_of_fault(only) => cpu.infer_exception(&handlers, only),
             _ => {}
         }
     }

@@ -282,10 +282,8 @@ impl Target<'_> {
         let message = |number: u32| {
             let name = self.symbols().exception(number);
             let exception = kernel::exception(number, name.as_deref());
-            let handlers = self.symbols().handlers();
-            let own = handlers.iter().find(|(other, _)| *other == number).map(|(_, at)| *at);
-            let others = handlers.iter().filter(|(other, at)| *other != number && Some(*at) == own);
-            let others: Vec<String> = others.map(|(other, _)| other.to_string()).collect();
+            let others = self.symbols().others_with_handler(number);
+            let others: Vec<String> = others.iter().map(u32::to_string).collect();
             let others = match others.as_slice() {
                 [] => String::new(),
                 [one] => format!(", which exception {one} has as well"),

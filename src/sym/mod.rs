@@ -65,6 +65,14 @@ pub trait Symbols {
         Vec::new()
     }
 
+    /// The other exceptions whose vectors lead to the handler of the one with this number.
+    fn others_with_handler(&self, number: u32) -> Vec<u32> {
+        let all = self.handlers();
+        let own = all.iter().find(|(other, _)| *other == number).map(|(_, at)| at & !1);
+        let others = all.iter().filter(|(other, at)| *other != number && Some(at & !1) == own);
+        others.map(|(other, _)| *other).collect()
+    }
+
     /// Offset of a member in a struct type, where debug information says.
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         None

@@ -101,9 +101,10 @@ impl Handler {
         let level = registers.level();
         if let Level::Exception(number @ HARD_FAULT..=SECURE_FAULT) = level {
             let [cfsr, hfsr] = ["cfsr", "hfsr"].map(|name| registers.get(name));
-            // Several faults may have the handler by which it was inferred: one that was not forced is that of cfsr.
-            let is_own = registers.has_inferred_exception() && hfsr == Some(0);
-            return Self::Runs(cfsr.filter(|cfsr| is_own && *cfsr != 0).map_or(number, exception_of));
+            // Several faults may have the handler by which it was inferred. Where nothing was forced, it is one that cfsr records.
+            let is_not_forced = registers.has_inferred_exception() && hfsr == Some(0);
+            let other = cfsr.filter(|cfsr| is_not_forced && *cfsr != 0 && !records(*cfsr, number));
+            return Self::Runs(other.map_or(number, exception_of));
         }
         let shcsr = registers.get("shcsr");
         let active = ACTIVE.into_iter().find(|(bit, _)| shcsr.is_some_and(|word| word & bit != 0));
@@ -134,6 +135,16 @@ impl Handler {
             Self::None => Some(false),
             Self::Unknown => None,
         }
+    }
+}
+
+/// True where `cfsr` has a bit of an exception.
+const fn records(cfsr: u64, number: u32) -> bool {
+    match number {
+        4 => cfsr & MEM_MANAGE != 0,
+        5 => cfsr & BUS_FAULT != 0,
+        6 => cfsr & !(MEM_MANAGE | BUS_FAULT) != 0,
+        _ => false,
     }
 }
 

@@ -429,7 +429,7 @@ fn waiters(object: Option<Addr>, case: &Case<'_>) -> Vec<Addr> {
 
 /// The array behind a control block, in the same variable, and who writes to it at an index that the code computes: one below 0 leads
 /// into the control block. Where an array ends in front of the block, it may be either.
-pub(super) fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
+fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
     let variable = case.look.variable(block).filter(|_| case.look.arrays_before(block).is_empty())?;
     let array = case.look.array_behind(block)?;
     let memory = Region { start: variable.address, len: variable.size };

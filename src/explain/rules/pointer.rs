@@ -6,7 +6,6 @@
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
-use super::control_blocks;
 use super::corrupt_pool::blocks;
 use super::jump::Way;
 use super::set_by::{self, SetBy};
@@ -198,18 +197,8 @@ impl Pointer {
         let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
         let kept = kept.into_iter().map(|kept| kept.evidence);
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
-        let evidence: Vec<Evidence> =
-            std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
+        let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
-        // A pointer that no code sets to what it holds was changed by something else.
-        let behind = (noun == POINTER && value & 3 != 0).then(|| control_blocks::behind(place, case)).flatten();
-        if let Some((array, Some(writes))) = behind {
-            let name = case.look.place(place)?;
-            let words = format!("{words}; {array}");
-            let next = format!("look at the indices of that array: one below 0 leads to {name}");
-            let evidence = evidence.into_iter().chain([writes]).collect();
-            return Some(Self { words, evidence, next, noun, variable: None, set_by: None, local: None });
-        }
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
         Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place) })
     }

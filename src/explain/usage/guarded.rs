@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stuck::Need;
-use super::walk::{Follow, Key};
+use super::walk::{Follow, Key, Variant};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
-use crate::cpu::{Call, Callee, InstructionSet, Outcome, Program, Stored, Value};
+use crate::cpu::{Call, Callee, Program, Stored, Value};
 
 /// The most words of memory that are known of one function.
 const WORDS: usize = 16;
@@ -61,17 +61,9 @@ struct Known<'w, 'c> {
     read: RefCell<BTreeMap<Addr, u32>>,
 }
 
-impl Program for Known<'_, '_> {
-    fn instructions(&self) -> InstructionSet {
-        self.follow.instructions()
-    }
-
-    fn global_pointer(&self) -> Option<u32> {
-        self.follow.global_pointer()
-    }
-
-    fn code(&self, at: Addr) -> Option<u16> {
-        self.follow.code(at)
+impl Variant for Known<'_, '_> {
+    fn follow(&self) -> &dyn Program {
+        &self.follow
     }
 
     fn constant(&self, at: Addr) -> Option<u32> {
@@ -85,10 +77,6 @@ impl Program for Known<'_, '_> {
         let word = if read.len() < WORDS { (self.word)(at)? } else { return None };
         read.insert(at, word);
         Some(word)
-    }
-
-    fn outcome(&self, call: &Call) -> Outcome {
-        self.follow.outcome(call)
     }
 }
 
@@ -254,11 +242,13 @@ impl Usage<'_> {
         let passes = |place: &Addr| {
             let word = |asked: Addr| (asked == *place).then_some(SOME);
             let known = Known { follow: follow(), word: &word, without: BTreeSet::new(), read: RefCell::default() };
-            let is_it = |call: &Call| {
-                let [first, ..] = call.arguments;
-                back.checked_sub(call.at).is_some_and(|len| matches!(len, 2 | 4)) && first.known() == Some(SOME)
-            };
-            self.walker.paths(&known, key).is_some_and(|paths| paths.is_complete && paths.calls().any(is_it))
+            let is_it = |call: &&Call| back.checked_sub(call.at).is_some_and(|len| matches!(len, 2 | 4));
+            let is_passed = |call: &Call| call.arguments.first().and_then(|first| first.known()) == Some(SOME);
+            // On all paths: another variable may be the one.
+            self.walker.paths(&known, key).is_some_and(|paths| {
+                let mut calls = paths.calls().filter(is_it).peekable();
+                paths.is_complete && calls.peek().is_some() && calls.all(is_passed)
+            })
         };
         used.into_iter().map(Addr::from).filter(|place| place & 3 == 0).take(WORDS).find(passes)
     }

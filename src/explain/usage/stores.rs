@@ -12,9 +12,6 @@ use crate::cpu::{Call, Callee, Paths, Stored, Value};
 /// The most functions that are looked at, each as often as it is passed other addresses.
 const MOST: usize = 64;
 
-/// The most stores of one function that are shown.
-const MOST_SHOWN: usize = 3;
-
 /// A store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Store {
@@ -51,13 +48,13 @@ impl Usage<'_> {
         self.stores_of(todo, variable)
     }
 
-    /// The first stores of a function to memory whose address it is called with, and of those that it passes that on to.
+    /// The stores of a function to memory whose address it is called with, and of those that it passes that on to.
     pub fn stores_to_argument(&self, function: Addr, memory: Region) -> Vec<Store> {
         let Ok(argument) = u32::try_from(memory.start) else { return Vec::new() };
         let key = (function, [Value::Is(argument), Value::Unknown, Value::Unknown, Value::Unknown]);
-        let is_in = |stored: &Stored| matches!(stored.place, Value::Is(at) if memory.contains(at.into()));
+        let is_in = |stored: &Stored| stored.place.known().is_some_and(|place| memory.contains(place.into()));
         let (all, _) = self.stores_of(vec![key], memory);
-        all.into_iter().filter(|(_, stored)| is_in(stored)).map(|(store, _)| store).take(MOST_SHOWN).collect()
+        all.into_iter().filter(|(_, stored)| is_in(stored)).map(|(store, _)| store).collect()
     }
 
     /// The stores of functions, and of those that they pass an address in a variable, and whether all of that code could be followed.

@@ -1,9 +1,9 @@
 //! Calls whose result a function does not look at: whatever the call returns, the same is called and stored, on the same paths.
 
-use super::walk::{Follow, Key};
+use super::walk::{Follow, Key, Variant};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
-use crate::cpu::{Call, InstructionSet, Outcome, Paths, Program, Value};
+use crate::cpu::{Call, Outcome, Paths, Program, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -17,21 +17,9 @@ struct Returning<'w, 'c> {
     result: u32,
 }
 
-impl Program for Returning<'_, '_> {
-    fn instructions(&self) -> InstructionSet {
-        self.follow.instructions()
-    }
-
-    fn global_pointer(&self) -> Option<u32> {
-        self.follow.global_pointer()
-    }
-
-    fn code(&self, at: Addr) -> Option<u16> {
-        self.follow.code(at)
-    }
-
-    fn constant(&self, at: Addr) -> Option<u32> {
-        self.follow.constant(at)
+impl Variant for Returning<'_, '_> {
+    fn follow(&self) -> &dyn Program {
+        &self.follow
     }
 
     fn outcome(&self, call: &Call) -> Outcome {

@@ -347,6 +347,48 @@ pub(super) struct Follow<'w, 'c> {
     pub succeeds: bool,
 }
 
+/// A program of which something more is known.
+pub(super) trait Variant {
+    /// The program otherwise.
+    fn follow(&self) -> &dyn Program;
+
+    /// As [`Program::constant`].
+    fn constant(&self, at: Addr) -> Option<u32> {
+        self.follow().constant(at)
+    }
+
+    /// As [`Program::outcome`].
+    fn outcome(&self, call: &Call) -> Outcome {
+        self.follow().outcome(call)
+    }
+}
+
+impl<V: Variant> Program for V {
+    fn instructions(&self) -> InstructionSet {
+        self.follow().instructions()
+    }
+
+    fn global_pointer(&self) -> Option<u32> {
+        self.follow().global_pointer()
+    }
+
+    fn code(&self, at: Addr) -> Option<u16> {
+        self.follow().code(at)
+    }
+
+    fn constant(&self, at: Addr) -> Option<u32> {
+        Variant::constant(self, at)
+    }
+
+    fn marks_are_set(&self) -> bool {
+        self.follow().marks_are_set()
+    }
+
+    fn outcome(&self, call: &Call) -> Outcome {
+        Variant::outcome(self, call)
+    }
+}
+
 /// The same where one object is there when it is taken, also where a function takes it for its caller: such a function is taken to return
 /// what it returns when it got it.
 pub(super) struct Succeeding<'w, 'c> {
@@ -370,25 +412,9 @@ impl<'w, 'c> Succeeding<'w, 'c> {
     }
 }
 
-impl Program for Succeeding<'_, '_> {
-    fn instructions(&self) -> InstructionSet {
-        self.follow.instructions()
-    }
-
-    fn global_pointer(&self) -> Option<u32> {
-        self.follow.global_pointer()
-    }
-
-    fn code(&self, at: Addr) -> Option<u16> {
-        self.follow.code(at)
-    }
-
-    fn constant(&self, at: Addr) -> Option<u32> {
-        self.follow.constant(at)
-    }
-
-    fn marks_are_set(&self) -> bool {
-        self.follow.marks_are_set()
+impl Variant for Succeeding<'_, '_> {
+    fn follow(&self) -> &dyn Program {
+        &self.follow
     }
 
     fn outcome(&self, call: &Call) -> Outcome {

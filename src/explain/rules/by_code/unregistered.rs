@@ -1,29 +1,37 @@
 //! A thread waits for what only a callback gives, and no variable has the address of the callback: another function was registered
-//! in its place, or it was taken out. Where one function is at the same place of two elements of an array of drivers or channels,
-//! it was registered for one too many.
+//! in its place, or it was taken out. If two elements of an array of drivers or channels hold the same callback, one of the two
+//! registrations is probably wrong.
 //!
 //! Nothing is said where a constant has the address, as in a table of callbacks.
 //!
-//! Against it: a thread that waits without a time-out may wait for work that is not set up yet: a hint. Memory outside of the variables, as the heap of the C library, may have the address: it is a hint where some has.
+//! Against it: a thread that waits without a time-out may wait for work that is not set up yet. Memory outside of the variables, as the
+//! heap of the C library, may have the address. Both are hints.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::super::super::state::Task;
-use super::super::super::usage::{Need, Stuck, User, need, need_now};
+use super::super::super::usage::{Stuck, User, need, need_now};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::set_by::{SetBy, without_indices};
 use super::super::words::{function_at, gives_it, third, waiting, waits};
 use super::{BY_CODE, ByCode};
 use crate::abi::{Addr, Region};
+use crate::kernel::Kind;
 use crate::kernel::api::Act;
+
+/// The most threads that are named.
+const MOST: usize = 4;
 
 impl ByCode<'_, '_> {
     /// Threads that wait for a callback which nothing calls any more.
     pub(super) fn unregistered(&self) -> Vec<Finding> {
-        self.graph.tasks.list.iter().filter_map(|task| self.unregistered_giver(task)).collect()
+        let twice = OnceCell::new();
+        let find = |task| self.unregistered_giver(task, &|| twice.get_or_init(|| self.registered_twice()).as_slice());
+        self.graph.tasks.list.iter().filter_map(find).take(MOST).collect()
     }
 
-    fn unregistered_giver(&self, task: &Task) -> Option<Finding> {
+    fn unregistered_giver<'t>(&self, task: &Task, twice: &dyn Fn() -> &'t [Twice]) -> Option<Finding> {
         // A time-out may end the wait before the callback is registered.
         let lasts = need(task, self.case, self.usage).is_some();
         let need = need_now(task, self.case, self.usage).filter(|need| need.act == Act::Gives)?;
@@ -33,7 +41,9 @@ impl ByCode<'_, '_> {
         if places.iter().any(|at| self.is_in_variable(*at)) || self.case.thread(task.address)?.run_count < Some(2) {
             return None;
         }
-        let twice = self.registered_twice(*callback, &need);
+        let gives =
+            |twice: &&Twice| twice.gives.iter().any(|(kind, object)| *kind == need.kind && *object != need.object);
+        let twice = twice().iter().filter(|twice| twice.function != *callback).find(gives);
         if !lasts && twice.is_none() {
             return None;
         }
@@ -43,15 +53,28 @@ impl ByCode<'_, '_> {
         let sure = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let (name, object) = (self.case.label(task.address), self.case.object(need.object));
         let function = function_at(*callback, self.case);
-        let instead = twice.as_ref().map_or_else(String::new, |twice| format!("; {}", twice.words));
+        let object_of = |twice: &Twice| {
+            let (_, object) = twice.gives.iter().find(|(kind, object)| *kind == need.kind && *object != need.object)?;
+            Some(format!(
+                "{}, which {} {}",
+                function_at(twice.function, self.case),
+                third(need.kind),
+                self.case.object(*object)
+            ))
+        };
+        let held = twice.and_then(object_of);
+        let names = twice.map_or_else(String::new, Twice::names);
+        let instead = held.as_ref().map_or_else(String::new, |held| format!("; {names} are both {held}"));
         let claim = format!(
             "{name} waits for {object}; only {function} {}, and no variable has the address of that function{instead}",
             gives_it(need.kind, need.wanted)
         );
         let behind = Stuck::without_givers(self.case, self.graph, self.usage, &need).behind(&[task.address]);
-        let set_by = twice.as_ref().and_then(|twice| SetBy::of(*twice.places.first()?, twice.pointer, self.case));
-        let next = match &twice {
-            Some(twice) => format!("look at who sets {}", twice.names),
+        let set_by = twice.and_then(|twice| SetBy::of(twice.places.first()?.0, twice.function, self.case));
+        let shown = twice.iter().flat_map(|twice| &twice.places).zip(held.iter().cycle());
+        let shown = shown.map(|((at, name), held)| Evidence::memory(*at, format!("{name} is {held}")));
+        let next = match twice {
+            Some(_) => format!("look at who sets {names}"),
             None => format!("look at who registers {function}, and what was registered in its place"),
         };
         Some(
@@ -60,7 +83,7 @@ impl ByCode<'_, '_> {
                 .against((!places.is_empty()).then_some("memory outside of the variables has its address"))
                 .evidence([waiting(task.address, need.object, self.case, self.graph), self.users(&users, &need)])
                 .evidence(self.site(User::Other(*callback), &need))
-                .evidence(twice.into_iter().flat_map(|twice| twice.evidence))
+                .evidence(shown)
                 .evidence(set_by.map(|set| set.evidence))
                 .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(behind)
@@ -77,38 +100,36 @@ impl ByCode<'_, '_> {
         !is_stack && self.case.look.variable(at).is_some()
     }
 
-    /// Another function that gives something of the same kind and is registered in two elements of one array.
-    fn registered_twice(&self, callback: Addr, need: &Need) -> Option<Twice> {
-        self.usage.others().filter(|other| *other != callback).find_map(|other| {
-            let object = self.usage.uses_of(User::Other(other)).into_iter().find_map(|one| {
-                let is_same = one.action.act == need.act && one.action.kind == Some(need.kind);
-                one.object.filter(|object| is_same && *object != need.object)
-            })?;
+    /// The functions that are called through pointers and whose address two elements of an array have at the same place.
+    fn registered_twice(&self) -> Vec<Twice> {
+        let of = |function: Addr| {
             let mut members: BTreeMap<String, Vec<(Addr, String)>> = BTreeMap::new();
-            for at in self.usage.pointers_to(other)?.into_iter().filter(|at| self.is_in_variable(*at)) {
-                let place = self.case.look.place(at)?;
-                members.entry(without_indices(&place)).or_default().push((at, place));
+            for at in self.usage.pointers_to(function)?.into_iter().filter(|at| self.is_in_variable(*at)) {
+                let name = self.case.look.place(at).map(|name| (without_indices(&name), name));
+                let Some((member, name)) = name.filter(|(member, _)| member.contains("[]")) else { continue };
+                members.entry(member).or_default().push((at, name));
             }
-            let same = members.into_iter().find(|(member, all)| member.contains("[]") && all.len() > 1)?.1;
-            let names = same.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" and ");
-            let (function, object) = (function_at(other, self.case), self.case.object(object));
-            let text = |name: &str| format!("{name} is {function}, which {} {object}", third(need.kind));
-            Some(Twice {
-                words: format!("{names} are both {function}, which {} {object}", third(need.kind)),
-                evidence: same.iter().map(|(at, name)| Evidence::memory(*at, text(name))).collect(),
-                places: same.iter().map(|(at, _)| *at).collect(),
-                pointer: other,
-                names,
-            })
-        })
+            let places = members.into_values().find(|all| all.len() > 1)?;
+            let uses = self.usage.uses_of(User::Other(function)).into_iter();
+            let gives =
+                uses.filter(|one| one.action.act == Act::Gives).filter_map(|one| Some((one.action.kind?, one.object?)));
+            Some(Twice { function, places, gives: gives.collect() })
+        };
+        self.usage.others().filter_map(of).collect()
     }
 }
 
 /// A function that is registered twice.
 struct Twice {
-    words: String,
-    names: String,
-    places: Vec<Addr>,
-    pointer: Addr,
-    evidence: Vec<Evidence>,
+    function: Addr,
+    /// Where, each with the name.
+    places: Vec<(Addr, String)>,
+    /// What it gives.
+    gives: Vec<(Kind, Addr)>,
+}
+
+impl Twice {
+    fn names(&self) -> String {
+        self.places.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" and ")
+    }
 }
