@@ -27,8 +27,9 @@ const BELOW: u64 = 256;
 const CALLS: usize = 2;
 /// The byte with which the kernel fills stacks.
 const FILL: u8 = 0xEF;
-/// The most bytes of a mark that a program keeps at the end of a stack.
+/// The most bytes of a mark that a program keeps at the end of a stack, and of another write there.
 const MARK: usize = 16;
+const WRITTEN: usize = 64;
 /// The fewest bytes of fill above it.
 const FEWEST: u64 = 64;
 
@@ -70,11 +71,14 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let (start, size) = (thread.stack.start?, thread.stack.size?);
     let below = neighbour(start, all);
     let left = size.saturating_sub(thread.stack.high.bytes(Some(size))?);
-    let found = saved_below(thread, start, size)
+    let by_pointer = || saved_below(thread, start, size, left);
+    let found = by_pointer()
+        .filter(|found| found.claimed == Confidence::Proven)
         .or_else(|| below.and_then(|other| was_below(thread, other, case)))
         .or_else(|| below.filter(|_| left <= size / 2).and_then(|other| damaged(thread, other, all, case)))
         .or_else(|| frame_below(thread, below, case))
-        .or_else(|| used_up(thread, start, size, left, case))?;
+        .or_else(|| used_up(thread, start, size, left, case))
+        .or_else(by_pointer)?;
     let is_over = found.code == Code::StackOverflow;
     let is_near = found.code == Code::StackNearOverflow;
     let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
@@ -112,16 +116,17 @@ fn neighbour<'t>(start: Addr, all: &[&'t Thread]) -> Option<&'t Thread> {
     all.iter().find(ends).copied()
 }
 
-fn saved_below(thread: &Thread, start: Addr, size: u64) -> Option<Found> {
+fn saved_below(thread: &Thread, start: Addr, size: u64, left: u64) -> Option<Found> {
     let saved = thread.saved.filter(|saved| *saved < start && thread.core.is_none())?;
     let below = start.saturating_sub(saved);
     let text = format!("its saved stack pointer {saved:#x} is {below} bytes below the start of its stack");
+    let is_unused = left > NEAR;
     Some(Found {
         code: Code::StackOverflow,
-        claimed: Confidence::Proven,
+        claimed: if is_unused { Confidence::Hint } else { Confidence::Proven },
         claim: format!("the stack of {} ({size} bytes) overflowed", thread.label()),
         evidence: vec![Evidence::stack(start, text)],
-        against: None,
+        against: is_unused.then_some("the lowest bytes of the stack still hold the fill (0xEF): the saved stack pointer may have been overwritten"),
     })
 }
 
@@ -148,24 +153,37 @@ fn was_below(thread: &Thread, below: &Thread, case: &Case<'_>) -> Option<Found> 
     })
 }
 
-/// True for the lowest bytes of a stack of which only the first few are no fill, and a quarter of the stack after them is.
-fn is_mark(low: &[u8], size: u64) -> bool {
-    let need = usize::try_from(FEWEST.max(size / 4)).unwrap_or(usize::MAX).min(low.len().saturating_sub(MARK));
-    let is_fill = |from: usize| low.iter().skip(from).take(need).all(|byte| *byte == FILL);
-    need >= MARK && (1..=MARK).any(is_fill)
+/// How many of the lowest bytes of a stack are no fill, where these are few and a quarter of the stack after them is fill.
+fn written(low: &[u8], size: u64) -> Option<usize> {
+    let need = usize::try_from(FEWEST.max(size / 4)).unwrap_or(usize::MAX).min(low.len().saturating_sub(WRITTEN));
+    let is_fill = |from: &usize| low.iter().skip(*from).take(need).all(|byte| *byte == FILL);
+    (1..=WRITTEN).find(is_fill).filter(|_| need >= MARK)
+}
+
+/// True where only the lowest bytes of a stack were written, above which it was never used: a mark of the program, or a write of another
+/// one. Functions leave holes in their frames, but then a return address is in the lowest bytes.
+pub(super) fn is_written_at_end(thread: &Thread, case: &Case<'_>) -> bool {
+    let is_so = || {
+        let (start, size) = (thread.stack.start?, thread.stack.size?);
+        let low = case.look.bytes(start, BOTTOM.min(size))?;
+        let len = written(&low, size)?;
+        let words = case.words(low.get(..len.next_multiple_of(8))?, true);
+        Some(len <= MARK || !words.into_iter().any(|word| jump::is_behind_call(word, case)))
+    };
+    thread.stack.high == High::Full && is_so() == Some(true)
 }
 
 fn used_up(thread: &Thread, start: Addr, size: u64, left: u64, case: &Case<'_>) -> Option<Found> {
     let name = thread.label();
-    if thread.stack.high == High::Full
-        && case.look.bytes(start, BOTTOM.min(size)).is_some_and(|low| is_mark(&low, size))
-    {
+    if is_written_at_end(thread, case) {
         return Some(Found {
             code: Code::StackOverflow,
             claimed: Confidence::Hint,
-            claim: format!("the lowest word of the stack of {name} ({size} bytes) was overwritten"),
+            claim: format!("the lowest bytes of the stack of {name} ({size} bytes) were overwritten"),
             evidence: vec![Evidence::stack(start, "the bytes above it still hold the fill (0xEF)".to_owned())],
-            against: Some("a program may keep a mark of its own there: most of the stack was not used"),
+            against: Some(
+                "most of the stack was not used: another one may have written there, or the program keeps a mark there",
+            ),
         });
     }
     if let Some(byte) = repeated(start, size, case).filter(|_| thread.stack.high == High::Full) {
@@ -342,13 +360,14 @@ mod tests {
             bytes.resize(512, 0x11);
             bytes
         };
-        assert!(is_mark(&low(4, 508), 1024));
-        assert!(is_mark(&low(4, 508), 8192));
+        assert_eq!(written(&low(4, 508), 1024), Some(4));
+        assert_eq!(written(&low(4, 508), 8192), Some(4));
         let mut word = low(4, 508);
         word.splice(..4, [0xEF, 0xBE, 0xAD, 0xDE]);
-        assert!(is_mark(&word, 1024), "0xdeadbeef");
-        assert!(!is_mark(&low(4, 40), 1024), "a hole in a frame");
-        assert!(!is_mark(&low(200, 300), 1024), "far more than a mark");
-        assert!(!is_mark(&low(512, 0), 1024));
+        assert_eq!(written(&word, 1024), Some(4), "0xdeadbeef");
+        assert_eq!(written(&low(32, 480), 1024), Some(32), "a text");
+        assert_eq!(written(&low(4, 40), 1024), None, "a hole in a frame");
+        assert_eq!(written(&low(200, 300), 1024), None, "far more than a mark");
+        assert_eq!(written(&low(512, 0), 1024), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A fault that is the end of a stack that was used up, or that comes from what was written into a stack.
 
 use super::super::super::{Code, Confidence, Evidence, Finding, Source};
-use super::super::{static_pointers, words};
+use super::super::{stacks, static_pointers, words};
 use super::{GUARD, Look, STACK, Sure, lowered};
 use crate::abi::Addr;
 use crate::kernel::High;
@@ -55,7 +55,8 @@ impl Look<'_, '_> {
         let filled = |kernel: &crate::kernel::Kernel| {
             kernel.threads.iter().any(|other| matches!(other.stack.high, High::Bytes(_)))
         };
-        (thread.stack.high == High::Full && self.case.kernel.is_some_and(filled)).then(|| {
+        let is_used_up = thread.stack.high == High::Full && !stacks::is_written_at_end(thread, self.case);
+        (is_used_up && self.case.kernel.is_some_and(filled)).then(|| {
             (Confidence::Likely, format!("the lowest bytes of the stack of {name} hold no fill (0xEF) any more"))
         })
     }
