@@ -179,6 +179,7 @@ fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loade
         without_lines: target.without_lines(),
         has_wrapped: loaded.is_some_and(|loaded| loaded.trace.about.wrapped),
         was_running: target.read_while_running().is_some(),
+        misplaced: kernel.is_none() && target.is_trace_elsewhere(),
         other_build: kernel.is_some_and(|kernel| kernel.other_build)
             || target.code_match().is_some_and(CodeMatch::is_another),
     }
@@ -214,7 +215,13 @@ fn print(
     } else {
         page::document(&found.explanation, &found.doubts(), all, &mut *out)?;
     }
-    out.finish(&found.issues)?;
+    let mut issues = found.issues.clone();
+    if format.reader() == Reader::Program {
+        issues.extend(found.no_kernel.as_ref().map(|error| {
+            Issue::new(Code::KernelUnreadable, format!("threads, waits and stacks were not checked: {}", error.message))
+        }));
+    }
+    out.finish(&issues)?;
     drop(out);
     sink.finish()?;
     if !format.has_issues() {
@@ -223,7 +230,7 @@ fn print(
             let is_said = issue.code == Code::ElfMismatch && format.reader() != Reader::Program;
             !is_said && (all || issue.severity != Severity::Note)
         };
-        diagnostics.issues_of_result(&found.issues.iter().filter(is_new).cloned().collect::<Vec<_>>());
+        diagnostics.issues_of_result(&issues.iter().filter(is_new).cloned().collect::<Vec<_>>());
     }
     let is_met = |least| found.explanation.findings.iter().any(|finding| finding.confidence >= least);
     // A program that was built without a trace has none to lose: the page says what could not be checked. A script that asks for a
@@ -233,7 +240,9 @@ fn print(
         // That nothing was found says little where half of what it rests on is missing.
         Some(error) if is_lost(error) && !is_met(fail_on.unwrap_or(Confidence::Hint)) => diagnostics.error(error),
         _ if fail_on.is_some_and(is_met) => Outcome::NotFound,
+        // Nor where all of it is doubtful.
+        _ if found.explanation.findings.is_empty() && doubt(&found.issues).is_some() => Outcome::NotFound,
         _ => Outcome::Done,
     };
-    Ok(printing::outcome(outcome, &found.issues, output))
+    Ok(printing::outcome(outcome, &issues, output))
 }

@@ -6,7 +6,8 @@
 //! Tags and numbers are ULEB128; the tags 4, 5, 65, 67 and odd ones from 33 on have a string, 32 has a number and a
 //! string, all others a number.
 
-use super::{Elf, Machine};
+use super::{Elf, ElfKind, Machine, PF_X, PT_LOAD, Segment};
+use crate::abi::Addr;
 
 /// `sh_type` of `.ARM.attributes`.
 const SHT_ARM_ATTRIBUTES: u32 = 0x7000_0003;
@@ -15,17 +16,54 @@ const TAG_CPU_ARCH: u64 = 6;
 const TAG_CPU_ARCH_PROFILE: u64 = 7;
 const TAG_COMPATIBILITY: u64 = 32;
 
+/// The exceptions whose vectors are looked at: reset, NMI and HardFault. Every Cortex-M has them, behind the first stack pointer.
+const VECTORS: usize = 3;
+/// So many segments are looked at.
+const MOST_SEGMENTS: usize = 16;
+
 impl Elf {
-    /// True for a program whose attributes name ARM's M profile (Cortex-M); false where they name none.
+    /// True for a program whose attributes name ARM's M profile (Cortex-M). Where they name none, as in a file that is cut short, its
+    /// vector table shows it.
     pub fn is_m_profile(&self) -> bool {
-        let mut m = false;
-        self.arm_attributes(|tag, value| match tag {
-            TAG_CPU_ARCH_PROFILE => m |= value == u64::from(b'M'),
-            // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
-            TAG_CPU_ARCH => m |= matches!(value, 11..=13 | 16 | 17 | 21),
-            _ => {}
+        self.has_m_attributes().unwrap_or_else(|| self.has_m_vectors())
+    }
+
+    /// True where only the vector table shows that the program is for a Cortex-M.
+    pub fn is_m_profile_by_vectors(&self) -> bool {
+        self.has_m_attributes().is_none() && self.has_m_vectors()
+    }
+
+    /// Whether the attributes name the M profile; `None` where they name no processor.
+    fn has_m_attributes(&self) -> Option<bool> {
+        let mut m = None;
+        self.arm_attributes(|tag, value| {
+            let is_m = match tag {
+                TAG_CPU_ARCH_PROFILE => value == u64::from(b'M'),
+                // v6-M, v6S-M, v7E-M, v8-M (baseline, mainline), v8.1-M: architectures that have no other profile.
+                TAG_CPU_ARCH => matches!(value, 11..=13 | 16 | 17 | 21),
+                _ => return,
+            };
+            m = Some(m.unwrap_or(false) || is_m);
         });
         m
+    }
+
+    /// True where a segment begins with a vector table of a Cortex-M: a stack pointer, and addresses of Thumb code. Those of other ARMs
+    /// begin with instructions.
+    fn has_m_vectors(&self) -> bool {
+        if self.machine() != Machine::ARM || self.kind() != ElfKind::Exec {
+            return false;
+        }
+        let loads = self.segments().filter(|s| s.kind == PT_LOAD && s.filesz > 0).take(MOST_SEGMENTS);
+        let loads: Vec<Segment> = loads.collect();
+        let holds = |s: &Segment, at: Addr| at.checked_sub(s.vaddr).is_some_and(|into| into < s.filesz);
+        let is_code = |at: Addr| at & 1 == 1 && loads.iter().any(|s| s.flags & PF_X != 0 && holds(s, at));
+        loads.iter().any(|segment| {
+            let bytes = self.segment_bytes(segment);
+            let word = |n: usize| self.endian().u32(&bytes, n.checked_mul(4)?).map(u64::from);
+            let has_stack = word(0).is_some_and(|at| at != 0 && at & 3 == 0);
+            has_stack && (1..=VECTORS).all(|n| word(n).is_some_and(is_code))
+        })
     }
 
     /// True for a program whose attributes name ARM's A or R profile; false where they name none.
@@ -115,7 +153,7 @@ fn attributes(section: &[u8], u32_of: impl Fn(&[u8]) -> Option<u32>, mut each: i
 #[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
-    use crate::elf::tests::writer::{Writer, sect};
+    use crate::elf::tests::writer::{Writer, load, sect};
 
     /// As an assembler writes it for a Cortex-M3.
     fn section(attributes: &[u8], big: bool) -> Vec<u8> {
@@ -158,6 +196,26 @@ mod tests {
             assert_eq!([test(m3), test(m0), test(a15), test(r5)], [true, true, false, false]);
         }
         assert!(!is_m(183, false, section(m3, false)), "only EM_ARM has these attributes");
+    }
+
+    /// A program that was cut short has no attributes: a fault of its core was that of an ARM of another profile, and not found.
+    #[test]
+    fn a_vector_table_is_that_of_a_cortex_m() {
+        let of = |words: [u32; 5], kind: u16, attributes: &[u8]| {
+            let mut w = Writer::new(false, false, kind, 40);
+            w.segs = vec![load(0x800_0000, 5, words.iter().flat_map(|word| word.to_le_bytes()).collect())];
+            w.sects = vec![sect(".ARM.attributes", 0x7000_0003, 0, 0, section(attributes, false))];
+            let elf = Elf::open(w.build()).unwrap();
+            (elf.is_m_profile(), elf.is_m_profile_by_vectors())
+        };
+        let vectors = [0x2000_8000, 0x800_0011, 0x800_0013, 0x800_0013, 0];
+        assert_eq!(of(vectors, 2, b""), (true, true));
+        assert_eq!(of(vectors, 2, b"\x06\x0a\x07M"), (true, false));
+        assert_eq!(of(vectors, 2, b"\x06\x0a\x07A"), (false, false));
+        assert_eq!(of(vectors, 4, b""), (false, false), "a core");
+        assert_eq!(of([0x2000_8000, 0x800_0011, 0x800_0013, 0x800_0012, 0], 2, b""), (false, false));
+        assert_eq!(of([0x2000_8000, 0x800_0011, 0x800_0013, 0x800_0023, 0], 2, b""), (false, false));
+        assert_eq!(of([0xEA00_0006, 0xEA00_0001, 0xEA00_0003, 0xEA00_0005, 0], 2, b""), (false, false), "branches");
     }
 
     #[test]

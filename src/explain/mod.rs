@@ -33,6 +33,9 @@ use usage::Usage;
 const FIRST_INTERRUPT: u64 = 16;
 const FIRST_NAMED: u64 = 11;
 
+/// What speaks against all that was read of memory.
+const MISPLACED: &str = "by the trace, the address of the dump is wrong: what was read of memory may be something else";
+
 /// The most findings that may be behind a null pointer.
 const MOST_REASONS: usize = 2;
 
@@ -49,6 +52,8 @@ pub struct Trust {
     pub was_running: bool,
     /// The ELF is of another build, or its code was not found in memory to compare.
     pub other_build: bool,
+    /// The kernel was not found, and the trace says that it is at another address than the one where it is in this memory.
+    pub misplaced: bool,
     /// Why callers of functions and source lines are not known, in words.
     pub without_lines: Option<String>,
     /// Older events were overwritten.
@@ -82,7 +87,7 @@ pub struct Explanation {
     pub checked: Vec<Checked>,
     /// What could not be checked, and what that would need.
     pub not_checked: Vec<String>,
-    /// The kernel's state was read: the threads, and what they wait for.
+    /// The kernel's state was read with the ELF of its build: the threads, and what they wait for.
     pub has_kernel: bool,
 }
 
@@ -137,7 +142,7 @@ impl Explanation {
             finding.explains = once_each(&finding.claim, std::mem::take(&mut finding.explains));
         }
         let not_checked = not_checked(case, &findings);
-        let has_kernel = case.kernel.is_some();
+        let has_kernel = case.kernel.is_some() && !case.trust.other_build;
         Self { findings, state: summary::of(case, &graph), checked, not_checked, has_kernel }
     }
 }
@@ -297,11 +302,15 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     if case.kernel.is_none() {
         all.push("threads, waits and stacks: they need the RAM, and the ELF or the kernel's addresses".to_owned());
+    } else if case.trust.other_build {
+        all.push("threads, waits and stacks: they need the ELF of the program that ran".to_owned());
     }
-    let known = |cpu: &crate::session::CpuState| cpu.registers.is_placed();
-    if !case.cpus.is_some_and(|cpus| cpus.all.iter().any(known)) {
+    let known = |cpu: &crate::session::CpuState| cpu.registers.pc().is_some();
+    let known = case.cpus.is_some_and(|cpus| cpus.all.iter().any(known));
+    if !known {
         all.push("faults, and where the CPU is: they need registers (a core, --reg, a live target)".to_owned());
-    } else if let Some(why) = &case.trust.without_lines {
+    }
+    if let Some(why) = case.trust.without_lines.as_ref().filter(|_| known || case.kernel.is_some()) {
         all.push(format!("callers of functions, and source lines: {why}"));
     }
     if case.look.is_spent() {
@@ -366,6 +375,10 @@ impl<'a> Case<'a> {
             most = Confidence::Hint;
             against.push("the target ran while it was read".to_owned());
         }
+        if self.trust.misplaced {
+            most = Confidence::Hint;
+            against.push(MISPLACED.to_owned());
+        }
         if self.trust.other_build {
             most = Confidence::Hint;
             against.push("the ELF is not known to be of this build".to_owned());
@@ -408,7 +421,8 @@ impl<'a> Case<'a> {
     /// The same for an exception of the CPU: its registers show it whatever the ELF is. Functions are not named then.
     fn cap_of_exception(&self, claimed: Confidence) -> (Confidence, Vec<String>) {
         let against = self.against_program();
-        let claimed = if against.is_empty() { claimed } else { claimed.min(Confidence::Likely) };
+        let most = if self.trust.misplaced { Confidence::Hint } else { Confidence::Likely };
+        let claimed = if against.is_empty() { claimed } else { claimed.min(most) };
         self.by_vector(claimed, against)
     }
 
@@ -418,14 +432,14 @@ impl<'a> Case<'a> {
             return (claimed, against);
         }
         against.push(
-            "xpsr is not known (--reg xpsr=N): which exception it is is inferred from the vectors in the ELF"
-                .to_owned(),
+            "xpsr is not known (--reg xpsr=N): the exception is inferred from the vector table in the ELF".to_owned(),
         );
         (claimed.min(if self.trust.other_build { Confidence::Hint } else { Confidence::Likely }), against)
     }
 
     fn against_program(&self) -> Vec<String> {
-        self.trust.other_build.then(|| "the ELF is not known to be of this build".to_owned()).into_iter().collect()
+        let other = self.trust.other_build.then_some("the ELF is not known to be of this build");
+        other.into_iter().chain(self.trust.misplaced.then_some(MISPLACED)).map(str::to_owned).collect()
     }
 
     /// What a thread is called.

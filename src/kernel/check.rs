@@ -26,6 +26,8 @@ pub struct Overwritten {
     pub from: Addr,
     /// The word that is there instead; `None` where no memory is there.
     pub found: Option<u64>,
+    /// What follows in the list points back to `from`: only the pointer there is wrong.
+    pub is_skipped: bool,
     /// Its name, where the trace or a symbol has one. Hostile text: escape before printing.
     pub name: Option<String>,
 }
@@ -58,9 +60,12 @@ pub(super) fn overwritten(
 ) -> Option<Overwritten> {
     match walk.broken {
         Some(Broken::Stranger(from, address, found)) => {
-            Some(Overwritten { kind, address, from, found: Some(found), name: names(address) })
+            let is_skipped = walk.behind == Some(from);
+            Some(Overwritten { kind, address, from, found: Some(found), is_skipped, name: names(address) })
         }
-        Some(Broken::Wild(from, address)) => Some(Overwritten { kind, address, from, found: None, name: None }),
+        Some(Broken::Wild(from, address)) => {
+            Some(Overwritten { kind, address, from, found: None, is_skipped: false, name: None })
+        }
         _ => None,
     }
 }
@@ -238,9 +243,10 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
     let len = walk.nodes.len() as u64;
     if let Some(count) = count.filter(|c| *c != len && walk.broken.is_none()) {
         let message = format!("the list of {of} has {len}, the kernel counts {count}");
-        // A count below zero is that of no moment: more were deleted than the list ever had.
+        // A count below zero is that of no moment.
         let issue = if count & 0xFFFF_FFFF >= 1 << 31 {
-            let message = format!("{message}: more were deleted than were created");
+            let why = if is_below_zero(count) { "more were deleted than were created" } else { "it was overwritten" };
+            let message = format!("{message}: {why}");
             let issue = Issue::new(Code::KernelDamaged, message).severity(Severity::Lost);
             Issue { place: Place { address: counter, ..issue.place }, ..issue }
         } else {
@@ -259,6 +265,14 @@ pub(super) fn of_walk(walk: &Walk, of: &str, count: Option<u64>, counter: Option
     issues
 }
 
+/// So far below zero a count may be.
+const FEW: u64 = 1024;
+
+/// True for a count from which a few more were taken than it had.
+pub const fn is_below_zero(count: u64) -> bool {
+    count & 0xFFFF_FFFF > 0xFFFF_FFFF - FEW
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +284,8 @@ mod tests {
         assert_eq!(issue.severity, Severity::Lost);
         assert!(issue.message.ends_with("more were deleted than were created"), "{}", issue.message);
         assert_eq!(issue.place.address, Some(0x2000_0010), "the counter");
+        let [issue] = of(0xEFEF_EFEF).try_into().unwrap();
+        assert!(issue.message.ends_with("it was overwritten"), "fill was many deletes: {}", issue.message);
         let [issue] = of(3).try_into().unwrap();
         assert_ne!(issue.severity, Severity::Lost);
     }

@@ -32,7 +32,7 @@ mod stack;
 mod thread;
 mod walk;
 
-pub use check::Overwritten;
+pub use check::{Overwritten, is_below_zero};
 pub use cpus::{Above, Cpu, Under, exception};
 pub use entries::Entries;
 pub use fault_report::fault_lines;

@@ -85,6 +85,8 @@ pub struct Walk {
     pub led: usize,
     /// Why it is not whole; `None` for a list that points back to its start.
     pub broken: Option<Broken>,
+    /// Where the backward pointer of what follows the break leads.
+    pub behind: Option<Addr>,
     /// Backward pointers that contradict the forward pointers.
     pub bad_back_links: usize,
     /// An entry that was put into the list again while it was in it.
@@ -125,6 +127,9 @@ impl List<'_> {
             let mut others = Vec::new();
             let _ = self.one_way(memory, back, previous, &mut others, &mut seen);
             let ends = others.first().and_then(|n| links(n, next)).zip(others.last().and_then(|n| links(n, previous)));
+            if entry == 0 && walk.broken.is_some() {
+                walk.behind = others.last().map_or(Some(back), |n| links(n, previous));
+            }
             // It was last, or what followed it leads to it from both sides.
             let is_twice = if back == entry { walk.nodes.len() > 1 } else { ends == Some((entry, entry)) };
             walk.twice = walk.twice.or((is_twice && entry != 0).then_some(entry));

@@ -139,7 +139,10 @@ impl Target<'_> {
         };
         let mut all = stop.cpus.clone();
         let looks = |kernel: &Kernel| !kernel.interrupted.is_empty();
-        let left = kernel.filter(|_| all.is_empty()).map_or_else(Vec::new, |kernel| self.left(kernel, &stop));
+        // Other registers do not show where the CPU is.
+        let is_nowhere = |cpu: &Registers| cpu.pc().is_none() && cpu.level() == Level::Unknown;
+        let left = kernel.filter(|_| all.iter().all(is_nowhere));
+        let left = left.map_or_else(Vec::new, |kernel| self.left(kernel, &stop));
         if all.is_empty() && (!left.is_empty() || kernel.is_some_and(looks)) {
             // Without registers the stacks alone show where an exception may have come.
             all.extend(stop.frames.map(|frames| Registers::new(frames.architecture)));

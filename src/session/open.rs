@@ -96,7 +96,7 @@ pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
     };
     info.finish()?;
     issues.extend(info.issues.iter().cloned());
-    Ok(Target { memory, info, issues, place: None, link })
+    Ok(Target { memory, info, issues, is_trace_elsewhere: false, place: None, link })
 }
 
 /// What the inputs say of the program, for a memory that is open already.
@@ -372,6 +372,10 @@ impl TargetInfo {
         self.collect_symbols();
         let of_code = self.code.found().and_then(CodeMatch::issue);
         self.issues.splice(0..0, of_code.map(|issue| self.load_offset().doubt(issue)));
+        self.issues.extend(self.elf().filter(|elf| elf.is_m_profile_by_vectors()).map(|_| {
+            let message = "the ELF does not name the profile of the ARM: its vector table is that of a Cortex-M";
+            Issue::new(Code::CpuInferred, message)
+        }));
         if let Some(notes) = &self.notes {
             self.issues.extend(self.elf().and_then(|elf| other_program(notes, elf)));
             self.events.of_core(notes.events());

@@ -84,6 +84,7 @@ pub(super) fn instead(
             "; its own header says that it is at {base:#x}: the address of the dump is {by:#x} {side}, or this is a copy"
         )
     });
+    session.is_trace_elsewhere = elsewhere.is_some();
     if error.code == Code::NeverEnabled && elsewhere.is_none() {
         session.issues.push(
             Issue::new(

@@ -26,6 +26,8 @@ pub struct Target<'m> {
     pub(super) info: TargetInfo,
     /// What was noticed while opening and locating.
     pub(super) issues: Vec<Issue>,
+    /// The trace that a search found says that it is at another address.
+    pub(super) is_trace_elsewhere: bool,
     pub(super) place: Option<(&'static dyn Format, Box<dyn Located>)>,
     /// The live target, to connect to it again.
     pub(super) link: Option<RemoteInput>,
@@ -212,6 +214,11 @@ impl TargetInfo {
 }
 
 impl<'m> Target<'m> {
+    /// True where a search found the trace, and the trace says that it is at another address: that of the dump may be wrong.
+    pub const fn is_trace_elsewhere(&self) -> bool {
+        self.is_trace_elsewhere
+    }
+
     /// Opens files, or whatever [`Inputs`] name.
     ///
     /// # Errors
@@ -232,7 +239,7 @@ impl<'m> Target<'m> {
             Borrowed::Memory(memory) => Source::Files(Box::new(Cache::new(memory))),
         };
         issues.extend(info.issues.iter().cloned());
-        Self { memory, info, issues, place: None, link: None }
+        Self { memory, info, issues, is_trace_elsewhere: false, place: None, link: None }
     }
 
     /// The memory of files, and what is known of it; `None` for a stub.

@@ -464,8 +464,50 @@ fn variables_of_another_build_were_overwritten_heads_of_lists() {
         let elf = fixture(other).display().to_string();
         let out = tx_trace(&["explain", "--elf", &elf, "--image", &code, "--image", &ram]);
         let (text, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        assert!(text.starts_with("Nothing wrong found\n\nDoubtful: ") && text.contains("of another build"), "{text}");
+        assert!(
+            text.starts_with("Nothing wrong found, but threads, waits and stacks were not checked\n\nDoubtful: ")
+                && text.contains("of another build"),
+            "{text}"
+        );
         assert!(said.contains("error: ") && out.status.code() == Some(1), "{said}");
+    }
+}
+
+/// Where a pointer of a list was written over, what it leads to now was called a mutex, or a semaphore, that was overwritten.
+#[test]
+fn what_a_wrong_pointer_leads_to_was_an_overwritten_control_block() {
+    let files = Scratch::new("wrong-pointer");
+    let elf = fixture("cm3.elf");
+    let elsewhere = u32::try_from(symbol(&elf, "heartbeats")).unwrap();
+    // `tx_mutex_created_next` is the ninth word of its control block.
+    let next = symbol(&elf, "bus_mutex") + 4 * 8;
+    for (at, sure, claim) in [
+        (
+            next,
+            "likely",
+            format!(
+                "mutex bus_mutex was overwritten: its pointer to the next mutex points to {elsewhere:#x}, where no mutex is"
+            ),
+        ),
+        (
+            symbol(&elf, "_tx_semaphore_created_ptr"),
+            "hint",
+            format!(
+                "_tx_semaphore_created_ptr was overwritten: the head of the list of semaphore objects points to {elsewhere:#x}, where no semaphore is"
+            ),
+        ),
+    ] {
+        let mut ram = std::fs::read(fixture("cm3.ram.bin")).unwrap();
+        let offset = usize::try_from(at - 0x2000_0000).unwrap();
+        ram[offset..offset + 4].copy_from_slice(&elsewhere.to_le_bytes());
+        let ram = put(&files, "ram.bin", ram);
+        let lines = json("explain", &elf, &["--image", &format!("{}@0x20000000", ram.display())]);
+        let finding = lines.iter().find(|line| line["code"] == "corrupt-control-block").unwrap();
+        assert_eq!(
+            (finding["claim"].as_str(), finding["confidence"].as_str()),
+            (Some(claim.as_str()), Some(sure)),
+            "{finding}"
+        );
     }
 }
 

@@ -502,7 +502,7 @@ fn a_fault_in_a_core_of_qemus_own_was_some_endless_loop() {
         let (said, _) = done(&["explain", "--width", "500", &elf, &guest]);
         assert_eq!(said.starts_with("bus-fault: HardFault in store (fault.c:"), is_known, "{said}");
         assert_eq!(said.contains("bus-fault (likely)"), is_known, "{said}");
-        assert_eq!(said.contains("xpsr is not known (--reg xpsr=N): which exception"), is_known, "{said}");
+        assert_eq!(said.contains("xpsr is not known (--reg xpsr=N): the exception"), is_known, "{said}");
     }
 }
 

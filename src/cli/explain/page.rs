@@ -127,7 +127,7 @@ pub fn headline(explanation: &Explanation) -> String {
         }
         Some(finding) => format!("{}: {}", finding.code.name(), finding.claim),
         None if explanation.has_kernel => "Nothing wrong found".to_owned(),
-        None => "Nothing wrong found in the trace; threads, waits and stacks were not checked".to_owned(),
+        None => "Nothing wrong found, but threads, waits and stacks were not checked".to_owned(),
     }
 }
 

@@ -161,7 +161,9 @@ const fn exception_of(mask: u64) -> u32 {
 pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     let [cfsr, hfsr, sfsr, dfsr, fpccr] = ["cfsr", "hfsr", "sfsr", "dfsr", "fpccr"].map(|name| registers.get(name));
     let handler = Handler::of(registers);
-    let any = [cfsr, hfsr, sfsr].iter().flatten().any(|word| *word != 0);
+    // Bits that mean nothing record nothing.
+    let has = |word: Option<u64>, bits: &[Bit]| word.is_some_and(|word| bits.iter().any(|(mask, ..)| word & mask != 0));
+    let any = has(cfsr, &CFSR) || has(hfsr, &HFSR) || has(sfsr, &SFSR);
     let shown = handler.name().is_some() && (cfsr.is_some() || hfsr.is_some());
     let typed = registers.is_given("dfsr") && dfsr != Some(0);
     if !any && !shown && !typed {

@@ -15,8 +15,8 @@ use super::{arrays, block_released, notified, pointer, set_by};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
-use crate::kernel::{HEAD, Kind, Overwritten, Thread};
-use crate::sym::ArrayMember;
+use crate::kernel::{HEAD, Kind, Overwritten, Thread, is_below_zero};
+use crate::sym::{ArrayMember, Symbol};
 use crate::trace::{Issue, Severity};
 
 /// Bytes of a block that are looked at.
@@ -43,6 +43,9 @@ const PREFIXES: [&str; 2] = ["_tx_", "_txe_"];
 /// How the names of those begin in which its lists are whole: labels within the scheduler may have names of their own.
 const NO_SERVICES: [&str; 2] = ["_tx_thread_schedule", "_tx_thread_shell_entry"];
 
+/// Bytes of the smallest control block, that of a semaphore.
+const SMALLEST: u64 = 28;
+
 /// Blocks that were overwritten.
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
@@ -55,7 +58,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
         let impossible = damaged(case).filter(|issue| issue.severity != Severity::Lost && is_impossible(issue, case));
         return broken.chain(impossible).map(|issue| contradiction(issue, Confidence::Likely, case)).collect();
     }
-    let broken = |block: &Overwritten| match block.found.filter(|_| is_block(block, case)) {
+    let broken = |block: &Overwritten| match block.found.filter(|_| was_block(block, case)) {
         Some(found) => overwritten(block, found, case),
         None => led_astray(block, case),
     };
@@ -155,11 +158,28 @@ fn near(block: u64, member: u64) -> bool {
 }
 
 /// True where a control block can be: aligned, and not in code.
-fn is_block(block: &Overwritten, case: &Case<'_>) -> bool {
-    block.address != 0 && block.address.is_multiple_of(4) && case.look.function(block.address).is_none()
+fn can_be_block(at: Addr, case: &Case<'_>) -> bool {
+    at != 0 && at.is_multiple_of(4) && case.look.function(at).is_none()
 }
 
-/// A list points to where no control block can be, or no memory is: the block that points there was overwritten.
+/// True where what is no control block was one: what follows it in the list points to it, or, of the first one, it has a name.
+fn was_block(block: &Overwritten, case: &Case<'_>) -> bool {
+    let is_named = || {
+        let variable = case.look.variable(block.address);
+        let is_registered = case.events.and_then(|events| events.name(block.address)).is_some();
+        let has_room = |variable: &Symbol| variable.size == 0 || variable.size >= SMALLEST;
+        is_registered || variable.filter(has_room).is_some_and(|variable| variable.address == block.address)
+    };
+    can_be_block(block.address, case) && !block.is_skipped && (block.from != 0 || is_named())
+}
+
+/// `where no timer is`, of the place that a pointer leads to.
+fn where_none(block: &Overwritten, what: &str, case: &Case<'_>) -> String {
+    let is = if block.found.is_some() && can_be_block(block.address, case) { "is" } else { "can be" };
+    format!("where no {what} {is}")
+}
+
+/// A list points to where no control block is, or no memory: the block that points there was overwritten.
 fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     let what = block.kind.map_or("thread", |kind| kind.name());
     if block.from == 0 {
@@ -176,10 +196,18 @@ fn led_astray(block: &Overwritten, case: &Case<'_>) -> Finding {
     Finding::new(
         explain::Code::CorruptControlBlock,
         case.cap(claimed),
-        format!("{from} was overwritten: its pointer to the next {what} points to {to:#x}{reads}, where none can be"),
+        format!(
+            "{from} was overwritten: its pointer to the next {what} points to {to:#x}{reads}, {}",
+            where_none(block, what, case)
+        ),
     )
     .against(doubt)
     .evidence([Evidence::memory(block.from, format!("{from}: its pointer to the next {what}")).holds(to)])
+    .evidence(
+        block.is_skipped.then(|| {
+            Evidence::memory(block.from, format!("the {what} that follows in the list points back to {from}"))
+        }),
+    )
     .evidence(damage.iter().take(SHOWN).map(|issue| Evidence::memory(block.from, issue.message.clone())))
     .evidence(place)
     .explains(damaged(case).filter(|issue| issue.severity == Severity::Lost).map(|i| i.message.clone()))
@@ -199,6 +227,9 @@ fn issues_of<'c>(block: Addr, case: &Case<'c>) -> impl Iterator<Item = &'c Issue
 
 /// How sure it is that a pointer was overwritten: a dump of a part of memory may lack the block that it leads to.
 fn trust(block: &Overwritten, has_more: bool, case: &Case<'_>) -> (Confidence, Option<&'static str>) {
+    if block.from == 0 && block.found.is_some() && can_be_block(block.address, case) {
+        return (Confidence::Hint, Some("a control block that was overwritten may be there"));
+    }
     let is_there = block.found.is_some() || has_more || !block.address.is_multiple_of(4) || block.address == 0;
     if is_there || case.look.function(block.address).is_some() {
         (Confidence::Likely, None)
@@ -219,9 +250,10 @@ fn head(block: &Overwritten, what: &str, case: &Case<'_>) -> Finding {
         || "the head of the list of threads".to_owned(),
         |kind| format!("the head of the list of {} objects", kind.name()),
     );
+    let none = where_none(block, what, case);
     let claim = match &symbol {
-        Some(_) => format!("{name} was overwritten: {list} points to {to:#x}, where no {what} can be"),
-        None => format!("{list} points to {to:#x}, where no {what} can be"),
+        Some(_) => format!("{name} was overwritten: {list} points to {to:#x}, {none}"),
+        None => format!("{list} points to {to:#x}, {none}"),
     };
     let (confidence, evidence) = match &symbol {
         Some(symbol) => (confidence, vec![Evidence::memory(symbol.address, format!("{name}: {list}")).holds(to)]),
@@ -390,6 +422,8 @@ fn waited(waiters: &[&Thread]) -> String {
 fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding {
     let at = issue.place.address;
     let counter = at.and_then(|at| case.look.variable(at)).filter(|variable| variable.name.ends_with(COUNTER));
+    let counts = at.and_then(|at| case.words(&case.look.bytes(at, 4)?, false).first().copied());
+    let counter = counter.filter(|_| counts.is_none_or(is_below_zero));
     let (text, next) = match counter {
         // Nothing wrote there but the kernel.
         Some(counter) => (counter.name, "find what is deleted twice, or deleted and never created"),

@@ -62,7 +62,7 @@ pub(super) fn saved(at: Addr, case: &Case<'_>) -> Option<u64> {
 }
 
 /// True where a word is the lr that an exception pushed: pc and xpsr are behind it.
-fn is_pushed(words: &[u64], index: usize) -> bool {
+pub(super) fn is_pushed(words: &[u64], index: usize) -> bool {
     let behind = |n: usize| words.get(index.saturating_add(n)).copied().unwrap_or_default();
     behind(1) & 1 == 0 && behind(2) & (THUMB | ZERO) == THUMB
 }

@@ -79,7 +79,8 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         .or_else(|| frame_below(thread, below, case))
         .or_else(|| used_up(thread, start, size, left, case))
         .or_else(by_pointer)?;
-    let is_over = found.code == Code::StackOverflow;
+    let is_over =
+        found.code == Code::StackOverflow && !(found.claimed == Confidence::Hint && is_written_at_end(thread, case));
     let is_near = found.code == Code::StackNearOverflow;
     let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
     let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
@@ -161,14 +162,16 @@ fn written(low: &[u8], size: u64) -> Option<usize> {
 }
 
 /// True where only the lowest bytes of a stack were written, above which it was never used: a mark of the program, or a write of another
-/// one. Functions leave holes in their frames, but then a return address is in the lowest bytes.
+/// one. Functions leave holes in their frames, but then a return address, or what an exception pushed, is in the lowest bytes.
 pub(super) fn is_written_at_end(thread: &Thread, case: &Case<'_>) -> bool {
     let is_so = || {
         let (start, size) = (thread.stack.start?, thread.stack.size?);
         let low = case.look.bytes(start, BOTTOM.min(size))?;
         let len = written(&low, size)?;
         let words = case.words(low.get(..len.next_multiple_of(8))?, true);
-        Some(len <= MARK || !words.into_iter().any(|word| jump::is_behind_call(word, case)))
+        let is_own =
+            |(index, word): (usize, &u64)| jump::is_behind_call(*word, case) || frames::is_pushed(&words, index);
+        Some(len <= MARK || !words.iter().enumerate().any(is_own))
     };
     thread.stack.high == High::Full && is_so() == Some(true)
 }

@@ -215,10 +215,11 @@ impl Damaged<'_> {
             buffer_end: pointer(parts.end),
             ..stored
         };
-        let message = format!(
-            "the trace header is damaged ({}): repaired from the rest of it, the kernel's pointers and the memory after it",
-            self.differences(&fields, &parts).join(", ")
-        );
+        let what = match self.differences(&fields, &parts).join(", ") {
+            none if none.is_empty() => "the kernel's pointers to the trace differ from its header".to_owned(),
+            all => format!("the trace header is damaged ({all})"),
+        };
+        let message = format!("{what}: repaired from the rest of it, the kernel's pointers and the memory after it");
         let issue = Issue::new(Code::HeaderMended, message);
         Some((fields, issue.at(self.header.map_or_else(At::default, At::address))))
     }
