@@ -302,7 +302,7 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     let mut all = Vec::new();
     if case.kernel.is_none() {
         all.push("threads, waits and stacks: they need the RAM, and the ELF or the kernel's addresses".to_owned());
-    } else if case.trust.other_build {
+    } else if case.trust.other_build && findings.is_empty() {
         all.push("threads, waits and stacks: they need the ELF of the program that ran".to_owned());
     }
     let known = |cpu: &crate::session::CpuState| cpu.registers.pc().is_some();

@@ -298,7 +298,8 @@ mod tests {
         w.machine = 243;
         assert_eq!(of(&w), None);
         let mut w = program(0, &entries(), symbols());
-        w.sects.pop();
+        let attributes = w.sects.last_mut().unwrap();
+        *attributes.bytes.last_mut().unwrap() = b'A';
         assert_eq!(of(&w), None);
     }
 }

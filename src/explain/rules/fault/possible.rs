@@ -20,7 +20,7 @@ use super::super::static_pointers::trace;
 use super::super::{callback, place, words};
 use super::{CALLERS, leaves_popped, outside};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Effect, Level, Origin};
+use crate::cpu::{Effect, Level, Origin, is_exc_return};
 use crate::kernel::Thread;
 use crate::session::{CpuState, Place};
 
@@ -168,7 +168,9 @@ impl<'a> Why<'a> {
         let (confidence, against) =
             case.cap_of_exception(if is_likely.is_some() { Confidence::Likely } else { Confidence::Hint });
         detractors.extend(against);
-        detractors.push(if is_given(cpu) {
+        detractors.push(if is_given(cpu) && cpu.registers.lr().is_some_and(is_exc_return) {
+            "which exception the CPU is in is not known (--reg xpsr=N)".to_owned()
+        } else if is_given(cpu) {
             "the registers that were given are those of a thread: whether a fault came there is not known".to_owned()
         } else {
             "this source has no registers: whether the CPU is in a fault is not known".to_owned()
