@@ -18,7 +18,7 @@ pub(super) struct ShortNames {
     /// The short form of each name that is too long.
     forms: HashMap<Box<str>, Box<str>>,
     /// How many names each text could be of: names that fit, and every form of those that do not.
-    meanings: HashMap<Box<str>, u32>,
+    meanings: HashMap<String, u32>,
 }
 
 impl ShortNames {
@@ -57,7 +57,7 @@ impl ShortNames {
     }
 
     fn count(&mut self, text: String) {
-        let count = self.meanings.entry(text.into_boxed_str()).or_default();
+        let count = self.meanings.entry(text).or_default();
         *count = count.saturating_add(1);
     }
 
@@ -71,7 +71,7 @@ impl ShortNames {
 
 /// The forms of a name in so many columns: its beginning, its last words, and as much of its end as of its beginning; then
 /// with less and with more of its end.
-fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = String> {
+fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = String> + use<'_> {
     let half = width.saturating_sub(1) / 2;
     let words = last_words(name, half);
     let first = if by_head { [0, words, half] } else { [words, half, 0] };
@@ -82,28 +82,36 @@ fn candidates(name: &str, width: usize, by_head: bool) -> impl Iterator<Item = S
             ends.push(end);
         }
     }
+    // Columns are looked up once for each character.
+    let chars: Vec<(char, usize)> = name.chars().map(|c| (c, columns(c))).collect();
     ends.into_iter().map(move |end| {
-        let tail: Vec<char> = fitting(name.chars().rev(), end);
-        let head = fitting(name.chars(), width.saturating_sub(end).saturating_sub(1));
-        head.into_iter().chain(['~']).chain(tail.into_iter().rev()).collect()
+        let (head, tail) = (width.saturating_sub(end).saturating_sub(1), end);
+        let (head, tail) = (fitting(chars.iter(), head), fitting(chars.iter().rev(), tail));
+        let mut form = String::with_capacity(name.len());
+        form.extend(chars.iter().take(head).map(|(c, _)| c));
+        form.push('~');
+        form.extend(chars.iter().skip(chars.len().saturating_sub(tail)).map(|(c, _)| c));
+        form
     })
 }
 
 /// Columns of the words at the end of a name, with the `_` before them, that fit into so many.
 fn last_words(name: &str, most: usize) -> usize {
-    let tail: String = fitting(name.chars().rev(), most).into_iter().rev().collect();
-    tail.find('_').map_or(most, |at| width_of(tail.get(at..).unwrap_or_default()))
+    let chars: Vec<(char, usize)> = name.chars().rev().map(|c| (c, columns(c))).collect();
+    let tail = chars.get(..fitting(chars.iter(), most)).unwrap_or_default();
+    let first = tail.iter().rposition(|(c, _)| *c == '_');
+    first.map_or(most, |at| tail.iter().take(at.saturating_add(1)).map(|(_, columns)| columns).sum())
 }
 
-/// As many characters as fit into so many columns.
-fn fitting(chars: impl Iterator<Item = char>, most: usize) -> Vec<char> {
-    let mut left = Some(most);
-    chars
-        .take_while(|c| {
-            left = left.and_then(|left| left.checked_sub(columns(*c)));
-            left.is_some()
-        })
-        .collect()
+/// How many characters fit into so many columns.
+fn fitting<'c>(chars: impl Iterator<Item = &'c (char, usize)>, most: usize) -> usize {
+    let mut left = most;
+    let fits = |(_, columns): &&(char, usize)| {
+        let rest = left.checked_sub(*columns);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    chars.take_while(fits).count()
 }
 
 #[cfg(test)]
