@@ -1,9 +1,16 @@
-//! A thread runs, one of its functions may return without restoring the interrupts that it disabled, and the kernel's time stands still:
-//! `tx_time_get` gives the same again and again. For sources whose registers do not show whether interrupts are disabled; where they
-//! do, it is part of other rules, but within a call of the kernel, which disables them for a moment itself. Or by the trace all of its last calls of `tx_interrupt_control` leave them disabled, though it blocked
-//! meanwhile: without such a function in its code that is a hint, as instructions may enable them, or calls that leave no event.
+//! A function of the thread that runs may return without restoring the interrupts that it disabled.
 //!
-//! Against it: the function may not have been called on that path, and a loop that asks for the time until the next tick looks the same.
+//! There are two signs of it where the registers do not show whether interrupts are disabled:
+//!
+//! - The kernel's time stands still: the thread calls `tx_time_get` again and again, and gets the same time.
+//! - By the trace, all last calls of `tx_interrupt_control` by the thread leave interrupts disabled, though it blocked meanwhile. Where
+//!   its code has no function that leaves them disabled, this is a hint: instructions may enable them, or calls that leave no event.
+//!
+//! Where the registers show the mask, other rules look at it. Only a call of the kernel, which disables interrupts for a moment
+//! itself, is looked at here.
+//!
+//! Against it: the function may not have been called on that path, and a loop that asks for the time until the next tick looks the
+//! same.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;

@@ -1,11 +1,13 @@
-//! A block of a pool that was free was released, where the kernel does not check that. It takes the word in front of a block for the address
-//! of its pool: in front of a free block, that is the link to the next one. By the events the block then belongs to what is no pool.
+//! A free block of a pool was released again.
 //!
-//! Where the thread had waited in vain for a message of a queue that has had the block's address, it may have used the message before again.
+//! `tx_block_release` does not check that. It takes the word in front of a block for the address of its pool. In front of a free block
+//! this word is the link to the next free block, or 0 in front of the last one. The event of the release then names something that is
+//! no pool.
 //!
-//! The last block of the list has no next one: then the pool is at 0.
+//! Where the thread received the block's address from a queue before, and then waited for a message in vain, it may have used the old
+//! message again.
 //!
-//! Against it: a write in front of the block does the same, if the block was released to its own pool since.
+//! Against it: a write in front of the block has the same effect, if the block was released to its own pool since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
