@@ -21,12 +21,16 @@ const CHANGE: [&str; 2] = ["_tx_thread_priority_change", "_txe_thread_priority_c
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let functions: Vec<Addr> = CHANGE.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
-    let goes_on = |thread: &&Thread| {
-        graph.tasks.at(thread.address).is_some_and(|task| matches!(task.does, Does::Runs | Does::Ready))
+    let does = |thread: &Thread, does: Does| graph.tasks.at(thread.address).is_some_and(|task| task.does == does);
+    // Where one runs, it is that one which keeps the others off.
+    let runs = kernel.threads.iter().find(|thread| does(thread, Does::Runs));
+    let by_threshold = |thread: &Thread| {
+        let is_other = runs.is_some_and(|runs| runs.address != thread.address);
+        if is_other { None } else { of_threshold(thread, case) }
     };
-    let all = kernel.threads.iter().filter(goes_on);
+    let all = kernel.threads.iter().filter(|thread| does(thread, Does::Runs) || does(thread, Does::Ready));
     let of_priority = |thread| if functions.is_empty() { None } else { finding(thread, &functions, case) };
-    all.filter_map(|thread| of_priority(thread).or_else(|| of_threshold(thread, case))).collect()
+    all.filter_map(|thread| of_priority(thread).or_else(|| by_threshold(thread))).collect()
 }
 
 /// The same of a preemption-threshold, which keeps more urgent threads from running.

@@ -143,6 +143,22 @@ impl Usage<'_> {
         })
     }
 
+    /// Where a user calls one of these functions with a third argument that is known, and what that is.
+    pub fn third_arguments(&self, user: User, functions: &[Addr]) -> BTreeSet<(Addr, u32)> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is = |call: &&Call| matches!(call.to, Callee::At(to) if functions.contains(&to));
+        let mut all = BTreeSet::new();
+        for key in self.reached(user).into_iter().filter(|(at, _)| !self.walker.is_of_kernel(*at)) {
+            let Some(paths) = self.walker.paths(&follow, key) else { continue };
+            let third = |call: &Call| {
+                let [_, _, third, _] = call.arguments;
+                Some((call.at, third.known()?))
+            };
+            all.extend(paths.calls().filter(is).filter_map(third));
+        }
+        all
+    }
+
     /// Functions, and all of these that call them.
     fn with_callers(&self, mut functions: BTreeSet<Addr>, all: &[(Key, Paths)]) -> BTreeSet<Addr> {
         loop {
