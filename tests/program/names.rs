@@ -91,7 +91,7 @@ impl Case {
 }
 
 /// A Cortex-M program: handlers of its exceptions from 16 on, and variables.
-fn cortex_m(attributes: bool) -> Writer {
+fn cortex_m(is_m_profile: bool) -> Writer {
     let mut w = Writer::new(false, false, 2, 40);
     w.entry = CODE + 0x101;
     let mut table = [CODE as u32 + 0x301; 22];
@@ -103,12 +103,11 @@ fn cortex_m(attributes: bool) -> Writer {
     w.segs[1].memsz = Some(0x1_0000);
     let mut bss = sect(".bss", 8, 3, RAM, vec![]);
     bss.size = Some(0x1_0000);
-    w.sects = vec![sect(".text", 1, 6, CODE, code), bss];
-    if attributes {
-        // v7 of the M profile.
-        let bytes = b"A\x13\0\0\0aeabi\0\x01\x09\0\0\0\x06\x0a\x07M".to_vec();
-        w.sects.push(sect(".ARM.attributes", 0x7000_0003, 0, 0, bytes));
-    }
+    // v7, of the M or the A profile.
+    let profile = if is_m_profile { b'M' } else { b'A' };
+    let mut attributes = b"A\x13\0\0\0aeabi\0\x01\x09\0\0\0\x06\x0a\x07".to_vec();
+    attributes.push(profile);
+    w.sects = vec![sect(".text", 1, 6, CODE, code), bss, sect(".ARM.attributes", 0x7000_0003, 0, 0, attributes)];
     w.syms = vec![
         sym("samples_q", SAMPLES, 56, GLOBAL_OBJECT, 2),
         sym("queues", QUEUES, 0x48 * 3, GLOBAL_OBJECT, 2),

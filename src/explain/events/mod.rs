@@ -6,6 +6,7 @@ mod away;
 mod deleted;
 mod end;
 mod interrupts;
+mod negative;
 mod objects;
 mod pointers;
 mod pools;
@@ -22,6 +23,7 @@ pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, LeftSet, SetFlags};
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
+pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use sleeps::{Clock, Slept};
@@ -111,6 +113,8 @@ pub struct Events {
     pub tries: Tries,
     /// Calls from wrong contexts.
     pub wrong: Vec<WrongCall>,
+    /// Calls with a negative time to wait.
+    pub negative: NegativeWaits,
     /// Buffers of messages that threads pass.
     buffers: BTreeSet<Addr>,
     /// Waits for locks behind less urgent owners that are still on at the end.
@@ -364,6 +368,10 @@ impl Events {
         let buffer = by.and(places.buffer(words)).filter(|_| self.buffers.len() < MAX_OBJECTS);
         self.buffers.extend(buffer);
         let waits = role.wait.of(words);
+        let object = role.get.of(words).or(role.put.of(words)).or(role.acquire.of(words));
+        if let (Some(object), Some(thread), Some(ticks)) = (object, by, waits) {
+            negative::note(&mut self.negative, (thread, object), ticks, event.seq);
+        }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);
             if let (Some(owner), Some(0)) = (owner, waits) {

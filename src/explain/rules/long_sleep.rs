@@ -8,6 +8,7 @@
 //! left of more than half of all ticks that a word can count. A port may count time-outs below zero that are overdue: of several
 //! such threads nothing is said.
 
+use super::super::events::{Events, NegativeWait};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
@@ -15,6 +16,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::set_by::{self, SetBy};
 use crate::abi::Addr;
 use crate::kernel::Thread;
+use crate::trace::many;
 
 /// The ticks of which a program sleeps fewer: half of what a word of 32 bits counts.
 const HALF: u64 = 1 << 31;
@@ -39,6 +41,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     if found.len() > 1 {
         found.clear();
     }
+    if found.is_empty() {
+        found.extend(case.events.into_iter().flat_map(|events| by_calls(events, case, graph)));
+    }
     let sleeping = threads.filter(|thread| never_wakes(thread.timed, thread.ticks_left)).take(MOST);
     found.extend(sleeping.filter_map(|thread| endless(thread, case, graph)));
     found
@@ -56,6 +61,27 @@ fn by_event(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let name = case.label(task.address);
     let text = format!("{name} asks for {asked} ticks; as a number with a sign that is -{}", ALL.saturating_sub(asked));
     Some(found(task, (asked, "sleeps for"), Evidence::event(seq, text).holds(asked), case, graph))
+}
+
+/// Calls that need not wait, as there is always something to take: none of them ends by its time-out.
+fn by_calls(events: &Events, case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let of = |((thread, object), call): (&(Addr, Addr), &NegativeWait)| {
+        let task = graph.tasks.list.iter().find(|task| case.stored(task.address) == *thread)?;
+        let (name, object, NegativeWait { ticks, seq, times }) =
+            (case.label(task.address), case.object(*object), *call);
+        let below = ALL.saturating_sub(ticks);
+        let claim = format!(
+            "{name} asks for {object} with a time-out of {ticks} ticks ({ticks:#x}), {}: a negative number of ticks, -{below}, which is taken for a large one",
+            many(times, "time", "times")
+        );
+        let text = format!("the last call of {name} with {object}: its time-out as a number with a sign is -{below}");
+        let finding = Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against(["a program may ask so to mean for ever"])
+            .evidence([Evidence::event(seq, text).holds(ticks)])
+            .next(format!("look at how {name} computes its time-out: a time that is over gives a negative difference"));
+        Some(finding.waiters(graph.waiters(&[task.address]), task.address, case, graph).threads([task.address]))
+    };
+    events.negative.iter().filter_map(of).take(MOST).collect()
 }
 
 /// True for a thread that sleeps where the ticks it asked for were taken for `TX_WAIT_FOREVER`.
