@@ -1,0 +1,113 @@
+//! The thread that runs tries the same again and again, without a time to wait: it sends to a queue that is full, or asks for a mutex
+//! that another one has. Only a thread that is less urgent can change that. It is ready, and does not come to run while this one runs.
+//! Memory alone shows it.
+//!
+//! Against it: the thread may sleep between two tries, and the queue may be full for a moment only. So it is a hint.
+
+use super::super::graph::Graph;
+use super::super::state::{Does, Task};
+use super::super::usage::{Made, Usage, User};
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::words::place_at;
+use crate::abi::Addr;
+use crate::kernel::api::{self, Act};
+use crate::kernel::{Kind, Object, State, Thread};
+
+/// What a call does not get, and who can change that.
+struct Lack {
+    act: Act,
+    /// `sends to queue orders, which is full`.
+    words: String,
+    /// `takes from it`.
+    help: &'static str,
+    shown: Evidence,
+    helpers: Vec<Addr>,
+}
+
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let runs = graph.tasks.list.iter().filter(|task| task.does == Does::Runs);
+    runs.filter_map(|task| finding(task, case)).collect()
+}
+
+fn finding(task: &Task, case: &Case<'_>) -> Option<Finding> {
+    let (kernel, usage) = case.kernel.zip(case.usage())?;
+    let thread = case.thread(task.address)?;
+    let user = User::Thread(task.address);
+    let tries = usage.calls_of(user).into_iter().filter(|made| made.wait == Some(0));
+    tries.filter_map(|made| Some((kernel.object(made.object?)?, made))).find_map(|(object, made)| {
+        let lack = lack(object, &made, task.address, usage, case)?;
+        let helpers: Option<Vec<&Thread>> = lack.helpers.iter().map(|at| case.thread(*at)).collect();
+        let helpers = helpers.filter(|all| !all.is_empty() && all.iter().all(|other| is_kept_off(other, thread)))?;
+        usage.repeats(user, lack.act, object.kind, object.address).then(|| found(thread, &made, lack, &helpers, case))
+    })
+}
+
+/// True for a thread that is ready, and less urgent than the one that runs.
+fn is_kept_off(other: &Thread, by: &Thread) -> bool {
+    let least = by.threshold.into_iter().chain(by.priority).min();
+    let is_less = other.priority.zip(least).is_some_and(|(other, least)| other > least);
+    other.state == Some(State::READY) && is_less
+}
+
+fn lack(object: &Object, made: &Made, thread: Addr, usage: &Usage<'_>, case: &Case<'_>) -> Option<Lack> {
+    let act = api::action(&made.function)?.act;
+    let label = case.object(object.address);
+    match (act, object.kind) {
+        (Act::Gives, Kind::Queue) if object.get("available_storage") == Some(0) => {
+            let all = usage.who(Act::Takes, Some(Kind::Queue), object.address, None)?.into_iter();
+            let address = |user| match user {
+                User::Thread(thread) => Some(thread),
+                _ => None,
+            };
+            let full =
+                format!("{label}: {} messages, and room for no more", object.get("enqueued").unwrap_or_default());
+            Some(Lack {
+                act,
+                words: format!("sends to {label}, which is full"),
+                help: "takes from it",
+                shown: Evidence::memory(object.address, full),
+                helpers: all.map(address).collect::<Option<_>>()?,
+            })
+        }
+        (Act::Takes, Kind::Mutex) => {
+            let owner = object.owner().filter(|owner| *owner != 0 && *owner != thread)?;
+            Some(Lack {
+                act,
+                words: format!("asks for {label}, which another thread has"),
+                help: "has it",
+                shown: Evidence::memory(object.address, format!("{label}: its owner")).holds(owner),
+                helpers: vec![owner],
+            })
+        }
+        _ => None,
+    }
+}
+
+fn found(thread: &Thread, made: &Made, lack: Lack, helpers: &[&Thread], case: &Case<'_>) -> Finding {
+    let named = |thread: &Thread| match thread.priority {
+        Some(priority) => format!("{} (priority {priority})", thread.label()),
+        None => thread.label(),
+    };
+    let (name, place) = (named(thread), place_at(made.at, case));
+    let all: Vec<String> = helpers.iter().map(|helper| named(helper)).collect();
+    // Only the readers of a queue may be several.
+    let (help, are) = if all.len() == 1 { (lack.help, "is") } else { ("take from it", "are") };
+    let claim = format!(
+        "{name} {}, again and again in {place}, without a time to wait; {}, which alone {help} and {are} ready, cannot run while {} runs",
+        lack.words,
+        all.join(", "),
+        thread.label()
+    );
+    let of = |other: &&Thread| Evidence::memory(other.address, format!("{} is ready", named(other)));
+    let text = format!("{} {}, here, in a loop", thread.label(), lack.words);
+    Finding::new(Code::Livelock, case.cap(Confidence::Hint), claim)
+        .against(["it may be so for a moment only, and it may sleep between two tries"])
+        .evidence([lack.shown, Evidence::symbol(made.at, &place, text)])
+        .evidence(helpers.iter().map(of))
+        .next(format!(
+            "give the call in {place} a time to wait, or let {} sleep between two tries: tx_thread_sleep returns at once where its ticks are 0",
+            thread.label()
+        ))
+        .threads([thread.address])
+        .affected(helpers.iter().map(|helper| helper.address))
+}
