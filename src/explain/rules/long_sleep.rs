@@ -71,7 +71,7 @@ fn by_calls(events: &Events, case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
             (case.label(task.address), case.object(*object), *call);
         let below = ALL.saturating_sub(ticks);
         let claim = format!(
-            "{name} asks for {object} with a time-out of {ticks} ticks ({ticks:#x}), {}: a negative number of ticks, -{below}, which is taken for a large one",
+            "the time-out of {name} for {object} was {ticks} ticks ({ticks:#x}), {}: a negative number of ticks, -{below}, which is taken for a large one",
             many(times, "time", "times")
         );
         let text = format!("the last call of {name} with {object}: its time-out as a number with a sign is -{below}");
