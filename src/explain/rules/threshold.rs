@@ -2,12 +2,16 @@
 //! changing it back, while another path does. Or one that saves the old threshold in a variable that other threads save theirs in, too:
 //! it may set that of another thread, and a section that waits lets others in.
 
+use std::collections::BTreeMap;
+
 use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::words::{place_at, place_or_address};
 use crate::abi::Addr;
 use crate::kernel::Thread;
 
+/// The most other threads whose code is looked at.
+const MOST: usize = 32;
 /// The functions of the kernel that change it, without and with a check of the arguments.
 const CHANGE: [&str; 2] = ["_tx_thread_preemption_change", "_txe_thread_preemption_change"];
 
@@ -32,22 +36,23 @@ pub(super) fn left(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> 
 fn shared(thread: Addr, functions: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> {
     let (usage, kernel) = case.usage().zip(case.kernel)?;
     // What is on a stack is of that thread alone.
-    let saved = |thread: Addr| {
+    let saved = |thread: Addr| -> BTreeMap<Addr, Addr> {
         let all = usage.third_arguments(User::Thread(thread), functions).into_iter();
-        all.map(|(call, at)| (call, Addr::from(at))).filter(|(_, at)| case.look.variable(*at).is_some())
+        let variables = all.map(|(call, at)| (Addr::from(at), call));
+        variables.filter(|(at, _)| case.look.variable(*at).is_some()).collect()
     };
-    saved(thread).find_map(|(call, variable)| {
-        let others = kernel.threads.iter().filter(|other| other.address != thread);
-        let with = others.filter(|other| saved(other.address).any(|(_, at)| at == variable));
-        let with: Vec<String> = with.map(Thread::label).collect();
+    let own = saved(thread);
+    own.first_key_value()?;
+    let others = kernel.threads.iter().filter(|other| other.address != thread).take(MOST);
+    let others: Vec<(&Thread, BTreeMap<Addr, Addr>)> = others.map(|other| (other, saved(other.address))).collect();
+    own.iter().find_map(|(variable, call)| {
+        let with = others.iter().filter(|(_, all)| all.contains_key(variable));
+        let with: Vec<String> = with.map(|(other, _)| other.label()).collect();
         with.first()?;
-        let (place, name) = (place_at(call, case), place_or_address(variable, case));
-        let text = format!("; {place} saves the old threshold in {name}, as {} {}", with.join(", "), do_so(with.len()));
-        let evidence = Evidence::symbol(call, &place, format!("it saves the old preemption-threshold in {name}"));
+        let (place, name) = (place_at(*call, case), place_or_address(*variable, case));
+        let do_so = if with.len() == 1 { "does" } else { "do" };
+        let text = format!("; {place} saves the old threshold in {name}, as {} {do_so}", with.join(", "));
+        let evidence = Evidence::symbol(*call, &place, format!("it saves the old preemption-threshold in {name}"));
         Some((format!("{text}: it may get that of another thread back"), evidence))
     })
-}
-
-const fn do_so(count: usize) -> &'static str {
-    if count == 1 { "does" } else { "do" }
 }
