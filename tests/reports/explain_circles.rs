@@ -12,15 +12,15 @@ use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::explain::Events;
 
 const SCAN: u64 = 0x2000_1000;
-const PRINT: u64 = 0x2000_1100;
-const BEAT: u64 = 0x2000_1200;
+pub(super) const PRINT: u64 = 0x2000_1100;
+pub(super) const BEAT: u64 = 0x2000_1200;
 const IMAGE: u64 = 0x2000_2000;
 const LINES: u64 = 0x2000_2200;
-const REPLIES: u64 = 0x2000_2400;
-const FOREVER: u64 = 0xFFFF_FFFF;
+pub(super) const REPLIES: u64 = 0x2000_2400;
+pub(super) const FOREVER: u64 = 0xFFFF_FFFF;
 
 // The kernel's numbers of states.
-const SLEEPS: u64 = 4;
+pub(super) const SLEEPS: u64 = 4;
 const QUEUE: u64 = 5;
 const MUTEX: u64 = 13;
 const FLAGS: u64 = 7;
@@ -31,32 +31,32 @@ const RESUME: u64 = 1;
 const SUSPEND: u64 = 2;
 const MUTEX_GET: u64 = 52;
 const MUTEX_PUT: u64 = 57;
-const QUEUE_RECEIVE: u64 = 68;
-const QUEUE_SEND: u64 = 69;
+pub(super) const QUEUE_RECEIVE: u64 = 68;
+pub(super) const QUEUE_SEND: u64 = 69;
 const BYTE_ALLOCATE: u64 = 20;
 const THREAD_CREATE: u64 = 100;
-const SLEEP: u64 = 112;
+pub(super) const SLEEP: u64 = 112;
 const FLAGS_GET: u64 = 32;
 const FLAGS_SET: u64 = 36;
 
 /// Events one after the other.
 #[derive(Default)]
-struct Story {
+pub(super) struct Story {
     at: u64,
     events: Vec<Entry>,
 }
 
 impl Story {
-    fn by(&mut self, who: u64, id: u64, info: [u64; 4]) {
+    pub(super) fn by(&mut self, who: u64, id: u64, info: [u64; 4]) {
         self.at += 100;
         self.events.push(Entry::thread(who, 8, id, self.at, info));
     }
 
-    fn blocks(&mut self, who: u64, state: u64, next: u64) {
+    pub(super) fn blocks(&mut self, who: u64, state: u64, next: u64) {
         self.by(who, SUSPEND, [who, state, 0, next]);
     }
 
-    fn wakes(&mut self, who: u64, was: u64) {
+    pub(super) fn wakes(&mut self, who: u64, was: u64) {
         self.at += 1000;
         self.events.push(Entry::isr(0, RESUME, self.at, [who, was, 0, who]));
     }
@@ -91,7 +91,7 @@ impl Story {
     }
 
     /// Another thread goes on.
-    fn goes_on(&mut self, times: u64) {
+    pub(super) fn goes_on(&mut self, times: u64) {
         for _ in 0..times {
             self.wakes(BEAT, SLEEPS);
             self.by(BEAT, SLEEP, [15, 0, 0, 0]);
@@ -99,7 +99,7 @@ impl Story {
         }
     }
 
-    fn findings(&self, name: &str) -> Vec<Value> {
+    pub(super) fn findings(&self, name: &str) -> Vec<Value> {
         self.findings_in(self.events.len() + 1, name)
     }
 
@@ -587,32 +587,4 @@ fn a_threshold_keeps_off_a_thread_without_an_event() {
     assert!(claim.contains("Print (priority 20)") && claim.contains("was put 20 times and not taken"), "{claim}");
     let found = puts("threshold-taken", false);
     assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
-}
-
-/// A receive until a time that was over got a message each time, as others came all the time: it never waited for so long, and nothing was
-/// said of it.
-#[test]
-fn a_negative_time_out_of_calls_that_need_not_wait_was_not_seen() {
-    let asks = |name: &str, time_outs: [u64; 4]| {
-        let mut story = Story::default();
-        story.blocks(PRINT, SLEEPS, BEAT);
-        for time_out in time_outs {
-            story.goes_on(5);
-            story.by(BEAT, QUEUE_SEND, [REPLIES, 0, 0, 0]);
-            story.wakes(PRINT, SLEEPS);
-            story.by(PRINT, QUEUE_RECEIVE, [REPLIES, 0, time_out, 1]);
-            story.by(PRINT, SLEEP, [4, 0, 0, 0]);
-            story.blocks(PRINT, SLEEPS, BEAT);
-        }
-        let found = story.findings(name);
-        let claim = |finding: &Value| finding["claim"].as_str().unwrap().to_owned();
-        let all: Vec<String> = found.iter().map(claim).filter(|claim| claim.contains("negative")).collect();
-        assert!(found.iter().all(|finding| finding["confidence"] == "hint"), "{found:?}");
-        all
-    };
-    let claim = "the time-out of Print for queue replies was 4294965767 ticks (0xfffffa07), 3 times: \
-                 a negative number of ticks, -1529, which is taken for a large one";
-    assert_eq!(asks("negative", [5, 0xFFFF_FB00, 0xFFFF_FA80, 0xFFFF_FA07]), [claim]);
-    assert!(asks("in-time", [0xFFFF_FB00, 5, 4, 3]).is_empty());
-    assert!(asks("for-ever", [FOREVER; 4]).is_empty());
 }

@@ -13,6 +13,7 @@ mod explain_jumps;
 mod explain_rates;
 mod explain_stalls;
 mod explain_tick_clock;
+mod explain_time_outs;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

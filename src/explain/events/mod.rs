@@ -370,7 +370,7 @@ impl Events {
         let waits = role.wait.of(words);
         let object = role.get.of(words).or(role.put.of(words)).or(role.acquire.of(words));
         if let (Some(object), Some(thread), Some(ticks)) = (object, by, waits) {
-            negative::note(&mut self.negative, (thread, object), ticks, event.seq);
+            negative::note(&mut self.negative, (thread, object), (ticks, self.mask), event.seq);
         }
         if let (Some(lock), Some(thread)) = (role.acquire.of(words), by) {
             let owner = role.owner.of(words).filter(|owner| *owner != 0 && *owner != thread);

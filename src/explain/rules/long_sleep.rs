@@ -67,9 +67,8 @@ fn by_event(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 fn by_calls(events: &Events, case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let of = |((thread, object), call): (&(Addr, Addr), &NegativeWait)| {
         let task = graph.tasks.list.iter().find(|task| case.stored(task.address) == *thread)?;
-        let (name, object, NegativeWait { ticks, seq, times }) =
+        let (name, object, NegativeWait { ticks, below, seq, times }) =
             (case.label(task.address), case.object(*object), *call);
-        let below = ALL.saturating_sub(ticks);
         let claim = format!(
             "the time-out of {name} for {object} was {ticks} ticks ({ticks:#x}), {}: a negative number of ticks, -{below}, which is taken for a large one",
             many(times, "time", "times")

@@ -1,0 +1,34 @@
+//! `explain` over times to wait that nobody means, from a trace made by hand.
+#![cfg(all(unix, feature = "cli"))]
+
+use serde_json::Value;
+
+use super::explain_circles::{BEAT, FOREVER, PRINT, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SLEEP, SLEEPS, Story};
+
+/// A receive until a time that was over got a message each time, as others came all the time: it never waited for so long, and nothing was
+/// said of it.
+#[test]
+fn a_negative_time_out_of_calls_that_need_not_wait_was_not_seen() {
+    let asks = |name: &str, time_outs: [u64; 4]| {
+        let mut story = Story::default();
+        story.blocks(PRINT, SLEEPS, BEAT);
+        for time_out in time_outs {
+            story.goes_on(5);
+            story.by(BEAT, QUEUE_SEND, [REPLIES, 0, 0, 0]);
+            story.wakes(PRINT, SLEEPS);
+            story.by(PRINT, QUEUE_RECEIVE, [REPLIES, 0, time_out, 1]);
+            story.by(PRINT, SLEEP, [4, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, BEAT);
+        }
+        let found = story.findings(name);
+        let claim = |finding: &Value| finding["claim"].as_str().unwrap().to_owned();
+        let all: Vec<String> = found.iter().map(claim).filter(|claim| claim.contains("negative")).collect();
+        assert!(found.iter().all(|finding| finding["confidence"] == "hint"), "{found:?}");
+        all
+    };
+    let claim = "the time-out of Print for queue replies was 4294965767 ticks (0xfffffa07), 3 times: \
+                 a negative number of ticks, -1529, which is taken for a large one";
+    assert_eq!(asks("negative", [5, 0xFFFF_FB00, 0xFFFF_FA80, 0xFFFF_FA07]), [claim]);
+    assert!(asks("in-time", [0xFFFF_FB00, 5, 4, 3]).is_empty());
+    assert!(asks("for-ever", [FOREVER; 4]).is_empty());
+}
