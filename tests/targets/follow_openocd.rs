@@ -8,6 +8,7 @@ use crate::support::machine;
 
 use std::os::fd::AsRawFd as _;
 use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::cortex_m::{CortexM, Setup, State};
@@ -137,10 +138,31 @@ fn every_event_is_shown_or_reported_to_be_lost() {
 #[test]
 fn until_never_fired_on_a_ring_that_was_always_overrun() {
     let Some((chip, openocd)) = start(256, 20_000, Config::default()) else { return };
-    let output = follow(&chip, &openocd.openocd(), &["--until", "tx_queue_send", "--for", "20s"]);
+    let ended = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| slow_down_until(&ended, &chip));
+        let output = follow(&chip, &openocd.openocd(), &["--until", "tx_queue_send", "--for", "80s"]);
+        ended.store(true, Ordering::Relaxed);
+        output
+    });
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     account(&output);
     untouched(&chip);
+}
+
+/// On a busy machine one read may take longer than the ring lasts at 20,000 events a second (13 ms), and then no reader can
+/// see an event: after each 20 seconds, the chip writes half as many, down to 2500 a second.
+fn slow_down_until(ended: &AtomicBool, chip: &CortexM) {
+    for rate in [10_000, 5000, 2500] {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            if ended.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        chip.set_rate(rate);
+    }
 }
 
 /// The halt that connecting makes, and the one of the last look, were not among them.
