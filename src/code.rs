@@ -150,6 +150,7 @@ codes! {
         DumpCut "dump-cut": Note, Lost;
         DumpAfterEnd "dump-after-end": Note;
         DumpOverlap "dump-overlap": Inferred;
+        DumpBlank "dump-blank": Inferred;
         DumpEmpty "dump-empty": Failed;
         Unreadable "unreadable": Failed;
         SourceFailed "source-failed": Failed;

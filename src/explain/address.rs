@@ -137,10 +137,11 @@ fn outside(at: Addr, regions: Option<&[Region]>, architecture: Architecture) -> 
 /// The four characters that an address is; `None` where it is none. Code and data of a chip are elsewhere.
 pub(super) fn text(address: Addr) -> Option<String> {
     let bytes = u32::try_from(address).ok()?.to_le_bytes();
-    let is_text =
-        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'-' | b'_' | b'/' | b':');
-    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    (bytes.iter().all(is_text) && letters >= 2).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    let is_usual = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b' ';
+    let has_letter = bytes.iter().any(u8::is_ascii_alphabetic);
+    let is_words = bytes.iter().all(is_text) && has_letter && bytes.iter().filter(is_usual).count() >= 3;
+    is_words.then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
 #[cfg(test)]
@@ -151,6 +152,7 @@ mod tests {
     fn an_address_that_is_text() {
         assert_eq!(text(0x4141_4141).as_deref(), Some("AAAA"));
         assert_eq!(text(0x7365_7270).as_deref(), Some("pres"));
+        assert_eq!(text(0x3D72_2034).as_deref(), Some("4 r="), "one letter");
         assert_eq!(
             [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
             [None, None, None, None]

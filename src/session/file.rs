@@ -214,10 +214,27 @@ pub(super) fn read_text(
             Some(kind) => {
                 put(&piece.name, text::read(kind, &piece.bytes, order), piece.address, &mut pieces, issues)?;
             }
-            None => pieces.push(piece),
+            None => {
+                issues.extend(blank(&piece));
+                pieces.push(piece);
+            }
         }
     }
     Ok(pieces)
+}
+
+/// The fewest bytes of a dump that are not all the same in a target that runs, and the most that are looked at.
+const BLANK: std::ops::RangeInclusive<usize> = 4096..=64 << 20;
+
+/// What is said of a dump in which all bytes are 0, or all are 0xFF: what made it did not read the target.
+fn blank(piece: &Piece) -> Option<Issue> {
+    let len = Some(piece.bytes.len()).filter(|len| BLANK.contains(len))?;
+    let first = piece.bytes.first().filter(|first| matches!(first, 0 | 0xFF))?;
+    let message = format!(
+        "{}: all of its {len} bytes are {first:#04x}: what made this dump may not have read the target's memory",
+        piece.name
+    );
+    piece.bytes.iter().all(|byte| byte == first).then(|| Issue::new(Code::DumpBlank, message))
 }
 
 /// The blocks of one text file, moved where `FILE@ADDR` says that the first of them belongs.

@@ -44,7 +44,9 @@ enum failure {
     REGISTERED_TWICE, /* the callback of one device, for another one, too           */
     TIMER_RESTARTED, /* each time before it expires                                 */
     RESULT_IGNORED, /* of a wait for a message, which is over without one            */
-    HOLDER_KEPT_OFF /* of a semaphore that is a lock, by one that goes on            */
+    HOLDER_KEPT_OFF, /* of a semaphore that is a lock, by one that goes on            */
+    HEAP_SHARED,  /* of the C library, by two threads, and nothing locks it         */
+    SENDS_AGAIN   /* at once, to a full queue, whose reader is less urgent          */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -1265,6 +1267,152 @@ static VOID radio_play_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- a heap as newlib's, whose lock the program was to write ---- */
+
+struct piece {
+    struct piece *next;
+    ULONG words[7];
+};
+/* In the memory of the byte pool, which is not there then. */
+#define PIECES (sizeof arena_memory / sizeof(struct piece))
+static struct piece *free_pieces;
+static ULONG fewest = PIECES;
+
+NOINLINE VOID __malloc_lock(VOID *unused_parameter)
+{
+    (void)unused_parameter;
+    __asm__ volatile("");
+}
+
+NOINLINE VOID __malloc_unlock(VOID *unused_parameter)
+{
+    (void)unused_parameter;
+    __asm__ volatile("");
+}
+
+NOINLINE VOID *malloc(size_t size)
+{
+    struct piece *first, *each;
+    ULONG left = 0;
+    __malloc_lock(NULL);
+    first = size <= sizeof *first ? free_pieces : NULL;
+    for (each = first; each != NULL && left < PIECES; each = each->next) {
+        fw_work(SHORT / 8);
+        left++;
+    }
+    if (left < fewest)
+        fewest = left;
+    if (first != NULL)
+        free_pieces = first->next;
+    __malloc_unlock(NULL);
+    return first;
+}
+
+NOINLINE VOID free(VOID *memory)
+{
+    struct piece *piece = memory;
+    __malloc_lock(NULL);
+    piece->next = free_pieces;
+    free_pieces = piece;
+    __malloc_unlock(NULL);
+}
+
+struct sensor {
+    ULONG scale;
+};
+struct reading {
+    const struct sensor *from;
+    ULONG value;
+};
+static const struct sensor outside = { 3 };
+static struct reading *readings[8];
+
+static NOINLINE VOID keep_reading(ULONG n)
+{
+    struct reading *one = malloc(sizeof *one);
+    readings[n % 8] = one;
+    if (one != NULL) {
+        one->from = &outside;
+        one->value = n;
+    }
+}
+
+static NOINLINE VOID send_readings(VOID)
+{
+    UINT n;
+    for (n = 0; n < 8; n++) {
+        struct reading *one = readings[n];
+        if (one == NULL)
+            continue;
+        sum += one->from->scale * one->value;
+        free(one);
+        readings[n] = NULL;
+    }
+}
+
+static VOID probe_entry(ULONG unused_parameter)
+{
+    ULONG n;
+    (void)unused_parameter;
+    for (n = 1;; n++) {
+        mk_thread_sleep(1);
+        keep_reading(n);
+        if (n % 8 == 7)
+            send_readings();
+    }
+}
+
+static NOINLINE VOID print_line(VOID)
+{
+    static const CHAR words[] = "no load, no faults, 21 deg";
+    CHAR *line = malloc(sizeof words);
+    ULONG i;
+    if (line == NULL)
+        return;
+    for (i = 0; i < sizeof words; i++)
+        line[i] = words[i];
+    fw_work(SHORT);
+    sum += (ULONG)line[3];
+    free(line);
+}
+
+static VOID journal_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        print_line();
+        if (!failing(HEAP_SHARED))
+            mk_thread_sleep(1);
+    }
+}
+
+/* ---- one who does not wait for room ---- */
+
+static TX_QUEUE tickets;
+static ULONG ticket_storage[4];
+
+static VOID sender_entry(ULONG unused_parameter)
+{
+    ULONG ticket;
+    (void)unused_parameter;
+    for (ticket = 1;; ticket++) {
+        if (!failing(SENDS_AGAIN))
+            mk_thread_sleep(3);
+        while (mk_queue_send(&tickets, &ticket, TX_NO_WAIT) != TX_SUCCESS)
+            fw_work(SHORT);
+    }
+}
+
+static VOID clerk_entry(ULONG unused_parameter)
+{
+    ULONG ticket;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&tickets, &ticket, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+    }
+}
+
 /* ---- a shelf: who finds it empty wakes the one who takes from it ---- */
 
 static TX_SEMAPHORE room, filled;
@@ -1324,7 +1472,8 @@ VOID app_define(VOID)
     mk_semaphore_create(&sense, PICK("sense", "probe"), 1);
     mk_mutex_create(&car, PICK("car", "cabin"), 0);
     mk_flags_create(&gates, PICK("gates", "locks"));
-    mk_byte_pool_create(&arena, PICK("arena", "heap"), arena_memory, sizeof arena_memory);
+    if (FAILURE != HEAP_SHARED)
+        mk_byte_pool_create(&arena, PICK("arena", "heap"), arena_memory, sizeof arena_memory);
     mk_queue_create(&frames, PICK("frames", "parcels"), 1, frame_storage, sizeof frame_storage);
     mk_queue_create(&orders, PICK("orders", "jobs"), 1, order_storage, sizeof order_storage);
     mk_queue_create(&requests, PICK("requests", "asked"), 1, request_storage, sizeof request_storage);
@@ -1481,6 +1630,18 @@ VOID app_define(VOID)
         thread(PICK("baking", "bakery"), baking_entry, 0, PICK(5, 4));
         thread(PICK("music", "player"), radio_play_entry, 0, PICK(8, 7));
         thread(PICK("roast", "grill"), roast_entry, 0, PICK(16, 17));
+    }
+    if (FAILURE == HEAP_SHARED) {
+        UINT n;
+        for (n = 0; n < PIECES; n++)
+            free((struct piece *)arena_memory + n);
+        thread(PICK("probe", "scale"), probe_entry, 0, PICK(6, 5));
+        thread(PICK("journal", "diary"), journal_entry, 0, PICK(16, 17));
+    }
+    if (FAILURE == SENDS_AGAIN) {
+        mk_queue_create(&tickets, PICK("tickets", "forms"), 1, ticket_storage, sizeof ticket_storage);
+        thread(PICK("sender", "front"), sender_entry, 0, PICK(8, 7));
+        thread(PICK("desk", "office"), clerk_entry, 0, PICK(16, 17));
     }
     if (FAILURE == EDGE_MISSED) {
         mk_semaphore_create(&room, PICK("room", "space"), 4);

@@ -285,6 +285,22 @@ fn no_trace_to_be_found() {
     error(&alone, 2, "header-outside-memory", "is not in this memory");
 }
 
+/// "The trace was not enabled since the last start", of a dump that had not read the target's memory.
+#[test]
+fn a_dump_of_zeros_was_taken_for_memory_without_a_trace() {
+    let files = Files::new("blank");
+    let [zeros, erased] = [0, 0xFF].map(|byte| files.put(&format!("{byte:x}.bin"), vec![byte; 4096]));
+    let beside = format!("last cm3.elf cm3.ram.bin@{RAM:#x}");
+    issue(&format!("{beside} {zeros}@0x30000000"), "inferred", "dump-blank", "all of its 4096 bytes are 0x00");
+    issue(&format!("{beside} {erased}@0x30000000"), "inferred", "dump-blank", "all of its 4096 bytes are 0xff");
+    let out = run(&format!("last cm3.elf {zeros}@{RAM:#x}"));
+    assert!(talk(&out).contains("may not have read the target's memory"), "{}", talk(&out));
+    // A part of the memory may hold nothing.
+    let short = files.put("short.bin", vec![0; 4095]);
+    let out = run(&format!("{beside} {short}@0x30000000"));
+    assert!(!talk(&out).contains("may not have read"), "{}", talk(&out));
+}
+
 #[test]
 fn a_trace_from_before_the_start() {
     let files = Files::new("left-over");

@@ -157,7 +157,7 @@ fn failing(program: &str, is_other: bool) -> Vec<String> {
 /// True for a failure that shows in registers alone.
 fn is_of_registers(way: &Way) -> bool {
     way.code == "reset"
-        || ["check_failed", "list_circle", "left_masked", "callback_sleeps"].contains(&way.name.as_str())
+        || ["check_failed", "list_circle", "left_masked", "callback_sleeps", "heap_shared"].contains(&way.name.as_str())
 }
 
 fn check(program: &str, is_other: bool) {

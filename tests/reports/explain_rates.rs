@@ -119,8 +119,8 @@ fn planted(name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(table).unwrap();
         let row = text.lines().find(|line| line.split('\t').next() == Some(way)).unwrap();
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
-        // What these stacks damage faults in the end.
-        codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap").then(|| "fault".to_owned()));
+        // What these stacks and this heap damage faults in the end.
+        codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap" | "heap_shared").then(|| "fault".to_owned()));
         // Without the code only that is known.
         codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));
         codes.extend((way == "both_flags").then(|| "lock-owner-gone".to_owned()));

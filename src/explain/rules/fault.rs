@@ -8,6 +8,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::heap::Suspect;
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
 use super::{arrays, place, set_by};
@@ -348,7 +349,11 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
-        finding = self.with_causes(finding, pointer, graph).with_heap(self.place, self.case);
+        let is_of_program = pointer.as_ref().is_none_or(|pointer| pointer.may_be_of_heap);
+        let is_wild = self.is_of_pointer() && self.accessed().is_some_and(|at| at >= NULL) && arrays.is_empty();
+        finding = self.with_causes(finding, pointer, graph);
+        let suspect = if is_wild && is_of_program { Suspect::Pointer } else { Suspect::Place };
+        finding = finding.with_heap(self.place.map_or(&[], |place| &place.functions), suspect, self.case);
         finding = self.with_writers_of_frame(finding);
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);

@@ -19,11 +19,14 @@ pub(in super::super) fn of(functions: &[Function]) -> Option<String> {
 }
 
 /// The functions from the one of the application on that called the kernel; all where it called none. The kernel may itself be in
-/// a function of the application: the clock of its trace.
+/// a function of the application: the clock of its trace. Of return addresses that were found further up the stack the nearest counts:
+/// others may be of older calls.
 fn of_application(functions: &[Function]) -> &[Function] {
     let is_kernel = |function: &Function| function.name.as_deref().is_some_and(is_of_kernel);
     let calls = |pair: &[Function]| matches!(pair, [callee, caller] if is_kernel(callee) && !is_kernel(caller));
-    let first = functions.windows(2).rposition(calls).map_or(0, |at| at.saturating_add(1));
+    let known = functions.iter().take_while(|function| !function.is_inferred()).count();
+    let last = functions.get(..known).and_then(|known| known.windows(2).rposition(calls));
+    let first = last.or_else(|| functions.windows(2).position(calls)).map_or(0, |at| at.saturating_add(1));
     functions.get(first..).unwrap_or(functions)
 }
 
@@ -116,6 +119,16 @@ mod tests {
             interrupts: None,
             stored_faults: Vec::new(),
         }
+    }
+
+    /// "sender runs in clerk_entry": a return address of an older call, above the first function of the thread.
+    #[test]
+    fn a_return_address_of_an_older_call_was_the_place_of_a_thread() {
+        let inferred = |name: &str| Function { origin: Origin::Found, ..function(name).remove(0) };
+        let own = ["_tx_queue_send", "sender_entry", "_tx_thread_shell_entry"].map(|name| function(name).remove(0));
+        let old = ["_tx_queue_receive", "clerk_entry"].map(inferred);
+        let all: Vec<Function> = own.into_iter().chain(old).collect();
+        assert_eq!(in_application(&all).as_deref(), Some("sender_entry"));
     }
 
     /// A thread was said to run in a function of the interrupt above it.

@@ -51,6 +51,8 @@ pub(super) struct Pointer {
     set_by: Option<SetBy>,
     /// The word, where it is a local variable of a thread.
     pub local: Option<Addr>,
+    /// True where the word is in no stack and no pool: it may be in the C library's heap, or point into it.
+    pub may_be_of_heap: bool,
 }
 
 /// The functions of libgcc for a `switch` of a Cortex-M0: the table of jumps is behind the call.
@@ -159,7 +161,12 @@ impl Pointer {
             None => format!("{place:#x}"),
         };
         let stack = case.kernel?.threads.iter().find(|thread| thread.holds(place));
-        let (words, next) = match (in_pool(place, case, graph).filter(|_| stack.is_none()), stack) {
+        let held = in_pool(place, case, graph).filter(|_| stack.is_none());
+        let may_be_of_heap = held.is_none() && stack.is_none() && noun == POINTER;
+        let has_symbols = case.trust.without_lines.is_none() && !case.trust.other_build;
+        let is_in_no_variable =
+            has_symbols && case.look.is_stored() && !is_constant(place, case) && case.look.place(place).is_none();
+        let (words, next) = match (held, stack) {
             (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
@@ -177,10 +184,13 @@ impl Pointer {
                     },
                 ),
             ),
+            (None, None) if is_in_no_variable => (
+                format!("{place:#x}, which is in no variable"),
+                format!("look for who writes to {place:#x}, which may be allocated memory"),
+            ),
             (None, None) => {
                 let name = case.look.place(place)?;
-                let is_constant = case.cpus.is_some_and(|cpus| cpus.is_read_only(place));
-                let next = if is_constant { "look at the initial value of" } else { "look for who writes to" };
+                let next = if is_constant(place, case) { "look at the initial value of" } else { "look for who writes to" };
                 (format!("{name} ({place:#x})"), format!("{next} {name}"))
             }
         };
@@ -200,7 +210,7 @@ impl Pointer {
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
-        Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place) })
+        Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place), may_be_of_heap })
     }
 }
 
@@ -218,10 +228,14 @@ pub(super) fn body(at: Addr, case: &Case<'_>) -> Option<(Addr, Vec<u8>)> {
     (!jumps_by_call(from, &code, case)).then_some((from, code))
 }
 
+/// True in memory that the program only reads.
+fn is_constant(at: Addr, case: &Case<'_>) -> bool {
+    case.cpus.is_some_and(|cpus| cpus.is_read_only(at))
+}
+
 /// A word of memory that may be read without an effect on a device.
 pub(super) fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
-    let is_code = || case.cpus.is_some_and(|cpus| cpus.is_read_only(at));
-    let is_safe = case.look.is_stored() || is_code() || is_memory(at, case);
+    let is_safe = case.look.is_stored() || is_constant(at, case) || is_memory(at, case);
     case.words(&case.look.bytes(at, case.width()).filter(|_| is_safe)?, true).first().copied()
 }
 

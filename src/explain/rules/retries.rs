@@ -8,6 +8,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::{Made, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::loop_calls::NoWait;
 use super::words::place_at;
 use crate::abi::Addr;
 use crate::kernel::api::{self, Act};
@@ -24,21 +25,33 @@ struct Lack {
     helpers: Vec<Addr>,
 }
 
-pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let runs = graph.tasks.list.iter().filter(|task| task.does == Does::Runs);
-    runs.filter_map(|task| finding(task, case)).collect()
+/// A call that is tried again and again, and the threads that alone could change what it does not get.
+struct Retry<'c> {
+    thread: &'c Thread,
+    made: Made,
+    lack: Lack,
+    helpers: Vec<&'c Thread>,
 }
 
-fn finding(task: &Task, case: &Case<'_>) -> Option<Finding> {
-    let (kernel, usage) = case.kernel.zip(case.usage())?;
-    let thread = case.thread(task.address)?;
-    let user = User::Thread(task.address);
-    let tries = usage.calls_of(user).into_iter().filter(|made| made.wait == Some(0));
-    tries.filter_map(|made| Some((kernel.object(made.object?)?, made))).find_map(|(object, made)| {
-        let lack = lack(object, &made, task.address, usage, case)?;
-        let helpers: Option<Vec<&Thread>> = lack.helpers.iter().map(|at| case.thread(*at)).collect();
-        let helpers = helpers.filter(|all| !all.is_empty() && all.iter().all(|other| is_kept_off(other, thread)))?;
-        usage.repeats(user, lack.act, object.kind, object.address).then(|| found(thread, &made, lack, &helpers, case))
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let runs = graph.tasks.list.iter().filter(|task| task.does == Does::Runs);
+    runs.filter_map(|task| Some(Retry::of(task.address, case)?.finding(case))).collect()
+}
+
+/// The same, as the reason why a thread does not block.
+pub(super) fn no_wait(task: &Task, case: &Case<'_>) -> Option<NoWait> {
+    let retry = Retry::of(task.address, case).filter(|_| task.does == Does::Runs)?;
+    let (help, _) = retry.help();
+    Some(NoWait {
+        words: format!(
+            ", as it {}, again and again in {}, without a time to wait ({} alone {help})",
+            retry.lack.words,
+            place_at(retry.made.at, case),
+            retry.helpers(),
+        ),
+        next: retry.next(case),
+        against: "that it does nothing else in its loop is inferred from its code",
+        evidence: retry.evidence(case),
     })
 }
 
@@ -83,31 +96,66 @@ fn lack(object: &Object, made: &Made, thread: Addr, usage: &Usage<'_>, case: &Ca
     }
 }
 
-fn found(thread: &Thread, made: &Made, lack: Lack, helpers: &[&Thread], case: &Case<'_>) -> Finding {
-    let named = |thread: &Thread| match thread.priority {
+fn named(thread: &Thread) -> String {
+    match thread.priority {
         Some(priority) => format!("{} (priority {priority})", thread.label()),
         None => thread.label(),
-    };
-    let (name, place) = (named(thread), place_at(made.at, case));
-    let all: Vec<String> = helpers.iter().map(|helper| named(helper)).collect();
-    // Only the readers of a queue may be several.
-    let (help, are) = if all.len() == 1 { (lack.help, "is") } else { ("take from it", "are") };
-    let claim = format!(
-        "{name} {}, again and again in {place}, without a time to wait; {}, which alone {help} and {are} ready, cannot run while {} runs",
-        lack.words,
-        all.join(", "),
-        thread.label()
-    );
-    let of = |other: &&Thread| Evidence::memory(other.address, format!("{} is ready", named(other)));
-    let text = format!("{} {}, here, in a loop", thread.label(), lack.words);
-    Finding::new(Code::Livelock, case.cap(Confidence::Hint), claim)
-        .against(["it may be so for a moment only, and it may sleep between two tries"])
-        .evidence([lack.shown, Evidence::symbol(made.at, &place, text)])
-        .evidence(helpers.iter().map(of))
-        .next(format!(
-            "give the call in {place} a time to wait, or let {} sleep between two tries: tx_thread_sleep returns at once where its ticks are 0",
-            thread.label()
-        ))
-        .threads([thread.address])
-        .affected(helpers.iter().map(|helper| helper.address))
+    }
+}
+
+impl<'c> Retry<'c> {
+    fn of(thread: Addr, case: &Case<'c>) -> Option<Self> {
+        let (kernel, usage) = case.kernel.zip(case.usage())?;
+        let (user, own) = (User::Thread(thread), kernel.thread(thread)?);
+        let tries = usage.calls_of(user).into_iter().filter(|made| made.wait == Some(0));
+        tries.filter_map(|made| Some((kernel.object(made.object?)?, made))).find_map(|(object, made)| {
+            let lack = lack(object, &made, thread, usage, case)?;
+            let helpers: Option<Vec<&Thread>> = lack.helpers.iter().map(|at| kernel.thread(*at)).collect();
+            let helpers = helpers.filter(|all| !all.is_empty() && all.iter().all(|other| is_kept_off(other, own)))?;
+            let repeats = usage.repeats(user, lack.act, object.kind, object.address);
+            repeats.then_some(Self { thread: own, made, lack, helpers })
+        })
+    }
+
+    /// `journal (priority 20)`.
+    fn helpers(&self) -> String {
+        let all: Vec<String> = self.helpers.iter().map(|helper| named(helper)).collect();
+        all.join(", ")
+    }
+
+    /// What they do, and `is` or `are`: only the readers of a queue may be several.
+    fn help(&self) -> (&'static str, &'static str) {
+        if self.helpers.len() == 1 { (self.lack.help, "is") } else { ("take from it", "are") }
+    }
+
+    fn evidence(&self, case: &Case<'_>) -> Vec<Evidence> {
+        let of = |other: &&Thread| Evidence::memory(other.address, format!("{} is ready", named(other)));
+        let text = format!("{} {}, here, in a loop", self.thread.label(), self.lack.words);
+        let call = Evidence::symbol(self.made.at, &place_at(self.made.at, case), text);
+        [self.lack.shown.clone(), call].into_iter().chain(self.helpers.iter().map(of)).collect()
+    }
+
+    fn next(&self, case: &Case<'_>) -> String {
+        let (name, place) = (self.thread.label(), place_at(self.made.at, case));
+        format!(
+            "give the call in {place} a time to wait, or let {name} sleep between two tries: tx_thread_sleep returns at once where its ticks are 0"
+        )
+    }
+
+    fn finding(&self, case: &Case<'_>) -> Finding {
+        let ((help, are), place) = (self.help(), place_at(self.made.at, case));
+        let claim = format!(
+            "{} {}, again and again in {place}, without a time to wait; {}, which alone {help} and {are} ready, cannot run while {} runs",
+            named(self.thread),
+            self.lack.words,
+            self.helpers(),
+            self.thread.label()
+        );
+        Finding::new(Code::Livelock, case.cap(Confidence::Hint), claim)
+            .against(["it may be so for a moment only, and it may sleep between two tries"])
+            .evidence(self.evidence(case))
+            .next(self.next(case))
+            .threads([self.thread.address])
+            .affected(self.helpers.iter().map(|helper| helper.address))
+    }
 }

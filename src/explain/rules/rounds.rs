@@ -10,6 +10,7 @@
 use super::super::cpus::{first_place, thread_of};
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
+use super::heap::Suspect;
 use super::set_by::{self, SetBy};
 use super::words::place_or_address;
 use super::{callback, fault, place};
@@ -91,6 +92,7 @@ fn finding(
             .evidence(set.into_iter().map(|(_, set)| set.evidence))
             .explains(ready)
             .next(next(&found, case))
+            .with_heap(functions, Suspect::Place, case)
             .affected(behind.iter().map(|thread| thread.address))
             .threads(thread.map(|thread| thread.address))
             .behind(is_short.then_some(Behind::RefusedCall))

@@ -13,13 +13,11 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::heap::Suspect;
+use super::loop_calls::{self, NoWait};
 use super::silence::Silence;
 use super::words::{in_kernel_ticks, place_at, priority, shows, trace_ticks};
-use super::{interrupts, left_running, no_switch, place, shared, silence, threshold};
-use super::{
-    level_flags,
-    loop_calls::{self, NoWait},
-};
+use super::{interrupts, left_running, level_flags, no_switch, place, retries, shared, silence, threshold};
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
@@ -231,7 +229,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     let is_round = events.activity(hog.address).is_some_and(|activity| activity.acquired >= OFTEN);
     let is_loop = is_round && sleep(hog, case).is_some() && comes_to_sleep(hog, case);
     let level = level_flags::of(hog, &starved, case).filter(|level| level.is_sure);
-    let calls = loop_calls::of(hog, case).filter(|_| level.is_none());
+    let calls = loop_calls::of(hog, case).or_else(|| retries::no_wait(hog, case)).filter(|_| level.is_none());
     let is_loop = is_loop || calls.is_some();
     let against = match (&level, &calls, is_loop) {
         (Some(_), _, _) => "who else clears these flags is inferred from the program's code",
@@ -281,7 +279,7 @@ fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph
     let shown = starved.iter().take(3).map(|task| waits(task, silence.lasts(), events, case, graph));
     let evidence = silence.evidence.iter().cloned().chain(shown).collect();
     // It has taken nothing since.
-    let calls = loop_calls::missing(hog, case);
+    let calls = loop_calls::missing(hog, case).or_else(|| retries::no_wait(hog, case));
     Some(claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph))
 }
 
@@ -363,6 +361,7 @@ fn claim(
         })
         .evidence(sleeps)
         .evidence(relinquishes)
+        .with_heap(cpu.map_or(&[], |cpu| &cpu.functions), Suspect::Place, case)
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
 }

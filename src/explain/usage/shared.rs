@@ -111,6 +111,13 @@ impl Usage<'_> {
 }
 
 impl Usage<'_> {
+    /// True where one of these functions calls one of those, for a user that is known.
+    pub fn calls_one(&self, callers: &BTreeSet<Addr>, functions: &BTreeSet<Addr>) -> bool {
+        let keys = self.users.iter().flat_map(|(user, _)| self.reached(*user));
+        let calls = |key: Key| self.walker.of_function(key).functions.iter().any(|(to, _)| functions.contains(to));
+        keys.filter(|(at, _)| callers.contains(at)).any(calls)
+    }
+
     /// Who calls a function that has an address of this memory, after the kernel has started.
     pub fn users_of(&self, memory: Region) -> BTreeSet<User> {
         let functions = self.functions_with(memory);
