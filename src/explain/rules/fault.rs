@@ -12,7 +12,7 @@ use super::heap::Suspect;
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
 use super::{arrays, place, set_by};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level};
 use crate::kernel::{Stack, Thread};
 use crate::session::{CpuState, Function, Place};
@@ -400,11 +400,22 @@ impl<'a, 'c> Look<'a, 'c> {
             }
             let before = finding.claim.len();
             let finding = self.with_index(self.with_protection(finding));
-            let failed = self.accessed().filter(|_| finding.claim.len() == before && self.is_of_pointer());
-            return finding.with_block_of(failed, self.case, graph);
+            let is_unknown = finding.claim.len() == before && self.is_of_pointer();
+            // The address that is recorded may be that of the word in which an access begins.
+            let own = self.place.and_then(|place| place.effect).and_then(Effect::address);
+            let values = self.accessed().into_iter().chain(own).filter(|_| is_unknown);
+            return finding.with_block_of(values, self.own_stack(), self.case, graph);
         };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
         pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
+    }
+
+    /// The thread, and the part of its stack that is in use.
+    fn own_stack(&self) -> Option<(Addr, Option<Region>)> {
+        let thread = self.thread?;
+        let from = self.place.and_then(|place| place.registers.sp()).filter(|sp| thread.stack.holds(*sp));
+        let len = from.and_then(|from| thread.stack.end()?.checked_sub(from));
+        Some((thread.address, from.zip(len).map(|(start, len)| Region { start, len })))
     }
 
     /// The arrays behind whose last element the access failed, where it was one to memory that the program has.

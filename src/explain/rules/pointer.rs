@@ -337,7 +337,7 @@ pub(super) fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Hel
 }
 
 /// The block of a pool in which a word is.
-fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
+pub(super) fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
     pool_block(place, case).map(|(_, block)| block)
 }
 

@@ -67,9 +67,13 @@ pub(super) fn in_other_stacks(own: &Thread, sp: Addr, case: &Case<'_>) -> Vec<(A
         return Vec::new();
     }
     let start = sp.saturating_sub(BELOW).max(own.stack.start.unwrap_or(sp));
-    let memory = Region { start, len: sp.saturating_sub(start) };
+    in_stacks(Region { start, len: sp.saturating_sub(start) }, Some(own.address), case)
+}
+
+/// The same of any memory: who has an address in it, but for one thread.
+pub(super) fn in_stacks(memory: Region, but: Option<Addr>, case: &Case<'_>) -> Vec<(Addr, Evidence)> {
     // The stack of a thread that has ended is old.
-    let is_other = |thread: &&Thread| thread.address != own.address && !matches!(thread.state, Some(State(1 | 2)));
+    let is_other = |thread: &&Thread| but != Some(thread.address) && !matches!(thread.state, Some(State(1 | 2)));
     let others = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter(is_other);
     let of = |thread: &Thread| {
         let (from, end) = (thread.stack.pointer.filter(|sp| thread.stack.holds(*sp))?, thread.stack.end()?);

@@ -1,12 +1,13 @@
 //! The only block of a pool that holds the pointer which failed: a message, say, of which a part was never set, or was written over. The
 //! code did not show where the pointer was read from.
 //!
-//! Against it: the word may be there by chance. So blocks that are free do not count, nor a pointer that several words hold.
+//! Against it: the word may be there by chance. So blocks that are free do not count. Where several hold it, the one counts that alone
+//! has an address on the stack of the thread.
 
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Evidence, Finding};
 use super::super::lost_blocks::words;
-use super::super::pointer;
+use super::super::{pointer, static_pointers};
 use crate::abi::{Addr, Region};
 use crate::explain::address;
 use crate::kernel::Kind;
@@ -14,8 +15,19 @@ use crate::kernel::Kind;
 /// Smaller numbers are in many words.
 const LEAST: Addr = 0x1_0000;
 
-/// Its word, and whose the block is, in words.
-fn of(failed: Addr, case: &Case<'_>, graph: &Graph) -> Option<(Addr, String)> {
+/// The word, and whose the block is, in words.
+struct Found {
+    at: Addr,
+    words: String,
+    /// Other blocks hold the word, too, and the stack has no address in them.
+    by_stack: bool,
+}
+
+/// The most words of pools that are looked at: more say nothing.
+const MOST: usize = 16;
+
+/// Its word. Of several, that of the block in which alone `stack` has an address.
+fn of(failed: Addr, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Option<Found> {
     if failed < LEAST || !case.look.is_stored() || case.trust.other_build || address::is_pattern(failed) {
         return None;
     }
@@ -24,26 +36,63 @@ fn of(failed: Addr, case: &Case<'_>, graph: &Graph) -> Option<(Addr, String)> {
     for pool in pools {
         let memory = Region { start: pool.get("start")?, len: pool.get("size")? };
         words(memory, case, &mut |at, word| {
-            if word == failed && at.is_multiple_of(case.width()) && found.len() < 2 {
+            if word == failed && at.is_multiple_of(case.width()) && found.len() < MOST {
                 found.push(at);
             }
         })?;
     }
-    let [at] = found.as_slice() else { return None };
-    let held = pointer::in_pool(*at, case, graph).filter(|held| !held.is_free)?;
-    Some((*at, held.words))
+    let is_all = found.len() < MOST;
+    let held = |at| pointer::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| (at, held.words));
+    let mut all: Vec<(Addr, String)> = found.into_iter().filter_map(held).filter(|_| is_all).collect();
+    let by_stack = all.len() > 1;
+    if let Some(stack) = stack.filter(|_| by_stack) {
+        let mut addresses = Vec::new();
+        words(stack, case, &mut |_, word| addresses.push(word))?;
+        let is_used = |block: Region| addresses.iter().any(|address| block.contains(*address));
+        all.retain(|(at, _)| region(*at, case).is_some_and(is_used));
+    }
+    let (at, words) = all.pop()?;
+    all.is_empty().then_some(Found { at, words, by_stack })
+}
+
+/// The block in which a word is.
+fn region(at: Addr, case: &Case<'_>) -> Option<Region> {
+    pointer::block_at(at, case).map(|block| Region { start: block.start, len: block.len })
 }
 
 impl Finding {
-    /// The same with that block, for a pointer of which it is not known where it was read from.
-    pub(super) fn with_block_of(self, failed: Option<Addr>, case: &Case<'_>, graph: &Graph) -> Self {
-        let Some((failed, (at, words))) = failed.and_then(|failed| Some((failed, of(failed, case, graph)?))) else {
-            return self;
+    /// The same with that block, for a pointer of which it is not known where it was read from: the first of these words that one block
+    /// holds. `own`: the thread in which it failed, and the part of its stack that is in use.
+    pub(super) fn with_block_of(
+        self,
+        values: impl IntoIterator<Item = Addr>,
+        own: Option<(Addr, Option<Region>)>,
+        case: &Case<'_>,
+        graph: &Graph,
+    ) -> Self {
+        let (thread, stack) = own.unzip();
+        let stack = stack.flatten();
+        let found = values.into_iter().find_map(|failed| Some((failed, of(failed, stack, case, graph)?)));
+        let Some((failed, Found { at, words, by_stack })) = found else { return self };
+        let stacks = region(at, case).map(|block| static_pointers::in_stacks(block, thread, case)).unwrap_or_default();
+        let names: Vec<String> = stacks.iter().map(|(thread, _)| case.label(*thread)).collect();
+        let too = match names.as_slice() {
+            [] => String::new(),
+            [only] => format!("; {only} has an address in that block on its stack, too"),
+            names => format!("; {} have addresses in that block on their stacks, too", names.join(", ")),
         };
-        let claim = format!("{}; of all blocks of pools only one holds that word, at {at:#x}, {words}", self.claim);
+        let which = match thread.filter(|_| by_stack) {
+            Some(thread) => format!(
+                "of the blocks of pools that hold that word, the stack of {} has an address in one alone:",
+                case.label(thread)
+            ),
+            None => "of all blocks of pools only one holds that word, at".to_owned(),
+        };
+        let claim = format!("{}; {which} {at:#x}, {words}{too}", self.claim);
         Self { claim, ..self }
             .against(["that the pointer was read from that block is inferred from its value"])
             .evidence([Evidence::memory(at, "the pointer that failed is here".to_owned()).holds(failed)])
+            .evidence(stacks.into_iter().map(|(_, evidence)| evidence))
             .next(format!("look for who sets the word at {at:#x}, in each block that is allocated there"))
     }
 }

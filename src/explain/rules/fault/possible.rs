@@ -203,7 +203,10 @@ impl<'a> Why<'a> {
     fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
         match Pointer::of_place(self.place, self.way.as_ref(), case, graph) {
             Some(pointer) => pointer.added_to(finding, case),
-            None => finding.with_block_of(self.place.effect.and_then(Effect::address), case, graph),
+            None => {
+                let own = finding.threads.first().map(|thread| (*thread, None));
+                finding.with_block_of(self.place.effect.and_then(Effect::address), own, case, graph)
+            }
         }
     }
 
