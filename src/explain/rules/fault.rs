@@ -349,10 +349,12 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
-        let is_of_program = pointer.as_ref().is_none_or(|pointer| pointer.may_be_of_heap);
+        let may_be_of_heap = pointer.as_ref().map(|pointer| pointer.may_be_of_heap);
         let is_wild = self.is_of_pointer() && self.accessed().is_some_and(|at| at >= NULL) && arrays.is_empty();
+        let before = finding.claim.len();
         finding = self.with_causes(finding, pointer, graph);
-        let suspect = if is_wild && is_of_program { Suspect::Pointer } else { Suspect::Place };
+        let is_open = may_be_of_heap.unwrap_or(finding.claim.len() == before);
+        let suspect = if is_wild && is_open { Suspect::Pointer } else { Suspect::Place };
         finding = finding.with_heap(self.place.map_or(&[], |place| &place.functions), suspect, self.case);
         finding = self.with_writers_of_frame(finding);
         if let Some((confidence, why)) = self.stack() {

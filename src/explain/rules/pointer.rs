@@ -51,7 +51,7 @@ pub(super) struct Pointer {
     set_by: Option<SetBy>,
     /// The word, where it is a local variable of a thread.
     pub local: Option<Addr>,
-    /// True where the word is in no stack and no pool: it may be in the C library's heap, or point into it.
+    /// True where the word is in no stack and no pool, and who set it is not known: it may be in the C library's heap, or point into it.
     pub may_be_of_heap: bool,
 }
 
@@ -162,7 +162,7 @@ impl Pointer {
         };
         let stack = case.kernel?.threads.iter().find(|thread| thread.holds(place));
         let held = in_pool(place, case, graph).filter(|_| stack.is_none());
-        let may_be_of_heap = held.is_none() && stack.is_none() && noun == POINTER;
+        let is_of_program = held.is_none() && stack.is_none() && noun == POINTER;
         let has_symbols = case.trust.without_lines.is_none() && !case.trust.other_build;
         let is_in_no_variable =
             has_symbols && case.look.is_stored() && !is_constant(place, case) && case.look.place(place).is_none();
@@ -210,6 +210,7 @@ impl Pointer {
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
+        let may_be_of_heap = is_of_program && set_by.as_ref().is_none_or(|set_by| set_by.words.is_none());
         Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place), may_be_of_heap })
     }
 }

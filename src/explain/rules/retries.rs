@@ -13,6 +13,10 @@ use super::words::place_at;
 use crate::abi::Addr;
 use crate::kernel::api::{self, Act};
 use crate::kernel::{Kind, Object, State, Thread};
+use crate::trace::many;
+
+/// So many tries in the trace are more than one round of work.
+const TRIES: u64 = 4;
 
 /// What a call does not get, and who can change that.
 struct Lack {
@@ -38,10 +42,10 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     runs.filter_map(|task| Some(Retry::of(task.address, case)?.finding(case))).collect()
 }
 
-/// The same, as the reason why a thread does not block.
+/// The same, as the reason why a thread does not block: where the newest events of the trace show it.
 pub(super) fn no_wait(task: &Task, case: &Case<'_>) -> Option<NoWait> {
     let retry = Retry::of(task.address, case).filter(|_| task.does == Does::Runs)?;
-    let (help, _) = retry.help();
+    let (shown, (help, _)) = (retry.shown(case)?, retry.help());
     Some(NoWait {
         words: format!(
             ", as it {}, again and again in {}, without a time to wait ({} alone {help})",
@@ -51,7 +55,7 @@ pub(super) fn no_wait(task: &Task, case: &Case<'_>) -> Option<NoWait> {
         ),
         next: retry.next(case),
         against: "that it does nothing else in its loop is inferred from its code",
-        evidence: retry.evidence(case),
+        evidence: [shown].into_iter().chain(retry.evidence(case)).collect(),
     })
 }
 
@@ -133,6 +137,28 @@ impl<'c> Retry<'c> {
         let text = format!("{} {}, here, in a loop", self.thread.label(), self.lack.words);
         let call = Evidence::symbol(self.made.at, &place_at(self.made.at, case), text);
         [self.lack.shown.clone(), call].into_iter().chain(self.helpers.iter().map(of)).collect()
+    }
+
+    /// The last of several events of such a call that did not get it, among the newest events.
+    fn shown(&self, case: &Case<'_>) -> Option<Evidence> {
+        let (events, object) = (case.events?, self.made.object?);
+        // Who sent is not known of each message.
+        let (times, seq, what) = match self.lack.act {
+            Act::Gives => {
+                let messages = case.kernel?.object(object)?.get("capacity")?;
+                let full = events.object(object)?.fullest.filter(|most| most.held >= messages)?;
+                (full.times, full.seq, format!("{} has no room for a message", case.object(object)))
+            }
+            _ => {
+                let is_it =
+                    |(thread, lock): (Addr, Addr)| events.is(self.thread.address, thread) && events.is(object, lock);
+                let (_, failed) = events.tries.failed.iter().find(|(key, _)| is_it(**key))?;
+                (failed.times, failed.seqs.1, format!("{} does not get {}", self.thread.label(), case.object(object)))
+            }
+        };
+        let is_new = seq >= events.count.saturating_sub(events.count / 4);
+        let text = format!("{what} here, as {} in the trace", many(times, "time", "times"));
+        (times >= TRIES && is_new).then(|| Evidence::event(seq, text))
     }
 
     fn next(&self, case: &Case<'_>) -> String {

@@ -279,7 +279,7 @@ fn silent(hog: &Task, silence: &Silence, events: &Events, case: &Case<'_>, graph
     let shown = starved.iter().take(3).map(|task| waits(task, silence.lasts(), events, case, graph));
     let evidence = silence.evidence.iter().cloned().chain(shown).collect();
     // It has taken nothing since.
-    let calls = loop_calls::missing(hog, case).or_else(|| retries::no_wait(hog, case));
+    let calls = loop_calls::missing(hog, case);
     Some(claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph))
 }
 
