@@ -137,11 +137,16 @@ fn outside(at: Addr, regions: Option<&[Region]>, architecture: Architecture) -> 
 /// The four characters that an address is; `None` where it is none. Code and data of a chip are elsewhere.
 pub(super) fn text(address: Addr) -> Option<String> {
     let bytes = u32::try_from(address).ok()?.to_le_bytes();
-    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
-    let is_usual = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b' ';
-    let has_letter = bytes.iter().any(u8::is_ascii_alphabetic);
-    let is_words = bytes.iter().all(is_text) && has_letter && bytes.iter().filter(is_usual).count() >= 3;
-    is_words.then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
+    let is_of_words =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'-' | b'_' | b'/' | b':');
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    // With one letter, or other characters, only where chips have no memory: not at 0x20.., 0x24.., 0x30.. to 0x39.., 0x60...
+    let is_elsewhere = !matches!(bytes.last(), Some(b' '..=b'$' | b'0'..=b'9' | b'`'));
+    let is_text = bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    let are_words = bytes.iter().all(is_of_words) && letters >= 2;
+    let may_be_words =
+        is_text && is_elsewhere && letters >= 1 && bytes.iter().filter(|byte| is_of_words(byte)).count() >= 3;
+    (are_words || may_be_words).then(|| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
 #[cfg(test)]
@@ -154,8 +159,8 @@ mod tests {
         assert_eq!(text(0x7365_7270).as_deref(), Some("pres"));
         assert_eq!(text(0x3D72_2034).as_deref(), Some("4 r="), "one letter");
         assert_eq!(
-            [text(0x4001_3000), text(0x2000_2020), text(0x3030_3030), text(0x1_4141_4141)],
-            [None, None, None, None]
+            [0x4001_3000, 0x2000_2020, 0x3030_3030, 0x1_4141_4141, 0x2020_4138, 0x3420_4138, 0x6020_2041].map(text),
+            [const { None }; 7]
         );
     }
 

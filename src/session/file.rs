@@ -223,10 +223,10 @@ pub(super) fn read_text(
     Ok(pieces)
 }
 
-/// The fewest bytes of a dump that are not all the same in a target that runs, and the most that are looked at.
+/// The length of a dump that is looked at: a few bytes may all be the same, and a larger one takes long.
 const BLANK: std::ops::RangeInclusive<usize> = 4096..=64 << 20;
 
-/// What is said of a dump in which all bytes are 0, or all are 0xFF: what made it did not read the target.
+/// What is said of a dump in which all bytes are 0, or all are 0xFF: what made it may not have read the target.
 fn blank(piece: &Piece) -> Option<Issue> {
     let len = Some(piece.bytes.len()).filter(|len| BLANK.contains(len))?;
     let first = piece.bytes.first().filter(|first| matches!(first, 0 | 0xFF))?;

@@ -33,7 +33,9 @@ impl Finding {
     /// The same, where the failure may be one of the heap, with those who use the heap and do not lock it. `functions`: those that it
     /// came in.
     pub(super) fn with_heap(self, functions: &[Function], suspect: Suspect, case: &Case<'_>) -> Self {
-        let places = functions.iter().filter_map(|function| case.look.function(function.pc & !1));
+        // A return address that was found on the stack may be of an older call.
+        let known = functions.iter().take_while(|function| !function.is_inferred());
+        let places = known.filter_map(|function| case.look.function(function.pc & !1));
         let places: BTreeSet<Addr> = places.map(|function| function.address & !1).collect();
         let Some((words, evidence)) = without_lock(&places, suspect, case) else { return self };
         let claim = format!("{}; {words}", self.claim);

@@ -54,7 +54,7 @@ pub(super) fn no_wait(task: &Task, case: &Case<'_>) -> Option<NoWait> {
             retry.helpers(),
         ),
         next: retry.next(case),
-        against: "that it does nothing else in its loop is inferred from its code",
+        against: "that it tries again in its loop, and does nothing else there, is inferred from its code",
         evidence: [shown].into_iter().chain(retry.evidence(case)).collect(),
     })
 }

@@ -361,7 +361,7 @@ fn claim(
         })
         .evidence(sleeps)
         .evidence(relinquishes)
-        .with_heap(cpu.map_or(&[], |cpu| &cpu.functions), Suspect::Place, case)
+        .with_heap(cpu.filter(|_| waits_in_loop).map_or(&[], |cpu| &cpu.functions), Suspect::Place, case)
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
 }

@@ -4,6 +4,8 @@
 //! Against it: the word may be there by chance. So blocks that are free do not count. Where several hold it, the one counts that alone
 //! has an address on the stack of the thread.
 
+use std::collections::BTreeSet;
+
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Evidence, Finding};
 use super::super::lost_blocks::words;
@@ -44,12 +46,17 @@ fn of(failed: Addr, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Op
     let is_all = found.len() < MOST;
     let held = |at| pointer::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| (at, held.words));
     let mut all: Vec<(Addr, String)> = found.into_iter().filter_map(held).filter(|_| is_all).collect();
+    // A block may hold it several times.
+    all.dedup_by_key(|(at, _)| region(*at, case).map(|block| block.start));
     let by_stack = all.len() > 1;
     if let Some(stack) = stack.filter(|_| by_stack) {
-        let mut addresses = Vec::new();
-        words(stack, case, &mut |_, word| addresses.push(word))?;
-        let is_used = |block: Region| addresses.iter().any(|address| block.contains(*address));
-        all.retain(|(at, _)| region(*at, case).is_some_and(is_used));
+        let blocks: Vec<Region> = all.iter().filter_map(|(at, _)| region(*at, case)).collect();
+        let mut used = BTreeSet::new();
+        words(stack, case, &mut |at, word| {
+            let block = blocks.iter().find(|block| at.is_multiple_of(case.width()) && block.contains(word));
+            used.extend(block.map(|block| block.start));
+        })?;
+        all.retain(|(at, _)| region(*at, case).is_some_and(|block| used.contains(&block.start)));
     }
     let (at, words) = all.pop()?;
     all.is_empty().then_some(Found { at, words, by_stack })
@@ -78,19 +85,20 @@ impl Finding {
         let names: Vec<String> = stacks.iter().map(|(thread, _)| case.label(*thread)).collect();
         let too = match names.as_slice() {
             [] => String::new(),
-            [only] => format!("; {only} has an address in that block on its stack, too"),
-            names => format!("; {} have addresses in that block on their stacks, too", names.join(", ")),
+            [only] => format!("; the stack of {only} has an address in that block"),
+            names => format!("; the stacks of {} have addresses in that block", names.join(", ")),
         };
         let which = match thread.filter(|_| by_stack) {
             Some(thread) => format!(
-                "of the blocks of pools that hold that word, the stack of {} has an address in one alone:",
+                "of the allocated blocks of pools that hold that word, the stack of {} points into one alone:",
                 case.label(thread)
             ),
-            None => "of all blocks of pools only one holds that word, at".to_owned(),
+            None => "of the allocated blocks of pools only one holds that word, at".to_owned(),
         };
         let claim = format!("{}; {which} {at:#x}, {words}{too}", self.claim);
         Self { claim, ..self }
             .against(["that the pointer was read from that block is inferred from its value"])
+            .against((!stacks.is_empty()).then_some("addresses on stacks may be old"))
             .evidence([Evidence::memory(at, "the pointer that failed is here".to_owned()).holds(failed)])
             .evidence(stacks.into_iter().map(|(_, evidence)| evidence))
             .next(format!("look for who sets the word at {at:#x}, in each block that is allocated there"))

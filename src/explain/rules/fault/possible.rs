@@ -13,6 +13,7 @@ use super::super::super::address;
 use super::super::super::cpus::thread_of;
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::super::heap::Suspect;
 use super::super::jump::{NULL, Way};
 use super::super::passed::Access;
 use super::super::pointer::Pointer;
@@ -190,6 +191,7 @@ impl<'a> Why<'a> {
             Some(way) if !is_call => way.next.clone(),
             _ => "give the registers that the crash log printed: --reg pc=N --reg xpsr=N --reg psp=N".to_owned(),
         })
+        .with_heap(&place.functions, Suspect::Place, case)
         .threads(thread.map(|thread| thread.address))
     }
 
