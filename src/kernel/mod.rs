@@ -261,7 +261,7 @@ fn no_kernel(mismatch: Mismatch) -> Error {
         Mismatch::Empty => Error::not_found(
             Code::NoThreads,
             format!("the kernel has no threads: {} is 0", HEAD),
-            "the target stopped before tx_kernel_enter had created any; let it run on",
+            "the target stopped before tx_kernel_enter had created any, or this memory was not read: let it run on, or make the dump again",
         ),
         Mismatch::Unreadable(why) => Error::failed(
             Code::Unreadable,

@@ -138,6 +138,11 @@ fn none_found(session: &Target<'_>, searched: &Searched, mut error: Error) -> Er
         Some(bytes) => format!("searching {bytes} bytes of memory for a trace header: none"),
         None => "searching: this source does not list its memory".to_owned(),
     });
+    let blank = session.issues.iter().find(|issue| issue.code == Code::DumpBlank);
+    if let Some(blank) = blank.filter(|_| error.code == Code::NeverEnabled) {
+        error.message.push_str(", or this memory was not read");
+        error.tried.push(blank.message.clone());
+    }
     if session.info.scan && whole && error.code == Code::NoTrace {
         error.message = "no trace header is in this memory".to_owned();
         error.hint = "check that the dump covers the RAM with the trace buffer".to_owned();

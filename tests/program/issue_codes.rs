@@ -295,6 +295,7 @@ fn a_dump_of_zeros_was_taken_for_memory_without_a_trace() {
     issue(&format!("{beside} {erased}@0x30000000"), "inferred", "dump-blank", "all of its 4096 bytes are 0xff");
     let out = run(&format!("last cm3.elf {zeros}@{RAM:#x}"));
     assert!(talk(&out).contains("may not have read the target's memory"), "{}", talk(&out));
+    error(&format!("last cm3.elf {zeros}@{:#x}", RAM + 0x2000), 1, "never-enabled", ", or this memory was not read");
     // A part of the memory may hold nothing.
     let short = files.put("short.bin", vec![0; 4095]);
     let out = run(&format!("{beside} {short}@0x30000000"));

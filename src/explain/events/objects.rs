@@ -122,6 +122,28 @@ impl Fullest {
     }
 }
 
+/// How often one after the other a thread sent to a queue without a wait and found the same number of messages in it. What interrupts
+/// send meanwhile does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentAgain {
+    /// The thread, as the trace stores its address.
+    pub thread: Addr,
+    /// So many messages.
+    pub held: u64,
+    /// How often.
+    pub times: u64,
+    /// The last event.
+    pub seq: u64,
+}
+
+impl SentAgain {
+    /// Once more.
+    fn again(so_far: Option<Self>, thread: Addr, held: u64, seq: u64) -> Self {
+        let before = so_far.filter(|so_far| (so_far.thread, so_far.held) == (thread, held));
+        Self { thread, held, times: before.map_or(1, |before| before.times.saturating_add(1)), seq }
+    }
+}
+
 /// One object.
 #[derive(Debug, Clone, Default)]
 pub struct One {
@@ -163,6 +185,8 @@ pub struct One {
     pub found: Option<Found>,
     /// The most that it held when something was put into it without a wait.
     pub fullest: Option<Fullest>,
+    /// The thread that sent to a queue last without a wait.
+    pub sent_again: Option<SentAgain>,
     /// Releases or sets in a row while a thread waits, which gets nothing.
     pub short: Option<Short>,
     /// True where it is among those that a gap makes unknown.
@@ -236,7 +260,7 @@ impl One {
         self.held.clear();
         self.away.forget();
         (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
-        (self.found, self.fullest) = (None, None);
+        (self.found, self.fullest, self.sent_again) = (None, None, None);
         self.pool.forget();
         self.is_listed = false;
     }
@@ -311,6 +335,9 @@ impl super::Events {
         if let Some(held) = held {
             if waits == Some(0) {
                 one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
+                if let Giver::Thread(thread) = by {
+                    one.sent_again = Some(SentAgain::again(one.sent_again, thread, held, event.seq));
+                }
             }
             one.untaken = Some(Untaken::put(one.untaken, held, event.seq, event.ticks));
         }
@@ -380,6 +407,19 @@ mod tests {
         let all = [(7, 1), (8, 2), (6, 3), (8, 4)].into_iter();
         let fullest = all.fold(None, |so_far, (held, seq)| Some(Fullest::again(so_far, held, seq)));
         assert_eq!(fullest, Some(Fullest { held: 8, times: 2, seq: 4 }));
+    }
+
+    /// What several threads sent in all of the trace was taken for tries of one.
+    #[test]
+    fn tries_of_one_thread_one_after_the_other() {
+        let sent = |all: &[(Addr, u64)]| {
+            let all = all.iter().zip(1..);
+            all.fold(None, |so_far, ((thread, held), seq)| Some(SentAgain::again(so_far, *thread, *held, seq)))
+        };
+        let last = |thread, held, times, seq| Some(SentAgain { thread, held, times, seq });
+        assert_eq!(sent(&[(1, 8), (1, 8), (1, 8)]), last(1, 8, 3, 3));
+        assert_eq!(sent(&[(1, 8), (1, 8), (2, 8), (1, 8)]), last(1, 8, 1, 4), "another thread");
+        assert_eq!(sent(&[(1, 8), (1, 7), (1, 8), (1, 8)]), last(1, 8, 2, 4), "a message was taken");
     }
 
     #[test]

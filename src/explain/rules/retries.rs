@@ -139,25 +139,26 @@ impl<'c> Retry<'c> {
         [self.lack.shown.clone(), call].into_iter().chain(self.helpers.iter().map(of)).collect()
     }
 
-    /// The last of several events of such a call that did not get it, among the newest events.
+    /// The last of several events of such a call that did not get it, one after the other, among the newest events.
     fn shown(&self, case: &Case<'_>) -> Option<Evidence> {
         let (events, object) = (case.events?, self.made.object?);
-        // Who sent is not known of each message.
-        let (times, seq, what) = match self.lack.act {
+        let is_own = |thread| events.is(self.thread.address, thread);
+        let (times, seq) = match self.lack.act {
             Act::Gives => {
-                let messages = case.kernel?.object(object)?.get("capacity")?;
-                let full = events.object(object)?.fullest.filter(|most| most.held >= messages)?;
-                (full.times, full.seq, format!("{} has no room for a message", case.object(object)))
+                let capacity = case.kernel?.object(object)?.get("capacity")?;
+                let sent =
+                    events.object(object)?.sent_again.filter(|sent| sent.held >= capacity && is_own(sent.thread))?;
+                (sent.times, sent.seq)
             }
             _ => {
-                let is_it =
-                    |(thread, lock): (Addr, Addr)| events.is(self.thread.address, thread) && events.is(object, lock);
+                let is_it = |(thread, lock): (Addr, Addr)| is_own(thread) && events.is(object, lock);
                 let (_, failed) = events.tries.failed.iter().find(|(key, _)| is_it(**key))?;
-                (failed.times, failed.seqs.1, format!("{} does not get {}", self.thread.label(), case.object(object)))
+                (failed.times, failed.seqs.1)
             }
         };
         let is_new = seq >= events.count.saturating_sub(events.count / 4);
-        let text = format!("{what} here, as {} in the trace", many(times, "time", "times"));
+        let (name, often) = (self.thread.label(), many(times, "time", "times"));
+        let text = format!("{name} {}, here, {often} one after the other", self.lack.words);
         (times >= TRIES && is_new).then(|| Evidence::event(seq, text))
     }
 

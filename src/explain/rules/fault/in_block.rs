@@ -1,10 +1,8 @@
 //! The only block of a pool that holds the pointer which failed: a message, say, of which a part was never set, or was written over. The
 //! code did not show where the pointer was read from.
 //!
-//! Against it: the word may be there by chance. So blocks that are free do not count. Where several hold it, the one counts that alone
-//! has an address on the stack of the thread.
-
-use std::collections::BTreeSet;
+//! Against it: the word may be there by chance. So blocks that are free do not count. If several blocks hold it, the stack of the thread
+//! must point into exactly one of them.
 
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Evidence, Finding};
@@ -21,14 +19,14 @@ const LEAST: Addr = 0x1_0000;
 struct Found {
     at: Addr,
     words: String,
-    /// Other blocks hold the word, too, and the stack has no address in them.
+    /// Other blocks hold the word, too, and the stack does not point into them.
     by_stack: bool,
 }
 
 /// The most words of pools that are looked at: more say nothing.
 const MOST: usize = 16;
 
-/// Its word. Of several, that of the block in which alone `stack` has an address.
+/// The word in the only block that holds it. If several do: in the only one of them that `stack` points into.
 fn of(failed: Addr, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Option<Found> {
     if failed < LEAST || !case.look.is_stored() || case.trust.other_build || address::is_pattern(failed) {
         return None;
@@ -43,23 +41,35 @@ fn of(failed: Addr, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Op
             }
         })?;
     }
-    let is_all = found.len() < MOST;
-    let held = |at| pointer::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| (at, held.words));
-    let mut all: Vec<(Addr, String)> = found.into_iter().filter_map(held).filter(|_| is_all).collect();
-    // A block may hold it several times.
-    all.dedup_by_key(|(at, _)| region(*at, case).map(|block| block.start));
-    let by_stack = all.len() > 1;
-    if let Some(stack) = stack.filter(|_| by_stack) {
-        let blocks: Vec<Region> = all.iter().filter_map(|(at, _)| region(*at, case)).collect();
-        let mut used = BTreeSet::new();
-        words(stack, case, &mut |at, word| {
-            let block = blocks.iter().find(|block| at.is_multiple_of(case.width()) && block.contains(word));
-            used.extend(block.map(|block| block.start));
-        })?;
-        all.retain(|(at, _)| region(*at, case).is_some_and(|block| used.contains(&block.start)));
+    if found.len() >= MOST {
+        return None;
     }
-    let (at, words) = all.pop()?;
-    all.is_empty().then_some(Found { at, words, by_stack })
+    let held = |at| pointer::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| held.words);
+    let all = found.into_iter().filter(|at| held(*at).is_some());
+    let all: Vec<(Addr, Region)> = all.filter_map(|at| Some((at, region(at, case)?))).collect();
+    let mut pointed = Vec::new();
+    if let Some(stack) = stack {
+        words(stack, case, &mut |at, word| {
+            let block = all.iter().find(|(_, block)| at.is_multiple_of(case.width()) && block.contains(word));
+            pointed.extend(block.map(|(_, block)| block.start).filter(|start| !pointed.contains(start)));
+        })?;
+    }
+    let (at, by_stack) = only(&all, &pointed)?;
+    Some(Found { at, words: held(at)?, by_stack })
+}
+
+/// The first word in the only block of these; if there are several blocks, in the only one that has one of the addresses, which is `true`
+/// then.
+fn only(all: &[(Addr, Region)], addresses: &[Addr]) -> Option<(Addr, bool)> {
+    // A block may hold the word several times.
+    let mut blocks = all.to_vec();
+    blocks.dedup_by_key(|(_, block)| block.start);
+    if let [(at, _)] = blocks.as_slice() {
+        return Some((*at, false));
+    }
+    blocks.retain(|(_, block)| addresses.iter().any(|address| block.contains(*address)));
+    let [(at, _)] = blocks.as_slice() else { return None };
+    Some((*at, true))
 }
 
 /// The block in which a word is.
@@ -102,5 +112,25 @@ impl Finding {
             .evidence([Evidence::memory(at, "the pointer that failed is here".to_owned()).holds(failed)])
             .evidence(stacks.into_iter().map(|(_, evidence)| evidence))
             .next(format!("look for who sets the word at {at:#x}, in each block that is allocated there"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing was said of a pointer that two blocks hold, though the thread had the address of one alone.
+    #[test]
+    fn the_block_that_the_stack_points_into() {
+        let [first, second] = [0x100, 0x200].map(|start| Region { start, len: 0x40 });
+        let of = |all: &[(Addr, Region)], addresses: &[Addr]| only(all, addresses);
+        let two = [(0x108, first), (0x210, second)];
+        assert_eq!(of(&two[..1], &[]), Some((0x108, false)), "only one holds it");
+        assert_eq!(of(&[(0x108, first), (0x120, first)], &[]), Some((0x108, false)), "twice");
+        assert_eq!(of(&two, &[]), None, "either");
+        assert_eq!(of(&two, &[0x200]), Some((0x210, true)));
+        assert_eq!(of(&two, &[0x200, 0x13F]), None, "both are used");
+        assert_eq!(of(&two, &[0x140]), None, "behind the first");
+        assert_eq!(of(&[], &[0x200]), None);
     }
 }
