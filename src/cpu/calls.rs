@@ -2,7 +2,11 @@
 //! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments
 //! of a call are known where the program gives constants.
 
+mod variant;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use variant::{Function, Variant};
 
 use super::instruction_set::InstructionSet;
 use super::steps::Flow;

@@ -40,7 +40,7 @@ mod x86;
 use std::sync::LazyLock;
 
 pub use before::with_those_before;
-pub use calls::{Call, Callee, Outcome, Paths, Piece, Program};
+pub use calls::{Call, Callee, Function, Outcome, Paths, Piece, Program, Variant};
 pub use code::CodeRanges;
 pub use cortex_m::{INTERRUPT_STATE, is_exc_return};
 pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt};

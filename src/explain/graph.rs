@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Case;
 use super::events::Giver;
 use super::state::{Does, Task, Tasks, Wait};
-use super::usage::User;
+use super::usage::{Stack, User};
 use crate::abi::{Addr, Region};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -208,19 +208,22 @@ fn holder_by_stack(semaphore: Addr, tasks: &Tasks, case: &Case<'_>) -> Option<Ad
         let User::Thread(thread) = user else { return None };
         // Who waits for it does not have it.
         if tasks.at(thread)?.wait.is_none_or(|own| own.object != semaphore) {
-            let callers = case.cpus?.callers(thread).or_else(|| whole_frames(thread, case))?;
-            let may_hold = usage.may_hold(user, semaphore, callers);
-            holders.extend(may_hold.then(|| (thread, usage.holds(user, semaphore, callers))));
+            let stack = case.cpus?.callers(thread).map(Stack::of_call).or_else(|| interrupted(thread, case))?;
+            let may_hold = usage.may_hold(user, semaphore, stack);
+            holders.extend(may_hold.then(|| (thread, usage.holds(user, semaphore, stack))));
         }
     }
     if let [(only, true)] = holders.as_slice() { Some(*only) } else { None }
 }
 
-/// The functions of a thread that was interrupted, where they are known up to the one that it began with.
-fn whole_frames<'c>(thread: Addr, case: &Case<'c>) -> Option<&'c [Addr]> {
+/// Where a thread is that was interrupted, where its functions are known up to the one that it began with.
+fn interrupted<'c>(thread: Addr, case: &Case<'c>) -> Option<Stack<'c>> {
     let entry = case.look.function(case.thread(thread)?.entry? & !1)?;
     let entry = Region { start: entry.address & !1, len: entry.size };
-    case.cpus?.frames(thread).filter(|frames| frames.iter().any(|pc| entry.contains(pc.saturating_sub(1))))
+    let frames = case.cpus?.frames(thread)?;
+    let (at, callers) = frames.split_first()?;
+    let is_whole = entry.contains(*at) || callers.iter().any(|pc| entry.contains(pc.saturating_sub(1)));
+    is_whole.then_some(Stack { at: Some(*at), callers })
 }
 
 /// A wait for event flags, all of which one thread alone was seen to set: for long, as others may set them later.

@@ -183,6 +183,25 @@ fn a_call_behind_a_put_was_between_a_get_and_a_put() {
     assert!(!between(&[Ok(0xB510), Err(wait), Err(GET), Err(PUT), Ok(0xBD10)]), "it is in front of the get");
 }
 
+/// A thread that was interrupted in a loop between a get and a put, with no call in between, was not known to have what it took.
+#[test]
+fn an_instruction_between_a_get_and_a_put() {
+    let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
+    let of = |code: &Code, at: Addr| {
+        let last = START + 2 * code.0.len() as u64 - 1;
+        let function = Function { program: code, first: START, last, arguments: NONE };
+        function.is_between(START + at, &is(GET), &is(PUT))
+    };
+    // push {r4, lr}; movs r4, #9; bl get; loop: subs r4, #1; bne loop; bl put; pop {r4, pc}
+    let parts = [Ok(0xB510), Ok(0x2409), Err(GET), Ok(0x3C01), Ok(0xD1FD), Err(PUT), Ok(0xBD10)];
+    let found = code(&parts);
+    assert_eq!([2, 4, 8, 10, 12, 16].map(|at| of(&found, at)), [false, false, true, true, true, false].map(Some));
+    assert_eq!(of(&found, 0x40), None, "no path leads there");
+    // push {r4, lr}; cbz r0, over; bl get; over: movs r4, #1; bl put; pop {r4, pc}
+    let either = code(&[Ok(0xB510), Ok(0xB108), Err(GET), Ok(0x2401), Err(PUT), Ok(0xBD10)]);
+    assert_eq!(of(&either, 8), Some(false), "a path leads there without the get");
+}
+
 #[test]
 fn a_path_that_leaves_without_a_put() {
     let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);

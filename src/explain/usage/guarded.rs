@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stuck::Need;
-use super::walk::{Follow, Key, Variant};
+use super::walk::{Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
-use crate::cpu::{Call, Callee, Program, Stored, Value};
+use crate::cpu::{Call, Callee, Program, Stored, Value, Variant};
 
 /// The most words of memory that are known of one function.
 const WORDS: usize = 16;

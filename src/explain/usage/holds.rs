@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::{Follow, Key, Succeeding};
+use super::walk::{Follow, Key, Succeeding, Summary};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee};
@@ -11,6 +11,22 @@ use crate::kernel::api::Act;
 
 /// The most bytes of the instruction of a call.
 const LONGEST: Addr = 4;
+
+/// Where a thread is.
+#[derive(Debug, Clone, Copy)]
+pub struct Stack<'s> {
+    /// The instruction at which it was interrupted; `None` for one that called the kernel.
+    pub at: Option<Addr>,
+    /// Its return addresses, the innermost first.
+    pub callers: &'s [Addr],
+}
+
+impl<'s> Stack<'s> {
+    /// Of a thread that called the kernel.
+    pub const fn of_call(callers: &'s [Addr]) -> Self {
+        Self { at: None, callers }
+    }
+}
 
 impl Usage<'_> {
     /// True where each function that takes a semaphore or a mutex puts it, too, and none puts what another one took: who has returned
@@ -36,49 +52,58 @@ impl Usage<'_> {
         })
     }
 
-    /// True where a thread with these return addresses on its stack may be between a call that takes a lock and one that puts it,
-    /// itself or for its caller. It says so only of a lock that is put where it is taken, or by those who call what takes it.
-    pub fn may_hold(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
-        self.is_between(user, semaphore, callers, true)
+    /// True where a thread with this stack may be between a call that takes a lock and one that puts it, itself or for its caller. It
+    /// says so only of a lock that is put where it is taken, or by those who call what takes it.
+    pub fn may_hold(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
+        self.is_between(user, semaphore, stack, true)
     }
 
-    /// The same where that is known: of each function the code could be followed, and the return address is that of a call on a path.
-    pub fn holds(&self, user: User, semaphore: Addr, callers: &[Addr]) -> bool {
-        self.is_between(user, semaphore, callers, false)
+    /// The same where that is known: of each function the code could be followed, and a path leads to where the thread is.
+    pub fn holds(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
+        self.is_between(user, semaphore, stack, false)
     }
 
     /// `unknown`: the answer where it is not known.
-    fn is_between(&self, user: User, semaphore: Addr, callers: &[Addr], unknown: bool) -> bool {
-        let follow = Succeeding::of(&self.walker, semaphore);
-        let is_it = |one: &Use, act| one.action.act == act && one.object == Some(semaphore);
-        let does = |call: &Call, act: Act, other: Act| {
-            let uses = &self.walker.effect(call).uses;
-            uses.iter().any(|one| is_it(one, act)) && !uses.iter().any(|one| is_it(one, other))
-        };
-        let takes_for_it = |key: &Key| {
-            let all = self.walker.of_function(*key);
-            all.uses.iter().any(|one| is_it(one, Act::Takes)) && !all.uses.iter().any(|one| is_it(one, Act::Gives))
-        };
+    fn is_between(&self, user: User, semaphore: Addr, stack: Stack<'_>, unknown: bool) -> bool {
+        let takes_for_it = |key: &Key| does(&self.walker.of_function(*key), semaphore, Act::Takes, Act::Gives);
         let takes = |key: &Key| {
             let all = self.walker.of_function(*key);
-            all.own.iter().any(|one| is_it(one, Act::Takes)) || all.functions.iter().any(takes_for_it)
+            all.own.iter().any(|one| is_it(one, semaphore, Act::Takes)) || all.functions.iter().any(takes_for_it)
         };
         self.reached(user).into_iter().filter(takes).any(|key| {
-            let mut within = callers.iter().filter(|pc| self.walker.is_in(**pc, key.0)).peekable();
-            if within.peek().is_none() {
-                return false;
-            }
-            let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return unknown };
-            within.any(|pc| {
-                let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
-                // Nothing is known of a call that is on no path.
-                if !paths.calls().any(is_there) {
-                    return unknown;
-                }
-                let takes = |call: &Call| does(call, Act::Takes, Act::Gives);
-                paths.leads_between(takes, is_there, |call| does(call, Act::Gives, Act::Takes))
-            })
+            let is_in_call = |pc: &Addr| self.is_after_call(key, semaphore, *pc, unknown);
+            let is_at = |pc: Addr| {
+                let follow = Succeeding::of(&self.walker, semaphore);
+                let (takes, gives) = (self.takes(semaphore), self.gives(semaphore));
+                self.walker.is_between(&follow, key, pc, &takes, &gives).unwrap_or(unknown)
+            };
+            let mut within = stack.callers.iter().filter(|pc| self.walker.is_in(**pc, key.0));
+            let at = stack.at.filter(|pc| self.walker.caller(*pc) == Some(key.0));
+            at.is_some_and(is_at) || within.any(is_in_call)
         })
+    }
+
+    /// True where a path leads from a call that takes a semaphore to the one with this return address, and none on it puts the
+    /// semaphore.
+    fn is_after_call(&self, key: Key, semaphore: Addr, pc: Addr, unknown: bool) -> bool {
+        let follow = Succeeding::of(&self.walker, semaphore);
+        let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return unknown };
+        let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
+        // Nothing is known of a call that is on no path.
+        if !paths.calls().any(is_there) {
+            return unknown;
+        }
+        paths.leads_between(self.takes(semaphore), is_there, self.gives(semaphore))
+    }
+
+    /// True for a call that takes a semaphore, and does not put it.
+    fn takes(&self, semaphore: Addr) -> impl Fn(&Call) -> bool {
+        move |call| does(&self.walker.effect(call), semaphore, Act::Takes, Act::Gives)
+    }
+
+    /// True for a call that puts a semaphore, and does not take it.
+    fn gives(&self, semaphore: Addr) -> impl Fn(&Call) -> bool {
+        move |call| does(&self.walker.effect(call), semaphore, Act::Gives, Act::Takes)
     }
 
     /// The count with which the program creates a semaphore, and where; `None` where it does so in several ways. `create`: the
@@ -108,4 +133,14 @@ impl Usage<'_> {
         all.dedup();
         all
     }
+}
+
+fn is_it(one: &Use, semaphore: Addr, act: Act) -> bool {
+    one.action.act == act && one.object == Some(semaphore)
+}
+
+/// True where a function does one thing with a semaphore, and not the other.
+fn does(all: &Summary, semaphore: Addr, act: Act, other: Act) -> bool {
+    let does = |act| all.uses.iter().any(|one| is_it(one, semaphore, act));
+    does(act) && !does(other)
 }

@@ -28,6 +28,7 @@ use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 pub use guarded::{Guard, part};
+pub use holds::Stack;
 use program::Code;
 pub use program::global_pointer;
 pub use shared::{Access, Lock};

@@ -1,9 +1,9 @@
 //! Calls whose result a function does not look at: whatever the call returns, the same is called and stored, on the same paths.
 
-use super::walk::{Follow, Key, Variant};
+use super::walk::{Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::Addr;
-use crate::cpu::{Call, Outcome, Paths, Program, Value};
+use crate::cpu::{Call, Outcome, Paths, Program, Value, Variant};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 

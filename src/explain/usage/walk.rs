@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::program::Code;
 use super::{Use, is_through_pointer, used};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Call, Callee, InstructionSet, Outcome, Paths, Program, Value};
+use crate::cpu::{Call, Callee, Function, InstructionSet, Outcome, Paths, Program, Value, Variant};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 
@@ -117,6 +117,20 @@ impl<'c> Walker<'c> {
             (paths, Some(Value::Frame(depth))) => Some((paths, depth)),
             _ => None,
         }
+    }
+
+    /// True for an instruction between calls of one kind and of another one on the paths of a function; `None` where that is not known.
+    pub fn is_between(
+        &self,
+        follow: &impl Program,
+        (at, arguments): Key,
+        pc: Addr,
+        begins: &dyn Fn(&Call) -> bool,
+        ends: &dyn Fn(&Call) -> bool,
+    ) -> Option<bool> {
+        let function = self.code.function(at).filter(|function| !function.is_kernel && function.first <= at)?;
+        let code = Function { program: follow, first: at, last: function.last, arguments };
+        code.is_between(pc, begins, ends)
     }
 
     /// True where the call in front of a return address is in the function that begins at `first`.
@@ -345,48 +359,6 @@ impl<'c> Walker<'c> {
 pub(super) struct Follow<'w, 'c> {
     pub walker: &'w Walker<'c>,
     pub succeeds: bool,
-}
-
-/// A program of which something more is known.
-pub(super) trait Variant {
-    /// The program otherwise.
-    fn follow(&self) -> &dyn Program;
-
-    /// As [`Program::constant`].
-    fn constant(&self, at: Addr) -> Option<u32> {
-        self.follow().constant(at)
-    }
-
-    /// As [`Program::outcome`].
-    fn outcome(&self, call: &Call) -> Outcome {
-        self.follow().outcome(call)
-    }
-}
-
-impl<V: Variant> Program for V {
-    fn instructions(&self) -> InstructionSet {
-        self.follow().instructions()
-    }
-
-    fn global_pointer(&self) -> Option<u32> {
-        self.follow().global_pointer()
-    }
-
-    fn code(&self, at: Addr) -> Option<u16> {
-        self.follow().code(at)
-    }
-
-    fn constant(&self, at: Addr) -> Option<u32> {
-        Variant::constant(self, at)
-    }
-
-    fn marks_are_set(&self) -> bool {
-        self.follow().marks_are_set()
-    }
-
-    fn outcome(&self, call: &Call) -> Outcome {
-        Variant::outcome(self, call)
-    }
 }
 
 /// The same where one object is there when it is taken, also where a function takes it for its caller: such a function is taken to return

@@ -1,6 +1,6 @@
 //! Threads that wait for each other, by what the code says of who gives what.
 
-use super::super::super::usage::{Need, User};
+use super::super::super::usage::{Need, Stack, User};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{place_at, waiting, waits};
 use super::{BY_CODE, BY_POINTER, ByCode};
@@ -42,7 +42,7 @@ impl ByCode<'_, '_> {
         let callers = self.case.cpus.and_then(|cpus| cpus.callers(holder)).unwrap_or_default();
         need.kind == Kind::Semaphore
             && self.usage.is_lock(need.object)
-            && self.usage.may_hold(User::Thread(holder), need.object, callers)
+            && self.usage.may_hold(User::Thread(holder), need.object, Stack::of_call(callers))
     }
 
     fn circle(&self, circle: &[Addr]) -> Option<Finding> {

@@ -10,7 +10,7 @@ use super::super::words::{function_at, place_at, waiting};
 use super::ended::Ended;
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
-use crate::explain::usage::{Leak, Need, User};
+use crate::explain::usage::{Leak, Need, Stack, User};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -98,7 +98,7 @@ impl ByCode<'_, '_> {
             let waits = self.graph.tasks.at(*thread)?.wait.is_some_and(|wait| wait.object == semaphore);
             let has_it = || {
                 let callers = self.case.cpus.and_then(|cpus| cpus.callers(*thread)).filter(|_| is_clear);
-                callers.is_none_or(|callers| self.usage.may_hold(*user, semaphore, callers))
+                callers.is_none_or(|callers| self.usage.may_hold(*user, semaphore, Stack::of_call(callers)))
             };
             match waits {
                 true => {
@@ -125,10 +125,10 @@ impl ByCode<'_, '_> {
             Some((own, callers.get(at.checked_add(1)?..)?))
         };
         let Some((own, outer)) = known() else { return Some(Waiting::Unknown) };
-        if self.usage.may_hold(user, semaphore, outer) {
+        if self.usage.may_hold(user, semaphore, Stack::of_call(outer)) {
             return None;
         }
-        Some(if self.usage.may_hold(user, semaphore, &[own]) { Waiting::Again } else { Waiting::Free })
+        Some(if self.usage.may_hold(user, semaphore, Stack::of_call(&[own])) { Waiting::Again } else { Waiting::Free })
     }
 
     /// The count with which a semaphore was created: by the registry of the trace, or by the program's code.

@@ -11,7 +11,7 @@ use super::super::{message, wrong_context};
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::explain::graph::{Edge, How};
-use crate::explain::usage::{Use, User};
+use crate::explain::usage::{Stack, Use, User};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
@@ -40,7 +40,7 @@ impl ByCode<'_, '_> {
         let callers = self.case.cpus?.callers(edge.holder)?;
         let user = User::Thread(edge.holder);
         let is_clear = self.usage.is_put_where_taken(&users, Kind::Mutex, edge.object);
-        if !is_clear || !users.contains(&user) || self.usage.may_hold(user, edge.object, callers) {
+        if !is_clear || !users.contains(&user) || self.usage.may_hold(user, edge.object, Stack::of_call(callers)) {
             return None;
         }
         let (case, graph) = (self.case, self.graph);
