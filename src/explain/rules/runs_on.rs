@@ -3,7 +3,8 @@
 //! PRIMASK or BASEPRI keeps it back: some path sets one of them and does not restore it. Calls that wait return at once then.
 //!
 //! Against it: between the moment in which the kernel stores the state and the switch a thread is in the kernel. So either its
-//! code outside of the kernel runs while PendSV is pending, or its own events show that it blocked several times and nothing made it ready.
+//! code outside of the kernel runs while PendSV is pending, or its own events show that it blocked several times and nothing made it ready,
+//! or the object that it waits for counts more waits than threads wait.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
@@ -11,8 +12,9 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, Mask};
 use super::{masking_code, place};
 use crate::cpu::{Architecture, Level};
-use crate::kernel::{State, Thread};
+use crate::kernel::{Kernel, State, Thread};
 use crate::session::{CpuState, is_of_kernel};
+use crate::trace::many;
 
 /// ICSR: PendSV is pending (Armv7-M Architecture Reference Manual, B3.2.4).
 const PENDSVSET: u64 = 1 << 28;
@@ -56,6 +58,21 @@ fn is_outside_kernel(cpu: &CpuState, case: &Case<'_>) -> bool {
     own && !names.any(|name| is_of_kernel(name) && !begins(name))
 }
 
+/// The object that a thread waits for, where it counts several waits of that thread more than threads wait: each adds one, and only
+/// what ends a wait takes one away.
+fn counted(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Evidence> {
+    let object = kernel.object(thread.suspended_on()?.1)?;
+    let (count, waiting) = (object.get("suspended_count")?, object.waiting.len() as u64);
+    let more = count.checked_sub(waiting).filter(|more| *more >= TIMES && object.waiting.contains(&thread.address))?;
+    let text = format!(
+        "{} counts {count} waits, and {}: {} waited {more} times more, and went on each time",
+        case.object(object.address),
+        many(waiting, "thread waits", "threads wait"),
+        thread.label()
+    );
+    Some(Evidence::memory(kernel.member_at(object, "suspended_count"), text).holds(count))
+}
+
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
     let thread = thread_of(cpu, case.kernel).filter(|_| is_m_profile && cpu.registers.level() == Level::Thread)?;
@@ -69,7 +86,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_outside = !in_call && pending.is_some() && is_outside_kernel(cpu, case);
     let again = case.events.and_then(|events| events.blocks_on);
     let again = again.filter(|(of, times, _)| *of == case.stored(thread.address) && *times >= TIMES);
-    if !is_outside && again.is_none() {
+    let counted = counted(thread, kernel, case);
+    if !is_outside && again.is_none() && counted.is_none() {
         return None;
     }
     let name = thread.label();
@@ -81,6 +99,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         let (name, value) = mask.register();
         Evidence::register(name, value, "interrupts are disabled".to_owned())
     }));
+    evidence.extend(counted);
     evidence.extend(again.map(|(_, times, from)| {
         Evidence::event(from, format!("{name} blocked {times} times since, and nothing made it ready"))
     }));

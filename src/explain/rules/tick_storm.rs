@@ -7,12 +7,13 @@
 //! Against it: after interrupts were disabled for a whole period one tick may be taken just before the next. Where SysTick counts a
 //! slow reference clock, a small reload value is healthy, but then it is not pending again so soon.
 
+use super::super::events::{Events, TimerWork};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
-use super::interrupts::{PENDSTSET, SYSTICK};
+use super::interrupts::{self, FIRST, PENDSTSET, SYSTICK};
 use super::no_tick::RELOAD;
-use super::place;
+use super::{place, unacknowledged, words};
 use crate::abi::Endian;
 use crate::cpu::Level;
 use crate::kernel::State;
@@ -70,6 +71,11 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         is_in_row: row.is_some(),
     };
     let claimed = signs.confidence()?;
+    let (ticks, shown) = row.and_then(|(events, work)| in_row(events, work, case)).unzip();
+    // It would come as soon as this handler ends: the tick leaves it time.
+    if let Some(number) = pending_below(cpu.registers.get("icsr")) {
+        return shown.map(|shown| below(cpu, number, ticks.unwrap_or_default(), shown, case));
+    }
     let mut evidence = Vec::new();
     evidence.extend(
         pending
@@ -78,16 +84,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     evidence.extend(
         cycles.map(|cycles| Evidence::memory(RELOAD, format!("SysTick's reload value: a tick every {cycles} cycles"))),
     );
-    evidence.extend(row.and_then(|(events, work)| {
-        let (seq, since) = work.row_from?;
-        let every = events.span.1.saturating_sub(since).checked_div(i64::try_from(work.row).ok()?)?;
-        let text = format!(
-            "from here on the tick woke {} {} times, every {every} ticks of the trace, and no thread went on",
-            case.label(work.thread?),
-            work.row
-        );
-        Some(Evidence::event(seq, text))
-    }));
+    evidence.extend(shown);
     evidence.extend(place::callers(&cpu.functions, CALLERS));
     let waits = |thread: &&crate::kernel::Thread| {
         thread.state == Some(State::READY) && thread.core.is_none() && is_timer_thread(thread, case)
@@ -111,9 +108,58 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
+/// The interrupt of a device that waits for the end of the handler of SysTick, where SysTick itself is not pending again (ICSR.VECTPENDING:
+/// Armv7-M Architecture Reference Manual, B3.2.4).
+fn pending_below(icsr: Option<u64>) -> Option<u64> {
+    let icsr = icsr.filter(|icsr| icsr & PENDSTSET == 0)?;
+    Some(icsr >> 12 & 0x1FF).filter(|number| *number >= FIRST)
+}
+
+/// How often in a row the tick woke the thread of the timers and no thread went on, and that as evidence.
+fn in_row(events: &Events, work: TimerWork, case: &Case<'_>) -> Option<(u64, Evidence)> {
+    let (seq, since) = work.row_from?;
+    let every = events.span.1.saturating_sub(since).checked_div(i64::try_from(work.row).ok()?)?;
+    let text = format!(
+        "from here on the tick woke {} {} times, every {every} ticks of the trace, and no thread went on",
+        case.label(work.thread?),
+        work.row
+    );
+    Some((work.row, Evidence::event(seq, text)))
+}
+
+/// An interrupt of a device that is pending below the tick, while no thread goes on from tick to tick.
+fn below(cpu: &CpuState, number: u64, ticks: u64, shown: Evidence, case: &Case<'_>) -> Finding {
+    let name = interrupts::name(case, number);
+    let path = unacknowledged::path(number, true, case);
+    let why = path.as_ref().map_or_else(String::new, |path| format!("; {}", path.words));
+    let claimed = if path.is_some() { Confidence::Likely } else { Confidence::Hint };
+    let icsr = cpu.registers.get("icsr").unwrap_or_default();
+    Finding::new(
+        Code::IsrStorm,
+        case.cap_of_registers(claimed),
+        format!(
+            "{name} comes again and again, or does not end: it is pending below the handler of SysTick, and in {ticks} ticks no thread \
+             went on{why}"
+        ),
+    )
+    .evidence([Evidence::register("icsr", icsr, format!("{name} is pending, and SysTick is not")), shown])
+    .against(path.as_ref().and_then(|path| path.against))
+    .evidence(path.into_iter().flat_map(|path| path.evidence))
+    .next(words::acknowledge(&name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SysTick was blamed, which was the only interrupt that still came: one below it was never acknowledged.
+    #[test]
+    fn an_interrupt_that_is_pending_below_the_tick_was_not_named() {
+        assert_eq!(pending_below(Some(0x1041_900F)), Some(25));
+        assert_eq!(pending_below(Some(0x0441_900F)), None, "the tick is pending, too");
+        assert_eq!(pending_below(Some(0x1000_E00F)), None, "PendSV is none of a device");
+        assert_eq!(pending_below(None), None);
+    }
 
     #[test]
     fn a_tick_that_is_pending_again_needs_a_second_sign() {

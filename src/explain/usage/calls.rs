@@ -1,6 +1,6 @@
 //! Single calls of a user, with their arguments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::dropped::may_skip;
 use super::walk::{Follow, Key};
@@ -90,6 +90,13 @@ impl Controls {
             _ => None,
         }
     }
+
+    /// What a function does that disables interrupts for its caller, or restores them, and calls nothing else.
+    fn does_alone(&self, paths: &Paths) -> Option<bool> {
+        let mut all = paths.calls().map(|call| self.disables(call));
+        let first = all.next()??;
+        (paths.is_complete && all.all(|other| other == Some(first))).then_some(first)
+    }
 }
 
 impl Usage<'_> {
@@ -101,8 +108,14 @@ impl Usage<'_> {
         // Those of the kernel have parts that return with interrupts disabled.
         let of_program = |(at, _): &Key| !self.walker.is_of_kernel(*at);
         let all: Vec<(Key, Paths)> = self.reached(user).into_iter().filter(of_program).filter_map(paths).collect();
-        let disables = |call: &Call| controls.disables(call) == Some(true);
-        let restores = |call: &Call| controls.disables(call) == Some(false);
+        let alone = all.iter().filter_map(|((at, _), paths)| Some((*at, controls.does_alone(paths)?)));
+        let alone: BTreeMap<Addr, bool> = alone.collect();
+        let of = |call: &Call| {
+            let by_function = || if let Callee::At(to) = call.to { alone.get(&to).copied() } else { None };
+            controls.disables(call).or_else(by_function)
+        };
+        let disables = |call: &Call| of(call) == Some(true);
+        let restores = |call: &Call| of(call) == Some(false);
         let direct = all.iter().filter(|(_, paths)| paths.calls().any(restores)).map(|((at, _), _)| *at);
         let restoring = self.with_callers(direct.collect(), &all);
         // What it calls may restore them.
@@ -439,9 +452,28 @@ impl Usage<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::{Piece, Value};
 
     fn is_forbidden(function: &str, wait: Option<u32>) -> bool {
         Made { at: 0x100, function: function.to_owned(), object: None, wait, is_own: false }.is_forbidden()
+    }
+
+    /// A function that disables interrupts for its caller was no part of a path on which they stay disabled.
+    #[test]
+    fn a_function_that_only_disables_interrupts_was_any_other_call() {
+        let of = |calls: &[Callee]| {
+            let call = |to: &Callee| Call { at: 0x100, to: *to, arguments: [Value::Unknown; 4], passes: Vec::new() };
+            let piece = Piece { calls: calls.iter().map(call).collect(), next: Vec::new(), returns: true };
+            let mut paths = Paths::default();
+            paths.is_complete = true;
+            paths.pieces.push(piece);
+            Controls::default().does_alone(&paths)
+        };
+        assert_eq!(of(&[Callee::Interrupts(true)]), Some(true));
+        assert_eq!(of(&[Callee::Interrupts(false)]), Some(false));
+        assert_eq!(of(&[Callee::Interrupts(true), Callee::Interrupts(false)]), None, "it restores them itself");
+        assert_eq!(of(&[Callee::Interrupts(true), Callee::At(0x200)]), None, "it does something else, too");
+        assert_eq!(of(&[]), None);
     }
 
     /// An interrupt that sends with `TX_NO_WAIT` was said to wait, for a record that a thread and an interrupt had written.
