@@ -1,6 +1,6 @@
 //! A source without registers, as a dump of the RAM: an interrupt that came while the thread that runs was in a loop without
-//! an exit, in a function that is called where an assertion fails, or in a loop that waits for a word, left its registers
-//! on the thread's stack. What holds of a CPU that is there is a hint.
+//! an exit, in a function that is called where an assertion fails, or in a loop that waits for a word or calls `tx_thread_relinquish`, left
+//! its registers on the thread's stack. What holds of a CPU that is there is a hint.
 //!
 //! Against it: the thread may have gone on since. So a loop that waits counts only where others wait behind the thread, as it does
 //! of a CPU.
@@ -8,14 +8,14 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
-use super::{place, stopped};
+use super::{place, stopped, yields};
 use crate::abi::Addr;
 use crate::session::CpuState;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let Some(cpus) = case.cpus else { return Vec::new() };
     let found = cpus.left.iter().find_map(|(frame, cpu)| {
-        let mut finding = stopped::at(cpu, cpus, case, graph)?;
+        let mut finding = stopped::at(cpu, cpus, case, graph).or_else(|| yields::finding(cpu, case, graph))?;
         finding.confidence = Confidence::Hint;
         finding.claim.push_str(", if it is still there");
         finding.evidence.insert(0, pushed(*frame, cpu)?);

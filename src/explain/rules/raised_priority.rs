@@ -3,15 +3,18 @@
 //!
 //! Against it: that work may be meant to have this priority, and what is ready may run soon. So it is a hint.
 
+use super::super::cpus::thread_of;
 use super::super::events::{Activity, Events};
 use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::threshold;
+use super::callback::is_timer_thread;
 use super::words::place_at;
+use super::{shared, threshold};
 use crate::abi::Addr;
 use crate::kernel::{State, Thread};
+use crate::session::{CpuState, Function};
 
 /// So many events in which a thread does not run are long.
 const MANY: u64 = 128;
@@ -53,16 +56,30 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     };
     let is_long = kept.iter().all(has_none);
     let left = threshold::left(thread.address, case);
+    let created = if left.is_none() { created_with(thread, &kept, case) } else { None };
+    let next = match created {
+        Some(_) => {
+            format!("create {} with a preemption-threshold that is its priority, if no other is meant", thread.label())
+        }
+        None => {
+            "find out where this thread changes its preemption-threshold back, and on which path it does not".to_owned()
+        }
+    };
+    let left = left.or(created);
     // It may be a section that this thread is in.
     if left.is_none() && !is_long {
         return None;
     }
+    let addresses: Vec<Addr> = kept.iter().map(|other| other.address).collect();
+    let awaited = functions_of(thread, case).find_map(|functions| shared::awaited(functions, &addresses, case));
+    let (awaited, shown) = awaited.unzip();
+    let awaited = awaited.map_or_else(String::new, |words| format!("; {words}"));
     let claimed = if left.is_some() && is_long { Confidence::Likely } else { Confidence::Hint };
     let (words, evidence) = left.unzip();
     let labels: Vec<String> = kept.iter().map(|other| other.label()).collect();
     let (name, are) = (thread.label(), if labels.len() == 1 { "is" } else { "are" });
     let claim = format!(
-        "{name} (priority {own}) goes on with preemption-threshold {threshold}, and {}, which {are} more urgent, {are} ready and cannot preempt it{}",
+        "{name} (priority {own}) goes on with preemption-threshold {threshold}, and {}, which {are} more urgent, {are} ready and cannot preempt it{}{awaited}",
         labels.join(", "),
         words.as_deref().unwrap_or_default()
     );
@@ -75,10 +92,36 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
             .against(["what it does with this threshold may still be going on"])
             .evidence(evidence)
             .evidence(kept.iter().map(of))
-            .next("find out where this thread changes its preemption-threshold back, and on which path it does not")
+            .evidence(shown)
+            .next(next)
             .affected(kept.iter().map(|other| other.address))
             .threads([thread.address]),
     )
+}
+
+/// That a thread has its threshold since it was created: its code never changes it. It counts where the threshold keeps back the thread of
+/// the kernel's timers, so that no time-out ends while it runs.
+fn created_with(thread: &Thread, kept: &[&Thread], case: &Case<'_>) -> Option<(String, Evidence)> {
+    let timers = kept.iter().find(|other| is_timer_thread(other, case))?;
+    let all = case.usage()?.calls_of(User::Thread(thread.address));
+    if all.iter().any(|made| threshold::CHANGE.contains(&made.function.as_str())) {
+        return None;
+    }
+    let text = format!("the code of {} never changes its preemption-threshold", thread.label());
+    let words = format!(
+        "; its code never changes it: it was created with it, and no time-out ends while {} waits",
+        timers.label()
+    );
+    Some((words, Evidence::memory(thread.address, text)))
+}
+
+/// Where a thread that runs is, or was when an interrupt came.
+fn functions_of<'c>(thread: &Thread, case: &Case<'c>) -> impl Iterator<Item = &'c [Function]> {
+    let address = thread.address;
+    let cpus = case.cpus.into_iter().flat_map(|cpus| cpus.all.iter().chain(cpus.left.iter().map(|(_, cpu)| cpu)));
+    let kernel = case.kernel;
+    let is_in = move |cpu: &&CpuState| thread_of(cpu, kernel).is_some_and(|of| of.address == address);
+    cpus.filter(is_in).map(|cpu| cpu.functions.as_slice())
 }
 
 fn finding(thread: &Thread, functions: &[Addr], case: &Case<'_>) -> Option<Finding> {

@@ -13,7 +13,7 @@ use crate::kernel::Thread;
 /// The most other threads whose code is looked at.
 const MOST: usize = 32;
 /// The functions of the kernel that change it, without and with a check of the arguments.
-const CHANGE: [&str; 2] = ["_tx_thread_preemption_change", "_txe_thread_preemption_change"];
+pub(super) const CHANGE: [&str; 2] = ["_tx_thread_preemption_change", "_txe_thread_preemption_change"];
 
 /// In words, as `; append (journal.c:37) changes the threshold, and may return without changing it back`, and as evidence.
 pub(super) fn left(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {

@@ -7,7 +7,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{place, shared};
+use super::{inversion, place, shared};
 use crate::abi::Addr;
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, Function, is_of_kernel};
@@ -17,11 +17,12 @@ const YIELD: [&str; 2] = ["_tx_thread_relinquish", "_txe_thread_relinquish"];
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case, graph)).collect()
 }
 
-fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
+/// The same of one CPU, or of one that may be there.
+pub(super) fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread_of(cpu, case.kernel).filter(|_| cpu.exception.is_none())?;
     let own = thread.priority?;
     let ready = |other: &&Thread| other.state == Some(State::READY) && other.address != thread.address;
@@ -37,6 +38,10 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let labels: Vec<String> = behind.iter().map(|other| other.label()).collect();
     let (name, labels) = (thread.label(), labels.join(", "));
     let (awaited, evidence) = shared::awaited(&cpu.functions, &addresses, case).unzip();
+    // A long computation that keeps the owner of a lock off is the inversion.
+    if awaited.is_none() && inversion::keeps_owner(thread.address, graph) {
+        return None;
+    }
     let awaited = awaited.map_or_else(String::new, |words: String| format!("; {words}"));
     // A mutex that it owns may have made it more urgent than those that it waits for.
     let inherits = thread.inherits().and(thread.own_priority);

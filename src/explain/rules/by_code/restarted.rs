@@ -1,5 +1,6 @@
-//! A thread waits for what only the callback of a timer gives, others wait for ever for that thread, and another function starts the
-//! timer again while it runs: where that comes more often than the timer expires, the callback never runs.
+//! A thread waits for what only the callback of a timer gives, or interrupts besides, as a time-out of an answer that an interrupt brings.
+//! Others wait for ever for that thread, and another function starts the timer again while it runs: where that comes more often than the
+//! timer expires, the callback never runs.
 //!
 //! Against it: how often the timer is started again, memory does not show: it is a hint. Where nobody waits behind the thread, a
 //! timer that is started again before it expires is a time-out that does not come, which is healthy, and nothing is said.
@@ -21,7 +22,11 @@ impl ByCode<'_, '_> {
     fn restarted_timer(&self, task: &Task) -> Option<Finding> {
         let need = need(task, self.case, self.usage).filter(|need| need.act == Act::Gives)?;
         let users = self.usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
-        let [User::Callback(timer)] = users.as_slice() else { return None };
+        let is_handler = |user: &&User| matches!(user, User::Handler(_));
+        let (handlers, others): (Vec<&User>, Vec<&User>) = users.iter().partition(is_handler);
+        let [User::Callback(timer)] = others.as_slice() else { return None };
+        let besides: Vec<String> = handlers.into_iter().map(|user| self.name(*user)).collect();
+        let besides = if besides.is_empty() { String::new() } else { format!("besides {}, ", besides.join(" and ")) };
         let runs = self.case.kernel?.object(*timer).filter(|timer| timer.active() == Some(true))?;
         let starters = self.usage.who(Act::Starts, Some(Kind::Timer), *timer, None)?;
         let is_other = |user: &&User| !matches!(user, User::Callback(_)) && **user != User::Thread(task.address);
@@ -41,7 +46,7 @@ impl ByCode<'_, '_> {
         let ticks = runs.get("tx_timer_internal_re_initialize_ticks").filter(|ticks| *ticks > 0);
         let ticks = ticks.map_or_else(String::new, |ticks| format!(" ({ticks} ticks)"));
         let claim = format!(
-            "{name} waits for {object}; only the callback of {timer_name} {}, that timer runs{ticks}, and {by} starts it again \
+            "{name} waits for {object}; {besides}only the callback of {timer_name} {}, that timer runs{ticks}, and {by} starts it again \
              ({place}): it may never expire",
             gives_it(need.kind, need.wanted)
         );
