@@ -9,6 +9,7 @@
 use super::super::cpus::{first_place, thread_of};
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::lost_blocks::{each_pointer, is_old, old};
 use super::main_stack;
@@ -17,6 +18,7 @@ use super::words::text;
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
 use crate::cpu::Effect;
+use crate::kernel::api::Act;
 use crate::kernel::{High, Kernel, Kind, Object, PoolBlock, PoolBlocks, Thread};
 use crate::session::CpuState;
 
@@ -114,6 +116,9 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     // One of them may be of a block that was there before.
     let is_shared = kept.len() > 1 && !is_free;
     let still = static_pointers::said("", &kept, one, several);
+    let writer = if is_explained || around.is_known() { None } else { allocator(pool, case) };
+    let (by, who) = writer.map(|(by, who)| (format!("; {by}"), who)).unzip();
+    let by = by.unwrap_or_default();
     let main = stack.is_none() && main_stack::is_above(pool, case);
     let above = if main { ", and above it the main stack, which grows down to it" } else { "" };
     let place = damage.at.and_then(|at| Some((at, case.look.raw(at)?)));
@@ -123,9 +128,10 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
-        format!("the memory of {name} was overwritten: {what}{front}{above}{still}"),
+        format!("the memory of {name} was overwritten: {what}{front}{above}{still}{by}"),
     )
     .evidence([words(pool, damage, &name)])
+    .evidence(who)
     .evidence(kept.into_iter().map(|kept| kept.evidence))
     .evidence(around.evidence())
     .evidence(place.map(|(at, place)| Evidence::symbol(at, &place, format!("that is in {place}"))))
@@ -143,6 +149,15 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     })
     .threads([stack.map_or(pool.address, |thread| thread.address)])
     .affected(behind)
+}
+
+/// The only thread that allocates blocks of a pool, by the code: others get them from it at most.
+fn allocator(pool: &Object, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let all = case.usage()?.who(Act::Takes, Some(pool.kind), pool.address, None)?;
+    let [User::Thread(only)] = all.as_slice() else { return None };
+    let name = case.label(*only);
+    let text = format!("by the code, {name} alone allocates blocks of it");
+    Some((format!("{name} alone allocates its blocks"), Evidence::memory(pool.address, text)))
 }
 
 /// That the address of a block pool, which is in front of each block in use, was counted up: code used that word as a part of the block.
@@ -239,6 +254,11 @@ impl Around {
             before: before.and_then(|at| case.look.variable(at)).map(|symbol| symbol.name),
             kind: pool.kind,
         }
+    }
+
+    /// True where who had the memory is known.
+    const fn is_known(&self) -> bool {
+        self.owner.is_some() || self.freed.is_some() || self.on_stack.is_some()
     }
 
     /// Variables that point to the block in front: as far as the damage, where it is free.

@@ -409,7 +409,10 @@ impl<'a, 'c> Look<'a, 'c> {
             return finding.with_block_of(values, self.own_stack(), self.case, graph);
         };
         let is_null = self.accessed().is_some_and(|at| at < NULL) && self.way.is_none();
-        pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory))
+        // A local variable is a copy, as an argument in code without optimisation.
+        let copied = local.filter(|_| !is_brought && !pointer.is_of_message).map(|_| pointer.value);
+        let finding = pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory));
+        finding.with_block_of(copied, self.own_stack(), self.case, graph)
     }
 
     /// The thread, and the part of its stack that is in use.

@@ -110,7 +110,7 @@ impl Way {
             None => NEXT_OF_CALL,
         };
         let how = kept.as_ref().map_or_else(|| how.clone(), |kept| format!("{how}; {}", kept.words));
-        evidence.extend(kept.as_ref().map(|kept| kept.evidence.clone()));
+        evidence.extend(kept.iter().flat_map(|kept| kept.evidence.clone()));
         let message = registers.sp().filter(|_| is_return).and_then(|sp| message::over_return(sp, case));
         let (how, next) = match &message {
             Some(Message { words, queue, .. }) => (

@@ -3,6 +3,7 @@
 //! overwritten.
 
 use super::super::{Case, Evidence};
+use super::set_by;
 use crate::abi::Addr;
 
 /// The most bytes of a control block whose size is not known.
@@ -12,7 +13,7 @@ const BLOCK: u64 = 0xB0;
 pub(super) struct KernelPointer {
     /// `the pointer is perhaps net.reports.tx_queue_send_notify (0x20001234), in the control block of queue reports`.
     pub words: String,
-    pub evidence: Evidence,
+    pub evidence: Vec<Evidence>,
     /// What to look at.
     pub next: String,
 }
@@ -35,9 +36,15 @@ pub(super) fn of(pc: Addr, case: &Case<'_>) -> Option<KernelPointer> {
     let end = block.saturating_add(size(block, case).unwrap_or_default());
     let behind =
         case.look.place(end).filter(|_| end > at).map_or_else(String::new, |next| format!("; {next} is behind it"));
+    let writers = set_by::writers_behind(end, case).filter(|_| end > at);
+    let (writes, written) = writers.unzip();
+    let writes = writes.map_or_else(String::new, |writes| format!("; {writes}"));
+    let holds = Evidence::memory(at, format!("{label}: this member holds the address")).holds(pc);
     Some(KernelPointer {
-        words: format!("the pointer is perhaps {place}, in the control block of {label}, which holds that address"),
-        evidence: Evidence::memory(at, format!("{label}: this member holds the address")).holds(pc),
+        words: format!(
+            "the pointer is perhaps {place}, in the control block of {label}, which holds that address{writes}"
+        ),
+        evidence: std::iter::once(holds).chain(written).collect(),
         next: format!(
             "if the program does not set this member: look for a write with a wrong index, or past an end, next to {label}{behind}"
         ),

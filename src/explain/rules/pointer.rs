@@ -15,7 +15,7 @@ use super::wrong_mask::giver;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Effect, Read, Registers, long_branch};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
-use crate::session::Place;
+use crate::session::{Place, is_of_kernel};
 use crate::sym::Symbol;
 
 /// The most bytes of a variable of which all are taken to belong together.
@@ -43,6 +43,10 @@ pub(super) struct Pointer {
     pub evidence: Vec<Evidence>,
     /// What to look at.
     pub next: String,
+    /// True where a message brought it.
+    pub is_of_message: bool,
+    /// The pointer, or the divisor.
+    pub value: u64,
     /// What was read.
     noun: &'static str,
     /// The variable that it was read from, where the program writes that.
@@ -78,7 +82,10 @@ impl Pointer {
             Some(way) => way.site?,
             None => place.registers.pc().filter(|_| accesses())?,
         };
-        Self::of(at, &place.registers, stack_at(place.registers.sp(), case), case, graph)
+        let found = Self::of(at, &place.registers, stack_at(place.registers.sp(), case), case, graph)?;
+        // A local variable in which the kernel has the function that it calls is a copy.
+        let is_of_kernel = case.look.function(at & !1).is_some_and(|function| is_of_kernel(&function.name));
+        (way.is_none() || found.local.is_none() || !is_of_kernel).then_some(found)
     }
 
     /// The place from which the divisor of the instruction at a place was read, where that is 0.
@@ -120,6 +127,7 @@ impl Pointer {
     pub fn with_message(mut self, (words, evidence): (String, Evidence)) -> Self {
         self.words = format!("{}; {words}", self.words);
         self.next = "look at who sends these messages, and sets each part of them".to_owned();
+        self.is_of_message = true;
         self.evidence.push(evidence);
         self
     }
@@ -170,7 +178,13 @@ impl Pointer {
             (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
-            (Some(Held { words, .. }), _) => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
+            (Some(Held { words, .. }), _) => match older_text(place, value, case) {
+                Some(older) => (
+                    format!("{at}, {words}; {older}"),
+                    "look for a path on which this member of the block is not set before it is used".to_owned(),
+                ),
+                None => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
+            },
             (None, Some(thread)) => (
                 format!("{at}, in the stack of {}", thread.label()),
                 through.map_or_else(
@@ -211,7 +225,18 @@ impl Pointer {
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         let set_by = SetBy::of(place, word.unwrap_or(value), case);
         let may_be_of_heap = is_of_program && set_by.as_ref().is_none_or(|set_by| set_by.words.is_none());
-        Some(Self { words, evidence, next, noun, variable, set_by, local: stack.map(|_| place), may_be_of_heap })
+        Some(Self {
+            words,
+            evidence,
+            next,
+            is_of_message: false,
+            value,
+            noun,
+            variable,
+            set_by,
+            local: stack.map(|_| place),
+            may_be_of_heap,
+        })
     }
 }
 
@@ -257,6 +282,36 @@ fn text_around(place: Addr, case: &Case<'_>) -> Option<Evidence> {
     let within = case.look.place(start).map_or_else(String::new, |name| format!(", in {name}"));
     let text = String::from_utf8_lossy(text);
     Some(Evidence::memory(start, format!("the text around it begins here{within}: \"{text}\"")))
+}
+
+/// That a pointer in a block that is in use is a piece of an older text, in words: its bytes are text, and those in front of it and behind
+/// it are none, as no string that was written over it leaves them.
+pub(super) fn older_text(place: Addr, value: u64, case: &Case<'_>) -> Option<String> {
+    let width = case.width();
+    let bytes = case.look.bytes(place.checked_sub(width)?, width.checked_mul(3)?)?;
+    let pointer = case.words(&bytes, true).get(1).copied().filter(|word| *word == value)?;
+    let width = usize::try_from(width).ok()?;
+    is_piece(&bytes, width).then(|| {
+        format!(
+            "{pointer:#x} is text, and what is in front of it and behind it is not: perhaps it was never set, and is what was in that memory \
+             before"
+        )
+    })
+}
+
+/// True where the second of three words is text, and the bytes next to it are not.
+fn is_piece(bytes: &[u8], width: usize) -> bool {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    let (Some(front), Some(own), Some(behind)) = (
+        bytes.get(..width),
+        bytes.get(width..).and_then(|rest| rest.get(..width)),
+        bytes.get(width.saturating_mul(2)..),
+    ) else {
+        return false;
+    };
+    own.iter().all(is_text)
+        && !front.last().is_some_and(is_text)
+        && !behind.first().is_some_and(|byte| is_text(byte) || *byte == 0)
 }
 
 /// A text in front of an address that goes on there, as one that was longer than its place; in words, and as evidence.
@@ -405,6 +460,16 @@ fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pointer that was never set since its block was allocated, over a text that was there before.
+    #[test]
+    fn a_piece_of_an_older_text_was_said_to_be_written_there() {
+        assert!(is_piece(b"\x02\0\0\0TER-\xC6\x08\0\0", 4));
+        assert!(!is_piece(b"\0SORTER-2;OK", 4), "the text begins in front of it");
+        assert!(!is_piece(b"\x02\0\0\0TER-2;OK", 4), "it goes on behind it");
+        assert!(!is_piece(b"\x02\0\0\0TER-\0\0\0\0", 4), "a string may end there");
+        assert!(!is_piece(b"\x02\0\0\0\x10TER\xC6\x08\0\0", 4), "it is no text");
+    }
 
     /// A name of 14 characters in a place of 12: the mutex behind it begins with "di", a zero and an old byte.
     #[test]

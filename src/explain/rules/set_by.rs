@@ -108,6 +108,27 @@ pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) ->
     Some((format!("{} {write} {to}", said.join(" and ")), evidence))
 }
 
+/// Who writes to an array that begins at an address, at an index that the code computes: one below 0 leads to what is in front of it. In
+/// words, and as evidence.
+pub(super) fn writers_behind(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let variable = case.look.variable(at).filter(|variable| variable.address == at)?;
+    case.look.place(at).filter(|place| place.ends_with("[0]"))?;
+    let memory = Region { start: at, len: variable.size };
+    let mut functions = BTreeSet::new();
+    let mut all = case.usage()?.stores_at_index(memory);
+    all.retain(|store| functions.insert(store.function));
+    let first = all.first().filter(|_| all.len() <= FEW)?;
+    let said: Vec<String> = all.iter().map(|store| named(store, case)).collect();
+    let write = if said.len() == 1 { "writes" } else { "write" };
+    let text = format!("by the code, {} is written here, at an index that is computed", variable.name);
+    let words = format!(
+        "{} {write} to {}, the array behind it, at an index that it computes: one below 0 leads there",
+        said.join(" and "),
+        variable.name
+    );
+    Some((words, Evidence::symbol(first.at, &place_at(first.at, case), text)))
+}
+
 /// The first store of each function at an index of a variable that the code computes, by where index 0 leads.
 fn writers_where(variable: Region, is_element: &dyn Fn(Addr) -> bool, case: &Case<'_>) -> Vec<Store> {
     let mut functions = BTreeSet::new();

@@ -48,6 +48,16 @@ impl Usage<'_> {
         self.stores_of(todo, variable)
     }
 
+    /// The stores to an array at an index that the code computes, by code that has the address of its first element: where index 0 leads
+    /// is known, so an address from which other variables are reached, too, does no harm.
+    pub fn stores_at_index(&self, array: Region) -> BTreeSet<Store> {
+        let functions = self.walker.code().functions_with(array);
+        let todo = functions.into_iter().map(|at| (at, [Value::Unknown; 4])).collect();
+        let (all, _) = self.stores_of(todo, array);
+        let is_it = |stored: &Stored| matches!(stored.place, Value::Near(at) if Addr::from(at) == array.start);
+        all.into_iter().filter(|(_, stored)| is_it(stored)).map(|(store, _)| store).collect()
+    }
+
     /// The stores of a function to memory whose address it is called with, and of those that it passes that on to.
     pub fn stores_to_argument(&self, function: Addr, memory: Region) -> Vec<Store> {
         let Ok(argument) = u32::try_from(memory.start) else { return Vec::new() };

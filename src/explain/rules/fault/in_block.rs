@@ -105,7 +105,8 @@ impl Finding {
             ),
             None => "of the allocated blocks of pools only one holds that word, at".to_owned(),
         };
-        let claim = format!("{}; {which} {at:#x}, {words}{too}", self.claim);
+        let older = pointer::older_text(at, failed, case).map_or_else(String::new, |older| format!("; {older}"));
+        let claim = format!("{}; {which} {at:#x}, {words}{too}{older}", self.claim);
         Self { claim, ..self }
             .against(["that the pointer was read from that block is inferred from its value"])
             .against((!stacks.is_empty()).then_some("addresses on stacks may be old"))
