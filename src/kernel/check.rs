@@ -107,8 +107,8 @@ impl Kernel {
 
     /// A stack whose end is not where its start and size put it.
     fn stack_end(&self, thread: &Thread) -> Option<Issue> {
-        let stack = thread.stack.region().filter(|_| thread.stacks == Stacks::Own)?;
-        let (end, last, Region { start, len }) = (thread.stack_end?, stack.last()?, stack);
+        let Region { start, len } = thread.stack.region()?;
+        let (end, last) = thread.end_of_stack()?;
         let message = format!(
             "thread {}: its stack of {len} bytes at {start:#x} ends at {last:#x}, and its control block says {end:#x}",
             thread.label()
@@ -195,6 +195,10 @@ impl Kernel {
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {
+            // Of a stack that begins elsewhere, what was read there says nothing.
+            if thread.end_of_stack().is_some_and(|(end, last)| end != last) {
+                thread.stack.high = High::Unknown;
+            }
             let (label, address) = (thread.label(), thread.address);
             let stacks = [("stack", Some(&mut thread.stack)), ("kernel stack", thread.kernel_stack.as_mut())];
             for (name, stack) in stacks.into_iter().filter_map(|(name, stack)| Some((name, stack?))) {

@@ -425,6 +425,13 @@ impl Thread {
         known.chain(named).map(|(start, len)| Region { start, len })
     }
 
+    /// The last byte of its stack by its control block, and by the start and the size in it: the kernel writes all three at once, so where
+    /// they differ one of them was overwritten. `None` for a thread with other stacks.
+    pub fn end_of_stack(&self) -> Option<(Addr, Addr)> {
+        let last = self.stack.region().filter(|_| self.stacks == Stacks::Own)?.last()?;
+        Some((self.stack_end?, last))
+    }
+
     /// Its name, or its address.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{:#x}", self.address))

@@ -46,7 +46,8 @@ enum failure {
     RESULT_IGNORED, /* of a wait for a message, which is over without one            */
     HOLDER_KEPT_OFF, /* of a semaphore that is a lock, by one that goes on            */
     HEAP_SHARED,  /* of the C library, by two threads, and nothing locks it         */
-    SENDS_AGAIN   /* at once, to a full queue, whose reader is less urgent          */
+    SENDS_AGAIN,  /* at once, to a full queue, whose reader is less urgent          */
+    SHEET_KEPT    /* of a letter that one path releases alone                       */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -1413,6 +1414,54 @@ static VOID clerk_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- letters with a sheet each: one path releases a letter without its sheet ---- */
+
+struct letter {
+    ULONG *sheet;
+    ULONG number;
+};
+
+#define SHEET 24
+
+static TX_QUEUE mailbox;
+static ULONG mailbox_storage[4], returned;
+
+static NOINLINE VOID letter_release(struct letter *letter)
+{
+    mk_byte_release(letter->sheet);
+    mk_byte_release(letter);
+}
+
+static VOID editor_entry(ULONG unused_parameter)
+{
+    ULONG number = 0;
+    (void)unused_parameter;
+    for (;;) {
+        struct letter *letter;
+        mk_byte_allocate(&arena, (VOID **)&letter, sizeof *letter, TX_WAIT_FOREVER);
+        mk_byte_allocate(&arena, (VOID **)&letter->sheet, SHEET, TX_WAIT_FOREVER);
+        letter->sheet[0] = letter->number = number++;
+        mk_queue_send(&mailbox, &letter, TX_WAIT_FOREVER);
+        mk_thread_sleep(2);
+    }
+}
+
+static VOID postman_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        struct letter *letter;
+        mk_queue_receive(&mailbox, &letter, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(SHEET_KEPT) && letter->number % 2 == 0) {
+            returned++;
+            mk_byte_release(letter);
+        } else {
+            letter_release(letter);
+        }
+    }
+}
+
 /* ---- a shelf: who finds it empty wakes the one who takes from it ---- */
 
 static TX_SEMAPHORE room, filled;
@@ -1642,6 +1691,11 @@ VOID app_define(VOID)
         mk_queue_create(&tickets, PICK("tickets", "forms"), 1, ticket_storage, sizeof ticket_storage);
         thread(PICK("sender", "front"), sender_entry, 0, PICK(8, 7));
         thread(PICK("desk", "office"), clerk_entry, 0, PICK(16, 17));
+    }
+    if (FAILURE == SHEET_KEPT) {
+        mk_queue_create(&mailbox, PICK("mailbox", "letterbox"), 1, mailbox_storage, sizeof mailbox_storage);
+        thread(PICK("postman", "carrier"), postman_entry, 0, PICK(6, 5));
+        thread(PICK("editor", "writer"), editor_entry, 0, PICK(10, 9));
     }
     if (FAILURE == EDGE_MISSED) {
         mk_semaphore_create(&room, PICK("room", "space"), 4);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::support::machine::{Scratch, fixture, tx_trace};
+use super::support::machine::{Scratch, fixture, symbol, tx_trace};
 
 /// RAM of the machine: its start and length.
 pub const RAM: (usize, usize) = (0x2000_0000, 0x8000);
@@ -393,6 +393,60 @@ fn damaged_control_blocks_were_taken_for_another_elf() {
         !all.contains("not known to be of this build") && !all.contains("the ELF is of another build, and"),
         "{all}"
     );
+}
+
+/// A callback wrote 100 and a number of ticks into the control block of a thread: "its stack was used to its end", at 0x794.
+#[test]
+fn a_start_of_a_stack_that_was_overwritten_was_an_overflow() {
+    const READER: usize = 0x2000_30a8;
+    let findings = explain_damaged("start-of-stack", &[(READER + 8, 0x64), (READER + 12, 0x794)]);
+    let first = findings.first().expect("a finding");
+    assert_eq!([&first["code"], &first["confidence"]], ["corrupt-control-block", "likely"], "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("thread reader was overwritten: its stack begins at 0x794"), "{claim}");
+    assert!(claim.contains("its saved stack pointer is 0x64") && claim.contains("begins at 0x20003160"), "{claim}");
+    assert!(findings.iter().all(|finding| finding["code"] != "stack-overflow"), "{findings:?}");
+    // Without a start that can be no stack, nothing shows which of the members is wrong.
+    let moved = explain_damaged("moved-stack", &[(READER + 12, 0x2000_3180)]);
+    assert!(moved.iter().all(|finding| finding["confidence"] == "hint"), "{moved:?}");
+}
+
+/// A thread whose calls return at once, as BASEPRI keeps the switch back: "the count of the queue was written past the end of what is in
+/// front of it".
+#[test]
+fn waits_that_a_queue_counts_and_that_have_ended_were_damage() {
+    const WRITER: usize = 0x2000_2ff4;
+    const QUEUE: usize = 0x2000_2aa8;
+    let elf = fixture("failure.elf");
+    let [current, entry] = ["_tx_thread_current_ptr", "writer_entry"].map(|name| symbol(&elf, name) as usize);
+    let words = [(current, WRITER as u32), (QUEUE + 44, 1000)];
+    let pc = format!("pc={:#x}", (entry & !1) + 8);
+    let registers = [pc.as_str(), "sp=0x200036a0", "xpsr=0x01000000", "basepri=0x40", "primask=0"];
+    let options: Vec<&str> = registers.iter().flat_map(|register| ["--reg", register]).collect();
+    let findings = explain_damaged_with("counted-waits", &words, &options);
+    let first = findings.first().expect("a finding");
+    assert_eq!(first["code"], "interrupts-masked", "{first}");
+    assert!(first["evidence"].to_string().contains("queue records counts 1000 waits, and 1 thread waits"), "{first}");
+    // A count of a moment is one more or one less.
+    let findings = explain_damaged_with("counted-once", &[words[0], (QUEUE + 44, 2)], &options);
+    assert!(!format!("{findings:?}").contains("counts 2 waits, and"), "{findings:?}");
+}
+
+/// A thread that was created with a preemption-threshold of 0 keeps all others off, the thread of the kernel's timers, too.
+#[test]
+fn a_threshold_that_a_thread_was_created_with_was_not_named() {
+    const CRUNCHER: usize = 0x2000_29d4;
+    let current = symbol(&fixture("failure.elf"), "_tx_thread_current_ptr") as usize;
+    let of = |name: &str, threshold: u32| {
+        let words = [(current, CRUNCHER as u32), (CRUNCHER + 48, 0), (CRUNCHER + 60, threshold)];
+        explain_damaged(name, &words).into_iter().find(|finding| finding["code"] == "starvation")
+    };
+    let found = of("threshold-0", 0).expect("a finding");
+    let claim = found["claim"].as_str().unwrap();
+    assert!(claim.starts_with("cruncher (priority 11) goes on with preemption-threshold 0, and "), "{found}");
+    assert!(claim.contains("System Timer Thread") && claim.contains("it was created with it"), "{found}");
+    assert_eq!(found["confidence"], "hint", "{found}");
+    assert_eq!(of("threshold-own", 11), None, "its priority");
 }
 
 /// `the object at 0x0 was overwritten` was said of the variable that leads to the list.

@@ -8,10 +8,10 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
 use super::shared::Shared;
-use super::timer_waited;
 use super::words::{function_at, text};
 use super::wrong_context;
 use super::{arrays, block_released, notified, pointer, set_by};
+use super::{thread_block, timer_waited};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
@@ -109,6 +109,8 @@ pub(super) fn contradictions(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let of_moment = of_moment.filter(|issue| {
         !taken.iter().any(|object| is_of(issue, *object) && wrong_context::is_without_owner(*object, case))
     });
+    // And a stack that begins where none can be.
+    let of_moment = of_moment.filter(|issue| !issue.place.address.is_some_and(|at| thread_block::is_of(at, case)));
     of_moment.map(|issue| contradiction(issue, Confidence::Hint, case)).collect()
 }
 

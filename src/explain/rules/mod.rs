@@ -67,6 +67,7 @@ mod preempt_left;
 mod queue_full;
 mod raised_priority;
 mod recorded;
+mod released_alone;
 mod released_free;
 mod released_memory;
 mod released_twice;
@@ -88,6 +89,7 @@ mod starvation;
 pub(super) mod static_pointers;
 mod stopped;
 mod storage_overlap;
+mod thread_block;
 mod threshold;
 mod through;
 mod tick_off;
@@ -138,6 +140,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "stacks that overlap", find: stacks_overlap::find },
     Check { what: "lists that a callback of a timer waited in", find: timer_waited::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
+    Check { what: "where control blocks say that stacks are", find: thread_block::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
     Check { what: "blocks of pools that were free and were released", find: released_free::find },

@@ -15,6 +15,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::flushed;
 use super::lost_blocks::{self, Lost};
+use super::released_alone;
 use super::waiting_blocks;
 use super::words::{waiting, waits};
 use super::wrong_mask::giver;
@@ -255,8 +256,9 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let state = room.as_ref().map_or_else(String::new, |room| format!(" ({})", room.text));
     let what = asked.map_or_else(|| "memory".to_owned(), |asked| format!("{asked} bytes"));
     let alike = asked.zip(room.as_ref()).filter(|_| long && !released).and_then(|(asked, room)| room.alike(asked));
+    let leak = alike.filter(|_| lost.is_none());
     let leak =
-        alike.map_or_else(String::new, |alike| format!("; {alike}, and none is released, which looks like a leak"));
+        leak.map_or_else(String::new, |alike| format!("; {alike}, and none is released, which looks like a leak"));
     let claim = if fragmented {
         format!("{name} waits for {what} of {label}, which is fragmented{state}")
     } else {
@@ -273,14 +275,19 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     // Memory comes back, and is soon used again.
     let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let flushed = lost.as_ref().and_then(|_| flushed::of(pool, case));
-    let (code, claimed, claim, next) = match (&lost, &flushed) {
-        (Some(lost), Some((words, _))) => {
+    let alone = lost.as_ref().and_then(|_| released_alone::of(pool, case)).filter(|_| flushed.is_none());
+    let (code, claimed, claim, next) = match (&lost, &flushed, &alone) {
+        (Some(lost), _, Some(alone)) => {
+            let claim = format!("{claim}: {}; {}", lost.words, alone.words);
+            (Code::PoolLeak, Confidence::Likely, claim, alone.next.clone())
+        }
+        (Some(lost), Some((words, _)), None) => {
             (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())
         }
-        (Some(lost), None) => {
+        (Some(lost), None, None) => {
             (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned())
         }
-        (None, _) => (Code::PoolEmpty, claimed, claim, next),
+        (None, ..) => (Code::PoolEmpty, claimed, claim, next),
     };
     let is_lost = lost.is_some();
     let finding = Finding::new(code, case.cap(claimed), claim)
@@ -293,6 +300,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
         .against(flushed.as_ref().map(|_| flushed::AGAINST))
         .evidence(flushed.map(|(_, evidence)| evidence))
+        .against(alone.as_ref().map(|_| released_alone::AGAINST))
+        .evidence(alone.map(|alone| alone.evidence))
         .explains(others.into_iter().filter_map(|other| waits(other, case, graph)))
         .next(next)
         .threads([task.address])

@@ -6,6 +6,7 @@
 //! finds those that no path led to, of which it is not known who makes them. A function whose address is in memory, or a
 //! constant of the code, may be called through a pointer: by whom is not known.
 
+mod alone;
 mod calls;
 mod dropped;
 mod guarded;
@@ -455,7 +456,8 @@ fn used(action: Action, call: &Call) -> Option<Use> {
 }
 
 /// A call that takes something, from where a path leads out of the function, or takes it again, and does not give it back. Who
-/// has a mutex may take it once more: of a mutex, only the same call again shows that the put is missing.
+/// has a mutex may take it once more, and who has memory of a pool may need more of it, to pass on both: of these, only the same call
+/// again shows that something is missing.
 fn without_give(
     paths: &Paths,
     kind: Kind,
@@ -464,7 +466,9 @@ fn without_give(
 ) -> Option<Addr> {
     let mut all = paths.calls().filter(|call| takes(call)).map(|call| call.at);
     match kind {
-        Kind::Mutex => all.find(|at| paths.leads_out(|call| takes(call) && call.at == *at, &may_give)),
+        Kind::Mutex | Kind::BlockPool | Kind::BytePool => {
+            all.find(|at| paths.leads_out(|call| takes(call) && call.at == *at, &may_give))
+        }
         _ => all.next().filter(|_| paths.leads_out(&takes, &may_give)),
     }
 }
@@ -515,6 +519,9 @@ mod tests {
         let nested = rounds(&[0x100, 0x110], true);
         assert_eq!(of(&nested, Kind::Mutex), None);
         assert_eq!(of(&nested, Kind::Semaphore), Some(0x100));
+        // A letter and its sheet, which are sent together.
+        assert_eq!(of(&nested, Kind::BytePool), None);
+        assert_eq!(of(&rounds(&[0x100], false), Kind::BlockPool), Some(0x100));
         assert_eq!(of(&rounds(&[0x100], false), Kind::Mutex), Some(0x100));
         assert_eq!(of(&rounds(&[0x100], true), Kind::Mutex), None);
     }

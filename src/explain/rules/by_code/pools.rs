@@ -38,6 +38,10 @@ impl ByCode<'_, '_> {
             .filter(|(_, other)| other.object != need.object)
             .collect();
         others.first()?;
+        // Whoever goes on cannot release what is lost.
+        if lost_blocks::of(pool, self.case).is_some() {
+            return None;
+        }
         let steps = others.iter().map(|(at, other)| {
             let object = self.case.object(other.object);
             let given = self.helping(*at).map(|all| self.given(other, &object, &all));

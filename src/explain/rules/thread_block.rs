@@ -1,0 +1,64 @@
+//! The control block of a thread says that its stack begins where no stack can be, and its end and size say where it is: the start was
+//! overwritten. The kernel writes all three at once and never changes them. What is beside the start was often written with it: the saved
+//! stack pointer, from which the kernel restores the registers of the thread.
+
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use crate::abi::{Addr, Region};
+use crate::kernel::{Kernel, Thread};
+
+/// The members that are shown.
+const START: &str = "tx_thread_stack_start";
+const SAVED: &str = "tx_thread_stack_ptr";
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build) else { return Vec::new() };
+    kernel.threads.iter().filter_map(|thread| finding(thread, stack(thread, case)?, kernel, case)).collect()
+}
+
+/// True for a member of a control block of which this rule says something.
+pub(super) fn is_of(member: Addr, case: &Case<'_>) -> bool {
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads);
+    let mut near = threads.filter(|thread| member.checked_sub(thread.address).is_some_and(|offset| offset < 64));
+    near.any(|thread| stack(thread, case).is_some())
+}
+
+/// Where the stack of a thread is by its end, where it cannot be where its start says.
+fn stack(thread: &Thread, case: &Case<'_>) -> Option<Region> {
+    let (end, _) = thread.end_of_stack().filter(|(end, last)| end != last)?;
+    let stated = thread.stack.region()?;
+    let start = end.checked_sub(stated.len)?.checked_add(1)?;
+    let by_end = Region { start, len: stated.len };
+    let cpus = case.cpus?;
+    (cpus.writes(by_end) && !cpus.writes(stated)).then_some(by_end)
+}
+
+fn finding(thread: &Thread, stack: Region, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+    let (name, start) = (thread.label(), thread.stack.start?);
+    let member = |name: &str| {
+        let offset = kernel.layout.thread.offset(name)?;
+        Some(kernel.layout.address(thread.address, offset))
+    };
+    let saved = thread.saved.filter(|saved| saved.checked_sub(stack.start).is_none_or(|used| used > stack.len));
+    let also = saved.map_or_else(String::new, |saved| format!(", and its saved stack pointer is {saved:#x}"));
+    let at = member(START).unwrap_or(thread.address);
+    let of = |name: &'static str, value: Addr| {
+        Evidence::memory(member(name).unwrap_or(thread.address), format!("{name} of {}", thread.label())).holds(value)
+    };
+    Some(
+        Finding::new(
+            Code::CorruptControlBlock,
+            case.cap(Confidence::Likely),
+            format!(
+                "the control block of thread {name} was overwritten: its stack begins at {start:#x} by it{also}; by its end and its size it begins at {:#x}",
+                stack.start
+            ),
+        )
+        .evidence(saved.map(|saved| of(SAVED, saved)))
+        .evidence([of(START, start)])
+        .next(format!(
+            "set a watchpoint at {at:#x}; look for a function that gets the address of another object than it expects, and for what is in front of the block in memory"
+        ))
+        .threads([thread.address]),
+    )
+}
