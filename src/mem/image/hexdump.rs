@@ -148,7 +148,8 @@ struct Votes {
 
 impl Votes {
     #[allow(clippy::arithmetic_side_effects, reason = "counts words of a file that is held in memory")]
-    fn count(&mut self, line: &Line<'_>) {
+    /// `open`: nothing but the end of the file ends the line, so that its characters may be cut.
+    fn count(&mut self, line: &Line<'_>, open: bool) {
         if line.unit < 2 {
             return;
         }
@@ -161,6 +162,10 @@ impl Votes {
         self.xxd += u64::from(!line.debugger && line.unit == 2 && apart == 2 && text.len() > 1);
         self.boards += u64::from(apart == 4 && !text.starts_with(b" "));
         let bare = without_blanks(text);
+        // How many of the blanks in front are characters is not known then.
+        if open && bare.len() < line.bytes.len() {
+            return;
+        }
         let text = if bare.len() == line.bytes.len() { bare } else { text.strip_prefix(b"|").unwrap_or(text) };
         let shown = |byte: u8| if (0x20..0x7F).contains(&byte) { byte } else { b'.' };
         let unit = usize::from(line.unit);
@@ -219,7 +224,7 @@ pub(super) fn read(bytes: &[u8], given: Option<Endian>, memory: &mut Collector) 
             }
         };
         repeat.until(line.address, memory);
-        votes.count(&line);
+        votes.count(&line, open);
         let words = line.bytes.chunks_exact(usize::from(line.unit).max(1));
         let rest = words.remainder();
         let whole = line.bytes.strip_suffix(rest).unwrap_or(line.bytes);

@@ -334,6 +334,17 @@ fn a_line_that_is_cut_makes_no_bytes_up() {
     assert_eq!(blocks(&parsed(gdb)), one(0x2000_0000, &[1, 2]));
 }
 
+/// The last line of `xxd`, cut behind four of its characters: the blanks in front of them were taken for characters, which showed the
+/// bytes of each word the other way round.
+#[test]
+fn blanks_in_front_of_characters_that_are_cut_were_characters() {
+    let text = "00000001: 0000 207f 0000 0000 0000 7f20            .. .";
+    let bytes = [0, 0, 0x20, 0x7F, 0, 0, 0, 0, 0, 0, 0x7F, 0x20];
+    let of = |text: &str| blocks(&read(Kind::HexDump, text.as_bytes(), Some(Endian::Big)));
+    assert_eq!(of(text), one(1, &bytes));
+    assert_eq!(of(&format!("{text}........ ")), one(1, &bytes), "with all of them");
+}
+
 #[test]
 fn other_text_is_no_dump() {
     for text in [
