@@ -195,8 +195,12 @@ impl Kernel {
     fn check_stacks(&mut self) {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {
-            // Of a stack that begins elsewhere, what was read there says nothing.
-            if thread.end_of_stack().is_some_and(|(end, last)| end != last) {
+            // Of a stack that begins elsewhere, what was read there says nothing: its end is further away than any stack is long.
+            let start = thread.stack.start.unwrap_or_default();
+            if thread
+                .end_of_stack()
+                .is_some_and(|(end, _)| end.checked_sub(start).is_none_or(|len| len >= super::stack::MAX))
+            {
                 thread.stack.high = High::Unknown;
             }
             let (label, address) = (thread.label(), thread.address);

@@ -408,7 +408,10 @@ fn a_start_of_a_stack_that_was_overwritten_was_an_overflow() {
     assert!(findings.iter().all(|finding| finding["code"] != "stack-overflow"), "{findings:?}");
     // Without a start that can be no stack, nothing shows which of the members is wrong.
     let moved = explain_damaged("moved-stack", &[(READER + 12, 0x2000_3180)]);
+    assert!(moved.iter().any(|finding| finding["code"] == "corrupt-control-block"), "{moved:?}");
     assert!(moved.iter().all(|finding| finding["confidence"] == "hint"), "{moved:?}");
+    let longer = explain_damaged("longer-stack", &[(READER + 20, 0x4000_0000)]);
+    assert!(!format!("{longer:?}").contains("its stack begins at"), "the size is wrong: {longer:?}");
 }
 
 /// A thread whose calls return at once, as BASEPRI keeps the switch back: "the count of the queue was written past the end of what is in
@@ -439,7 +442,10 @@ fn a_threshold_that_a_thread_was_created_with_was_not_named() {
     let current = symbol(&fixture("failure.elf"), "_tx_thread_current_ptr") as usize;
     let of = |name: &str, threshold: u32| {
         let words = [(current, CRUNCHER as u32), (CRUNCHER + 48, 0), (CRUNCHER + 60, threshold)];
-        explain_damaged(name, &words).into_iter().find(|finding| finding["code"] == "starvation")
+        // The functions of the fixture's kernel have other names.
+        let options = ["--symbol", "_tx_thread_create=0x8f4"];
+        let findings = explain_damaged_with(name, &words, &options);
+        findings.into_iter().find(|finding| finding["code"] == "starvation")
     };
     let found = of("threshold-0", 0).expect("a finding");
     let claim = found["claim"].as_str().unwrap();

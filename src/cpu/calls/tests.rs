@@ -190,13 +190,16 @@ fn an_instruction_between_a_get_and_a_put() {
     let of = |code: &Code, at: Addr| {
         let last = START + 2 * code.0.len() as u64 - 1;
         let function = Function { program: code, first: START, last, arguments: NONE };
-        function.is_between(START + at, &is(GET), &is(PUT))
+        function.is_between(START + at, &is(GET), &is(PUT), &is(FATAL))
     };
     // push {r4, lr}; movs r4, #9; bl get; loop: subs r4, #1; bne loop; bl put; pop {r4, pc}
     let parts = [Ok(0xB510), Ok(0x2409), Err(GET), Ok(0x3C01), Ok(0xD1FD), Err(PUT), Ok(0xBD10)];
     let found = code(&parts);
     assert_eq!([2, 4, 8, 10, 12, 16].map(|at| of(&found, at)), [false, false, true, true, true, false].map(Some));
     assert_eq!(of(&found, 0x40), None, "no path leads there");
+    // push {r4, lr}; bl get; bl put; movs r4, #1; bl get; movs r4, #2; bl put; pop {r4, pc}
+    let twice = code(&[Ok(0xB510), Err(GET), Err(PUT), Ok(0x2401), Err(GET), Ok(0x2402), Err(PUT), Ok(0xBD10)]);
+    assert_eq!([10, 16].map(|at| of(&twice, at)), [Some(false), Some(true)], "between two, and in the second");
     // push {r4, lr}; cbz r0, over; bl get; over: movs r4, #1; bl put; pop {r4, pc}
     let either = code(&[Ok(0xB510), Ok(0xB108), Err(GET), Ok(0x2401), Err(PUT), Ok(0xBD10)]);
     assert_eq!(of(&either, 8), Some(false), "a path leads there without the get");

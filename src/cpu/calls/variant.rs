@@ -1,5 +1,7 @@
 //! Programs of which something more is known; and instructions that only some of the paths lead to.
 
+use std::collections::BTreeSet;
+
 use super::{Call, Outcome, Paths, Program, Value};
 use crate::abi::Addr;
 use crate::cpu::InstructionSet;
@@ -77,19 +79,40 @@ pub struct Function<'p> {
 
 impl Function<'_> {
     /// True where a path leads from a call for which `begins` holds to an instruction, without one for which `ends` holds between them,
-    /// and no path leads there otherwise than behind a call for which `begins` holds. `None` where no path is known to lead there, or
-    /// not all could be followed.
-    pub fn is_between(&self, pc: Addr, begins: &dyn Fn(&Call) -> bool, ends: &dyn Fn(&Call) -> bool) -> Option<bool> {
-        let is_reached = self.is_reached_without(pc, &|_| false)?;
-        let (with_begin, without_end) = (!self.is_reached_without(pc, begins)?, self.is_reached_without(pc, ends)?);
-        is_reached.then_some(with_begin && without_end)
+    /// and no path leads there otherwise than behind a call for which `begins` holds. `None` where no path is known to lead there, not
+    /// all could be followed, or only `may_end` holds for a call between them.
+    pub fn is_between(
+        &self,
+        pc: Addr,
+        begins: &dyn Fn(&Call) -> bool,
+        ends: &dyn Fn(&Call) -> bool,
+        may_end: &dyn Fn(&Call) -> bool,
+    ) -> Option<bool> {
+        let (paths, is_reached) = self.reach(pc, &|_| false)?;
+        let (_, is_reached_otherwise) = self.reach(pc, begins)?;
+        let all: BTreeSet<Addr> = paths.calls().filter(|call| begins(call)).map(|call| call.at).collect();
+        let from = |stops: &dyn Fn(&Call) -> bool| {
+            let until = Until { program: self.program, ends: stops };
+            let comes = |at: &Addr| {
+                let (paths, comes) = Paths::from(&until, self.first, self.last, *at, pc);
+                paths.is_complete.then_some(comes)
+            };
+            all.iter().map(comes).try_fold(false, |any, comes| Some(any || comes?))
+        };
+        // Registers are not known behind the call, so that what is put may not be known, either.
+        match (is_reached, from(ends)?, from(&|call| ends(call) || may_end(call))?) {
+            (false, ..) => None,
+            (_, false, _) => Some(false),
+            (_, true, true) => Some(!is_reached_otherwise),
+            (_, true, false) => None,
+        }
     }
 
-    /// True where a path leads to an instruction without such a call; `None` where not all paths could be followed.
-    fn is_reached_without(&self, pc: Addr, ends: &dyn Fn(&Call) -> bool) -> Option<bool> {
+    /// The paths up to such a call, and whether one leads to an instruction; `None` where not all could be followed.
+    fn reach(&self, pc: Addr, ends: &dyn Fn(&Call) -> bool) -> Option<(Paths, bool)> {
         let until = Until { program: self.program, ends };
         let watch = (pc, self.program.instructions().stack_pointer());
         let (paths, seen) = Paths::watching(&until, self.first, self.last, self.arguments, watch);
-        paths.is_complete.then_some(seen.is_some())
+        paths.is_complete.then_some((paths, seen.is_some()))
     }
 }

@@ -9,7 +9,7 @@
 use super::super::cpus::{first_place, thread_of};
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
-use super::super::usage::User;
+use super::super::usage::{Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::lost_blocks::{each_pointer, is_old, old};
 use super::main_stack;
@@ -155,9 +155,14 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
 fn allocator(pool: &Object, case: &Case<'_>) -> Option<(String, Evidence)> {
     let all = case.usage()?.who(Act::Takes, Some(pool.kind), pool.address, None)?;
     let [User::Thread(only)] = all.as_slice() else { return None };
+    // What is allocated before the kernel starts may be anybody's.
+    let takes = |one: &Use| one.action.act == Act::Takes && one.object == Some(pool.address);
+    if case.usage()?.uses_of(User::Start).iter().any(takes) {
+        return None;
+    }
     let name = case.label(*only);
-    let text = format!("by the code, {name} alone allocates blocks of it");
-    Some((format!("{name} alone allocates its blocks"), Evidence::memory(pool.address, text)))
+    let text = format!("by the code, only {name} allocates blocks of this pool");
+    Some((format!("only {name} allocates blocks of this pool"), Evidence::memory(pool.address, text)))
 }
 
 /// That the address of a block pool, which is in front of each block in use, was counted up: code used that word as a part of the block.

@@ -279,7 +279,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let (code, claimed, claim, next) = match (&lost, &flushed, &alone) {
         (Some(lost), _, Some(alone)) => {
             let claim = format!("{claim}: {}; {}", lost.words, alone.words);
-            (Code::PoolLeak, Confidence::Likely, claim, alone.next.clone())
+            (Code::PoolLeak, Confidence::Hint, claim, alone.next.clone())
         }
         (Some(lost), Some((words, _)), None) => {
             (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())

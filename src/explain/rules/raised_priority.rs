@@ -57,6 +57,7 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     let is_long = kept.iter().all(has_none);
     let left = threshold::left(thread.address, case);
     let created = if left.is_none() { created_with(thread, &kept, case) } else { None };
+    let is_created = created.is_some();
     let next = match created {
         Some(_) => {
             format!("create {} with a preemption-threshold that is its priority, if no other is meant", thread.label())
@@ -74,7 +75,7 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     let awaited = functions_of(thread, case).find_map(|functions| shared::awaited(functions, &addresses, case));
     let (awaited, shown) = awaited.unzip();
     let awaited = awaited.map_or_else(String::new, |words| format!("; {words}"));
-    let claimed = if left.is_some() && is_long { Confidence::Likely } else { Confidence::Hint };
+    let claimed = if !is_created && left.is_some() && is_long { Confidence::Likely } else { Confidence::Hint };
     let (words, evidence) = left.unzip();
     let labels: Vec<String> = kept.iter().map(|other| other.label()).collect();
     let (name, are) = (thread.label(), if labels.len() == 1 { "is" } else { "are" });
@@ -99,17 +100,17 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// That a thread has its threshold since it was created: its code never changes it. It counts where the threshold keeps back the thread of
+/// That a thread has its threshold since it was created: the linker has put in no function that changes it. It counts where the threshold keeps back the thread of
 /// the kernel's timers, so that no time-out ends while it runs.
 fn created_with(thread: &Thread, kept: &[&Thread], case: &Case<'_>) -> Option<(String, Evidence)> {
     let timers = kept.iter().find(|other| is_timer_thread(other, case))?;
-    let all = case.usage()?.calls_of(User::Thread(thread.address));
-    if all.iter().any(|made| threshold::CHANGE.contains(&made.function.as_str())) {
+    let is_kernel_named = case.look.symbol("_tx_thread_create").is_some();
+    if !is_kernel_named || threshold::CHANGE.iter().any(|name| case.look.symbol(name).is_some()) {
         return None;
     }
-    let text = format!("the code of {} never changes its preemption-threshold", thread.label());
+    let text = format!("the program has no function that changes the preemption-threshold of {}", thread.label());
     let words = format!(
-        "; its code never changes it: it was created with it, and no time-out ends while {} waits",
+        "; the program has no function that changes it: it was created with it, and no time-out ends while {} waits",
         timers.label()
     );
     Some((words, Evidence::memory(thread.address, text)))

@@ -14,7 +14,7 @@ pub(super) const AGAINST: &str =
 
 /// The place, in words, and what to look at.
 pub(super) struct Alone {
-    /// `storage releases a message in storage_entry (tracker.c:198) alone; message_free (tracker.c:94) releases what it points to, too`.
+    /// `storage releases a message in storage_entry (tracker.c:198) alone; message_free releases what it points to, too`.
     pub words: String,
     pub evidence: Evidence,
     pub next: String,
@@ -24,12 +24,12 @@ pub(super) fn of(pool: Addr, case: &Case<'_>) -> Option<Alone> {
     let alone = case.usage()?.released_alone(pool)?;
     let (who, at, whole) = (user_name(alone.user, case), place_at(alone.at, case), function_at(alone.whole, case));
     Some(Alone {
-        words: format!("{who} releases a message alone in {at}; {whole} releases what it points to, too"),
+        words: format!("in {at}, {who} releases only the message; {whole} also releases what a message points to"),
         evidence: Evidence::symbol(
             alone.at,
             &at,
             format!("{who} releases a message of such memory here, and nothing else"),
         ),
-        next: format!("look at {at}: call {whole} there, too"),
+        next: format!("look at {at}: {whole} may be meant there, in place of the release"),
     })
 }

@@ -22,6 +22,8 @@ const PENDSVSET: u64 = 1 << 28;
 const SUSPEND: &str = "_tx_thread_system_suspend";
 /// So often in a row it has to block and go on.
 const TIMES: u64 = 4;
+/// More are no count.
+const MOST: u64 = 1 << 24;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -61,9 +63,12 @@ fn is_outside_kernel(cpu: &CpuState, case: &Case<'_>) -> bool {
 /// The object that a thread waits for, where it counts several waits of that thread more than threads wait: each adds one, and only
 /// what ends a wait takes one away.
 fn counted(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Evidence> {
-    let object = kernel.object(thread.suspended_on()?.1)?;
+    // Where the list of threads is not whole, some that wait are not known.
+    let object = kernel.object(thread.suspended_on()?.1).filter(|_| kernel.overwritten.is_empty())?;
     let (count, waiting) = (object.get("suspended_count")?, object.waiting.len() as u64);
-    let more = count.checked_sub(waiting).filter(|more| *more >= TIMES && object.waiting.contains(&thread.address))?;
+    let more = count
+        .checked_sub(waiting)
+        .filter(|more| (TIMES..MOST).contains(more) && object.waiting.contains(&thread.address))?;
     let text = format!(
         "{} counts {count} waits, and {}: {} waited {more} times more, and went on each time",
         case.object(object.address),
@@ -86,7 +91,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_outside = !in_call && pending.is_some() && is_outside_kernel(cpu, case);
     let again = case.events.and_then(|events| events.blocks_on);
     let again = again.filter(|(of, times, _)| *of == case.stored(thread.address) && *times >= TIMES);
-    let counted = counted(thread, kernel, case);
+    let counted = if in_call { None } else { counted(thread, kernel, case) };
     if !is_outside && again.is_none() && counted.is_none() {
         return None;
     }

@@ -122,7 +122,7 @@ pub(super) fn writers_behind(at: Addr, case: &Case<'_>) -> Option<(String, Evide
     let write = if said.len() == 1 { "writes" } else { "write" };
     let text = format!("by the code, {} is written here, at an index that is computed", variable.name);
     let words = format!(
-        "{} {write} to {}, the array behind it, at an index that it computes: one below 0 leads there",
+        "{} {write} to {}, the array behind it, at an index that it computes: a negative index leads there",
         said.join(" and "),
         variable.name
     );

@@ -30,7 +30,7 @@ fn stack(thread: &Thread, case: &Case<'_>) -> Option<Region> {
     let start = end.checked_sub(stated.len)?.checked_add(1)?;
     let by_end = Region { start, len: stated.len };
     let cpus = case.cpus?;
-    (cpus.writes(by_end) && !cpus.writes(stated)).then_some(by_end)
+    (cpus.writes(by_end) && cpus.is_read_only(stated.start)).then_some(by_end)
 }
 
 fn finding(thread: &Thread, stack: Region, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {

@@ -11,7 +11,7 @@ use super::super::events::{Events, TimerWork};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
-use super::interrupts::{self, FIRST, PENDSTSET, SYSTICK};
+use super::interrupts::{self, FIRST, Mask, PENDSTSET, SYSTICK};
 use super::no_tick::RELOAD;
 use super::{place, unacknowledged, words};
 use crate::abi::Endian;
@@ -23,6 +23,9 @@ use crate::session::CpuState;
 const HANDLER: u64 = 256;
 /// So often in a row the tick comes and no thread goes on.
 const ROW: u64 = 16;
+/// What speaks against an interrupt that is pending.
+const MASKED: &str =
+    "PRIMASK and BASEPRI are not known (--reg primask=N --reg basepri=N): what they mask looks the same";
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -73,8 +76,11 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let claimed = signs.confidence()?;
     let (ticks, shown) = row.and_then(|(events, work)| in_row(events, work, case)).unzip();
     // It would come as soon as this handler ends: the tick leaves it time.
-    if let Some(number) = pending_below(cpu.registers.get("icsr")) {
-        return shown.map(|shown| below(cpu, number, ticks.unwrap_or_default(), shown, case));
+    let other = pending_below(cpu.registers.get("icsr")).filter(|_| !signs.is_short);
+    // What is masked is pending, and no thread is switched to either.
+    let other = other.filter(|_| Mask::of(&cpu.registers).is_none());
+    if let Some((number, shown)) = other.zip(shown.clone()) {
+        return Some(below(cpu, number, ticks.unwrap_or_default(), shown, case));
     }
     let mut evidence = Vec::new();
     evidence.extend(
@@ -143,6 +149,7 @@ fn below(cpu: &CpuState, number: u64, ticks: u64, shown: Evidence, case: &Case<'
         ),
     )
     .evidence([Evidence::register("icsr", icsr, format!("{name} is pending, and SysTick is not")), shown])
+    .against((!interrupts::knows_masks(cpu)).then_some(MASKED))
     .against(path.as_ref().and_then(|path| path.against))
     .evidence(path.into_iter().flat_map(|path| path.evidence))
     .next(words::acknowledge(&name))

@@ -32,9 +32,18 @@ impl Usage<'_> {
         for user in users {
             for key in self.reached(user).into_iter().filter(|key| self.takes_message(*key, &queues)) {
                 let Some(paths) = self.walker.paths(&follow, key) else { continue };
+                // What it points to may be released in front of it or behind it, in the same function.
+                let takes = |call: &Call| self.walker.action(call).is_some_and(|one| takes_from(&one, &queues));
+                let other = |call: &Call| self.releases_other(call);
+                let is_only = |at: Addr| {
+                    let is_it = |call: &Call| call.at == at;
+                    let goes_on = paths.leads_between(is_it, takes, other) || paths.leads_out(is_it, other);
+                    paths.leads_between(takes, is_it, other) && goes_on
+                };
                 for call in paths.calls() {
                     let Some(mark) = message(call, &queues) else { continue };
-                    match self.releases_of(call, mark)? {
+                    match self.releases_of(call, mark) {
+                        Releases::It if !is_only(call.at) => {}
                         Releases::It => _ = alone.insert((user, call.at)),
                         Releases::More(function) => _ = whole.insert(function),
                         Releases::Nothing => {}
@@ -48,26 +57,35 @@ impl Usage<'_> {
     }
 
     fn takes_message(&self, key: Key, queues: &[Addr]) -> bool {
-        let takes = |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(Kind::Queue);
-        let of = |one: &Use| takes(one) && one.object.is_some_and(|queue| queues.contains(&queue));
-        self.walker.of_function(key).own.iter().any(of)
+        self.walker.of_function(key).own.iter().any(|one| takes_from(one, queues))
     }
 
-    /// What a call that gets a message does with it; `None` where that is not known.
-    fn releases_of(&self, call: &Call, mark: u32) -> Option<Releases> {
+    /// True for a call that releases memory which is not known.
+    fn releases_other(&self, call: &Call) -> bool {
+        self.walker.effect(call).uses.iter().any(|one| one.action.by_memory && one.object.is_none())
+    }
+
+    /// What a call that gets a message does with it.
+    fn releases_of(&self, call: &Call, mark: u32) -> Releases {
         let effect = self.walker.effect(call);
         let released: Vec<Option<Addr>> =
             effect.uses.iter().filter(|one| one.action.by_memory).map(|one| one.object).collect();
         if !released.contains(&Some(mark.into())) {
-            return Some(Releases::Nothing);
+            return Releases::Nothing;
         }
-        let Callee::At(to) = call.to else { return None };
-        Some(match released.as_slice() {
-            [_] if self.walker.action(call).is_some() => Releases::It,
-            [_] => Releases::Nothing,
-            _ => Releases::More(to),
-        })
+        match call.to {
+            Callee::At(_) if self.walker.action(call).is_some() => Releases::It,
+            // Memory that the function has from elsewhere is no part of the message.
+            Callee::At(to) if released.contains(&None) => Releases::More(to),
+            _ => Releases::Nothing,
+        }
     }
+}
+
+/// True for a call that takes a message from one of these queues.
+fn takes_from(one: &Use, queues: &[Addr]) -> bool {
+    let takes = one.action.act == Act::Takes && one.action.kind == Some(Kind::Queue);
+    takes && one.object.is_some_and(|queue| queues.contains(&queue))
 }
 
 /// What a call releases.

@@ -75,7 +75,8 @@ impl Usage<'_> {
             let is_at = |pc: Addr| {
                 let follow = Succeeding::of(&self.walker, semaphore);
                 let (takes, gives) = (self.takes(semaphore), self.gives(semaphore));
-                self.walker.is_between(&follow, key, pc, &takes, &gives).unwrap_or(unknown)
+                let may_give = |call: &Call| self.walker.effect(call).uses.iter().any(gives_unknown);
+                self.walker.is_between(&follow, key, pc, &takes, &gives, &may_give).unwrap_or(unknown)
             };
             let mut within = stack.callers.iter().filter(|pc| self.walker.is_in(**pc, key.0));
             let at = stack.at.filter(|pc| self.walker.caller(*pc) == Some(key.0));
@@ -133,6 +134,11 @@ impl Usage<'_> {
         all.dedup();
         all
     }
+}
+
+/// True for a put of a semaphore that is not known.
+fn gives_unknown(one: &Use) -> bool {
+    one.action.act == Act::Gives && one.action.kind == Some(Kind::Semaphore) && one.object.is_none()
 }
 
 fn is_it(one: &Use, semaphore: Addr, act: Act) -> bool {

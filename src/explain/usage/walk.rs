@@ -127,10 +127,11 @@ impl<'c> Walker<'c> {
         pc: Addr,
         begins: &dyn Fn(&Call) -> bool,
         ends: &dyn Fn(&Call) -> bool,
+        may_end: &dyn Fn(&Call) -> bool,
     ) -> Option<bool> {
         let function = self.code.function(at).filter(|function| !function.is_kernel && function.first <= at)?;
         let code = Function { program: follow, first: at, last: function.last, arguments };
-        code.is_between(pc, begins, ends)
+        code.is_between(pc, begins, ends, may_end)
     }
 
     /// True where the call in front of a return address is in the function that begins at `first`.

@@ -26,7 +26,7 @@ impl ByCode<'_, '_> {
         let (handlers, others): (Vec<&User>, Vec<&User>) = users.iter().partition(is_handler);
         let [User::Callback(timer)] = others.as_slice() else { return None };
         let besides: Vec<String> = handlers.into_iter().map(|user| self.name(*user)).collect();
-        let besides = if besides.is_empty() { String::new() } else { format!("besides {}, ", besides.join(" and ")) };
+        let besides = if besides.is_empty() { String::new() } else { format!("{} or ", besides.join(" or ")) };
         let runs = self.case.kernel?.object(*timer).filter(|timer| timer.active() == Some(true))?;
         let starters = self.usage.who(Act::Starts, Some(Kind::Timer), *timer, None)?;
         let is_other = |user: &&User| !matches!(user, User::Callback(_)) && **user != User::Thread(task.address);
@@ -46,7 +46,7 @@ impl ByCode<'_, '_> {
         let ticks = runs.get("tx_timer_internal_re_initialize_ticks").filter(|ticks| *ticks > 0);
         let ticks = ticks.map_or_else(String::new, |ticks| format!(" ({ticks} ticks)"));
         let claim = format!(
-            "{name} waits for {object}; {besides}only the callback of {timer_name} {}, that timer runs{ticks}, and {by} starts it again \
+            "{name} waits for {object}; only {besides}the callback of {timer_name} {}, that timer runs{ticks}, and {by} starts it again \
              ({place}): it may never expire",
             gives_it(need.kind, need.wanted)
         );
