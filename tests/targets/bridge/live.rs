@@ -78,7 +78,9 @@ impl Live {
     pub fn served(&self, core: &str, commands: &[&str]) -> String {
         let served = format!("target remote | {} serve --stdio {} {core}", binary(), self.elf);
         let mut command = gdb("gdb-multiarch");
-        command.args(["-batch", "-ex", "set confirm off", "-ex", "set width 0", "-ex", &served]);
+        command.args(["-batch", "-ex", "set confirm off", "-ex", "set width 0"]);
+        // On a busy machine the program begins later than after the two seconds that GDB waits for an answer.
+        command.args(["-ex", "set remotetimeout 60", "-ex", &served]);
         for line in commands {
             command.args(["-ex", line]);
         }
