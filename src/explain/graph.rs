@@ -209,8 +209,8 @@ fn holder_by_stack(semaphore: Addr, tasks: &Tasks, case: &Case<'_>) -> Option<Ad
         // Who waits for it does not have it.
         if tasks.at(thread)?.wait.is_none_or(|own| own.object != semaphore) {
             let stack = case.cpus?.callers(thread).map(Stack::of_call).or_else(|| interrupted(thread, case))?;
-            let may_hold = usage.may_hold(user, semaphore, stack);
-            holders.extend(may_hold.then(|| (thread, usage.holds(user, semaphore, stack))));
+            let holds = usage.holds(user, semaphore, stack);
+            holders.extend((holds != Some(false)).then_some((thread, holds == Some(true))));
         }
     }
     if let [(only, true)] = holders.as_slice() { Some(*only) } else { None }

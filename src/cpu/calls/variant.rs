@@ -78,9 +78,9 @@ pub struct Function<'p> {
 }
 
 impl Function<'_> {
-    /// True where a path leads from a call for which `begins` holds to an instruction, without one for which `ends` holds between them,
-    /// and no path leads there otherwise than behind a call for which `begins` holds. `None` where no path is known to lead there, not
-    /// all could be followed, or only `may_end` holds for a call between them.
+    /// True where each path that leads to an instruction comes from a call for which `begins` holds, without one for which `ends` holds
+    /// between them; false where no path does. `None` where only some paths do, where no path is known to lead there, where not all could
+    /// be followed, or where `may_end` holds for a call between them.
     pub fn is_between(
         &self,
         pc: Addr,
@@ -89,23 +89,35 @@ impl Function<'_> {
         may_end: &dyn Fn(&Call) -> bool,
     ) -> Option<bool> {
         let (paths, is_reached) = self.reach(pc, &|_| false)?;
-        let (_, is_reached_otherwise) = self.reach(pc, begins)?;
-        let all: BTreeSet<Addr> = paths.calls().filter(|call| begins(call)).map(|call| call.at).collect();
-        let from = |stops: &dyn Fn(&Call) -> bool| {
-            let until = Until { program: self.program, ends: stops };
-            let comes = |at: &Addr| {
-                let (paths, comes) = Paths::from(&until, self.first, self.last, *at, pc);
-                paths.is_complete.then_some(comes)
-            };
-            all.iter().map(comes).try_fold(false, |any, comes| Some(any || comes?))
+        let sites = |is: &dyn Fn(&Call) -> bool| -> BTreeSet<Addr> {
+            paths.calls().filter(|call| is(call)).map(|call| call.at).collect()
         };
-        // Registers are not known behind the call, so that what is put may not be known, either.
-        match (is_reached, from(ends)?, from(&|call| ends(call) || may_end(call))?) {
-            (false, ..) => None,
-            (_, false, _) => Some(false),
-            (_, true, true) => Some(!is_reached_otherwise),
-            (_, true, false) => None,
+        let (first, last) = (sites(begins), sites(ends));
+        if !is_reached {
+            return None;
         }
+        if !self.comes_from(&first, pc, ends)? {
+            return Some(false);
+        }
+        // Registers are not known behind the call, so that what is put may not be known, either.
+        let is_sure = self.comes_from(&first, pc, &|call| ends(call) || may_end(call))?;
+        let (_, comes_before) = self.reach(pc, begins)?;
+        let comes_behind = self.comes_from(&last, pc, begins)?;
+        (is_sure && !comes_before && !comes_behind).then_some(true)
+    }
+
+    /// True where a path leads from one of these calls to an instruction, without a call for which `stops` holds; `None` where not all
+    /// could be followed.
+    fn comes_from(&self, calls: &BTreeSet<Addr>, pc: Addr, stops: &dyn Fn(&Call) -> bool) -> Option<bool> {
+        let comes = |at: &Addr| {
+            // The call itself is no stop.
+            let ends = |call: &Call| call.at != *at && stops(call);
+            let until = Until { program: self.program, ends: &ends };
+            let (paths, comes) = Paths::from(&until, self.first, self.last, *at, pc);
+            paths.is_complete.then_some(comes)
+        };
+        // In front of a call nothing of it is done yet.
+        calls.iter().filter(|at| **at != pc).map(comes).try_fold(false, |any, comes| Some(any || comes?))
     }
 
     /// The paths up to such a call, and whether one leads to an instruction; `None` where not all could be followed.

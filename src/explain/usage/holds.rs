@@ -52,49 +52,49 @@ impl Usage<'_> {
         })
     }
 
-    /// True where a thread with this stack may be between a call that takes a lock and one that puts it, itself or for its caller. It
-    /// says so only of a lock that is put where it is taken, or by those who call what takes it.
-    pub fn may_hold(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
-        self.is_between(user, semaphore, stack, true)
-    }
-
-    /// The same where that is known: of each function the code could be followed, and a path leads to where the thread is.
-    pub fn holds(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
-        self.is_between(user, semaphore, stack, false)
-    }
-
-    /// `unknown`: the answer where it is not known.
-    fn is_between(&self, user: User, semaphore: Addr, stack: Stack<'_>, unknown: bool) -> bool {
+    /// True where a thread with this stack is between a call that takes a lock and one that puts it, itself or for its caller; `None`
+    /// where that is not known. It says so only of a lock that is put where it is taken, or by those who call what takes it.
+    pub fn holds(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> Option<bool> {
         let takes_for_it = |key: &Key| does(&self.walker.of_function(*key), semaphore, Act::Takes, Act::Gives);
         let takes = |key: &Key| {
             let all = self.walker.of_function(*key);
             all.own.iter().any(|one| is_it(one, semaphore, Act::Takes)) || all.functions.iter().any(takes_for_it)
         };
-        self.reached(user).into_iter().filter(takes).any(|key| {
-            let is_in_call = |pc: &Addr| self.is_after_call(key, semaphore, *pc, unknown);
-            let is_at = |pc: Addr| {
-                let follow = Succeeding::of(&self.walker, semaphore);
-                let (takes, gives) = (self.takes(semaphore), self.gives(semaphore));
-                let may_give = |call: &Call| self.walker.effect(call).uses.iter().any(gives_unknown);
-                self.walker.is_between(&follow, key, pc, &takes, &gives, &may_give).unwrap_or(unknown)
-            };
-            let mut within = stack.callers.iter().filter(|pc| self.walker.is_in(**pc, key.0));
+        let mut is_known = true;
+        for key in self.reached(user).into_iter().filter(takes) {
             let at = stack.at.filter(|pc| self.walker.caller(*pc) == Some(key.0));
-            at.is_some_and(is_at) || within.any(is_in_call)
-        })
+            let within = stack.callers.iter().filter(|pc| self.walker.is_in(**pc, key.0));
+            let in_calls = within.map(|pc| self.is_after_call(key, semaphore, *pc));
+            for held in at.map(|pc| self.is_at(key, semaphore, pc)).into_iter().chain(in_calls) {
+                if held == Some(true) {
+                    return held;
+                }
+                is_known &= held.is_some();
+            }
+        }
+        is_known.then_some(false)
+    }
+
+    /// True where that is so, or not known.
+    pub fn may_hold(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
+        self.holds(user, semaphore, stack) != Some(false)
+    }
+
+    /// True for an instruction of a function that is between a call that takes a semaphore and one that puts it.
+    fn is_at(&self, key: Key, semaphore: Addr, pc: Addr) -> Option<bool> {
+        let follow = Succeeding::of(&self.walker, semaphore);
+        let may_give = |call: &Call| self.walker.effect(call).uses.iter().any(gives_unknown);
+        self.walker.is_between(&follow, key, pc, &self.takes(semaphore), &self.gives(semaphore), &may_give)
     }
 
     /// True where a path leads from a call that takes a semaphore to the one with this return address, and none on it puts the
-    /// semaphore.
-    fn is_after_call(&self, key: Key, semaphore: Addr, pc: Addr, unknown: bool) -> bool {
+    /// semaphore; `None` where not all paths could be followed, or the call is on none.
+    fn is_after_call(&self, key: Key, semaphore: Addr, pc: Addr) -> Option<bool> {
         let follow = Succeeding::of(&self.walker, semaphore);
-        let Some(paths) = self.walker.paths(&follow, key).filter(|paths| paths.is_complete) else { return unknown };
+        let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete)?;
         let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
-        // Nothing is known of a call that is on no path.
-        if !paths.calls().any(is_there) {
-            return unknown;
-        }
-        paths.leads_between(self.takes(semaphore), is_there, self.gives(semaphore))
+        let is_on_path = paths.calls().any(is_there);
+        is_on_path.then(|| paths.leads_between(self.takes(semaphore), is_there, self.gives(semaphore)))
     }
 
     /// True for a call that takes a semaphore, and does not put it.
