@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::layout_match::THREAD_ID;
+use super::stack::MAX;
 use super::walk::{Broken, Walk};
 use super::{High, Kernel, Kind, Object, Stacks, Thread};
 use crate::abi::Addr;
@@ -196,11 +197,10 @@ impl Kernel {
         let filled = self.threads.iter().any(|t| matches!(t.stack.high, High::Bytes(_)));
         for thread in &mut self.threads {
             // Of a stack that begins elsewhere, what was read there says nothing: its end is further away than any stack is long.
-            let start = thread.stack.start.unwrap_or_default();
-            if thread
-                .end_of_stack()
-                .is_some_and(|(end, _)| end.checked_sub(start).is_none_or(|len| len >= super::stack::MAX))
-            {
+            let ends = thread.stack.start.zip(thread.end_of_stack());
+            let is_elsewhere =
+                |(start, (end, _)): (Addr, (Addr, Addr))| end.checked_sub(start).is_none_or(|len| len >= MAX);
+            if ends.is_some_and(is_elsewhere) {
                 thread.stack.high = High::Unknown;
             }
             let (label, address) = (thread.label(), thread.address);

@@ -10,6 +10,7 @@ mod explain_circles;
 mod explain_crashes;
 mod explain_failures;
 mod explain_jumps;
+mod explain_overwritten;
 mod explain_rates;
 mod explain_stalls;
 mod explain_tick_clock;

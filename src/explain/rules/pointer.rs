@@ -3,6 +3,7 @@
 //!
 //! Against it: the word may have been written again since, with the same value.
 
+use super::super::address;
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
@@ -291,10 +292,12 @@ pub(super) fn older_text(place: Addr, value: u64, case: &Case<'_>) -> Option<Str
     let bytes = case.look.bytes(place.checked_sub(width)?, width.checked_mul(3)?)?;
     let pointer = case.words(&bytes, true).get(1).copied().filter(|word| *word == value)?;
     let width = usize::try_from(width).ok()?;
-    is_piece(&bytes, width).then(|| {
+    // An address in RAM may consist of such bytes.
+    let is_text = address::text(pointer).is_some() && is_piece(&bytes, width);
+    is_text.then(|| {
         format!(
-            "{pointer:#x} is text, and what is in front of it and behind it is not: perhaps it was never set, and is what was in that memory \
-             before"
+            "{pointer:#x} is text, and the bytes before and after it are not: perhaps this member was never set, and holds what was in \
+             that memory before"
         )
     })
 }

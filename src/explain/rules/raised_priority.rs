@@ -100,8 +100,8 @@ fn of_threshold(thread: &Thread, case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// That a thread has its threshold since it was created: the linker has put in no function that changes it. It counts where the threshold keeps back the thread of
-/// the kernel's timers, so that no time-out ends while it runs.
+/// That a thread has had its threshold since it was created: the program has no function that changes one. It counts where the threshold
+/// keeps back the thread of the kernel's timers, so that no time-out ends while it runs.
 fn created_with(thread: &Thread, kept: &[&Thread], case: &Case<'_>) -> Option<(String, Evidence)> {
     let timers = kept.iter().find(|other| is_timer_thread(other, case))?;
     let is_kernel_named = case.look.symbol("_tx_thread_create").is_some();

@@ -1,7 +1,7 @@
-//! Blocks of a pool to which no pointer is left, as a message that points to them was released without them: one place releases it by
-//! `tx_byte_release` or `tx_block_release` alone, and another one passes such a message to a function that releases what it points to, too.
+//! Blocks of a pool to which no pointer is left, because a message that pointed to them was released without them: one place releases only
+//! the message, and another place passes such a message to a function that also releases what it points to.
 //!
-//! Against it: what the message points to may be released by other code, or have none on that path.
+//! Against it: other code may release what the message points to, and the message may point to nothing on that path.
 
 use super::super::{Case, Evidence};
 use super::by_code::user_name;
@@ -14,7 +14,7 @@ pub(super) const AGAINST: &str =
 
 /// The place, in words, and what to look at.
 pub(super) struct Alone {
-    /// `storage releases a message in storage_entry (tracker.c:198) alone; message_free releases what it points to, too`.
+    /// `in storage_entry (tracker.c:198), storage releases only the message; message_free also releases what a message points to`.
     pub words: String,
     pub evidence: Evidence,
     pub next: String,
@@ -28,7 +28,7 @@ pub(super) fn of(pool: Addr, case: &Case<'_>) -> Option<Alone> {
         evidence: Evidence::symbol(
             alone.at,
             &at,
-            format!("{who} releases a message of such memory here, and nothing else"),
+            format!("{who} releases the message here, and not what it points to"),
         ),
         next: format!("look at {at}: {whole} may be meant there, in place of the release"),
     })

@@ -108,8 +108,8 @@ pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) ->
     Some((format!("{} {write} {to}", said.join(" and ")), evidence))
 }
 
-/// Who writes to an array that begins at an address, at an index that the code computes: one below 0 leads to what is in front of it. In
-/// words, and as evidence.
+/// Who writes to an array that begins at an address, at an index that the code computes: a negative index would lead to what is in front
+/// of it. In words, and as evidence.
 pub(super) fn writers_behind(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let variable = case.look.variable(at).filter(|variable| variable.address == at)?;
     case.look.place(at).filter(|place| place.ends_with("[0]"))?;
@@ -122,7 +122,7 @@ pub(super) fn writers_behind(at: Addr, case: &Case<'_>) -> Option<(String, Evide
     let write = if said.len() == 1 { "writes" } else { "write" };
     let text = format!("by the code, {} is written here, at an index that is computed", variable.name);
     let words = format!(
-        "{} {write} to {}, the array behind it, at an index that it computes: a negative index leads there",
+        "{} {write} to {}, the array behind it, at an index that it computes: a negative index would lead there",
         said.join(" and "),
         variable.name
     );

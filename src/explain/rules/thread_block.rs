@@ -1,4 +1,4 @@
-//! The control block of a thread says that its stack begins where no stack can be, and its end and size say where it is: the start was
+//! The control block of a thread says that its stack begins in code or constants, and its end and size say where it is: the start was
 //! overwritten. The kernel writes all three at once and never changes them. What is beside the start was often written with it: the saved
 //! stack pointer, from which the kernel restores the registers of the thread.
 
@@ -23,7 +23,7 @@ pub(super) fn is_of(member: Addr, case: &Case<'_>) -> bool {
     near.any(|thread| stack(thread, case).is_some())
 }
 
-/// Where the stack of a thread is by its end, where it cannot be where its start says.
+/// Where the stack of a thread is by its end, where its start is in code or constants.
 fn stack(thread: &Thread, case: &Case<'_>) -> Option<Region> {
     let (end, _) = thread.end_of_stack().filter(|(end, last)| end != last)?;
     let stated = thread.stack.region()?;
@@ -40,7 +40,7 @@ fn finding(thread: &Thread, stack: Region, kernel: &Kernel, case: &Case<'_>) -> 
         Some(kernel.layout.address(thread.address, offset))
     };
     let saved = thread.saved.filter(|saved| saved.checked_sub(stack.start).is_none_or(|used| used > stack.len));
-    let also = saved.map_or_else(String::new, |saved| format!(", and its saved stack pointer is {saved:#x}"));
+    let also = saved.map_or_else(String::new, |saved| format!(", and that the saved stack pointer is {saved:#x}"));
     let at = member(START).unwrap_or(thread.address);
     let of = |name: &'static str, value: Addr| {
         Evidence::memory(member(name).unwrap_or(thread.address), format!("{name} of {}", thread.label())).holds(value)
@@ -50,14 +50,16 @@ fn finding(thread: &Thread, stack: Region, kernel: &Kernel, case: &Case<'_>) -> 
             Code::CorruptControlBlock,
             case.cap(Confidence::Likely),
             format!(
-                "the control block of thread {name} was overwritten: its stack begins at {start:#x} by it{also}; by its end and its size it begins at {:#x}",
+                "the control block of thread {name} was overwritten: it says that the stack begins at {start:#x}{also}; the end and the size in it \
+                 say {:#x}",
                 stack.start
             ),
         )
         .evidence(saved.map(|saved| of(SAVED, saved)))
         .evidence([of(START, start)])
         .next(format!(
-            "set a watchpoint at {at:#x}; look for a function that gets the address of another object than it expects, and for what is in front of the block in memory"
+            "set a watchpoint at {at:#x}; look for a function that gets the address of an object of another type than it expects, and for a \
+             write past the end of what is in front of this block"
         ))
         .threads([thread.address]),
     )

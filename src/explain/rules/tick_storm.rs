@@ -4,6 +4,9 @@
 //! A second sign makes it likely: a reload value that is shorter than any handler of a tick, or events in which the tick wakes
 //! the thread that runs the kernel's timers again and again, and no thread goes on.
 //!
+//! Where SysTick is not pending again, but an interrupt of a device is, and no thread goes on from tick to tick, it is that one which comes
+//! again and again.
+//!
 //! Against it: after interrupts were disabled for a whole period one tick may be taken just before the next. Where SysTick counts a
 //! slow reference clock, a small reload value is healthy, but then it is not pending again so soon.
 
