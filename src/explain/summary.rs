@@ -3,6 +3,7 @@
 use super::cpus::thread_of;
 use super::graph::Graph;
 use super::rules::{interrupts, place};
+use super::state::Does;
 use super::{Case, Cpus};
 use crate::cpu::Level;
 use crate::kernel::Under;
@@ -15,7 +16,21 @@ const NAMED: usize = 8;
 pub(super) fn of(case: &Case<'_>, graph: &Graph) -> Vec<String> {
     let cpus: Option<&Cpus> = case.cpus;
     let cpus = cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| of_cpu(cpu, case));
-    cpus.chain(pending(case)).chain(waits(case, graph)).collect()
+    cpus.chain(pending(case)).chain(by_events(case, graph)).chain(waits(case, graph)).collect()
+}
+
+/// Who has the processor, where only events show it.
+fn by_events(case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let is_alone = case.kernel.is_none() && case.cpus.is_none_or(|cpus| cpus.all.is_empty());
+    let events = case.events.filter(|events| is_alone && events.cores == 1)?;
+    let runs = graph.tasks.list.iter().find(|task| task.does == Does::Runs)?;
+    let (name, newest) = (case.label(runs.address), events.newest);
+    Some(match events.last_of_threads.filter(|last| *last < newest) {
+        Some(_) => {
+            format!("By the events, an interrupt came while {name} ran: the newest event ({newest}) is of that.")
+        }
+        None => format!("By the events, {name} runs (event {newest})."),
+    })
 }
 
 /// The interrupts that are pending and enabled while a thread runs. A device may have asked for one after the CPU was stopped.

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kernel::{Above, Interrupted, Kernel, Stop, Thread, Under};
 use crate::mem::Memory;
 use crate::sym::Symbols;
-use crate::unwind::{Backtrace, Exit, Unwinder, main_stack_at};
+use crate::unwind::{Backtrace, Exit, Unwinder, has_lost_thumb, main_stack_at};
 
 /// One CPU.
 #[derive(Debug, Clone)]
@@ -356,7 +356,8 @@ impl Target<'_> {
     ) -> Place {
         let is_outside_code = registers.pc().is_some_and(|pc| self.is_outside(pc, stop));
         let known = self.with_those_before(registers).unwrap_or_else(|| registers.clone());
-        let effect = self.effect(&known).filter(|_| !is_outside_code);
+        // After a jump to an even address the CPU did not begin the instruction there.
+        let effect = self.effect(&known).filter(|_| !is_outside_code && !has_lost_thumb(registers));
         Place { frame, within, functions, callers: Vec::new(), effect, is_outside_code, registers: registers.clone() }
     }
 

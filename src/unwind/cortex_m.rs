@@ -66,7 +66,7 @@ pub fn main_stack_at(sp: Addr) -> Option<Region> {
 }
 
 /// True for registers, as an exception pushed them, of code that has called an address without the Thumb bit.
-pub(super) fn has_lost_thumb(registers: &Registers) -> bool {
+pub fn has_lost_thumb(registers: &Registers) -> bool {
     let pushed = registers.value("xpsr").filter(|(_, origin)| *origin == cpu::Origin::Frame);
     registers.architecture() == Architecture::CortexM && pushed.is_some_and(|(xpsr, _)| xpsr & THUMB == 0)
 }

@@ -8,7 +8,7 @@ mod exception;
 mod found;
 mod left;
 
-pub use cortex_m::{is_exc_return, is_on_process_stack, leads_to_handler, main_stack_at};
+pub use cortex_m::{has_lost_thumb, is_exc_return, is_on_process_stack, leads_to_handler, main_stack_at};
 pub use exception::{Candidate, Exit, Search};
 pub use left::{On, Place};
 

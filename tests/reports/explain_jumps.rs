@@ -15,6 +15,11 @@ const CALL: u64 = 2 + 4;
 
 /// The first finding of a HardFault with these registers before it; `xpsr`: the Thumb bit, where it was left.
 fn first(name: &str, r2: u32, r3: u32, lr: u32, pc: u32) -> Value {
+    first_with(name, [r2, r3, lr, pc], &["cfsr=0x20000", "hfsr=0x40000000"])
+}
+
+/// The same with these registers of faults.
+fn first_with(name: &str, [r2, r3, lr, pc]: [u32; 4], faults: &[&str]) -> Value {
     let elf = fixture("bare-cm3.elf");
     let mut ram = vec![0_u8; 0x1000];
     let words = [0x2000_0100, 0, r2, r3, 0x1234, lr, pc, 0];
@@ -30,12 +35,11 @@ fn first(name: &str, r2: u32, r3: u32, lr: u32, pc: u32) -> Value {
         "xpsr=0x01000003".to_owned(),
         "lr=0xfffffff9".to_owned(),
         format!("sp={FRAME:#x}"),
-        "cfsr=0x20000".to_owned(),
-        "hfsr=0x40000000".to_owned(),
     ];
+    let registers = registers.into_iter().chain(faults.iter().map(|fault| (*fault).to_owned()));
     let mut args = vec!["--elf".to_owned(), elf.display().to_string()];
     args.extend(["--image".to_owned(), format!("{}@{RAM:#x}", image.display())]);
-    args.extend(registers.into_iter().flat_map(|register| ["--reg".to_owned(), register]));
+    args.extend(registers.flat_map(|register| ["--reg".to_owned(), register]));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     explain(&args).into_iter().next().unwrap_or_else(|| panic!("{name}: nothing"))
 }
@@ -94,6 +98,21 @@ fn an_odd_link_register_without_a_function_was_called_a_caller() {
     let found = first("jumps-odd", 0x1000_0000, 0, 0x0832_2163, 0);
     assert_ne!(found["code"], "null-call", "{found}");
     assert!(claim(&found).contains("a damaged return address"), "{found}");
+}
+
+/// "HardFault in tx_application_define: a write of 8 bytes" (proven): a return had popped an even address in that function. The CPU
+/// began no instruction there.
+#[test]
+fn the_instruction_at_an_even_address_was_said_to_fail() {
+    let pc = u32::try_from(symbol(&fixture("bare-cm3.elf"), "close_segment") & !1).unwrap();
+    for (faults, confidence) in [(&["cfsr=0x20000"][..], "proven"), (&[], "likely")] {
+        let found = first_with("jumps-even", [3, 5, 0x080C_0506, pc], faults);
+        assert_eq!([&found["code"], &found["confidence"]], ["usage-fault", confidence], "{found}");
+        assert!(claim(&found).contains("no Thumb state"), "{found}");
+        assert!(claim(&found).contains(&format!("at {pc:#x}")), "{found}");
+        assert!(claim(&found).contains("a damaged return address"), "{found}");
+        assert!(!found.to_string().contains("the instruction there"), "{found}");
+    }
 }
 
 /// The first finding for a RISC-V in its handler of traps, by what was typed; `cause` and `mepc` are those of the trap.

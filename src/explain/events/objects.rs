@@ -73,6 +73,8 @@ pub struct TimeOuts {
     pub times: u64,
     /// The event that ended the first.
     pub seq: u64,
+    /// Who waited; `None` where not all were of one thread.
+    pub thread: Option<Addr>,
 }
 
 /// What a queue held each time that a thread asked for a message.
@@ -222,10 +224,11 @@ impl One {
         }
     }
 
-    /// A wait for it ends by a time-out.
-    pub fn times_out(&mut self, seq: u64) {
-        let all = self.time_outs.get_or_insert(TimeOuts { times: 0, seq });
+    /// A wait of a thread for it ends by a time-out.
+    pub fn times_out(&mut self, thread: Addr, seq: u64) {
+        let all = self.time_outs.get_or_insert(TimeOuts { times: 0, seq, thread: Some(thread) });
         all.times = all.times.saturating_add(1);
+        all.thread = all.thread.filter(|before| *before == thread);
     }
 
     /// Somebody gives.
@@ -392,12 +395,14 @@ mod tests {
     #[test]
     fn waits_that_time_out_one_after_the_other_were_counted_as_one() {
         let mut one = One::default();
-        [5, 9].into_iter().for_each(|seq| one.times_out(seq));
-        assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 5 }));
+        [5, 9].into_iter().for_each(|seq| one.times_out(CARD, seq));
+        assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 5, thread: Some(CARD) }));
         one.give(Giver::Interrupt(None), 10, 20, 0);
         assert_eq!(one.time_outs, None, "it was put");
-        one.times_out(12);
-        assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12 }));
+        one.times_out(CARD, 12);
+        assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12, thread: Some(CARD) }));
+        one.times_out(CARD + 1, 14);
+        assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 12, thread: None }), "each waited once");
         one.forget();
         assert_eq!(one.time_outs, None, "a put may be among the events that are missing");
     }

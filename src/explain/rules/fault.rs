@@ -34,6 +34,8 @@ const PART: u64 = 8;
 const PUSHED: u64 = 128;
 /// The number of PendSV, in which the kernel switches threads.
 const PENDSV: u32 = 14;
+/// What only a jump to an even address does.
+const NO_THUMB: &str = "no Thumb state: a jump, a return or a vector went to an even address";
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -94,11 +96,6 @@ fn outside(place: &Place, cpus: &Cpus) -> Code {
     }
 }
 
-/// True for a place near address 0 where no function is.
-fn is_null(place: &Place, case: &Case<'_>) -> bool {
-    place.registers.pc().is_some_and(|pc| pc < NULL && case.look.function(pc).is_none())
-}
-
 /// What the fault is, and how that is known.
 struct Kind {
     code: Code,
@@ -132,8 +129,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let hints = chosen::Hints::of(cpu, cpus, case);
         let place = chosen::the_place(cpu, fault.as_ref(), cpus, &hints);
         let saved = place.and_then(|place| hints.copy(place));
-        // The table of vectors at 0 may be in a section of code.
-        let outside = place.filter(|place| place.is_outside_code || lost_thumb(place) && is_null(place, case));
+        let outside = place.filter(|place| place.is_outside_code || lost_thumb(place));
         let way =
             outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
         let way = way.or_else(|| riscv::way(cpu, thread, case));
@@ -251,7 +247,8 @@ impl<'a, 'c> Look<'a, 'c> {
     /// What speaks against a kind of fault that no register shows.
     fn without_registers(&self) -> Option<String> {
         let why = if self.is_clear() { "cfsr is 0" } else { "cfsr is not known (--reg cfsr=N)" };
-        (self.sure != Sure::Stored).then(|| format!("the kind of fault is inferred from the instruction: {why}"))
+        let by = if self.place.is_some_and(lost_thumb) { "the Thumb bit, which was 0" } else { "the instruction" };
+        (self.sure != Sure::Stored).then(|| format!("the kind of fault is inferred from {by}: {why}"))
     }
 
     /// By the instruction that failed, where no register says it.
@@ -262,6 +259,9 @@ impl<'a, 'c> Look<'a, 'c> {
             let jump = || format!("a jump to {}, which is not code of the program", self.named(pc));
             let words = self.way.as_ref().map_or_else(jump, |_| "the program has no code there".to_owned());
             return kind(outside(place, self.cpus), words);
+        }
+        if lost_thumb(place) {
+            return kind(Code::UsageFault, NO_THUMB.to_owned());
         }
         match place.effect? {
             Effect::DivideByZero => kind(Code::UsageFault, "a division by zero".to_owned()),

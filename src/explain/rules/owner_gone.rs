@@ -10,17 +10,21 @@
 use super::super::events::{Events, Inversion};
 use super::super::graph::{Edge, Graph, How};
 use super::super::state::{Does, Wait};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::givers;
 use super::callback::is_timer_task;
 use super::starvation::{self, is_kept_off};
 use super::words::{gives, holds, no_owner, priority, shows, suspended_by, waiting};
-use crate::abi::Width;
+use crate::abi::{Addr, Width};
 use crate::kernel::Kind;
+use crate::kernel::api::Act;
 use crate::trace::many;
 
 /// Puts in a row that leave a mutex with its owner.
 const OFTEN: u64 = 8;
+/// What speaks against who resumes a thread.
+const BY_CODE: &str = "who resumes it is inferred from the program's code";
 /// So often the owner of a mutex blocks and goes on in a trace in which another waits for it all the time.
 const AGAIN: u64 = 4;
 /// The same where the other waits with a time-out, as is usual for a lock that is kept for long.
@@ -78,14 +82,19 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let again = again.saturating_sub(1);
     // Without a clock events show that it is long, and prove nothing.
     let is_long = case.events.is_some_and(|events| events.has_clock && events.is_long(edge.waiter, edge.object));
-    let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again));
+    let resumed = resumed_by_waiters(edge, case, graph).filter(|_| does == Does::Suspended);
+    let known = if resumed.is_some() { Confidence::Likely } else { Confidence::Proven };
+    let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again).min(known));
     detractors.extend((!is_mutex).then(|| no_owner(edge).to_owned()));
-    if again > 0 {
+    if resumed.is_some() {
+        detractors.push(BY_CODE.to_owned());
+    } else if again > 0 {
         detractors.push(format!("{holder} was suspended and resumed {again} times before"));
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
-    let (by, shown) = suspended_by(edge.holder, case, graph).filter(|_| does == Does::Suspended).unzip();
+    let by_event = suspended_by(edge.holder, case, graph).filter(|_| does == Does::Suspended);
+    let (by, shown) = by_event.or(resumed).unzip();
     let next = match (does, &by) {
         (Does::Suspended, Some(_)) => {
             "let it put the lock before it is suspended, or resume it before the lock is needed"
@@ -110,6 +119,29 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         .next(next)
         .threads([edge.holder, edge.waiter]),
     )
+}
+
+/// All that resume the holder, by the code, wait for the lock themselves: a circle. `reference, which by the code alone resumes it,
+/// waits for mutex bus itself`; and as evidence.
+fn resumed_by_waiters(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let users = case.usage()?.who(Act::Starts, None, edge.holder, None)?;
+    let waits = |at: &Addr| {
+        let wait = graph.tasks.at(*at).and_then(|task| task.wait);
+        wait.is_some_and(|wait| wait.forever && wait.object == edge.object)
+    };
+    let thread = |user: &User| if let User::Thread(at) = user { Some(*at).filter(waits) } else { None };
+    let all: Vec<String> = users.iter().map(|user| Some(case.label(thread(user)?))).collect::<Option<_>>()?;
+    let object = case.object(edge.object);
+    let (words, names) = match all.as_slice() {
+        [] => return None,
+        [only] => (format!("{only}, which by the code alone resumes it, waits for {object} itself"), only.clone()),
+        [rest @ .., last] => {
+            let names = format!("{} and {last}", rest.join(", "));
+            (format!("{names}, which by the code alone resume it, wait for {object} themselves"), names)
+        }
+    };
+    let text = format!("by the code, {} is resumed by {names}, and by no other", case.label(edge.holder));
+    Some((words, Evidence::memory(edge.holder, text)))
 }
 
 /// The holder waits for ever for what no known thread gives.

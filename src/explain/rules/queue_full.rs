@@ -4,9 +4,10 @@
 //! lose their messages: then it is a hint, as the reader may be suspended on purpose, or wait for a slow device. Where the trace shows no reader, the
 //! program does: the thread that uses the queue and does not send to it.
 
-use super::super::events::Giver;
+use super::super::events::{Giver, TimeOuts};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
+use super::super::usage::time_outs;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::owner_gone::LONG_WAIT;
@@ -320,6 +321,40 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
     }
 }
 
+/// Between two messages the reader waits for something with a time-out, again and again, and never gets it: each message takes that long.
+fn in_vain(reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Why> {
+    let (events, task) = (case.events?, reader.task);
+    let lasts = |thread: Addr| graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
+    let goes_on = task.does == Does::Sleeps || task.wait.is_some_and(|wait| !wait.forever);
+    if !goes_on || !senders.iter().any(|sender| lasts(*sender)) {
+        return None;
+    }
+    let is_its = |all: &TimeOuts| all.thread.is_some_and(|thread| events.is(task.address, thread));
+    let kernel = case.kernel?;
+    let objects = kernel.objects.iter().filter_map(|object| Some((object, time_outs(object.address, case)?)));
+    let (object, all) = objects.filter(|(_, all)| is_its(all)).max_by_key(|(_, all)| all.times)?;
+    let wait =
+        Wait { kind: object.kind, object: object.address, owner: None, forever: false, wanted: None, sends: false };
+    let givers = by_code::givers(&wait, case, graph);
+    let (name, what) = (case.label(task.address), wanted(&wait, givers.as_ref(), case));
+    let times = many(all.times, "wait", "waits");
+    let now = if task.does == Does::Sleeps { "; it sleeps now" } else { "" };
+    let why = format!("waits again and again for {what}, and gets it no more: {times} ended by a time-out{now}");
+    let next = match few(givers.as_ref()) {
+        Some(by) => conditions(&by, &wait, case),
+        None => format!("find out who was to {} {}", gives(wait.kind), case.object(object.address)),
+    };
+    let next = format!(
+        "{next}; and let the senders go on without {name}: with a time-out, or TX_NO_WAIT where a message may be lost"
+    );
+    let first = Evidence::event(
+        all.seq,
+        format!("{name}: the first of {times} that ended by a time-out, with nothing given since"),
+    );
+    let proof = std::iter::once(first).chain(givers.into_iter().flat_map(|givers| givers.evidence)).collect();
+    Some((why, proof, Confidence::Hint, next))
+}
+
 /// True where the CPU is in a loop without an exit.
 fn has_stopped(case: &Case<'_>) -> bool {
     case.cpus.is_some_and(|cpus| cpus.all.iter().any(|cpu| cpu.in_loop.is_some()))
@@ -329,7 +364,8 @@ fn finding(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let reader = reader(queue, case, graph)?;
     let name = reader.task.address;
     let senders: Vec<Addr> = graph.tasks.waiting(queue).map(|task| task.address).filter(|at| *at != name).collect();
-    let (why, proof, claimed, next) = why(queue, &reader, &senders, case, graph)?;
+    let why = why(queue, &reader, &senders, case, graph).or_else(|| in_vain(&reader, &senders, case, graph));
+    let (why, proof, claimed, next) = why?;
     let label = case.object(queue);
     let waits = |sender: &Addr| format!("{} waits for room in {label}", case.label(*sender));
     let full = case
