@@ -5,7 +5,7 @@ mod arm;
 mod cortex_m;
 mod riscv;
 
-pub use cortex_m::FrameDoubt;
+pub use cortex_m::{FrameDoubt, NO_THUMB};
 
 use super::{Architecture, Group, Origin, Registers};
 use crate::abi::Addr;

@@ -24,13 +24,15 @@ const CFSR: [Bit; 20] = [
     (1 << 13, "LSPERR", "a bus error at the frame's place for s0 to s15: they are stale in it"),
     (BFARVALID, "BFARVALID", "bfar holds the address"),
     (1 << 16, "UNDEFINSTR", "an undefined instruction"),
-    (1 << 17, "INVSTATE", "no Thumb state: a jump, a return or a vector went to an even address"),
+    (1 << 17, "INVSTATE", NO_THUMB),
     (1 << 18, "INVPC", "an exception return with a wrong EXC_RETURN or a damaged frame"),
     (1 << 19, "NOCP", "an instruction of a coprocessor or FPU that is off or not there"),
     (1 << 20, "STKOF", "the stack passed its limit (msplim, psplim): the exception frame may not have been written"),
     (1 << 24, "UNALIGNED", "an access that is not aligned"),
     (1 << 25, "DIVBYZERO", "a division by zero"),
 ];
+/// What INVSTATE means. The Thumb bit of the `xpsr` that was pushed shows it as well.
+pub const NO_THUMB: &str = "no Thumb state: a jump, a return or a vector went to an even address";
 const MMARVALID: u64 = 1 << 7;
 const BFARVALID: u64 = 1 << 15;
 /// The bits of the three faults in `cfsr`.

@@ -10,6 +10,7 @@ mod negative;
 mod objects;
 mod pointers;
 mod pools;
+mod resumes;
 mod silent;
 mod sleeps;
 mod standstill;
@@ -37,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::deleted::Deleted;
 use self::interrupts::Interrupts;
 use self::objects::Taken;
+use self::resumes::Resumes;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
 use self::words::{Fields, Places};
@@ -91,6 +93,8 @@ pub struct Events {
     terminated: BTreeMap<Addr, (Addr, u64)>,
     /// The same of threads that another one suspended.
     suspended: BTreeMap<Addr, (Addr, u64)>,
+    /// Calls that resume threads.
+    resumes: BTreeMap<Addr, Resumes>,
     /// Calls with objects that were deleted.
     pub deleted: Deleted,
     /// What semaphores were created with.
@@ -298,11 +302,17 @@ impl Events {
                 self.blocked(event, thread, call, system);
             }
             Change::Readied { thread, by, interrupt, waited, call } => {
-                let was_ready = self.fields.of_event(event).was_ready(system.trace.words(event));
+                let (places, words) = (self.fields.of_event(event), system.trace.words(event));
+                let was_ready = places.was_ready(words);
                 if let Some(activity) = self.does(thread) {
                     let is_first = activity.woken.is_none() && activity.blocked.is_none() && activity.first.is_none();
                     activity.was_ready |= is_first && was_ready;
                     activity.woken = Some(event.seq);
+                }
+                if let Some(address) = address(thread).filter(|_| !self.resumes.is_empty()) {
+                    let blocked = self.does(thread).and_then(|activity| activity.blocked);
+                    let suspended = blocked.filter(|_| places.was_suspended(words));
+                    self.is_resumed(address, suspended.map(|(from, ..)| event.ticks.saturating_sub(from)));
                 }
                 self.readied(event, thread, (by, interrupt), system);
                 self.wakes(event, thread, by, system);
@@ -514,6 +524,7 @@ impl Consumer for Events {
         let now = Now { event, words, places, context: system.trace.contexts.get(event.context) };
         self.by_thread(&now, system);
         self.sleeps(&now);
+        self.resume_call(&now);
         if let Some(role) = system.role(event) {
             self.pointer(&now, role, system);
             self.call(&now, role, system);
@@ -531,6 +542,7 @@ impl Consumer for Events {
             }
         }
         self.suspended.clear();
+        self.resumes.clear();
         self.deleted.forget();
         self.interrupts.forget();
         self.tries.forget();

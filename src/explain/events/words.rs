@@ -1,5 +1,6 @@
 //! Payload words that say what is asked for and given: event flags, and the memory of pools.
 
+use super::resumes::SUSPENDED;
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Word};
 use crate::kernel::Wanted;
@@ -22,6 +23,8 @@ pub struct Places {
     clock: Word,
     previous: Word,
     posture: Word,
+    /// The thread that a call of `tx_thread_resume` is for, and the state in which it finds it.
+    resumed: (Word, Word),
     /// True where one of these is of time.
     pub is_timed: bool,
 }
@@ -42,6 +45,7 @@ impl Places {
         clock: Word::NONE,
         previous: Word::NONE,
         posture: Word::NONE,
+        resumed: (Word::NONE, Word::NONE),
         is_timed: false,
     };
 }
@@ -60,6 +64,10 @@ impl Fields {
             let time = find(&|field| field.name == "new_time");
             let sleep = find(&|field| field.name == "sleep_value");
             let clock = find(&|field| field.name == "current_time");
+            let of_resume = |name: &str| {
+                let is_it = |field: &crate::catalogue::FieldDef| def.name == "tx_thread_resume" && field.name == name;
+                find(&is_it)
+            };
             Places {
                 memory: find(&|field| field.name == "memory_ptr"),
                 buffer: find(&|field| field.name == "source_ptr" || field.name == "destination_ptr"),
@@ -76,6 +84,7 @@ impl Fields {
                 clock,
                 previous: find(&|field| field.name == "previous_state"),
                 posture: find(&|field| field.name == "new_interrupt_posture"),
+                resumed: (of_resume("thread_ptr"), of_resume("thread_state")),
             }
         };
         Self(catalogue.iter().map(places).collect())
@@ -118,6 +127,16 @@ impl Places {
     /// What a call of `tx_interrupt_control` passes: it enables or disables interrupts.
     pub fn posture(&self, words: &[u64]) -> Option<u64> {
         self.posture.of(words)
+    }
+
+    /// The thread that a call is to resume, and the state in which it finds it.
+    pub fn resumed(&self, words: &[u64]) -> Option<(Addr, u64)> {
+        self.resumed.0.of(words).zip(self.resumed.1.of(words))
+    }
+
+    /// True where a thread is made ready that was suspended by a call.
+    pub fn was_suspended(&self, words: &[u64]) -> bool {
+        self.previous.of(words) == Some(SUSPENDED)
     }
 
     /// True where a thread is made ready that was so before.

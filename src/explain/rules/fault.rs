@@ -13,7 +13,7 @@ use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
 use super::{arrays, place, set_by};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level};
+use crate::cpu::{Architecture, Effect, Fault, FaultBit, FaultKind, Level, NO_THUMB};
 use crate::kernel::{Stack, Thread};
 use crate::session::{CpuState, Function, Place};
 use crate::sym::ArrayMember;
@@ -34,8 +34,6 @@ const PART: u64 = 8;
 const PUSHED: u64 = 128;
 /// The number of PendSV, in which the kernel switches threads.
 const PENDSV: u32 = 14;
-/// What only a jump to an even address does.
-const NO_THUMB: &str = "no Thumb state: a jump, a return or a vector went to an even address";
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 

@@ -1,18 +1,66 @@
 //! A thread is suspended by a call, for all of the trace, though it often ran before: who resumes it does so no more, or its
 //! call came before the thread had suspended itself and was refused.
 //!
+//! Or it suspended itself just after an event shows such a call that did nothing, and it is suspended for far longer than ever before.
+//!
 //! It rests on what is absent, and a thread may be suspended on purpose: a hint.
 
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
+use super::words::trace_ticks;
+use super::wrong_mask::giver;
 use super::{never_given, silence};
 use crate::kernel::Thread;
 
+/// So often calls found it suspended: that is how it gets its work.
+const OFTEN: u64 = 3;
+/// It is suspended for so many times the longest before.
+const LONGER: i64 = 4;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = graph.tasks.list.iter().filter(|task| task.does == Does::Suspended && !is_timer_task(task, case));
-    all.filter_map(|task| finding(task, case, graph)).collect()
+    all.filter_map(|task| lost(task, case, graph).or_else(|| finding(task, case, graph))).collect()
+}
+
+/// The call that was to resume it came before it had suspended itself.
+fn lost(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events.filter(|events| events.has_clock)?;
+    let resumes = events.resumes(task.address).filter(|resumes| resumes.found >= OFTEN)?;
+    let (lost, by) = resumes.in_vain?;
+    let (_, since) = events.activity(task.address)?.since.filter(|(_, since)| *since > lost)?;
+    let is_by_itself = events.suspended(task.address).is_none();
+    if !is_by_itself || events.lasts(task.address) / LONGER <= resumes.longest {
+        return None;
+    }
+    let (name, by) = (case.label(task.address), giver(by, case, graph));
+    let lasts = trace_ticks(events.lasts(task.address), case);
+    let claim = format!(
+        "{name} suspended itself and is not resumed: {by} called tx_thread_resume just before, while {name} was not suspended yet, and \
+         such a call does nothing"
+    );
+    Some(
+        Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
+            .against([format!("{name} may have seen what it was resumed for before it suspended itself")])
+            .evidence([
+                Evidence::event(lost, format!("{by} calls tx_thread_resume; {name} is ready (TX_RESUME_ERROR)")),
+                Evidence::event(since, format!("{name} is suspended, for {lasts} up to the newest event")),
+            ])
+            .evidence([Evidence::event(
+                lost,
+                format!(
+                    "{} calls before found it suspended, each after at most {}",
+                    resumes.found,
+                    trace_ticks(resumes.longest, case)
+                ),
+            )])
+            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+            .next(format!(
+                "let {name} wait for a semaphore or event flags, which remember that they were given, in place of tx_thread_suspend"
+            ))
+            .threads([task.address]),
+    )
 }
 
 fn finding(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {

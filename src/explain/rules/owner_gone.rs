@@ -82,7 +82,9 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let again = again.saturating_sub(1);
     // Without a clock events show that it is long, and prove nothing.
     let is_long = case.events.is_some_and(|events| events.has_clock && events.is_long(edge.waiter, edge.object));
-    let resumed = resumed_by_waiters(edge, case, graph).filter(|_| does == Does::Suspended);
+    let by_event = suspended_by(edge.holder, case, graph).filter(|_| does == Does::Suspended);
+    let resumed = || resumed_by_waiters(edge, case, graph).filter(|_| does == Does::Suspended);
+    let resumed = if by_event.is_none() { resumed() } else { None };
     let known = if resumed.is_some() { Confidence::Likely } else { Confidence::Proven };
     let (confidence, mut detractors) = case.cap(sure(is_mutex, is_long, again).min(known));
     detractors.extend((!is_mutex).then(|| no_owner(edge).to_owned()));
@@ -93,7 +95,6 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
-    let by_event = suspended_by(edge.holder, case, graph).filter(|_| does == Does::Suspended);
     let (by, shown) = by_event.or(resumed).unzip();
     let next = match (does, &by) {
         (Does::Suspended, Some(_)) => {

@@ -179,10 +179,17 @@ impl Pointer {
             (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
-            (Some(Held { words, .. }), _) => match older_text(place, value, case) {
+            (Some(Held { words, changed_owner, .. }), _) => match older_text(place, value, case) {
                 Some(older) => (
                     format!("{at}, {words}; {older}"),
                     "look for a path on which this member of the block is not set before it is used".to_owned(),
+                ),
+                None if changed_owner => (
+                    format!("{at}, {words}"),
+                    format!(
+                        "look for who writes to {place:#x}: who released the block may have left its address to an interrupt, a device or \
+                         another thread"
+                    ),
                 ),
                 None => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
             },
@@ -384,6 +391,8 @@ pub(super) struct Held {
     pub is_free: bool,
     /// The trace shows that it was released, and it is in use again.
     was_released: bool,
+    /// The trace shows that another one had it before.
+    changed_owner: bool,
 }
 
 pub(super) fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
@@ -392,7 +401,9 @@ pub(super) fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Hel
     let memory = case.events.and_then(|events| events.object(pool.address)).map(|one| &one.pool);
     let was_released = !block.is_free
         && memory.is_some_and(|memory| memory.released(start).is_some() && !memory.live.contains_key(&start));
-    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free, was_released })
+    let owners = memory.and_then(|memory| memory.owners.get(&start));
+    let changed_owner = owners.is_some_and(|all| all.len() > 1);
+    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free, was_released, changed_owner })
 }
 
 /// The block of a pool in which a word is.
