@@ -27,9 +27,11 @@ fn by_events(case: &Case<'_>, graph: &Graph) -> Option<String> {
     let (name, newest) = (case.label(runs.address), events.newest);
     Some(match events.last_of_threads.filter(|last| *last < newest) {
         Some(_) => {
-            format!("By the events, an interrupt came while {name} ran: the newest event ({newest}) is of that.")
+            format!(
+                "By the events, {name} has the processor; the newest event ({newest}) is of no thread, as in an interrupt."
+            )
         }
-        None => format!("By the events, {name} runs (event {newest})."),
+        None => format!("By the events, {name} has the processor (event {newest})."),
     })
 }
 

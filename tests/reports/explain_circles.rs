@@ -11,10 +11,10 @@ use super::support::threadx::{BASE, decode, thread};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::explain::Events;
 
-const SCAN: u64 = 0x2000_1000;
+pub(super) const SCAN: u64 = 0x2000_1000;
 pub(super) const PRINT: u64 = 0x2000_1100;
 pub(super) const BEAT: u64 = 0x2000_1200;
-const IMAGE: u64 = 0x2000_2000;
+pub(super) const IMAGE: u64 = 0x2000_2000;
 const LINES: u64 = 0x2000_2200;
 pub(super) const REPLIES: u64 = 0x2000_2400;
 pub(super) const FOREVER: u64 = 0xFFFF_FFFF;
@@ -29,9 +29,8 @@ const PRIORITY_CHANGE: u64 = 14;
 // The kernel's numbers of events.
 const RESUME: u64 = 1;
 const SUSPEND: u64 = 2;
-const RESUME_CALL: u64 = 111;
-const MUTEX_GET: u64 = 52;
-const MUTEX_PUT: u64 = 57;
+pub(super) const MUTEX_GET: u64 = 52;
+pub(super) const MUTEX_PUT: u64 = 57;
 pub(super) const QUEUE_RECEIVE: u64 = 68;
 pub(super) const QUEUE_SEND: u64 = 69;
 const BYTE_ALLOCATE: u64 = 20;
@@ -43,8 +42,8 @@ const FLAGS_SET: u64 = 36;
 /// Events one after the other.
 #[derive(Default)]
 pub(super) struct Story {
-    at: u64,
-    events: Vec<Entry>,
+    pub(super) at: u64,
+    pub(super) events: Vec<Entry>,
 }
 
 impl Story {
@@ -316,42 +315,6 @@ fn a_thread_that_changes_its_priority_was_taken_to_block() {
     assert!(claim.contains("Scan (priority 3)") && claim.contains("Beat is ready"), "{claim}");
     let blocked = findings(MUTEX, "mutex-rounds");
     assert!(blocked.iter().all(|finding| finding["code"] != "starvation"), "{blocked:?}");
-}
-
-/// "Nothing wrong found": the interrupt's resume came between a thread's test and its suspension, and was lost.
-#[test]
-fn a_resume_that_came_before_the_suspension_was_not_named() {
-    const SUSPENDED: u64 = 3;
-    let story = |is_lost: bool, long: u64| {
-        let mut story = Story::default();
-        for _ in 0..5 {
-            story.blocks(SCAN, SUSPENDED, 0);
-            story.goes_on(1);
-            story.at += 100;
-            story.events.push(Entry::isr(0, RESUME_CALL, story.at, [SCAN, SUSPENDED, 0, 0]));
-            story.wakes(SCAN, SUSPENDED);
-            story.by(SCAN, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
-            story.by(SCAN, MUTEX_PUT, [IMAGE, SCAN, 1, 0]);
-        }
-        if is_lost {
-            story.at += 100;
-            story.events.push(Entry::isr(SCAN, RESUME_CALL, story.at, [SCAN, 0, 0, 0]));
-        }
-        story.blocks(SCAN, SUSPENDED, 0);
-        story.goes_on(long);
-        story.findings("resume-lost")
-    };
-    let is_it =
-        |finding: &Value| finding["claim"].as_str().unwrap().contains("Scan suspended itself and is not resumed");
-    let found = story(true, 40);
-    let first = found.first().expect("a finding");
-    assert!(is_it(first) && first["confidence"] == "hint", "{found:?}");
-    assert!(first["claim"].as_str().unwrap().contains("an interrupt called tx_thread_resume"), "{first}");
-    // It was not called; it is suspended no longer than before.
-    for (is_lost, long) in [(false, 40), (true, 1)] {
-        let found = story(is_lost, long);
-        assert!(!found.iter().any(is_it), "{found:?}");
-    }
 }
 
 /// A thread ran, was deleted, and was created again on a stack that was allocated anew: that stack seemed to be released.

@@ -12,6 +12,7 @@ mod explain_failures;
 mod explain_jumps;
 mod explain_overwritten;
 mod explain_rates;
+mod explain_resumes;
 mod explain_stalls;
 mod explain_tick_clock;
 mod explain_time_outs;

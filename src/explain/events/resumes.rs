@@ -5,6 +5,10 @@ use super::{Events, MAX_THREADS, Now};
 use crate::abi::Addr;
 use crate::trace::ContextKind;
 
+/// The kernel's numbers of states: that of a thread that is ready, and of one that a call has suspended.
+pub(super) const READY: u64 = 0;
+pub(super) const SUSPENDED: u64 = 3;
+
 /// What resumed a thread, and what did not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resumes {
@@ -50,7 +54,3 @@ impl Events {
         }
     }
 }
-
-/// The kernel's numbers of states.
-const READY: u64 = 0;
-pub(super) const SUSPENDED: u64 = 3;

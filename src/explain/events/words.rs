@@ -1,6 +1,6 @@
 //! Payload words that say what is asked for and given: event flags, and the memory of pools.
 
-use super::resumes::SUSPENDED;
+use super::resumes::{READY, SUSPENDED};
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Word};
 use crate::kernel::Wanted;
@@ -141,7 +141,7 @@ impl Places {
 
     /// True where a thread is made ready that was so before.
     pub fn was_ready(&self, words: &[u64]) -> bool {
-        self.previous.of(words) == Some(0)
+        self.previous.of(words) == Some(READY)
     }
 
     /// True for a call that changes the kernel's count of ticks.

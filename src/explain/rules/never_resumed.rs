@@ -1,7 +1,7 @@
 //! A thread is suspended by a call, for all of the trace, though it often ran before: who resumes it does so no more, or its
 //! call came before the thread had suspended itself and was refused.
 //!
-//! Or it suspended itself just after an event shows such a call that did nothing, and it is suspended for far longer than ever before.
+//! Or an event shows such a call before it was suspended, and it is suspended for far longer than ever before.
 //!
 //! It rests on what is absent, and a thread may be suspended on purpose: a hint.
 
@@ -24,25 +24,25 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     all.filter_map(|task| lost(task, case, graph).or_else(|| finding(task, case, graph))).collect()
 }
 
-/// The call that was to resume it came before it had suspended itself.
+/// The call that was to resume it came before it was suspended.
 fn lost(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events.filter(|events| events.has_clock)?;
     let resumes = events.resumes(task.address).filter(|resumes| resumes.found >= OFTEN)?;
     let (lost, by) = resumes.in_vain?;
     let (_, since) = events.activity(task.address)?.since.filter(|(_, since)| *since > lost)?;
-    let is_by_itself = events.suspended(task.address).is_none();
-    if !is_by_itself || events.lasts(task.address) / LONGER <= resumes.longest {
+    let is_by_other_thread = events.suspended(task.address).is_some();
+    if is_by_other_thread || events.lasts(task.address) / LONGER <= resumes.longest {
         return None;
     }
     let (name, by) = (case.label(task.address), giver(by, case, graph));
     let lasts = trace_ticks(events.lasts(task.address), case);
     let claim = format!(
-        "{name} suspended itself and is not resumed: {by} called tx_thread_resume just before, while {name} was not suspended yet, and \
+        "{name} is suspended and is not resumed: {by} called tx_thread_resume before that, while {name} was not suspended yet, and \
          such a call does nothing"
     );
     Some(
         Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
-            .against([format!("{name} may have seen what it was resumed for before it suspended itself")])
+            .against([format!("{name} may have seen what it was to be resumed for before it was suspended")])
             .evidence([
                 Evidence::event(lost, format!("{by} calls tx_thread_resume; {name} is ready (TX_RESUME_ERROR)")),
                 Evidence::event(since, format!("{name} is suspended, for {lasts} up to the newest event")),

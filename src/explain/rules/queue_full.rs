@@ -321,7 +321,7 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
     }
 }
 
-/// Between two messages the reader waits for something with a time-out, again and again, and never gets it: each message takes that long.
+/// Between two messages the reader waits for something again and again, and each wait ends by a time-out: each message takes that long.
 fn in_vain(reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<Why> {
     let (events, task) = (case.events?, reader.task);
     let lasts = |thread: Addr| graph.tasks.at(thread).and_then(|task| task.wait).is_some_and(|wait| wait.forever);
@@ -339,7 +339,7 @@ fn in_vain(reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, graph: &Graph
     let (name, what) = (case.label(task.address), wanted(&wait, givers.as_ref(), case));
     let times = many(all.times, "wait", "waits");
     let now = if task.does == Does::Sleeps { "; it sleeps now" } else { "" };
-    let why = format!("waits again and again for {what}, and gets it no more: {times} ended by a time-out{now}");
+    let why = format!("waits again and again in vain for {what}: {times} ended by a time-out{now}");
     let next = match few(givers.as_ref()) {
         Some(by) => conditions(&by, &wait, case),
         None => format!("find out who was to {} {}", gives(wait.kind), case.object(object.address)),
