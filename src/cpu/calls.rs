@@ -35,12 +35,14 @@ pub struct Call {
     pub arguments: [Value; 4],
     /// Marks on the stack to which its arguments point; of what is stored, the mark.
     pub passes: Vec<u32>,
+    /// True where its arguments point to an address of the function's own frame: that of a local variable.
+    pub passes_local: bool,
 }
 
 impl Call {
     /// What an instruction does that calls no function.
     const fn of_instruction(at: Addr, to: Callee, passes: Vec<u32>) -> Self {
-        Self { at, to, arguments: [Value::Unknown; 4], passes }
+        Self { at, to, arguments: [Value::Unknown; 4], passes, passes_local: false }
     }
 }
 
@@ -97,6 +99,10 @@ pub trait Program {
     /// What a call does.
     fn outcome(&self, _call: &Call) -> Outcome {
         Outcome::UNKNOWN
+    }
+    /// How many bytes a call reads where its arguments point to; `None` where that is not known.
+    fn reads(&self, _to: Callee, _arguments: [Value; 4]) -> Option<u32> {
+        None
     }
     /// True where what has a mark is no null pointer.
     fn marks_are_set(&self) -> bool {
@@ -565,7 +571,8 @@ impl Walk<'_> {
     fn call(&mut self, index: usize, at: Addr, to: Callee, state: &mut State) -> bool {
         let arguments = state.arguments();
         arguments.iter().filter_map(|argument| argument.known()).for_each(|place| self.uses(at, place));
-        let call = Call { at, to, arguments, passes: state.pointed_to() };
+        let (passes, passes_local) = state.pointed_to(self.program.reads(to, arguments));
+        let call = Call { at, to, arguments, passes, passes_local };
         let outcome = self.program.outcome(&call);
         state.after_call(&arguments, outcome.result);
         if let (Some(value), [_, place @ Value::Frame(_), ..]) = (outcome.writes, arguments) {

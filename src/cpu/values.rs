@@ -280,14 +280,17 @@ impl State {
         self.get(self.instructions.result())
     }
 
-    /// Marks on the stack where arguments point to, or a little above.
-    pub(super) fn pointed_to(&self) -> Vec<u32> {
+    /// What is on the stack where arguments point to, or above within so many bytes; a little above where these are not known. Only what
+    /// a reader could use: marks, and addresses of the frame itself.
+    pub(super) fn pointed_to(&self, bytes: Option<u32>) -> (Vec<u32>, bool) {
+        let bytes = bytes.and_then(|bytes| i32::try_from(bytes).ok()).unwrap_or(MESSAGE);
         let is_there = |at: i32| {
-            let above = |from: i32| (0..MESSAGE).contains(&at.wrapping_sub(from));
+            let above = |from: i32| (0..bytes).contains(&at.wrapping_sub(from));
             self.arguments().iter().any(|value| matches!(value, Value::Frame(from) if above(*from)))
         };
-        let all = self.slots.iter().filter(|(at, _)| is_there(**at));
-        all.filter_map(|(_, value)| if let Value::Mark(mark) = value { Some(*mark) } else { None }).collect()
+        let all = || self.slots.iter().filter(|(at, _)| is_there(**at)).map(|(_, value)| *value);
+        let marks = all().filter_map(|value| if let Value::Mark(mark) = value { Some(mark) } else { None }).collect();
+        (marks, all().any(|value| matches!(value, Value::Frame(_))))
     }
 
     pub(super) fn forget(&mut self) {

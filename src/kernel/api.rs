@@ -17,6 +17,8 @@ pub enum Act {
     Clears,
     /// A thread is ended.
     Ends,
+    /// A thread is suspended until it is resumed.
+    Suspends,
 }
 
 /// What a call does.
@@ -33,7 +35,7 @@ pub struct Action {
 }
 
 /// The names without what they begin with: `_tx_`, or `_txe_` where arguments are checked.
-const NAMES: [(&str, Act, Option<Kind>); 28] = [
+const NAMES: [(&str, Act, Option<Kind>); 29] = [
     ("semaphore_get", Act::Takes, Some(Kind::Semaphore)),
     ("semaphore_put", Act::Gives, Some(Kind::Semaphore)),
     ("semaphore_ceiling_put", Act::Gives, Some(Kind::Semaphore)),
@@ -62,6 +64,7 @@ const NAMES: [(&str, Act, Option<Kind>); 28] = [
     ("thread_reset", Act::Starts, None),
     ("thread_wait_abort", Act::Aborts, None),
     ("thread_terminate", Act::Ends, None),
+    ("thread_suspend", Act::Suspends, None),
 ];
 
 /// What the names of the kernel's functions begin with: with and without a check of the arguments.

@@ -87,7 +87,7 @@ for failing in failures resources waits uses; do
     case $failing in
         failures) wrap=-Wl,--wrap=mk_thread_sleep ;;
         waits) wrap=-Wl,--wrap=mk_trace ;;
-        uses) wrap="-DFW_NAMES $names" ;;
+        uses) wrap="-DFW_NAMES $names -DFW_CHECKPOINT_EVERY=64" ;;
         *) wrap= ;;
     esac
     for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do
@@ -104,7 +104,7 @@ if [ "$which" = riscv ]; then
     need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
     # shellcheck disable=SC2086
     riscv64-unknown-elf-gcc $common -march=rv32imac_zicsr -mabi=ilp32 -mcmodel=medany -ffreestanding -nostdlib \
-        -ffunction-sections -fdata-sections -Wl,--gc-sections -Wl,--build-id=none -T virt.ld -DFW_NAMES $names \
+        -ffunction-sections -fdata-sections -Wl,--gc-sections -Wl,--build-id=none -T virt.ld -DFW_NAMES $names -DFW_CHECKPOINT_EVERY=64 \
         -DFW_WAY=0x80020000u -DFW_VARIANT=FW_CRASH kernel.c trace.c uses.c port_riscv.c -lgcc -o "$out/riscv-uses.elf"
     echo "built riscv-uses.elf"
 fi

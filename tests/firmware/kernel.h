@@ -443,7 +443,9 @@ VOID mk_thread_shell(VOID);                   /* first function of every thread 
 #define FW_MAX_THREADS 10
 #define FW_MAX_VECTORS 32
 #define FW_RING_EVENTS 256
+#ifndef FW_CHECKPOINT_EVERY
 #define FW_CHECKPOINT_EVERY 32      /* in ring slots */
+#endif
 
 extern uint32_t SystemCoreClock;
 extern volatile uint32_t fw_clock;  /* simulated CPU cycles; the trace's time source */

@@ -47,7 +47,10 @@ enum failure {
     HOLDER_KEPT_OFF, /* of a semaphore that is a lock, by one that goes on            */
     HEAP_SHARED,  /* of the C library, by two threads, and nothing locks it         */
     SENDS_AGAIN,  /* at once, to a full queue, whose reader is less urgent          */
-    SHEET_KEPT    /* of a letter that one path releases alone                       */
+    SHEET_KEPT,   /* of a letter that one path releases alone                       */
+    CURES_NO_MORE, /* what the reader of a queue waits for, before each next message  */
+    STOPPED_WITH_LOCK, /* is who owns it; who goes on with it waits for the lock first  */
+    LOCAL_SENT    /* is the address of a variable, by a function that returns            */
 };
 
 /* When the failure begins, and when the run ends, in ticks: the ring has none of the events in between. */
@@ -1503,6 +1506,139 @@ static VOID seller_entry(ULONG unused_parameter)
     }
 }
 
+/* ---- one who reads the next message when the last one is done ---- */
+
+static TX_QUEUE parts;
+static ULONG part_storage[4];
+static TX_SEMAPHORE placed, cured;
+static struct {
+    volatile ULONG cold, done;
+} heater;
+
+static VOID heater_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_semaphore_get(&placed, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        heater.cold = failing(CURES_NO_MORE);
+        if (!heater.cold) {
+            heater.done++;
+            mk_semaphore_put(&cured);
+        }
+    }
+}
+
+static VOID press_entry(ULONG unused_parameter)
+{
+    ULONG part;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&parts, &part, TX_WAIT_FOREVER);
+        mk_semaphore_put(&placed);
+        if (mk_semaphore_get(&cured, 3) == TX_SUCCESS)
+            sum += part;
+    }
+}
+
+static VOID belt_entry(ULONG unused_parameter)
+{
+    ULONG part;
+    (void)unused_parameter;
+    for (part = 1;; part++)
+        mk_queue_send(&parts, &part, TX_WAIT_FOREVER);
+}
+
+/* ---- one who works when all others wait, and is stopped by another for a moment ---- */
+
+static TX_MUTEX valve;
+static TX_THREAD pump;
+static struct {
+    volatile UINT is_open;
+    ULONG strokes, seen;
+} pumping;
+
+static VOID pump_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        pumping.is_open = 1;
+        mk_mutex_get(&valve, TX_WAIT_FOREVER);
+        fw_work(failing(STOPPED_WITH_LOCK) ? 2 * FW_TICK_CYCLES : SHORT);
+        pumping.strokes++;
+        mk_mutex_put(&valve);
+        pumping.is_open = 0;
+        fw_work(SHORT);
+    }
+}
+
+static VOID inspector_entry(ULONG unused_parameter)
+{
+    (void)unused_parameter;
+    for (;;) {
+        mk_thread_sleep(4);
+        if (pumping.is_open && !failing(STOPPED_WITH_LOCK))
+            continue;
+        mk_thread_suspend(&pump);
+        mk_mutex_get(&valve, TX_WAIT_FOREVER);
+        pumping.seen = pumping.strokes;
+        mk_mutex_put(&valve);
+        mk_thread_resume(&pump);
+    }
+}
+
+/* ---- messages that say where a local variable is ---- */
+
+struct score {
+    ULONG number;
+    ULONG points;
+};
+
+static TX_QUEUE scores;
+static ULONG score_storage[4];
+static ULONG shown[2];
+
+static NOINLINE VOID post_score(ULONG number)
+{
+    struct score score = {number, 3 * number}, *message = &score;
+    mk_queue_send(&scores, &message, TX_NO_WAIT);
+}
+
+static NOINLINE VOID play(ULONG number)
+{
+    volatile ULONG moves[8];
+    ULONG n;
+    for (n = 0; n < 8; n++)
+        moves[n] = number + n;
+    fw_work(SHORT);
+    sum += moves[7];
+}
+
+static VOID player_entry(ULONG unused_parameter)
+{
+    ULONG number;
+    (void)unused_parameter;
+    for (number = 1;; number++) {
+        mk_thread_sleep(3);
+        post_score(number);
+        post_score(number + 1);
+        play(number);
+    }
+}
+
+static VOID board_entry(ULONG unused_parameter)
+{
+    struct score *score;
+    (void)unused_parameter;
+    for (;;) {
+        mk_queue_receive(&scores, &score, TX_WAIT_FOREVER);
+        if (failing(LOCAL_SENT))
+            mk_thread_sleep(1);
+        shown[0] = score->number;
+        shown[1] = score->points;
+    }
+}
+
 /* ---- start ---- */
 
 static UINT has(enum failure which)
@@ -1696,6 +1832,25 @@ VOID app_define(VOID)
         mk_queue_create(&mailbox, PICK("mailbox", "letterbox"), 1, mailbox_storage, sizeof mailbox_storage);
         thread(PICK("postman", "carrier"), postman_entry, 0, PICK(6, 5));
         thread(PICK("editor", "writer"), editor_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == CURES_NO_MORE) {
+        mk_queue_create(&parts, PICK("parts", "pieces"), 1, part_storage, sizeof part_storage);
+        mk_semaphore_create(&placed, PICK("placed", "laid"), 0);
+        mk_semaphore_create(&cured, PICK("cured", "baked"), 0);
+        thread(PICK("heater", "oven"), heater_entry, 0, PICK(6, 5));
+        thread(PICK("press", "mould"), press_entry, 0, PICK(8, 7));
+        thread(PICK("belt", "chain"), belt_entry, 0, PICK(10, 9));
+    }
+    if (FAILURE == STOPPED_WITH_LOCK) {
+        mk_mutex_create(&valve, PICK("valve", "gate"), 0);
+        mk_thread_create(&pump, PICK("pump", "piston"), pump_entry, 0, stacks[used], FW_STACK, PICK(20, 21), 1);
+        used++;
+        thread(PICK("inspector", "auditor"), inspector_entry, 0, PICK(8, 7));
+    }
+    if (FAILURE == LOCAL_SENT) {
+        mk_queue_create(&scores, PICK("scores", "results"), 1, score_storage, sizeof score_storage);
+        thread(PICK("player", "gamer"), player_entry, 0, PICK(10, 9));
+        thread(PICK("board", "panel"), board_entry, 0, PICK(6, 5));
     }
     if (FAILURE == EDGE_MISSED) {
         mk_semaphore_create(&room, PICK("room", "space"), 4);

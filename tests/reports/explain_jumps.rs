@@ -20,8 +20,12 @@ fn first(name: &str, r2: u32, r3: u32, lr: u32, pc: u32) -> Value {
 
 /// The same with these registers of faults.
 fn first_with(name: &str, [r2, r3, lr, pc]: [u32; 4], faults: &[&str]) -> Value {
-    let elf = fixture("bare-cm3.elf");
-    let mut ram = vec![0_u8; 0x1000];
+    first_in(name, "bare-cm3.elf", vec![0; 0x1000], [r2, r3, lr, pc], faults)
+}
+
+/// The same of a program, with this RAM.
+fn first_in(name: &str, elf: &str, mut ram: Vec<u8>, [r2, r3, lr, pc]: [u32; 4], faults: &[&str]) -> Value {
+    let elf = fixture(elf);
     let words = [0x2000_0100, 0, r2, r3, 0x1234, lr, pc, 0];
     for (at, word) in (0xF00..).step_by(4).zip(words) {
         ram[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
@@ -42,6 +46,41 @@ fn first_with(name: &str, [r2, r3, lr, pc]: [u32; 4], faults: &[&str]) -> Value 
     args.extend(registers.flat_map(|register| ["--reg".to_owned(), register]));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     explain(&args).into_iter().next().unwrap_or_else(|| panic!("{name}: nothing"))
+}
+
+/// The bytes of a function.
+fn code(elf: &str, function: &str, len: usize) -> Vec<u8> {
+    let (path, bytes) = (fixture(elf), std::fs::read(fixture(elf)).unwrap());
+    let file = goblin::elf::Elf::parse(&bytes).unwrap();
+    let at = symbol(&path, function) & !1;
+    let segment = file.program_headers.iter().find(|segment| segment.vm_range().contains(&(at as usize))).unwrap();
+    let from = usize::try_from(at - segment.p_vaddr + segment.p_offset).unwrap();
+    bytes[from..from + len].to_vec()
+}
+
+/// "A damaged return address, because lr does not hold one": the thread ran a routine that the program had copied into RAM, and not all
+/// of it; the routine used lr for a number.
+#[test]
+fn the_end_of_a_function_that_was_copied_in_part_was_called_a_damaged_return_address() {
+    let elf = "use.elf";
+    let memory = symbol(&fixture(elf), "arena_memory");
+    let into = usize::try_from(memory - RAM).unwrap();
+    let found = |name: &str, copied: usize| {
+        let mut ram = vec![0; 0x8000];
+        ram[into..into + 0x80].fill(0xDE);
+        ram[into..into + copied].copy_from_slice(&code(elf, "_tx_queue_send", copied));
+        let pc = u32::try_from(memory).unwrap() + 48;
+        first_in(name, elf, ram, [0, 0, 2, pc], &["cfsr=0x10000", "hfsr=0x40000000"])
+    };
+    let part = found("jumps-part", 48);
+    assert_eq!((&part["code"], &part["confidence"]), (&"usage-fault".into(), &"proven".into()), "{part}");
+    let words = "behind the first 48 bytes of arena_memory, which are a copy of _tx_queue_send; _tx_queue_send has 184, and the rest is";
+    assert!(claim(&part).contains(words) && !claim(&part).contains("return address"), "{part}");
+    let whole = found("jumps-whole", 100);
+    assert!(claim(&whole).contains("at byte 48 of a copy of _tx_queue_send"), "{whole}");
+    // Too few bytes: any function may begin so.
+    let other = found("jumps-other", 8);
+    assert!(!claim(&other).contains("copy"), "{other}");
 }
 
 /// Behind the call that a function begins with.

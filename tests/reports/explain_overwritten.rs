@@ -56,6 +56,46 @@ fn nothing_was_found_in_a_kernel_that_was_not_read() {
     assert!(error.contains("check that the ELF belongs to this memory"), "{error}");
 }
 
+/// "What kind of fault is not known": the kernel went on with a thread whose saved registers were overwritten while it slept, by another one
+/// that still had the address of a local variable.
+#[test]
+fn saved_registers_that_were_overwritten_were_not_looked_at() {
+    const WRITER: usize = 0x2000_2ff4;
+    const READER: usize = 0x2000_30a8;
+    let elf = fixture("failure.elf");
+    let address = |name: &str| usize::try_from(symbol(&elf, name) & !1).unwrap();
+    let (ram, _) = parts(&fixture("failure-healthy.core.gz"));
+    let saved = |thread: usize| word(&ram, thread + 8 - RAM.0);
+    // r4 to r11 and lr are below what the exception pushed.
+    let (pushed, other) = (saved(READER) + 36, saved(WRITER) + 36 + 32 + 8);
+    let found = |name: &str, report: &[u32], psp: usize| {
+        let current = (address("_tx_thread_current_ptr"), u32::try_from(READER).unwrap());
+        let pointer = (other, u32::try_from(pushed - 16).unwrap());
+        let report = (pushed..).step_by(4).zip(report.iter().copied());
+        let words: Vec<(usize, u32)> = [current, pointer].into_iter().chain(report).collect();
+        let registers = [
+            format!("pc={:#x}", address("HardFault_Handler")),
+            "lr=0xfffffffd".to_owned(),
+            "xpsr=0x1000003".to_owned(),
+            "sp=0x20007f80".to_owned(),
+            format!("psp={psp:#x}"),
+        ];
+        let options: Vec<&str> = registers.iter().flat_map(|register| ["--reg", register]).collect();
+        explain_damaged_with(name, &words, &options).into_iter().next().expect("a finding")
+    };
+    let report = [1, 2, 3, 4, 6096, 11_920, 266, 1000];
+    for psp in [pushed, pushed + 36] {
+        let first = found("resumed", &report, psp);
+        assert_eq!([&first["code"], &first["confidence"]], ["usage-fault", "likely"], "{first}");
+        let claim = first["claim"].as_str().unwrap();
+        assert!(claim.contains("reader was to go on") && claim.contains("perhaps by writer"), "{claim}");
+    }
+    // They are as they were, or the stack pointer is elsewhere.
+    for first in [found("resumed-whole", &[], pushed), found("resumed-elsewhere", &report, pushed + 64)] {
+        assert!(!first["claim"].as_str().unwrap().contains("was to go on"), "{first}");
+    }
+}
+
 /// Text over a thread that is below the top of the main stack. It is likely where the dump has memory of that stack.
 #[test]
 fn the_main_stack_that_overflowed_into_a_control_block_was_not_named() {

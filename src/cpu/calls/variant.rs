@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Call, Outcome, Paths, Program, Value};
+use super::{Call, Callee, Outcome, Paths, Program, Value};
 use crate::abi::Addr;
 use crate::cpu::InstructionSet;
 
@@ -37,6 +37,10 @@ impl<V: Variant> Program for V {
 
     fn constant(&self, at: Addr) -> Option<u32> {
         Variant::constant(self, at)
+    }
+
+    fn reads(&self, to: Callee, arguments: [Value; 4]) -> Option<u32> {
+        self.follow().reads(to, arguments)
     }
 
     fn marks_are_set(&self) -> bool {

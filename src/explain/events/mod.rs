@@ -27,7 +27,7 @@ pub use interrupts::{Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
-pub use sleeps::{Clock, Slept};
+pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
 pub use tries::Inversion;

@@ -62,6 +62,8 @@ pub struct Sleeps {
     asked: BTreeMap<Addr, Asked>,
     /// Those of two ticks and more, the newest last.
     pub over: VecDeque<Slept>,
+    /// Ticks of the trace when time last ended a sleep.
+    pub last_end: Option<i64>,
     /// The shortest time between two events in a row of one thread.
     pub shortest: Option<i64>,
     /// The event before: its thread and its ticks.
@@ -118,7 +120,11 @@ impl Sleeps {
     }
 
     fn end(&mut self, thread: Addr, event: &Event, by_time: bool) {
-        let Some(asked) = self.asked.remove(&thread).filter(|asked| by_time && asked.ticks >= 2) else { return };
+        let Some(asked) = self.asked.remove(&thread).filter(|_| by_time) else { return };
+        self.last_end = Some(event.ticks);
+        if asked.ticks < 2 {
+            return;
+        }
         let lasted = event.ticks.saturating_sub(asked.at);
         let Some(period) = i64::try_from(asked.ticks).ok().and_then(|ticks| lasted.checked_div(ticks)) else { return };
         if self.over.len() >= MOST {

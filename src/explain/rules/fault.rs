@@ -19,6 +19,7 @@ use crate::session::{CpuState, Function, Place};
 use crate::sym::ArrayMember;
 use crate::unwind::leads_to_handler;
 use access::Kept;
+use resumed::Resumed;
 pub(super) use sure::is_in;
 use sure::{Sure, sure};
 
@@ -116,6 +117,8 @@ struct Look<'a, 'c> {
     within: Option<String>,
     /// How the CPU came to where no code is.
     way: Option<Way>,
+    /// What the thread had saved that was to go on, where that is no state of a thread.
+    resumed: Option<Resumed>,
     sure: Sure,
 }
 
@@ -126,6 +129,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let thread = thread_of(cpu, case.kernel);
         let hints = chosen::Hints::of(cpu, cpus, case);
         let place = chosen::the_place(cpu, fault.as_ref(), cpus, &hints);
+        // What is at the stack pointer then may look like what an exception pushed.
+        let is_sound = |place: &&Place| !place.is_outside_code && !lost_thumb(place);
+        let resumed = if place.filter(is_sound).is_none() { Resumed::of(cpu, case) } else { None };
+        let place = place.filter(|_| resumed.is_none());
         let saved = place.and_then(|place| hints.copy(place));
         let outside = place.filter(|place| place.is_outside_code || lost_thumb(place));
         let way =
@@ -134,7 +141,7 @@ impl<'a, 'c> Look<'a, 'c> {
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
-        Some(Self { cpu, cpus, case, fault, place, saved, thread, within, way, sure })
+        Some(Self { cpu, cpus, case, fault, place, saved, thread, within, way, resumed, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -212,6 +219,10 @@ impl<'a, 'c> Look<'a, 'c> {
         match (own, by_effect) {
             (Some((code, _)), Some(kind)) => Some(Kind { code, is_read: true, ..kind }),
             (Some((code, words)), None) => Some(Kind { code, words, is_read: true }),
+            (None, None) if self.resumed.is_some() => {
+                let words = "a return to what is no state of a thread".to_owned();
+                Some(Kind { code: Code::UsageFault, words, is_read: false })
+            }
             (None, kind) => kind,
         }
     }
@@ -245,7 +256,11 @@ impl<'a, 'c> Look<'a, 'c> {
     /// What speaks against a kind of fault that no register shows.
     fn without_registers(&self) -> Option<String> {
         let why = if self.is_clear() { "cfsr is 0" } else { "cfsr is not known (--reg cfsr=N)" };
-        let by = if self.place.is_some_and(lost_thumb) { "the Thumb bit, which was 0" } else { "the instruction" };
+        let by = match self.place {
+            Some(place) if lost_thumb(place) => "the Thumb bit, which was 0",
+            None if self.resumed.is_some() => "the words on the stack",
+            _ => "the instruction",
+        };
         (self.sure != Sure::Stored).then(|| format!("the kind of fault is inferred from {by}: {why}"))
     }
 
@@ -355,6 +370,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let suspect = if is_wild && is_open { Suspect::Pointer } else { Suspect::Place };
         finding = finding.with_heap(self.place.map_or(&[], |place| &place.functions), suspect, self.case);
         finding = self.with_writers_of_frame(finding);
+        if let Some(Resumed { words, evidence, next }) = &self.resumed {
+            finding.claim = format!("{}: {words}", finding.claim);
+            finding = finding.evidence(evidence.iter().cloned()).next(next.clone());
+        }
         if let Some((confidence, why)) = self.stack() {
             finding = self.overflow(finding, confidence, why);
         }
@@ -460,6 +479,7 @@ mod in_block;
 mod index;
 mod possible;
 mod protection;
+mod resumed;
 mod riscv;
 mod stack;
 mod sure;

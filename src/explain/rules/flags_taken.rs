@@ -7,7 +7,8 @@
 //! asked for them once.
 //!
 //! Against it: both may be woken together each time, and wait for a rare event. So the flag may not have been set since the wait
-//! began, by a trace in which the wait is long, and the one must have been woken more than twice as often as the other.
+//! began, by a trace in which the wait is long, and the one must have been woken more than twice as often as the other. Without a trace
+//! it is said where some of several flags have come that are needed together.
 
 use super::super::events::Events;
 use super::super::graph::Graph;
@@ -23,12 +24,16 @@ use crate::kernel::{Kind, Wanted};
 const MORE: u64 = 2;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(events) = case.events.filter(|_| case.kernel.is_some()) else { return Vec::new() };
     let found = graph.tasks.list.iter().filter_map(|task| {
         let wait = task.wait.filter(|wait| wait.kind == Kind::EventFlags && wait.forever)?;
         let lacks = Lacks::of(task, case)?;
+        let Some(events) = case.events else {
+            // Memory alone shows a loss where others of its flags have come.
+            let taker = taker(task, lacks, case, graph).filter(|_| lacks.set != 0)?;
+            return Some(finding(task, lacks, taker, case, graph));
+        };
         let is_quiet = events.is_long(task.address, wait.object) && !is_given(wait.object, lacks.flags, task, events);
-        match taker(task, lacks, events, case, graph).filter(|_| is_quiet) {
+        match taker(task, lacks, case, graph).filter(|_| is_quiet) {
             Some(taker) => Some(finding(task, lacks, taker, case, graph)),
             None if is_quiet => by_clearing_get(task, &wait, lacks, case, graph)
                 .or_else(|| (lacks.set != 0).then(|| part(task, &wait, lacks, case, graph))),
@@ -130,11 +135,14 @@ fn is_given(group: Addr, flags: u64, task: &Task, events: &Events) -> bool {
 
 /// The thread that takes the same flags and clears them: more often, where none of them is set. One that lacks a part of what it
 /// needs itself is no such thread.
-fn taker<'g>(task: &Task, lacks: Lacks, events: &Events, case: &Case<'_>, graph: &'g Graph) -> Option<(&'g Task, u64)> {
+fn taker<'g>(task: &Task, lacks: Lacks, case: &Case<'_>, graph: &'g Graph) -> Option<(&'g Task, u64)> {
     let group = lacks.group;
     let asks = |other: &'g Task| {
         let waits = other.wait.filter(|wait| wait.object == group).and_then(|wait| wait.wanted);
-        let asked = || events.object(group)?.wanted.get(&events.stored(other.address)).copied();
+        let asked = || {
+            let events = case.events?;
+            events.object(group)?.wanted.get(&events.stored(other.address)).copied()
+        };
         let both = waits.or_else(asked).filter(|asked| asked.clears)?.flags & lacks.flags;
         let is_ahead = other.runs.zip(task.runs).is_some_and(|(other, own)| is_ahead(other, own));
         let has_part = Lacks::of(other, case).is_some_and(|own| own.group == group && own.set != 0);

@@ -16,7 +16,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::message::{self, Message};
 use super::pointer::{Pointer, stack_of};
 use super::static_pointers::{self, StaticPointer};
-use super::{kernel_pointer, place, through, vector, words};
+use super::{copied, kernel_pointer, place, through, vector, words};
 use crate::abi::{Addr, Endian};
 pub(in super::super) use crate::cpu::long_branch as target;
 use crate::cpu::{Architecture, Level, Registers, is_fault};
@@ -69,6 +69,9 @@ impl Way {
     pub fn of(registers: &Registers, psp: Option<Addr>, is_fresh: bool, case: &Case<'_>) -> Option<Self> {
         let pc = registers.pc()?;
         let what = named(pc, registers, case);
+        if let Some(way) = copied::way(pc, case) {
+            return Some(way.named(&what));
+        }
         let popped = registers.sp().and_then(|sp| popped(sp, pc, is_fresh, case));
         if let Some(came) = vector::came(registers, psp, case).filter(|_| popped.is_none()) {
             return Some(Self {

@@ -8,6 +8,7 @@ mod by_code;
 pub(super) mod callback;
 mod callback_sleeps;
 mod control_blocks;
+mod copied;
 mod corrupt_pool;
 mod created_again;
 mod deadlock;
@@ -37,6 +38,7 @@ mod left_disabled;
 mod left_running;
 mod level_flags;
 mod livelock;
+mod local_sent;
 mod long_sleep;
 mod loop_calls;
 mod lost_blocks;
@@ -57,6 +59,7 @@ mod no_tick;
 mod not_started;
 mod notified;
 mod other_flags;
+mod overdue;
 mod overflow_into_block;
 mod owner_gone;
 mod passed;
@@ -67,6 +70,7 @@ mod preempt_left;
 mod queue_full;
 mod raised_priority;
 mod recorded;
+mod refused;
 mod released_alone;
 mod released_free;
 mod released_memory;
@@ -189,6 +193,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "event flags that are set instead of others", find: other_flags::find },
     Check { what: "full queues", find: queue_full::find },
+    Check { what: "messages with addresses of local variables", find: local_sent::find },
     Check { what: "times that are negative", find: long_sleep::find },
     Check { what: "results that no code looks at", find: unchecked::find },
     Check { what: "waits for a thread that has ended or is suspended", find: giver_gone::find },

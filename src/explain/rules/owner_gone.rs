@@ -12,10 +12,10 @@ use super::super::graph::{Edge, Graph, How};
 use super::super::state::{Does, Wait};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code::givers;
+use super::by_code::{givers, user_name};
 use super::callback::is_timer_task;
 use super::starvation::{self, is_kept_off};
-use super::words::{gives, holds, no_owner, priority, shows, suspended_by, waiting};
+use super::words::{gives, holds, no_owner, place_at, priority, shows, suspended_by, waiting};
 use crate::abi::{Addr, Width};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -96,11 +96,11 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
     let (by, shown) = by_event.or(resumed).unzip();
-    let next = match (does, &by) {
-        (Does::Suspended, Some(_)) => {
-            "let it put the lock before it is suspended, or resume it before the lock is needed"
-        }
-        (Does::Suspended, None) => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
+    let in_code = || suspended_in_code(edge.holder, case).filter(|_| does == Does::Suspended);
+    let in_code = if by.is_none() { in_code() } else { None };
+    let next = match (does, &by, &in_code) {
+        (Does::Suspended, None, None) => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
+        (Does::Suspended, ..) => "let it put the lock before it is suspended, or resume it before the lock is needed",
         _ => "give the semaphore back on every path of this thread",
     };
     let by = by.map_or_else(String::new, |by| format!(": {by}"));
@@ -116,10 +116,24 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             shows(edge.holder, format!("{holder}: {is}"), graph),
         ])
         .evidence(shown)
+        .evidence(in_code)
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(next)
         .threads([edge.holder, edge.waiter]),
     )
+}
+
+/// Where the only other one suspends a thread, by the code.
+fn suspended_in_code(thread: Addr, case: &Case<'_>) -> Option<Evidence> {
+    let usage = case.usage()?;
+    let all = usage.who(Act::Suspends, None, thread, None)?;
+    let mut others = all.into_iter().filter(|user| *user != User::Thread(thread));
+    let by = others.next().filter(|_| others.next().is_none())?;
+    let at = usage.site(by, |one| one.action.act == Act::Suspends && one.object == Some(thread))?;
+    let name = user_name(by, case);
+    let text =
+        format!("by the code, {name} suspends {} here (tx_thread_suspend), and no other does", case.label(thread));
+    Some(Evidence::symbol(at, &place_at(at, case), text))
 }
 
 /// All that resume the holder, by the code, wait for the lock themselves: a circle. `reference, which by the code alone resumes it,

@@ -78,16 +78,25 @@ fn record(at: Addr, functions: &[Function], case: &Case<'_>) -> Option<Evidence>
     });
     let within = places.filter(|place| *place >= variable.address && *place < end && *place != at);
     let beside: Vec<u64> = within.filter_map(|place| read(place, case)).collect();
-    let is_line = |line: &&u64| {
-        let of = functions.iter().filter(|function| function.file.as_deref().map(base) == Some(base(&file)));
-        of.filter_map(|function| function.line).map(u64::from).any(|own| own.abs_diff(**line) < LINES)
-    };
-    let line = beside.iter().find(is_line)?;
+    let line = beside.iter().find(|line| is_line(**line, &file, functions) == Some(true))?;
     let texts: Vec<String> = beside.iter().filter_map(|word| constant_text(*word, case)).collect();
     let texts: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
     let texts = if texts.is_empty() { String::new() } else { format!("; beside it {}", texts.join(", ")) };
     let name = case.look.block(at)?;
     Some(Evidence::memory(at, format!("{name} says \"{file}\", line {line}{texts}")))
+}
+
+/// True for a line near that of one of these functions in a file; `None` where no line of them in that file is known.
+fn is_line(line: u64, file: &str, functions: &[Function]) -> Option<bool> {
+    let of = functions.iter().filter(|function| function.file.as_deref().map(base) == Some(base(file)));
+    let lines: Vec<u64> = of.filter_map(|function| function.line).map(u64::from).collect();
+    (!lines.is_empty()).then(|| lines.iter().any(|own| own.abs_diff(line) < LINES))
+}
+
+/// True where a number that an assertion was called with may be a line of a file: it is no text's address, and the calls do not show
+/// another line.
+pub(super) fn may_be_line(line: u64, file: &str, functions: &[Function], case: &Case<'_>) -> bool {
+    is_line(line, file, functions).unwrap_or_else(|| constant_text(line, case).is_none())
 }
 
 fn read(at: Addr, case: &Case<'_>) -> Option<u64> {
@@ -99,12 +108,13 @@ fn base(file: &str) -> &str {
     file.rsplit(['/', '\\']).next().unwrap_or(file)
 }
 
-/// The text that begins at an address of what the program does not write, with nothing of a text in front of it.
+/// The text that begins at an address of what the program does not write, with nothing of a text in front of it: the name of a file may
+/// have its folders there.
 fn constant_text(at: Addr, case: &Case<'_>) -> Option<String> {
     let cpus = case.cpus.filter(|cpus| cpus.is_read_only(at))?;
     let front = at.checked_sub(1).filter(|front| cpus.is_read_only(*front));
     let front = front.and_then(|front| case.look.bytes(front, 1)).and_then(|bytes| bytes.first().copied());
-    if front.is_some_and(|byte| byte != 0 && is_text(byte)) {
+    if front.is_some_and(|byte| !matches!(byte, 0 | b'/' | b'\\') && is_text(byte)) {
         return None;
     }
     text_at(at, case)
@@ -142,6 +152,24 @@ mod tests {
         assert_eq!(text(&[b'x'; 16]).as_deref(), Some("xxxxxxxxxxxxxxxx..."));
         assert_eq!(text(b"len\0"), None, "it may be a number");
         assert_eq!(text(b"len <= MAX\x01"), None, "code");
+    }
+
+    /// `segment.c:14849`: the address of the condition's text, which r0 held, was taken for the line.
+    #[test]
+    fn a_line_far_from_the_calls_was_taken_for_that_of_an_assertion() {
+        let of = |file: &str, line| Function {
+            pc: 0,
+            name: None,
+            offset: None,
+            file: Some(file.into()),
+            line: Some(line),
+            is_inlined: false,
+            origin: crate::unwind::Origin::Cfi,
+        };
+        let functions = [of("main.c", 40), of("src/segment.c", 59)];
+        assert_eq!(is_line(14_849, "segment.c", &functions), Some(false));
+        assert_eq!(is_line(57, "fw/segment.c", &functions), Some(true), "the first line of the condition");
+        assert_eq!(is_line(57, "pump.h", &functions), None);
     }
 
     #[test]

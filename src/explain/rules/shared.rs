@@ -12,7 +12,7 @@ use super::super::{Case, Evidence, Finding};
 use super::by_code::user_name;
 use super::words::{function_at, place_at};
 use crate::abi::{Addr, Region};
-use crate::kernel::{State, Thread};
+use crate::kernel::{Kind, State, Thread};
 use crate::session::{Function, is_of_kernel};
 use crate::sym::Symbol;
 
@@ -55,6 +55,44 @@ impl Shared {
         evidence.extend(within);
         Some(Self { words, evidence, is_telling })
     }
+
+    /// Of the variables of the innermost of these functions, in which a thread is that owns a mutex: others change them and hold no lock.
+    pub fn without_mutex(functions: &[Function], thread: Addr, case: &Case<'_>) -> Option<Self> {
+        let owner = User::Thread(thread);
+        let mutexes = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+        let mut owned = mutexes.filter(|object| object.kind == Kind::Mutex && object.get("owner") == Some(thread));
+        let mutex = owned.next().filter(|_| owned.next().is_none())?.address;
+        let all = variables(functions.get(..1)?, case).into_iter().take(VARIABLES);
+        let all: Vec<(Symbol, Vec<Access>)> = all
+            .filter_map(|(variable, _)| {
+                let free = changed_without_lock(&variable, owner, case)?;
+                Some((variable, free))
+            })
+            .take(MOST)
+            .collect();
+        let free: BTreeSet<User> = all.iter().flat_map(|(_, free)| free).map(|access| access.user).collect();
+        let names: Vec<&str> = all.iter().map(|(variable, _)| variable.name.as_str()).collect();
+        all.first()?;
+        let words = words(Some((owner, mutex)), &free, &free, &names.join(" and "), case);
+        let shown = all
+            .iter()
+            .map(|(variable, accesses)| Evidence::memory(variable.address, by(accesses, &free, &variable.name, case)));
+        Some(Self { words, evidence: shown.collect(), is_telling: true })
+    }
+}
+
+/// The accesses to a variable by others than one who always holds a lock there: they change it and hold none. `None` where there are none.
+fn changed_without_lock(variable: &Symbol, owner: User, case: &Case<'_>) -> Option<Vec<Access>> {
+    let usage = case.usage()?;
+    let memory = Region { start: variable.address, len: variable.size };
+    let (own, others): (Vec<Access>, Vec<Access>) =
+        usage.accesses(memory, memory).into_iter().partition(|access| access.user == owner);
+    let (stores, _) = usage.all_stores(memory);
+    let changes = |access: &Access| stores.iter().any(|(store, _)| store.function == access.function);
+    let is_locked = !own.is_empty() && own.iter().all(|access| access.lock != Lock::None);
+    let is_few = others.len() < MANY;
+    let free: Vec<Access> = others.into_iter().filter(|access| access.lock == Lock::None && changes(access)).collect();
+    (is_locked && is_few && !free.is_empty()).then_some(free)
 }
 
 /// The variables of the first functions of the application, each with the function.

@@ -10,6 +10,8 @@ use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
+use super::refused::Refused;
+use super::shared::Shared;
 use super::{
     below_handler, callback, fault, inversion, isr_stuck, jump, masked_riscv, masking_code, message, place, recorded,
     vector, words,
@@ -85,7 +87,7 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) -> Optio
         return None;
     }
     if let Some(assert) = assert(cpu) {
-        return Some(failed(cpu, assert, case));
+        return Some(failed(cpu, assert, case, graph));
     }
     let of = cpu.in_loop?;
     by_nmi(cpu, of, case, graph).or_else(|| endless(cpu, of, case))
@@ -129,7 +131,7 @@ fn assert(cpu: &CpuState) -> Option<usize> {
     names.enumerate().filter(|(_, name)| ASSERTS.contains(name)).map(|(at, _)| at).next_back()
 }
 
-fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
+fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>, graph: &Graph) -> Finding {
     let own = cpu.functions.get(assert..).unwrap_or_default();
     let handler = own.first().and_then(|function| function.name.clone()).unwrap_or_default();
     let caller = own.get(1..).filter(|rest| !rest.is_empty()).and_then(place::of);
@@ -146,6 +148,8 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     evidence.extend(recorded::of(cpu, case));
     let said = said.map_or_else(String::new, |said| format!(" ({})", said.text));
     let thread = thread_of(cpu, case.kernel);
+    let shared = thread.and_then(|thread| Shared::without_mutex(own.get(1..)?, thread.address, case));
+    let refused = thread.and_then(|thread| Refused::of(own.get(1)?.pc, thread.address, case, graph));
     Finding::new(
         Code::Assert,
         case.cap_of_registers(Confidence::Proven),
@@ -154,6 +158,8 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
     .evidence(evidence)
     .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
     .threads(thread.map(|thread| thread.address))
+    .with_refused(refused)
+    .with_shared(shared)
     .otherwise_terminated(thread, case)
 }
 
@@ -161,7 +167,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>) -> Finding {
 fn arguments(cpu: &CpuState, case: &Case<'_>) -> Option<Evidence> {
     let by_registers = ARGUMENTS.iter().find_map(|(name, line)| {
         let (at, line) = (cpu.registers.get(name)?, cpu.registers.get(line)?);
-        Some(Evidence::register(name, at, format!("{}:{line}", source(at, line, case)?)))
+        Some(Evidence::register(name, at, format!("{}:{line}", source(at, line, cpu, case)?)))
     });
     by_registers.or_else(|| on_stack(cpu, case))
 }
@@ -175,19 +181,20 @@ fn on_stack(cpu: &CpuState, case: &Case<'_>) -> Option<Evidence> {
     let pairs = words.iter().zip(words.iter().skip(1)).enumerate();
     pairs.into_iter().find_map(|(index, (first, second))| {
         let place = sp.checked_add(u64::try_from(index.checked_mul(step)?).ok()?)?;
-        let said = |at: u64, line: u64| Some(format!("{}:{line}", source(at, line, case)?));
+        let said = |at: u64, line: u64| Some(format!("{}:{line}", source(at, line, cpu, case)?));
         Some(Evidence::stack(place, said(*first, *second).or_else(|| said(*second, *first))?))
     })
 }
 
 /// The name of a source file whose text begins at an address, if a number can be a line of it.
-fn source(at: Addr, line: u64, case: &Case<'_>) -> Option<String> {
+fn source(at: Addr, line: u64, cpu: &CpuState, case: &Case<'_>) -> Option<String> {
     let bytes = Some(line)
         .filter(|line| (1..100_000).contains(line))
         .and_then(|_| [NAME, 32, 16].into_iter().find_map(|len| case.look.bytes(at, len)))?;
     let text = bytes.split(|byte| *byte == 0).next().filter(|text| text.len() < bytes.len() && text.len() > 2)?;
     let text = std::str::from_utf8(text).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()))?;
-    is_source(text).then(|| text.rsplit(['/', '\\']).next().unwrap_or(text).to_owned())
+    let is_it = is_source(text) && recorded::may_be_line(line, text, &cpu.functions, case);
+    is_it.then(|| text.rsplit(['/', '\\']).next().unwrap_or(text).to_owned())
 }
 
 /// True for what ends as names of source files do.

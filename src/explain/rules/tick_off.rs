@@ -11,7 +11,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, PENDSV};
 use super::no_tick::RELOAD;
 use super::tick_rate::is_by_systick;
-use super::timers_still::{READIED, TICKLESS, armed, waits};
+use super::timers_still::{READIED, armed, is_tickless, waits};
 use crate::abi::Endian;
 use crate::cpu::Architecture;
 
@@ -27,7 +27,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 fn finding(case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, case.events?);
-    let has_calls = TICKLESS.iter().any(|name| case.look.symbol(name).is_some());
+    let has_calls = is_tickless(case);
     if kernel.processor != Some(Architecture::CortexM) || !case.look.is_stored() || has_calls {
         return None;
     }

@@ -12,7 +12,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::SYSTICK;
 use super::no_tick::RELOAD;
-use super::timers_still::TICKLESS;
+use super::timers_still::is_tickless;
 use super::writers;
 use crate::abi::Endian;
 
@@ -27,7 +27,7 @@ const CALL: i64 = 20_000;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(events) = case.events.filter(|events| events.has_clock && events.cores <= 1) else { return Vec::new() };
-    if TICKLESS.iter().any(|name| case.look.symbol(name).is_some()) {
+    if is_tickless(case) {
         return Vec::new();
     }
     in_trace(events, case).or_else(|| since(events, case)).into_iter().collect()

@@ -20,14 +20,13 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
-use super::silence;
 use super::words::place_of_function;
+use super::{overdue, silence};
 use crate::abi::{Addr, Endian, Region};
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
-pub(super) const TICKLESS: [&str; 4] =
-    ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
+const TICKLESS: [&str; 4] = ["tx_timer_get_next", "tx_time_increment", "tx_low_power_enter", "_tx_low_power_enter"];
 /// The array that the wheel is.
 const WHEEL: &str = "_tx_timer_list";
 /// So many turns of the wheel.
@@ -48,9 +47,17 @@ const RUNS: u32 = 3;
 const TIME_SET: [&str; 2] = ["_tx_time_set", "_txe_time_set"];
 /// The threads that are named.
 const NAMED: usize = 3;
+/// What to look at where the tick is missing.
+pub(super) const NEXT: &str = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether \
+                               its handler calls _tx_timer_interrupt";
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    finding(case).into_iter().collect()
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    finding(case).or_else(|| overdue::finding(case, graph)).into_iter().collect()
+}
+
+/// True where the program has the kernel's calls for a tick that stops.
+pub(super) fn is_tickless(case: &Case<'_>) -> bool {
+    TICKLESS.iter().any(|name| case.look.symbol(name).is_some())
 }
 
 /// What waits for time to pass.
@@ -71,7 +78,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, case.events.filter(|events| events.has_clock && events.cores <= 1)?);
     let rests = |thread: &&Thread| is_timer_thread(thread, case) && thread.state.is_some_and(|state| state.0 == 3);
     let timers = kernel.threads.iter().find(rests)?;
-    if TICKLESS.iter().any(|name| case.look.symbol(name).is_some()) || events.without_timers.readied < READIED {
+    if is_tickless(case) || events.without_timers.readied < READIED {
         return None;
     }
     let armed = armed(kernel);
@@ -117,8 +124,6 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         timers.label()
     );
     let claim = left.as_ref().map_or(claim.clone(), |left| format!("{claim}: {}", left.words));
-    let next = "look at who stops the timer of the tick or disables its interrupt (of SysTick: SYST_CSR), and whether its \
-                handler calls _tx_timer_interrupt";
     let quiet = match seq {
         Some(seq) => Evidence::event(seq, since),
         None => Evidence::memory(timers.address, since),
@@ -138,7 +143,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
             ))
             .evidence([quiet])
             .evidence(reload)
-            .next(left.as_ref().map_or_else(|| next.to_owned(), |left| left.next.clone()))
+            .next(left.as_ref().map_or_else(|| NEXT.to_owned(), |left| left.next.clone()))
             .evidence(left.map(|left| left.evidence)),
     )
 }

@@ -462,7 +462,13 @@ mod tests {
     #[test]
     fn a_function_that_only_disables_interrupts_was_any_other_call() {
         let of = |calls: &[Callee]| {
-            let call = |to: &Callee| Call { at: 0x100, to: *to, arguments: [Value::Unknown; 4], passes: Vec::new() };
+            let call = |to: &Callee| Call {
+                at: 0x100,
+                to: *to,
+                arguments: [Value::Unknown; 4],
+                passes: Vec::new(),
+                passes_local: false,
+            };
             let piece = Piece { calls: calls.iter().map(call).collect(), next: Vec::new(), returns: true };
             let mut paths = Paths::default();
             paths.is_complete = true;

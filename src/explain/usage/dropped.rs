@@ -65,7 +65,13 @@ mod tests {
     /// A function that releases a frame, but not where its checksum is wrong, was taken for one that releases it.
     #[test]
     fn an_early_return_was_a_release() {
-        let release = || Call { at: 0x120, to: Callee::At(0x200), arguments: [Value::Unknown; 4], passes: Vec::new() };
+        let release = || Call {
+            at: 0x120,
+            to: Callee::At(0x200),
+            arguments: [Value::Unknown; 4],
+            passes: Vec::new(),
+            passes_local: false,
+        };
         let piece = |calls: Vec<Call>, next: &[usize], returns| Piece { calls, next: next.to_vec(), returns };
         let of = |pieces: Vec<Piece>| {
             let mut paths = Paths::default();

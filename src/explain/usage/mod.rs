@@ -11,6 +11,7 @@ mod calls;
 mod dropped;
 mod guarded;
 mod holds;
+mod local_sent;
 mod program;
 mod shared;
 mod stores;
@@ -495,7 +496,7 @@ mod tests {
     const PUT: Callee = Callee::At(0x300);
 
     fn call(at: Addr, to: Callee) -> Call {
-        Call { at, to, arguments: [Value::Unknown; 4], passes: Vec::new() }
+        Call { at, to, arguments: [Value::Unknown; 4], passes: Vec::new(), passes_local: false }
     }
 
     /// Gets at these addresses, each in a piece of its own, of which the last is followed by a put where `puts`, and by itself
@@ -527,7 +528,7 @@ mod tests {
     }
 
     fn use_of(name: &str, arguments: [Value; 4]) -> Use {
-        let call = Call { at: 0x100, to: Callee::At(0x200), arguments, passes: Vec::new() };
+        let call = Call { at: 0x100, to: Callee::At(0x200), arguments, passes: Vec::new(), passes_local: false };
         used(crate::kernel::api::action(name).unwrap(), &call).unwrap()
     }
 

@@ -9,6 +9,7 @@ use super::super::rules::static_pointers::trace;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{InstructionSet, riscv_direct};
 use crate::kernel::api::{self, Action};
+use crate::kernel::{Kind, Object};
 use crate::sym::Symbol;
 
 /// The most bytes of code that are read.
@@ -55,6 +56,8 @@ pub(super) struct Code<'c> {
     constants: Vec<(Addr, Vec<u8>)>,
     /// The functions of the kernel that do something with objects.
     actions: BTreeMap<Addr, Action>,
+    /// The bytes of a message of each queue.
+    messages: BTreeMap<u32, u32>,
     /// The direct calls of those outside of the kernel.
     sites: Vec<(Addr, Action)>,
     /// The direct calls and jumps to the start of other functions, and where they lead. Those of a RISC-V alone: the table of a
@@ -68,6 +71,16 @@ pub(super) struct Code<'c> {
     in_tables: OnceCell<BTreeSet<Addr>>,
     /// The start of the function that `is_instruction` walked last, and how far.
     walked: Cell<(Addr, Addr)>,
+}
+
+/// The bytes of a message of each queue in memory.
+fn messages(case: &Case<'_>) -> BTreeMap<u32, u32> {
+    let Some(kernel) = case.kernel else { return BTreeMap::new() };
+    let of = |queue: &Object| {
+        let bytes = queue.get("message_size")?.checked_mul(kernel.layout.shape.word.bytes() as u64)?;
+        Some((u32::try_from(queue.address).ok()?, u32::try_from(bytes).ok()?))
+    };
+    kernel.objects.iter().filter(|object| object.kind == Kind::Queue).filter_map(of).collect()
 }
 
 /// A function.
@@ -97,6 +110,7 @@ impl<'c> Code<'c> {
             regions,
             constants,
             actions,
+            messages: messages(case),
             sites: Vec::new(),
             edges: Vec::new(),
             pointed: BTreeSet::new(),
@@ -408,6 +422,11 @@ impl<'c> Code<'c> {
 
     pub fn action(&self, at: Addr) -> Option<Action> {
         self.actions.get(&at).copied()
+    }
+
+    /// The bytes of a message of a queue.
+    pub fn message_bytes(&self, queue: u32) -> Option<u32> {
+        self.messages.get(&queue).copied()
     }
 
     pub fn function(&self, at: Addr) -> Option<Function> {

@@ -56,8 +56,13 @@ mod tests {
     /// Where the first path without an answer begins, of pieces with the addresses of their calls and what comes after each. The call
     /// at 0x200 gives the answer.
     fn first(takes: &[Addr], pieces: &[(&[Addr], &[usize])]) -> Option<Addr> {
-        let call =
-            |at: &Addr| Call { at: *at, to: Callee::At(0x1000), arguments: [Value::Unknown; 4], passes: Vec::new() };
+        let call = |at: &Addr| Call {
+            at: *at,
+            to: Callee::At(0x1000),
+            arguments: [Value::Unknown; 4],
+            passes: Vec::new(),
+            passes_local: false,
+        };
         let piece = |(calls, next): &(&[Addr], &[usize])| Piece {
             calls: calls.iter().map(call).collect(),
             next: next.to_vec(),

@@ -424,6 +424,14 @@ impl Program for Follow<'_, '_> {
         self.walker.code.constant(at)
     }
 
+    /// Of a call that sends a message: what is above the message on the stack is not sent.
+    fn reads(&self, to: Callee, [queue, ..]: [Value; 4]) -> Option<u32> {
+        let Callee::At(to) = to else { return None };
+        let action = self.walker.code.action(to)?;
+        let sends = action.kind == Some(Kind::Queue) && action.act == Act::Gives;
+        self.walker.code.message_bytes(queue.known().filter(|_| sends)?)
+    }
+
     fn marks_are_set(&self) -> bool {
         self.succeeds
     }

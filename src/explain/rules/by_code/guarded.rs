@@ -25,6 +25,9 @@ use crate::kernel::api::Act;
 /// What speaks against it.
 const BY_POINTER: &str = "the variable may be changed through a pointer that was not followed";
 
+/// What speaks against a request that was not answered.
+const DEVICE: &str = "a device may not have answered";
+
 /// The most threads that wait and are looked at.
 const TASKS: usize = 32;
 /// The most stores to the variables that are named.
@@ -126,10 +129,34 @@ impl ByCode<'_, '_> {
         for task in waits.take(TASKS) {
             let is_said = found.iter().any(|f| f.threads.contains(&task.address) || f.affected.contains(&task.address));
             if !is_said && !self.stuck.waits.contains_key(&task.address) {
-                found.extend(self.guarded_of(task).map(|one| self.guarded_finding(task.address, &one)));
+                found.extend(self.guarded_of(task).map(|one| {
+                    let without_answer = self.without_answer_to(task.address, &one);
+                    without_answer.unwrap_or_else(|| self.guarded_finding(task.address, &one))
+                }));
             }
         }
         found
+    }
+
+    /// Where who changes the variable waits for what this thread gives: it made a request, and this thread has a path on which it takes what
+    /// came and does not answer. That nothing more comes before the next request follows from that.
+    fn without_answer_to(&self, thread: Addr, one: &Guarded) -> Option<Finding> {
+        let threads = one.changes.iter().flat_map(|(_, all)| all.values().flatten());
+        let asks = threads.filter_map(|user| if let User::Thread(at) = user { Some(*at) } else { None });
+        let asked = asks.filter(|asks| *asks != thread).find_map(|asks| {
+            let need = *one.stuck.waits.get(&asks)?;
+            let givers = self.usage.who(need.act, Some(need.kind), need.object, need.wanted)?;
+            let is_its = givers == [User::Thread(thread)];
+            is_its.then(|| self.without_answer(asks, need, thread, one.need)).flatten()
+        });
+        let answered = self.unanswered_finding(&asked?, Code::EventNeverSet, Confidence::Hint, String::new());
+        let behind = one.stuck.behind(&answered.threads);
+        Some(
+            answered
+                .against([DEVICE])
+                .explains(behind.iter().filter_map(|at| waits(*at, self.case, self.graph)))
+                .affected(behind),
+        )
     }
 
     fn guarded_of(&self, task: &Task) -> Option<Guarded> {
@@ -339,6 +366,8 @@ impl ByCode<'_, '_> {
             all => format!("look for a path of {} that waits without changing {}", all.join(" or "), place(variable)),
         })
         .threads([thread])
+        // What nothing changes may be a switch, and the wait a usual one.
+        .usual(changed_by.is_empty())
         .with_lost_update(self.lost_update(thread))
     }
 }

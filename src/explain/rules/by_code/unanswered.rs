@@ -23,7 +23,7 @@ use crate::kernel::api::Act;
 const OTHER_REASON: &str = "that path may be for what needs no answer, and the answer be missing for another reason";
 
 /// A thread that did not get its answer.
-struct Unanswered {
+pub(super) struct Unanswered {
     thread: Addr,
     need: Need,
     server: Addr,
@@ -85,7 +85,7 @@ impl ByCode<'_, '_> {
         }
     }
 
-    fn without_answer(&self, thread: Addr, need: Need, server: Addr, request: Need) -> Option<Unanswered> {
+    pub(super) fn without_answer(&self, thread: Addr, need: Need, server: Addr, request: Need) -> Option<Unanswered> {
         let is_given = |need: &Need| {
             need.act == Act::Gives && matches!(need.kind, Kind::EventFlags | Kind::Semaphore | Kind::Queue)
         };
@@ -100,7 +100,13 @@ impl ByCode<'_, '_> {
         Some(Unanswered { thread, need, server, request, leak })
     }
 
-    fn unanswered_finding(&self, one: &Unanswered, code: Code, claimed: Confidence, created: String) -> Finding {
+    pub(super) fn unanswered_finding(
+        &self,
+        one: &Unanswered,
+        code: Code,
+        claimed: Confidence,
+        created: String,
+    ) -> Finding {
         let Unanswered { thread, need, server, request, leak } = one;
         let (name, giver, place) = (self.case.label(*thread), self.case.label(*server), place_at(leak.at, self.case));
         let give = match need.kind {
