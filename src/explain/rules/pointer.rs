@@ -7,8 +7,10 @@ use super::super::address;
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
+use super::chain;
 use super::corrupt_pool::blocks;
 use super::jump::Way;
+use super::past_end::PastEnd;
 use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
 use super::static_pointers;
@@ -16,7 +18,7 @@ use super::wrong_mask::giver;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Effect, Read, Registers, long_branch};
 use crate::kernel::{Kind, Object, PoolBlock, Thread};
-use crate::session::{Place, is_of_kernel};
+use crate::session::{Function, Place, is_of_kernel};
 use crate::sym::Symbol;
 
 /// The most bytes of a variable of which all are taken to belong together.
@@ -36,6 +38,9 @@ const BACK: usize = 2;
 /// What was read.
 const POINTER: &str = "pointer";
 const DIVISOR: &str = "divisor";
+/// By what its place is inferred.
+const BY_CODE: &str = "the code in front of the instruction";
+const BY_CHAIN: &str = "memory: what this function's variables lead to holds it";
 
 /// The place from which a pointer was read, or a divisor.
 pub(super) struct Pointer {
@@ -50,6 +55,8 @@ pub(super) struct Pointer {
     pub value: u64,
     /// What was read.
     noun: &'static str,
+    /// By what that place is inferred.
+    by: &'static str,
     /// The variable that it was read from, where the program writes that.
     variable: Option<Symbol>,
     /// Who sets it, where it is a variable.
@@ -124,6 +131,12 @@ impl Pointer {
         shows(&Code { at, registers, from, code: &code, stack, word: &word })
     }
 
+    /// Of the function that a place is in, by the variables that it uses.
+    pub fn of_chain(value: u64, functions: &[Function], case: &Case<'_>, graph: &Graph) -> Option<Self> {
+        let read = chain::read(value, functions, case)?;
+        Some(Self { by: BY_CHAIN, ..Self::read_from(read, POINTER, case, graph)? })
+    }
+
     /// The same, where a message brought it.
     pub fn with_message(mut self, (words, evidence): (String, Evidence)) -> Self {
         self.words = format!("{}; {words}", self.words);
@@ -148,10 +161,7 @@ impl Pointer {
             Shared::of(Region { start: variable.address, len: variable.size }, &variable.name, case)
         });
         Finding { claim, confidence, ..fault }
-            .against([format!(
-                "where the {} was read from is inferred from the code in front of the instruction",
-                self.noun
-            )])
+            .against([format!("where the {} was read from is inferred from {}", self.noun, self.by)])
             .against(set_by.is_some().then_some(set_by::AGAINST))
             .evidence(self.evidence)
             .evidence(set_by.map(|set_by| set_by.evidence))
@@ -175,6 +185,7 @@ impl Pointer {
         let has_symbols = case.trust.without_lines.is_none() && !case.trust.other_build;
         let is_in_no_variable =
             has_symbols && case.look.is_stored() && !is_constant(place, case) && case.look.place(place).is_none();
+        let past_end = PastEnd::of(place, value, case).filter(|_| noun == POINTER);
         let (words, next) = match (held, stack) {
             (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
@@ -213,7 +224,10 @@ impl Pointer {
             (None, None) => {
                 let name = case.look.place(place)?;
                 let next = if is_constant(place, case) { "look at the initial value of" } else { "look for who writes to" };
-                (format!("{name} ({place:#x})"), format!("{next} {name}"))
+                match &past_end {
+                    Some(past_end) => (format!("{name} ({place:#x}), {}", past_end.words), past_end.next.clone()),
+                    None => (format!("{name} ({place:#x})"), format!("{next} {name}")),
+                }
             }
         };
         let word = case.look.bytes(place, case.width()).and_then(|bytes| case.words(&bytes, true).first().copied());
@@ -227,11 +241,19 @@ impl Pointer {
         let kept = block.map(|block| static_pointers::into(Region { start: block.start, len: block.len }, case));
         let kept = kept.unwrap_or_default();
         let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
+        let next = match kept.first() {
+            Some(first) => {
+                format!("{next}; and for a path that releases this block while {} points into it", first.name)
+            }
+            None => next,
+        };
         let kept = kept.into_iter().map(|kept| kept.evidence);
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
-        let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept).collect();
+        let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept);
+        let evidence = evidence.chain(past_end.as_ref().and_then(|past_end| past_end.evidence.clone())).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
-        let set_by = SetBy::of(place, word.unwrap_or(value), case);
+        // Who sets it on purpose did not set that.
+        let set_by = if past_end.is_none() { SetBy::of(place, word.unwrap_or(value), case) } else { None };
         let may_be_of_heap = is_of_program && set_by.as_ref().is_none_or(|set_by| set_by.words.is_none());
         Some(Self {
             words,
@@ -240,6 +262,7 @@ impl Pointer {
             is_of_message: false,
             value,
             noun,
+            by: BY_CODE,
             variable,
             set_by,
             local: stack.map(|_| place),

@@ -96,7 +96,7 @@ fn changed_without_lock(variable: &Symbol, owner: User, case: &Case<'_>) -> Opti
 }
 
 /// The variables of the first functions of the application, each with the function.
-fn variables(functions: &[Function], case: &Case<'_>) -> Vec<(Symbol, Addr)> {
+pub(super) fn variables(functions: &[Function], case: &Case<'_>) -> Vec<(Symbol, Addr)> {
     let Some(usage) = case.usage() else { return Vec::new() };
     let is_own = |function: &&Function| function.name.as_deref().is_some_and(|name| !is_of_kernel(name));
     let starts = functions.iter().filter(is_own).take(MOST).filter_map(|f| case.look.function(f.pc & !1));

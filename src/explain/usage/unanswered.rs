@@ -28,6 +28,32 @@ impl Usage<'_> {
         };
         self.reached(user).into_iter().filter(own).find_map(leak)
     }
+
+    /// Where a user waits for an answer, and a path leads from the start of that function to the wait without a request, while another
+    /// path has one.
+    pub fn waits_without_request(&self, user: User, request: &Need, answer: &Need) -> Option<Addr> {
+        let own = |key: &Key| self.walker.of_function(*key).own.iter().any(|one| is(one, Act::Takes, answer));
+        let follow = Follow { walker: &self.walker, succeeds: true };
+        self.reached(user).into_iter().filter(own).find_map(|key| {
+            let paths = self.walker.paths(&follow, key)?;
+            let waits = |call: &Call| self.walker.action(call).is_some_and(|one| is(&one, Act::Takes, answer));
+            let asks = |call: &Call| self.walker.effect(call).uses.iter().any(|one| is(one, Act::Gives, request));
+            if paths.calls().any(asks) { first_without(&paths, &waits, &asks) } else { None }
+        })
+    }
+}
+
+/// The first call for which `is` holds to which a path leads from the start without one for which `stops` does.
+fn first_without(paths: &Paths, is: &dyn Fn(&Call) -> bool, stops: &dyn Fn(&Call) -> bool) -> Option<Addr> {
+    let (mut seen, mut todo) = (BTreeSet::from([0]), vec![0]);
+    while let Some(piece) = todo.pop().and_then(|index: usize| paths.pieces.get(index)) {
+        match piece.calls.iter().find(|call| is(call) || stops(call)) {
+            Some(call) if is(call) => return Some(call.at),
+            Some(_) => {}
+            None => todo.extend(piece.next.iter().copied().filter(|next| seen.insert(*next))),
+        }
+    }
+    None
 }
 
 /// The first of these calls from which a path leads out of the function, or back to itself, without a call for which `gives` holds,
@@ -56,6 +82,10 @@ mod tests {
     /// Where the first path without an answer begins, of pieces with the addresses of their calls and what comes after each. The call
     /// at 0x200 gives the answer.
     fn first(takes: &[Addr], pieces: &[(&[Addr], &[usize])]) -> Option<Addr> {
+        dropped(&of(pieces), takes.iter().copied().collect(), &|call| call.at == 0x200)
+    }
+
+    fn of(pieces: &[(&[Addr], &[usize])]) -> Paths {
         let call = |at: &Addr| Call {
             at: *at,
             to: Callee::At(0x1000),
@@ -70,7 +100,7 @@ mod tests {
         };
         let mut paths = Paths::default();
         paths.pieces = pieces.iter().map(piece).collect();
-        dropped(&paths, takes.iter().copied().collect(), &|call| call.at == 0x200)
+        paths
     }
 
     #[test]
@@ -79,6 +109,17 @@ mod tests {
         assert_eq!(early, Some(0x100), "it goes back to the top of its loop");
         assert_eq!(first(&[0x100], &[(&[0x100], &[1]), (&[0x200], &[0])]), None, "it answers each");
         assert_eq!(first(&[0x100], &[(&[0x100], &[0])]), None, "it answers none");
+    }
+
+    /// Who gives an answer was blamed, though nobody had asked.
+    #[test]
+    fn a_path_to_the_wait_without_a_request() {
+        let without = |pieces: &[(&[Addr], &[usize])]| {
+            first_without(&of(pieces), &|call| call.at == 0x100, &|call| call.at == 0x200)
+        };
+        assert_eq!(without(&[(&[0x80], &[1, 2]), (&[0x200], &[2]), (&[0x100], &[0])]), Some(0x100));
+        assert_eq!(without(&[(&[0x80], &[1]), (&[0x200], &[2]), (&[0x100], &[0])]), None, "it always asks");
+        assert_eq!(without(&[(&[0x80], &[0])]), None);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) struct Unanswered {
     server: Addr,
     request: Need,
     leak: Leak,
+    /// Where the thread waits, to which a path of its own leads without a request.
+    unasked: Option<Addr>,
 }
 
 impl ByCode<'_, '_> {
@@ -45,7 +47,8 @@ impl ByCode<'_, '_> {
             }
             let one = self.without_answer(*thread, *need, *server, request)?;
             let is_one_of_several = request.wanted.is_some_and(|flags| flags.count_ones() > 1);
-            let claimed = if is_one_of_several { Confidence::Hint } else { Confidence::Likely };
+            let is_sure = !is_one_of_several && one.unasked.is_none();
+            let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
             Some(self.unanswered_finding(&one, Code::EventNeverSet, claimed, String::new()))
         };
         self.stuck.waits.iter().filter_map(of).collect()
@@ -97,7 +100,8 @@ impl ByCode<'_, '_> {
             return None;
         }
         let leak = self.usage.unanswered(User::Thread(server), &request, &need)?;
-        Some(Unanswered { thread, need, server, request, leak })
+        let unasked = self.usage.waits_without_request(User::Thread(thread), &request, &need);
+        Some(Unanswered { thread, need, server, request, leak, unasked })
     }
 
     pub(super) fn unanswered_finding(
@@ -107,7 +111,7 @@ impl ByCode<'_, '_> {
         claimed: Confidence,
         created: String,
     ) -> Finding {
-        let Unanswered { thread, need, server, request, leak } = one;
+        let Unanswered { thread, need, server, request, leak, unasked } = one;
         let (name, giver, place) = (self.case.label(*thread), self.case.label(*server), place_at(leak.at, self.case));
         let give = match need.kind {
             Kind::EventFlags => "set",
@@ -115,10 +119,18 @@ impl ByCode<'_, '_> {
             _ => "put",
         };
         let wanted = self.wanted(need);
+        let asked = self.wanted(request);
+        let not_asked = match request.kind {
+            Kind::EventFlags => format!("does not set {asked}"),
+            Kind::Queue => format!("sends no message to {}", self.case.object(request.object)),
+            _ => format!("does not put {asked}"),
+        };
+        let alone = unasked.map_or_else(String::new, |_| {
+            format!("{name} has a path to this wait on which it {not_asked}, for which {giver} waits; or ")
+        });
         let claim = format!(
-            "{name} waits for {wanted}{created}, which only {giver} {give}s; {giver} has a path on which it gets {}, and does not \
-             {give} what {name} waits for",
-            self.wanted(request)
+            "{name} waits for {wanted}{created}, which only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \
+             does not {give} what {name} waits for"
         );
         let users = [User::Thread(*server)];
         let others: Vec<Addr> = self.graph.tasks.waiting(need.object).map(|task| task.address).collect();
@@ -137,11 +149,19 @@ impl ByCode<'_, '_> {
                     self.wanted(request)
                 ),
             )])
+            .evidence(unasked.map(|at| {
+                let text = format!("{name} waits here, and a path leads here on which it {not_asked}");
+                Evidence::symbol(at, &place_at(at, self.case), text)
+            }))
             .evidence(self.site(User::Thread(*server), need))
             .evidence([waiting(*server, request.object, self.case, self.graph)])
             .explains(behind.iter().filter(|at| *at != server).filter_map(|at| waits(*at, self.case, self.graph)))
             .affected(behind.iter().copied().chain([*server]))
-            .next(format!("look for the path of {giver} from {place} that does not {give} {wanted}"))
+            .next(if unasked.is_some() {
+                format!("find out whether {name} asked: which path led to its wait; then look for the path of {giver} from {place}")
+            } else {
+                format!("look for the path of {giver} from {place} that does not {give} {wanted}")
+            })
             .threads([*thread])
     }
 

@@ -96,6 +96,15 @@ impl Look<'_, '_> {
         divisor().or_else(|| if self.is_of_pointer() { pointer() } else { None })
     }
 
+    /// The place in memory that holds the pointer, in what the variables of the function lead to.
+    pub(super) fn chained(&self, graph: &Graph) -> Option<Pointer> {
+        let (at, registers) = self.instruction()?;
+        let failed = self.accessed().filter(|at| self.cpus.has(*at) == Some(false))?;
+        let (_, base) = Access { at, failed: Some(failed), registers: &registers }.base(self.case)?;
+        let base = base.filter(|base| *base >= NULL && base.abs_diff(failed) < NEAR)?;
+        Pointer::of_chain(base, self.functions(), self.case, graph)
+    }
+
     /// False where the registers say that the fault is no division by zero.
     fn may_be_division(&self) -> bool {
         self.way.is_none() && (!self.knows_bits() || self.has("DIVBYZERO"))

@@ -1,0 +1,60 @@
+//! Where a pointer that failed is in memory, by the pointers that lead there: from the variables that the function uses, through the
+//! structures to which they point, as the elements of a list. It is for code in which the pointer was in a register of a loop, so that the
+//! code in front of the instruction does not show where it was read from.
+
+use std::collections::BTreeSet;
+
+use super::super::Case;
+use super::shared;
+use crate::abi::{Addr, Region};
+use crate::cpu::Read;
+use crate::session::Function;
+
+/// The most words of a structure, the most structures, and the longest chain of them.
+const WORDS: u64 = 16;
+const MOST: usize = 128;
+const DEPTH: usize = 8;
+/// The most bytes of a variable whose pointers are followed.
+const LARGEST: u64 = 64;
+
+/// The first word that holds a value, in what the variables of the innermost function lead to.
+pub(super) fn read(value: u64, functions: &[Function], case: &Case<'_>) -> Option<Read> {
+    if !case.look.is_stored() {
+        return None;
+    }
+    let variables = shared::variables(functions.get(..1)?, case);
+    let small = variables.iter().map(|(variable, _)| variable).filter(|variable| variable.size <= LARGEST);
+    small.filter_map(|variable| from(variable.address, variable.size, value, case)).next()
+}
+
+fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> {
+    // A stack holds what registers held, and the words of the exception itself.
+    let is_stack = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
+    let is_memory = |at: &Addr| {
+        let is_written = case.cpus.is_some_and(|cpus| cpus.writes(Region { start: *at, len: case.width() }));
+        is_written && !is_stack(*at)
+    };
+    let words = |at: Addr, count: u64| {
+        let bytes = case.look.bytes(at, count.checked_mul(case.width())?)?;
+        Some((at..).step_by(usize::try_from(case.width()).ok()?).zip(case.words(&bytes, true)).collect::<Vec<_>>())
+    };
+    let own = words(variable, size.checked_div(case.width())?)?.into_iter();
+    let own = own.filter(|(at, _)| case.look.is_pointer(*at) != Some(false));
+    let mut next: Vec<Addr> = own.map(|(_, word)| word).filter(is_memory).collect();
+    let mut seen = BTreeSet::new();
+    for depth in 0..DEPTH {
+        let mut further = Vec::new();
+        for at in next.into_iter().filter(|at| at.is_multiple_of(case.width())) {
+            if seen.len() >= MOST || !seen.insert(at) {
+                continue;
+            }
+            let all = words(at, WORDS)?;
+            if let Some((place, _)) = all.iter().find(|(_, word)| *word == value) {
+                return Some(Read { place: *place, value, base: (depth == 0).then_some(variable) });
+            }
+            further.extend(all.into_iter().map(|(_, word)| word).filter(is_memory));
+        }
+        next = further;
+    }
+    None
+}
