@@ -21,7 +21,7 @@ pub(super) const FOREVER: u64 = 0xFFFF_FFFF;
 
 // The kernel's numbers of states.
 pub(super) const SLEEPS: u64 = 4;
-const QUEUE: u64 = 5;
+pub(super) const QUEUE: u64 = 5;
 const MUTEX: u64 = 13;
 const FLAGS: u64 = 7;
 const PRIORITY_CHANGE: u64 = 14;

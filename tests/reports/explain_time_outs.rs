@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::explain_circles::{BEAT, FOREVER, PRINT, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SLEEP, SLEEPS, Story};
+use super::explain_circles::{BEAT, FOREVER, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SLEEP, SLEEPS, Story};
+use super::support::builder::Entry;
 
 /// A receive until a time that was over got a message each time, as others came all the time: it never waited for so long, and nothing was
 /// said of it.
@@ -31,4 +32,46 @@ fn a_negative_time_out_of_calls_that_need_not_wait_was_not_seen() {
     assert_eq!(asks("negative", [5, 0xFFFF_FB00, 0xFFFF_FA80, 0xFFFF_FA07]), [claim]);
     assert!(asks("in-time", [0xFFFF_FB00, 5, 4, 3]).is_empty());
     assert!(asks("for-ever", [FOREVER; 4]).is_empty());
+}
+
+/// `wrong-event-mask: 0x8 has not come for long`: a wait whose time was computed in another unit ended one tick before each answer.
+#[test]
+fn an_answer_that_came_soon_after_each_time_out_was_not_seen() {
+    let found = |name: &str, after: i64| {
+        let mut story = Story::default();
+        for _ in 0..5 {
+            story.wakes(PRINT, SLEEPS);
+            story.by(PRINT, QUEUE_RECEIVE, [REPLIES, 0, 5, 0]);
+            story.blocks(PRINT, QUEUE, BEAT);
+            story.goes_on(3);
+            let send = |story: &mut Story| {
+                story.at += 100;
+                story.events.push(Entry::isr(0, QUEUE_SEND, story.at, [REPLIES, 0, 0, 0]));
+            };
+            match after {
+                0 => send(&mut story),
+                _ => story.wakes(PRINT, QUEUE),
+            }
+            if after == 0 {
+                story.wakes(PRINT, QUEUE);
+            }
+            story.by(PRINT, SLEEP, [4, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, BEAT);
+            story.goes_on(u64::try_from(after).unwrap());
+            if after > 0 {
+                send(&mut story);
+            }
+        }
+        let all = story.findings(name);
+        assert!(all.iter().all(|finding| finding["confidence"] == "hint"), "{all:?}");
+        let claims = all.into_iter().map(|finding| finding["claim"].as_str().unwrap().to_owned());
+        claims.filter(|claim| claim.contains("for too short a time")).collect::<Vec<_>>()
+    };
+    let late = found("late", 1);
+    assert!(
+        late.len() == 1 && late[0].starts_with("Print waits for queue replies for too short a time: 5 times"),
+        "{late:?}"
+    );
+    assert!(found("in-time-answers", 0).is_empty());
+    assert!(found("long-after", 20).is_empty());
 }

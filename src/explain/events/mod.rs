@@ -6,6 +6,7 @@ mod away;
 mod deleted;
 mod end;
 mod interrupts;
+mod late;
 mod negative;
 mod objects;
 mod pointers;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Now;
 use super::away::Away;
+use super::late::Late;
 use super::pools::{Pool, Sent};
 use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
@@ -171,6 +172,8 @@ pub struct One {
     pub longest_wait_in_events: u64,
     /// Waits that ended by a time-out since the last put.
     pub time_outs: Option<TimeOuts>,
+    /// What came soon after such a wait.
+    pub late: Late,
     /// Event flags that some thread asked for.
     pub asked: u64,
     /// Event flags that threads took away.
@@ -199,6 +202,7 @@ impl One {
     /// A thread asks for something.
     pub fn taker(&mut self, thread: Addr) {
         self.untaken = None;
+        self.late.asks();
         self.asks = self.asks.saturating_add(1);
         if self.takers.len() < MAX_THREADS {
             self.takers.insert(thread);
@@ -225,7 +229,8 @@ impl One {
     }
 
     /// A wait of a thread for it ends by a time-out.
-    pub fn times_out(&mut self, thread: Addr, seq: u64) {
+    pub fn times_out(&mut self, thread: Addr, seq: u64, at: i64, waited: i64) {
+        self.late.times_out(thread, at, waited);
         let all = self.time_outs.get_or_insert(TimeOuts { times: 0, seq, thread: Some(thread) });
         all.times = all.times.saturating_add(1);
         all.thread = all.thread.filter(|before| *before == thread);
@@ -234,6 +239,7 @@ impl One {
     /// Somebody gives.
     pub fn give(&mut self, by: Giver, seq: u64, at: i64, flags: u64) {
         self.time_outs = None;
+        self.late.given(seq, at);
         self.away.set(by, flags, seq);
         if self.givers.len() < MAX_THREADS || self.givers.contains_key(&by) {
             let given = self.givers.entry(by).or_default();
@@ -262,6 +268,7 @@ impl One {
     pub fn forget(&mut self) {
         self.held.clear();
         self.away.forget();
+        self.late.asks();
         (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
         (self.found, self.fullest, self.sent_again) = (None, None, None);
         self.pool.forget();
@@ -395,13 +402,13 @@ mod tests {
     #[test]
     fn waits_that_time_out_one_after_the_other_were_counted_as_one() {
         let mut one = One::default();
-        [5, 9].into_iter().for_each(|seq| one.times_out(CARD, seq));
+        [5, 9].into_iter().for_each(|seq| one.times_out(CARD, seq, 0, 0));
         assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 5, thread: Some(CARD) }));
         one.give(Giver::Interrupt(None), 10, 20, 0);
         assert_eq!(one.time_outs, None, "it was put");
-        one.times_out(CARD, 12);
+        one.times_out(CARD, 12, 0, 0);
         assert_eq!(one.time_outs, Some(TimeOuts { times: 1, seq: 12, thread: Some(CARD) }));
-        one.times_out(CARD + 1, 14);
+        one.times_out(CARD + 1, 14, 0, 0);
         assert_eq!(one.time_outs, Some(TimeOuts { times: 2, seq: 12, thread: None }), "each waited once");
         one.forget();
         assert_eq!(one.time_outs, None, "a put may be among the events that are missing");

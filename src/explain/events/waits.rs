@@ -82,7 +82,7 @@ impl Events {
             one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));
             one.longest_wait_in_events = one.longest_wait_in_events.max(event.seq.saturating_sub(call.seq));
             if gets && wait.ending == Ending::TimedOut {
-                one.times_out(thread, event.seq);
+                one.times_out(thread, event.seq, event.ticks, event.ticks.saturating_sub(wait.from));
             }
             if gets && wait.ending == Ending::Given {
                 one.short = None;

@@ -34,6 +34,7 @@ mod isr_storm;
 mod isr_stuck;
 mod jump;
 mod kernel_pointer;
+mod late;
 mod left_by_callback;
 mod left_disabled;
 mod left_running;
@@ -189,6 +190,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "loops that wait for a value in memory", find: stopped::polling },
     Check { what: "the kernel's initialisation", find: not_started::find },
     Check { what: "threads that have blocks of a pool and wait for more", find: hold_and_wait::find },
+    Check { what: "what comes soon after a wait for it has ended", find: late::find },
     Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that are used up, and for which nobody waits", find: lost_pool::find },

@@ -6,16 +6,19 @@
 use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
-use super::super::state::{Task, Wait};
+use super::super::state::{Does, Task, Wait};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::{interrupts, place, words};
-use crate::abi::Region;
+use crate::abi::{Addr, Region};
+use crate::kernel::Thread;
 use crate::session::CpuState;
 
 /// The functions of a backtrace that are named, and the threads.
 const CALLERS: usize = 4;
 const WAITS: usize = 6;
+/// The kernel's current thread.
+const CURRENT: &str = "_tx_thread_current_ptr";
 /// The most interrupts that are named.
 const NAMED: usize = 2;
 
@@ -29,11 +32,13 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let named = || format!("in {}", named());
     let at = vector.unwrap_or_else(named);
     let loops = cpu.and_then(|cpu| waits_in_loop(cpu, case)).unwrap_or_default();
+    let last = last(case);
+    let by = last.map_or_else(String::new, |last| format!(", in which {} had the processor last", last.label()));
     vec![
         Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
-            format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before"),
+            format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before{by}"),
         )
         .against(["a debugger may have started it again"])
         .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
@@ -42,6 +47,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         .evidence(case.kernel.and_then(|kernel| kernel.threads.first()).map(|first| {
             Evidence::memory(first.address, format!("the threads in memory are of the run before ({})", first.label()))
         }))
+        .evidence(last.and_then(|last| ready(last.address, case, graph)))
         .evidence(waited(case, graph))
         .next(
             "read the chip's reset-status register: watchdog, brown-out or software; the threads and waits are those of the run before"
@@ -69,6 +75,23 @@ fn waits_in_loop(cpu: &CpuState, case: &Case<'_>) -> Option<String> {
         )
     };
     Some(format!(", where it waits in a loop for {what} to change{by}"))
+}
+
+/// The thread that the kernel of the run before was in when it ended.
+fn last<'k>(case: &Case<'k>) -> Option<&'k Thread> {
+    let symbol = case.look.symbol(CURRENT)?;
+    let word = case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied()?;
+    case.kernel?.thread(word)
+}
+
+/// The threads that were ready beside the one that had the processor: one of them may be the one that a watchdog missed.
+fn ready(last: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
+    let is_other = |task: &&Task| task.does == Does::Ready && task.address != last;
+    let names: Vec<String> =
+        graph.tasks.list.iter().filter(is_other).take(WAITS).map(|task| case.label(task.address)).collect();
+    let text =
+        format!("{} had the processor then; these were ready and did not run: {}", case.label(last), names.join(", "));
+    (!names.is_empty()).then(|| Evidence::memory(last, text))
 }
 
 /// The threads that waited for ever in the run before. One that did nothing in the whole trace may be the one that a watchdog missed.

@@ -8,8 +8,9 @@
 
 use super::super::graph::{Edge, Graph};
 use super::super::state::{Task, Wait};
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::words::{NO_OWNER, waiting};
+use super::words::{NO_OWNER, function_at, place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::trace::many;
@@ -110,6 +111,15 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     )
 }
 
+/// The only function of the holder that has a path without a put, by the code, and as evidence.
+fn keeps(edge: &Edge, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let all = case.usage()?.keeps(User::Thread(edge.holder), edge.object);
+    let [leak] = all.as_slice() else { return None };
+    let (function, object) = (function_at(leak.function, case), case.object(edge.object));
+    let text = format!("by the code, {function} takes {object} here, and has a path on which it does not put it");
+    Some((function, Evidence::symbol(leak.at, &place_at(leak.at, case), text)))
+}
+
 fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
     let one = events.object(edge.object)?;
@@ -142,10 +152,15 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         evidence.push(Evidence::event(taken.seq, format!("{holder} has blocked {since} times since")));
     }
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
-    let next = match &by {
-        Some(by) => format!("let {by} not terminate {holder} while it may have {object}, or let it put that then"),
-        None => format!("look for a path of {holder} that returns without tx_semaphore_put"),
+    let kept = by.is_none().then(|| keeps(edge, case)).flatten();
+    let next = match (&by, &kept) {
+        (Some(by), _) => format!("let {by} not terminate {holder} while it may have {object}, or let it put that then"),
+        (None, Some((function, _))) => {
+            format!("look for the path of {function} that returns without a put of {object}")
+        }
+        (None, None) => format!("look for a path of {holder} that returns without tx_semaphore_put"),
     };
+    evidence.extend(kept.map(|(_, evidence)| evidence));
     let code = if by.is_some() { Code::LockOwnerGone } else { Code::SemaphoreLeak };
     evidence.extend(ended.zip(by).map(|((_, seq), by)| Evidence::event(seq, format!("{by} terminates {holder}"))));
     Some(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key, Succeeding, Summary};
-use super::{Usage, Use, User};
+use super::{Leak, Usage, Use, User, is_through_pointer};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee};
 use crate::kernel::Kind;
@@ -73,6 +73,23 @@ impl Usage<'_> {
             }
         }
         is_known.then_some(false)
+    }
+
+    /// The functions of a user that take a semaphore, themselves or by a function that takes it for them, with a path on which they do not
+    /// put it; on another path they do.
+    pub fn keeps(&self, user: User, semaphore: Addr) -> Vec<Leak> {
+        let (takes, gives) = (self.takes(semaphore), self.gives(semaphore));
+        let may_give = |call: &Call| {
+            let effect = self.walker.effect(call);
+            is_through_pointer(call) || gives(call) || effect.uses.iter().any(gives_unknown)
+        };
+        let leak = |key: Key| {
+            let paths = self.walker.paths(&Succeeding::of(&self.walker, semaphore), key)?;
+            let at = paths.calls().find(|call| takes(call))?.at;
+            let is_kept = paths.leads_out(|call| call.at == at, may_give) && paths.leads_to(&takes, &gives);
+            is_kept.then_some(Leak { function: key.0, at })
+        };
+        self.reached(user).into_iter().filter_map(leak).collect()
     }
 
     /// True where that is so, or not known.
