@@ -44,6 +44,8 @@ const FLAGS_SET: u64 = 36;
 pub(super) struct Story {
     pub(super) at: u64,
     pub(super) events: Vec<Entry>,
+    /// Where the stack of a thread begins, and its size.
+    pub(super) stacks: Vec<(u64, [u64; 2])>,
 }
 
 impl Story {
@@ -105,7 +107,7 @@ impl Story {
 
     /// The same from a ring of so many events.
     fn findings_in(&self, capacity: usize, name: &str) -> Vec<Value> {
-        let objects = vec![
+        let mut objects = vec![
             thread(SCAN, "Scan", 8),
             thread(PRINT, "Print", 8),
             thread(BEAT, "Beat", 8),
@@ -113,6 +115,10 @@ impl Story {
             Registered::new(3, LINES, "lines"),
             Registered::new(3, REPLIES, "replies"),
         ];
+        for object in &mut objects {
+            let stack = self.stacks.iter().find(|(thread, _)| *thread == object.pointer);
+            object.params = stack.map_or(object.params, |(_, stack)| *stack);
+        }
         let buffer = Buffer { objects, ..Buffer::new(BASE) }.record(capacity, &self.events);
         let scratch = Scratch::new(name);
         let path = scratch.path("ram.bin");

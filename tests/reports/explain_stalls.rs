@@ -218,7 +218,7 @@ fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
 
 /// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.
 /// The other ways are known by registers that these do not have.
-const ELSEWHERE: [(&str, &str, &str); 28] = [
+const ELSEWHERE: [(&str, &str, &str); 29] = [
     ("isr_waits", "registers", "isr-never-ends"),
     ("isr_loops", "registers", "isr-never-ends"),
     ("isr_counts", "registers", "isr-never-ends"),
@@ -247,6 +247,7 @@ const ELSEWHERE: [(&str, &str, &str); 28] = [
     ("tick_lost", "ram", "no-tick"),
     ("tick_lost", "registers", "no-tick"),
     ("tick_lost", "trace", "no-tick"),
+    ("stack_below", "trace", "stack-overflow"),
 ];
 
 /// What is wrong with what other sources than the evidence core say of one way.

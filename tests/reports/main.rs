@@ -16,6 +16,7 @@ mod explain_resumes;
 mod explain_stalls;
 mod explain_tick_clock;
 mod explain_time_outs;
+mod explain_trace_alone;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

@@ -11,6 +11,7 @@ mod negative;
 mod objects;
 mod pointers;
 mod pools;
+mod postures;
 mod resumes;
 mod silent;
 mod sleeps;
@@ -28,6 +29,7 @@ pub use interrupts::{Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
+pub use postures::Postures;
 pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
@@ -112,6 +114,8 @@ pub struct Events {
     pub without_timers: WithoutTimers,
     /// What that thread does.
     pub timers: TimerWork,
+    /// What calls of `tx_interrupt_control` set.
+    pub postures: Postures,
     /// Sleeps.
     pub sleeps: Sleeps,
     /// Locks that are asked for and not given.
@@ -548,6 +552,7 @@ impl Consumer for Events {
         self.interrupts.forget();
         self.tries.forget();
         self.timers.forget();
+        self.postures.forget();
         self.sleeps.forget();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }

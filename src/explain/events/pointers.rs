@@ -1,7 +1,7 @@
 //! How low the stack pointers of threads were: some calls record theirs.
 
 use super::{Events, Now};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::analysis::tracker::System;
 use crate::catalogue::Role;
 
@@ -18,12 +18,21 @@ pub struct Pointer {
 impl Events {
     /// The stack pointer of the thread that an event is by.
     pub(super) fn pointer(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
-        if let Some(sp) = role.stack.of(now.words)
+        if let Some(sp) = role.stack.of(now.words).filter(|sp| *sp != 0)
             && now.event.doubtful == 0
             && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))
         {
             Pointer::add(&mut activity.pointer, sp, now.event.seq);
         }
+    }
+}
+
+impl Events {
+    /// The stacks of threads, by the registry of the trace.
+    pub fn stacks(&self) -> impl Iterator<Item = (Addr, Region)> {
+        self.stacks
+            .iter()
+            .filter_map(|(thread, (start, size))| Some((*thread, Region { start: *start, len: (*size)? })))
     }
 }
 

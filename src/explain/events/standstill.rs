@@ -17,6 +17,8 @@ pub struct WithoutTimers {
 impl Events {
     /// Whether a thread did something.
     pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
+        let posture = now.places.posture(now.words);
+        self.postures.next(now.thread(), posture, now.event.seq);
         let Some(thread) = now.thread() else { return };
         self.last_of_threads = Some(now.event.seq);
         self.interrupts.alone = Alone::default();
@@ -27,7 +29,7 @@ impl Events {
             activity.sleeps = Some((asked, now.event.seq));
             activity.slept = activity.slept.saturating_add(1);
         }
-        if let Some(value) = now.places.posture(now.words) {
+        if let Some(value) = posture {
             let gaps = self.gaps;
             let activity = system.thread_of(now.event.context).and_then(|no| self.does(no));
             activity.into_iter().for_each(|activity| activity.sets_posture(value, now.event.seq, gaps));

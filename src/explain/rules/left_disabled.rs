@@ -14,6 +14,7 @@
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
+use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::Mask;
 use super::masking_code::{self, Left};
@@ -25,12 +26,43 @@ use crate::session::{CpuState, Function};
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    case.cpus
-        .into_iter()
-        .flat_map(|cpus| &cpus.all)
-        .filter_map(|cpu| by_calls(cpu, case).or_else(|| finding(cpu, case)))
-        .collect()
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    let found: Vec<Finding> = cpus.filter_map(|cpu| by_calls(cpu, case).or_else(|| finding(cpu, case))).collect();
+    if found.is_empty() { by_the_last_call(case, graph).into_iter().collect() } else { found }
+}
+
+/// By the trace: the last call of `tx_interrupt_control` disables interrupts, the thread has gone on, and nothing else has come. Before it
+/// has enabled them each time by its next call.
+fn by_the_last_call(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let left = case.events.filter(|events| events.cores <= 1)?.postures.left()?;
+    let task = graph.stored(case, left.thread).filter(|task| matches!(task.does, Does::Runs | Does::Ready))?;
+    let mut cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
+    if cpus.any(shows_mask) {
+        return None;
+    }
+    let name = case.label(task.address);
+    let by = masking_code::left_by(task.address, case);
+    let most = if by.is_some() { Confidence::Likely } else { Confidence::Hint };
+    let words = by.as_ref().map_or_else(String::new, |by| format!("; {}", by.words));
+    let claim = format!(
+        "{name} disabled interrupts and went on without enabling them, which it did each of the {} times before; no interrupt has come \
+         since{words}",
+        left.times
+    );
+    let text = format!("{name} calls tx_interrupt_control({:#x}) here for the last time", left.value);
+    Some(
+        Finding::new(Code::InterruptsMasked, case.cap(most), claim)
+            .against(["no register says whether interrupts are disabled (--reg primask=N)"])
+            .against(["instructions may have enabled them, which leave no event"])
+            .evidence([Evidence::event(left.seq, text)])
+            .evidence(by.as_ref().map(|by| by.evidence.clone()))
+            .next(by.map_or_else(
+                || format!("look for a path of {name} behind that call that does not restore interrupts"),
+                |by| by.next,
+            ))
+            .threads([task.address]),
+    )
 }
 
 /// True where the registers show whether interrupts are disabled.

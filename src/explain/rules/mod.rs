@@ -104,6 +104,7 @@ mod tick_rate;
 mod tick_storm;
 mod timer_waited;
 mod timers_still;
+mod trace_stacks;
 mod unacknowledged;
 mod unchecked;
 mod unseen;
@@ -154,6 +155,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "what is below the main stack", find: main_stack::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "stack pointers in a trace that nothing else shows", find: trace_stacks::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "a timer interrupt of a RISC-V that a thread keeps back", find: masked_riscv::find },
