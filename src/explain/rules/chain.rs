@@ -36,7 +36,9 @@ fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> 
     };
     let words = |at: Addr, count: u64| {
         let bytes = case.look.bytes(at, count.checked_mul(case.width())?)?;
-        Some((at..).step_by(usize::try_from(case.width()).ok()?).zip(case.words(&bytes, true)).collect::<Vec<_>>())
+        let place = |n: usize| at.checked_add(u64::try_from(n).ok()?.checked_mul(case.width())?);
+        let all = case.words(&bytes, true).into_iter().enumerate();
+        Some(all.filter_map(|(n, word)| Some((place(n)?, word))).collect::<Vec<_>>())
     };
     let own = words(variable, size.checked_div(case.width())?)?.into_iter();
     let own = own.filter(|(at, _)| case.look.is_pointer(*at) != Some(false));

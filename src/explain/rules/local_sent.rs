@@ -58,9 +58,10 @@ fn in_stacks<'k>(queue: &Object, case: &Case<'k>) -> Vec<(Addr, u64, &'k Thread)
         let len = queue.get("capacity")?.checked_mul(queue.get("message_size")?)?.checked_mul(width)?.min(MOST);
         let start = queue.get("start")?;
         let words = case.words(&case.look.bytes(start, len)?, false);
-        let places = (start..).step_by(usize::try_from(width).ok()?);
+        let at = |n: usize| start.checked_add(u64::try_from(n).ok()?.checked_mul(width)?);
         let holder = |word: u64| kernel.threads.iter().find(|thread| thread.holds(word));
-        Some(places.zip(words).filter_map(|(at, word)| Some((at, word, holder(word)?))).collect::<Vec<_>>())
+        let held = words.into_iter().enumerate().filter_map(|(n, word)| Some((at(n)?, word, holder(word)?)));
+        Some(held.collect::<Vec<_>>())
     };
     find().unwrap_or_default()
 }
