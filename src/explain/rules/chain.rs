@@ -50,7 +50,8 @@ fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> 
             if seen.len() >= MOST || !seen.insert(at) {
                 continue;
             }
-            let all = words(at, WORDS)?;
+            // A structure near the end of memory may be shorter.
+            let Some(all) = words(at, WORDS) else { continue };
             if let Some((place, _)) = all.iter().find(|(_, word)| *word == value) {
                 return Some(Read { place: *place, value, base: (depth == 0).then_some(variable) });
             }

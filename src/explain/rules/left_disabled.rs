@@ -46,8 +46,8 @@ fn by_the_last_call(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let most = if by.is_some() { Confidence::Likely } else { Confidence::Hint };
     let words = by.as_ref().map_or_else(String::new, |by| format!("; {}", by.words));
     let claim = format!(
-        "{name} disabled interrupts and went on without enabling them, which it did each of the {} times before; no interrupt has come \
-         since{words}",
+        "{name} disabled interrupts and went on without enabling them, which it did each of the {} times before; no event of an \
+         interrupt or another thread has come since{words}",
         left.times
     );
     let text = format!("{name} calls tx_interrupt_control({:#x}) here for the last time", left.value);

@@ -9,7 +9,7 @@ use crate::abi::{Addr, Region};
 
 /// Such a pointer.
 pub(super) struct PastEnd {
-    /// `right behind the array limits[16], whose last element is 0x453b8000`.
+    /// `right behind the array limits[16], which ends with 0x453b8000`.
     pub words: String,
     pub next: String,
     /// Who writes to the array at an index that it computes.
@@ -17,14 +17,16 @@ pub(super) struct PastEnd {
 }
 
 impl PastEnd {
-    /// Of a pointer that leads to no memory. Elements of a word are alike in their highest byte, as numbers of one size are.
+    /// Of a pointer that leads to no memory. Its word and the last word of the array are alike in their highest byte, as numbers
+    /// of one size are.
     pub fn of(place: Addr, value: u64, case: &Case<'_>) -> Option<Self> {
         if case.cpus?.has(value) != Some(false) {
             return None;
         }
         let [array] = arrays::in_front(place, case).try_into().ok()?;
         let last = word(place.checked_sub(case.width())?, case)?;
-        let highest = |word: u64| word >> 24;
+        let bits = case.width().checked_mul(8)?.checked_sub(8)?;
+        let highest = |word: u64| word.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0);
         if last == value || highest(last) == 0 || highest(last) != highest(value) {
             return None;
         }
@@ -35,7 +37,7 @@ impl PastEnd {
         let name = &array.name;
         Some(Self {
             words: format!(
-                "right behind the array {array}, whose last element is {last:#x}: {value:#x} may be written past its end{by}"
+                "right behind the array {array}, which ends with {last:#x}: {value:#x} may be written past its end{by}"
             ),
             next: format!("look for who writes more elements of {name} than there are"),
             evidence,

@@ -8,7 +8,7 @@
 use super::super::super::cpus::thread_of;
 use super::super::super::{Case, Evidence};
 use super::super::static_pointers;
-use crate::abi::{Addr, Endian};
+use crate::abi::Addr;
 use crate::kernel::Thread;
 use crate::session::CpuState;
 use crate::unwind::is_exc_return;
@@ -45,7 +45,8 @@ impl Resumed {
         cpu.registers.get("cfsr").is_none_or(|cfsr| cfsr & INVPC != 0).then_some(())?;
         cpu.registers.lr().filter(|lr| is_exc_return(*lr) && lr & 4 != 0)?;
         let (saved, psp) = (thread.saved.filter(|at| thread.stack.holds(*at))?, cpu.registers.get("psp")?);
-        let word = |at: Addr| Endian::Little.u32(&case.look.bytes(at, 4)?, 0);
+        let endian = case.kernel?.layout.shape.endian;
+        let word = |at: Addr| endian.u32(&case.look.bytes(at, 4)?, 0);
         let is_return = |word: &u32| word & RETURN == RETURN;
         let first = word(saved).filter(is_return);
         let last = || word(saved.checked_add(SAVED)?).filter(is_return);
@@ -60,7 +61,8 @@ impl Resumed {
         PUSHED.iter().find(|len| leads(len))?;
         let word = |into: u64| word(at.checked_add(into)?);
         let (pc, xpsr) = (word(PC)?, word(XPSR)?);
-        let is_state = xpsr & THUMB != 0 && xpsr & NUMBER == 0 && case.look.function(Addr::from(pc) & !1).is_some();
+        // Code that the ELF does not have, as that of a module, is code too.
+        let is_state = xpsr & THUMB != 0 && xpsr & NUMBER == 0 && pc & 1 == 0;
         (!is_state).then(|| Self::new(thread, at, (pc, xpsr), case))
     }
 
