@@ -373,8 +373,24 @@ class PipesOfWindows:
 class Child:
     """One run of the program, from its start until it is reaped."""
 
-    def __init__(self, words, env, may_write):
+    def __init__(self, may_write):
+        # None until it has started.
+        self.process = None
+        self.link = Link(may_write)
+        # None until its first bytes show whether it reads memory through us.
+        self.linked = None
+        self.unsent = b""
+        self.first = b""
+        self.diagnostics = b""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def start(self, words, env):
+        """Starts it. Ctrl-C waits: within Popen it would leave a process that nobody ends."""
+        before = None if WINDOWS else signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
+            if before is not None:
+                # The child inherits this, and receives SIGINT again when it has begun.
+                signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
             # In a session of its own: GDB receives Ctrl-C, and passes it on.
             self.process = subprocess.Popen(
                 words,
@@ -388,6 +404,12 @@ class Child:
             )
         except OSError as e:
             raise failed(f"error: {words[0]} cannot be run: {e.strerror}") from e
+        finally:
+            if before is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def connect(self):
+        """Prepares its pipes."""
         self.to = self.process.stdin.fileno()
         self.out = self.process.stdout.fileno()
         self.err = self.process.stderr.fileno()
@@ -396,17 +418,12 @@ class Child:
         else:
             os.set_blocking(self.to, False)
             self.pipes = Pipes((self.out, self.err))
-        self.link = Link(may_write)
-        # None until its first bytes show whether it reads memory through us.
-        self.linked = None
-        self.unsent = b""
-        self.first = b""
-        self.diagnostics = b""
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def run(self):
-        """Serves it until it ends; returns its exit status and its stderr."""
+    def run(self, words, env):
+        """Starts it, and serves it until it ends; returns its exit status and its stderr."""
         try:
+            self.start(words, env)
+            self.connect()
             open_fds = {self.out, self.err}
             while open_fds:
                 sending = [self.to] if self.unsent else []
@@ -469,6 +486,8 @@ class Child:
     def end(self):
         """Ends the process and closes its pipes, whatever happened."""
         process = self.process
+        if process is None:
+            return
         try:
             if process.poll() is None and not self.linked:
                 # It may have a target of its own, and detaches from it.
@@ -538,9 +557,9 @@ def run_binary(words, from_tty):
     set_status(2)
     binary = find_binary()
     env = environment(from_tty)
-    child = Child([binary] + words, env, may_write=words[:1] == ["control"])
+    child = Child(may_write=words[:1] == ["control"])
     try:
-        status, diagnostics = child.run()
+        status, diagnostics = child.run([binary] + words, env)
     except gdb.GdbError:
         raise
     except gdb.error as e:

@@ -85,6 +85,7 @@ impl From<Outcome> for ExitCode {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    crate::sys::signals::unblock_interrupt();
     run(std::env::args_os().skip(1).collect(), &Diagnostics::stderr()).into()
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -140,6 +140,20 @@ fn a_symbolic_link_stays_a_link() {
     assert!(said(&out).contains("too many symbolic links"), "{}", said(&out));
 }
 
+/// Starts it with SIGINT blocked, as the GDB plug-in does.
+fn block_interrupt(command: &mut Command) {
+    // SAFETY: both calls are safe after a fork; the set lives as long as they run.
+    #[allow(unsafe_code, reason = "std has no signal masks")]
+    unsafe {
+        command.pre_exec(|| {
+            let mut interrupt: libc::sigset_t = std::mem::zeroed();
+            libc::sigaddset(&raw mut interrupt, libc::SIGINT);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const interrupt, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+}
+
 /// `NAME.partPID` stayed when a signal ended a command on files.
 #[test]
 fn a_signal_left_half_a_file() {
@@ -158,6 +172,7 @@ fn a_signal_left_half_a_file() {
     for (name, signal) in all.into_iter().filter(|(_, signal)| !is_ignored(*signal)) {
         fs::write(&old, OLD).unwrap();
         let mut run = command("list --format json");
+        block_interrupt(&mut run);
         let mut child = run.arg(&trace).arg("-o").arg(&old).stderr(Stdio::null()).spawn().unwrap();
         wait_for("the unfinished file", || has_begun(&dir));
         assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());

@@ -21,6 +21,18 @@ static COLOURED: AtomicBool = AtomicBool::new(false);
 /// Names of unfinished files; null for none.
 static FILES: [AtomicPtr<c_char>; MAX_FILES] = [const { AtomicPtr::new(ptr::null_mut()) }; MAX_FILES];
 
+/// Lets SIGINT come through. The GDB plug-in blocks it while it starts the program, and a process inherits that.
+pub fn unblock_interrupt() {
+    // SAFETY: `sigemptyset` makes the set valid; the other two calls use it, and nothing else is passed.
+    #[allow(unsafe_code, reason = "std has no signal masks")]
+    unsafe {
+        let mut interrupt: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut interrupt);
+        libc::sigaddset(&raw mut interrupt, consts::SIGINT);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const interrupt, ptr::null_mut());
+    }
+}
+
 /// Takes the signals over until [`detach`]: they set `flag`, and a second one ends the program.
 pub fn attach(flag: &'static AtomicBool) {
     install(flag);

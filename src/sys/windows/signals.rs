@@ -26,6 +26,9 @@ static COLOURED: AtomicBool = AtomicBool::new(false);
 /// Unfinished files.
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Nothing: no process inherits a blocked signal here.
+pub fn unblock_interrupt() {}
+
 /// Takes the signals over until [`detach`]: they set `flag`, and a second one ends the program.
 pub fn attach(flag: &'static AtomicBool) {
     install(flag);

@@ -66,10 +66,34 @@ fn leaving_the_pager_leaves_no_child() {
     assert!(terminal.command("p $_tx_trace_exit").contains("= 0"));
 }
 
-/// True where a script is at its end: it sleeps, is stopped, or waits for a child of its own.
+/// True where a script is at its end: it sleeps, is stopped, or waits for a child that sleeps.
 fn has_begun(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.contains("(sleep) ") || stat.contains(") T ") || !children(pid.parse().unwrap()).is_empty()
+    let sleeps = |child: &String| child.ends_with("(sleep");
+    stat.contains("(sleep) ") || stat.contains(") T ") || children(pid.parse().unwrap()).iter().any(sleeps)
+}
+
+/// Ctrl-C that comes within `Popen`, when the process is there and Python does not know it yet.
+#[test]
+fn ctrl_c_within_popen_left_a_child() {
+    require!(installed(&["gdb-multiarch"]));
+    let scratch = Scratch::new();
+    let program = scratch.program("sleeps.sh", "#!/bin/sh\n[ \"$1\" = gdb ] && exit\nexec sleep 600\n");
+    let early = "import os, signal, subprocess\n\
+                 popen = subprocess.Popen.__init__\n\
+                 def with_ctrl_c(*words, **options):\n    \
+                     popen(*words, **options)\n    \
+                     os.kill(os.getpid(), signal.SIGINT)\n    \
+                     [None for _ in range(1000)]\n\
+                 subprocess.Popen.__init__ = with_ctrl_c\n";
+    let file = scratch.path("early.py");
+    std::fs::write(&file, early).unwrap();
+    let mut terminal = at_terminal(&[&fixture("cm3.elf"), &fixture("cm3.core")], Some(&program));
+    terminal.command(&format!("source {file}"));
+    terminal.type_in("tx-trace last\n");
+    terminal.wait("Quit");
+    terminal.wait("(gdb) ");
+    terminal.assert_childless();
 }
 
 /// One that says nothing, one that reads memory and then says nothing, and one that will not be interrupted.
