@@ -56,6 +56,14 @@ impl Value {
         }
     }
 
+    /// The number of a mark.
+    pub const fn mark(self) -> Option<u32> {
+        match self {
+            Self::Mark(mark) => Some(mark),
+            _ => None,
+        }
+    }
+
     /// The address of memory that it is, or that of the array in which it is.
     pub(super) const fn address(self) -> Option<u32> {
         match self {
@@ -289,7 +297,7 @@ impl State {
             self.arguments().iter().any(|value| matches!(value, Value::Frame(from) if above(*from)))
         };
         let all = || self.slots.iter().filter(|(at, _)| is_there(**at)).map(|(_, value)| *value);
-        let marks = all().filter_map(|value| if let Value::Mark(mark) = value { Some(mark) } else { None }).collect();
+        let marks = all().filter_map(Value::mark).collect();
         (marks, all().any(|value| matches!(value, Value::Frame(_))))
     }
 

@@ -4,16 +4,16 @@
 # Cortex-M3 that never fails and looks at its own ring (check.c), and `riscv`,
 # uses.c for a RISC-V.
 #
-#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live|riscv]
+#     tests/firmware/build.sh OUTDIR [cm3|crashes|failures|resources|waits|uses|faults|stalls|host|be|smp|live|riscv]
 set -eu
 
 usage() {
-    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|uses|stalls|host|be|smp|live|riscv]" >&2
+    echo "usage: $0 OUTDIR [cm3|crashes|failures|resources|waits|uses|faults|stalls|host|be|smp|live|riscv]" >&2
     exit 2
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
-case ${2:-all} in all | cm3 | crashes | failures | resources | waits | uses | stalls | host | be | smp | live | riscv) which=${2:-all} ;; *) usage ;; esac
+case ${2:-all} in all | cm3 | crashes | failures | resources | waits | uses | faults | stalls | host | be | smp | live | riscv) which=${2:-all} ;; *) usage ;; esac
 
 need() {
     command -v "$1" >/dev/null 2>&1 || {
@@ -80,14 +80,14 @@ for name in semaphore_get semaphore_put queue_send queue_receive block_allocate 
 done
 names="$names -Dmk_flags_get=_tx_event_flags_get -Dmk_flags_change=_tx_event_flags_set"
 
-for failing in failures resources waits uses; do
+for failing in failures resources waits uses faults; do
     [ "$which" = all ] || [ "$which" = "$failing" ] || continue
     need arm-none-eabi-gcc gcc-arm-none-eabi
     # Failures of a system on purpose, chosen at the start; the second has other names, priorities and another tick.
     case $failing in
         failures) wrap=-Wl,--wrap=mk_thread_sleep ;;
         waits) wrap=-Wl,--wrap=mk_trace ;;
-        uses) wrap="-DFW_NAMES $names -DFW_CHECKPOINT_EVERY=64" ;;
+        uses | faults) wrap="-DFW_NAMES $names -DFW_CHECKPOINT_EVERY=64" ;;
         *) wrap= ;;
     esac
     for other in "" "-DFW_OTHER -DFW_TICK_CYCLES=100000u"; do

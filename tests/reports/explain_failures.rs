@@ -1,4 +1,4 @@
-//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`, `waits.c`, `uses.c`): the cause is its first
+//! `explain` over the failures that were planted in the fixture firmware (`tests/firmware/failures.c`, `resources.c`, `waits.c`, `uses.c`, `faults.c`): the cause is its first
 //! finding, from a core, from the RAM, and from the trace alone where that shows it. Healthy runs have nothing above a hint.
 #![cfg(all(unix, feature = "cli"))]
 
@@ -146,7 +146,9 @@ fn failing(program: &str, is_other: bool) -> Vec<String> {
         let image = format!("{}@{:#x}", image.display(), RAM.0);
         let with: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair]).collect();
         let names: Vec<String> = way.names.iter().map(|name| name_of(name)).collect();
-        let least = way.confidence.as_str();
+        // Of the other build, where it differs.
+        let (first, second) = way.confidence.split_once('/').unwrap_or((&way.confidence, &way.confidence));
+        let least = if is_other { second } else { first };
         let mut all = vec![
             ("core", findings(rows_of_fixtures(&[&elf, &core])), names.clone(), least),
             ("ram", explain(&[&elf, &image]), names.clone(), least),
@@ -179,7 +181,16 @@ fn failing(program: &str, is_other: bool) -> Vec<String> {
 /// True for a failure that shows in registers alone.
 fn is_of_registers(way: &Way) -> bool {
     way.code == "reset"
-        || ["check_failed", "list_circle", "left_masked", "callback_sleeps", "heap_shared"].contains(&way.name.as_str())
+        || [
+            "queue_checked",
+            "counts_checked",
+            "check_failed",
+            "list_circle",
+            "left_masked",
+            "callback_sleeps",
+            "heap_shared",
+        ]
+        .contains(&way.name.as_str())
 }
 
 fn check(program: &str, is_other: bool) {
@@ -225,6 +236,17 @@ fn the_planted_failure_that_only_code_explains_is_the_first_finding() {
 #[test]
 fn another_build_gives_the_same_findings_by_its_code() {
     check("uses", true);
+}
+
+#[test]
+fn the_planted_fault_is_the_first_finding() {
+    check("faults", false);
+}
+
+/// It has no trace.
+#[test]
+fn another_build_without_a_trace_gives_the_same_findings_of_faults() {
+    check("faults", true);
 }
 
 /// On a RISC-V, too: the handler of traps stands for those of interrupts.

@@ -73,6 +73,8 @@ fn sources() -> Vec<(String, Vec<String>)> {
             name if name.starts_with("use-other-") => "use-other.elf",
             name if name.starts_with("use-riscv-") => "use-riscv.elf",
             name if name.starts_with("use-") => "use.elf",
+            name if name.starts_with("fault-other-") => "fault-other.elf",
+            name if name.starts_with("fault-") => "fault.elf",
             name if name.starts_with("stall-other-") => "stall-other.elf",
             name if name.starts_with("stall-") => "stall.elf",
             _ => "crash.elf",
@@ -112,6 +114,7 @@ fn planted(name: &str) -> Vec<String> {
         ("resource-", "tests/firmware/resources.tsv"),
         ("wait-", "tests/firmware/waits.tsv"),
         ("use-", "tests/firmware/uses.tsv"),
+        ("fault-", "tests/firmware/faults.tsv"),
         ("stall-", "tests/firmware/stalls.tsv"),
     ];
     let of_table = tables.iter().find_map(|(prefix, table)| Some((name.strip_prefix(prefix)?, table)));
@@ -123,6 +126,8 @@ fn planted(name: &str) -> Vec<String> {
         let mut codes = vec![row.split('\t').nth(1).unwrap().to_owned()];
         // What these stacks and this heap damage faults in the end.
         codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap" | "heap_shared").then(|| "fault".to_owned()));
+        // A fault: without the registers of faults its kind is not known.
+        codes.extend(matches!(way, "past_end" | "node_lost").then(|| "fault".to_owned()));
         // Without the code only that is known.
         codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));
         codes.extend((way == "both_flags").then(|| "lock-owner-gone".to_owned()));

@@ -1,6 +1,6 @@
 //! A pool of blocks that is used up, though nobody waits for it: interrupts and threads that do not wait ask for a block and get
 //! nothing. That no pointer to its blocks is left in memory shows that they are lost; a path on which one who gets such a block
-//! returns without releasing it, who loses them.
+//! returns without releasing it, who loses them. Without a trace nobody is seen to ask, and it is a hint.
 //!
 //! Against it: a device may have the addresses, or the program keeps an index in place of a pointer. A pool of which all blocks were
 //! given to a device at the start looks the same, but nobody asks for more. Who allocates and keeps it may have passed it to a
@@ -17,6 +17,8 @@ use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Object};
 
+/// What speaks against a path.
+pub(super) const AGAINST: &str = "which path was taken is inferred from the program's code";
 /// So often somebody has to ask.
 const OFTEN: u64 = 3;
 
@@ -29,47 +31,68 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 }
 
 fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
-    let asked = asked(pool, case)?;
+    let asked = asked(pool, case);
     let lost = lost_blocks::of(pool, case)?;
-    let usage = case.usage();
-    let drops = usage.map(|usage| drops(pool, usage)).unwrap_or_default();
-    let only = if let [only] = drops.as_slice() { Some(*only) } else { None };
-    // A thread that gets nothing may do without.
-    if only.is_none() && !asked.is_interrupt {
-        return None;
-    }
-    let claimed = if only.is_some() { Confidence::Likely } else { Confidence::Hint };
+    let only = Dropped::of(pool, case);
+    let claimed = match (&asked, &only) {
+        (Some(_), Some(_)) => Confidence::Likely,
+        // A thread that gets nothing may do without.
+        (Some(asked), None) if asked.is_interrupt => Confidence::Hint,
+        // Without a trace it is not known whether anybody asks for more.
+        (None, Some(_)) if case.events.is_none() => Confidence::Hint,
+        _ => return None,
+    };
     let label = case.object(pool.address);
     let state = pool.state(&|at| case.label(at));
-    let path = only.map_or_else(String::new, |(user, leak)| {
-        let (who, function) = (user_name(user, case), function_at(leak.function, case));
-        format!("; {function}, which {who} calls, may return without releasing the block that it got")
-    });
-    let at = |(_, leak): (User, Leak)| {
-        let text = "a path of it returns without releasing the block that it got".to_owned();
-        Evidence::symbol(leak.at, &place_at(leak.at, case), text)
-    };
-    let thread = only.and_then(|(user, _)| if let User::Thread(at) = user { Some(at) } else { None });
+    let path = only.as_ref().map_or_else(String::new, |only| format!("; {}", only.words));
+    let words = asked.as_ref().map_or_else(String::new, |asked| format!(", {},", asked.words));
+    let thread = only.as_ref().and_then(|only| if let User::Thread(at) = only.user { Some(at) } else { None });
     Some(
         Finding::new(
             Code::PoolLeak,
             case.cap(claimed),
-            format!("{label} is used up ({state}), {}, and {}{path}", asked.words, lost.words),
+            format!("{label} is used up ({state}){words} and {}{path}", lost.words),
         )
         .against([NOT_IN_MEMORY])
-        .against(only.is_some().then_some("which path was taken is inferred from the program's code"))
-        .evidence([Evidence::memory(pool.address, label), asked.evidence])
+        .against(only.is_some().then_some(AGAINST))
+        .evidence([Evidence::memory(pool.address, label)])
+        .evidence(asked.map(|asked| asked.evidence))
         .evidence(lost.evidence)
-        .evidence(only.map(at))
-        .next(match only {
-            Some((_, leak)) => {
-                format!("look for a path of {} that returns without a release", function_at(leak.function, case))
-            }
-            None => NO_POINTER.to_owned(),
-        })
+        .evidence(only.as_ref().map(|only| only.evidence.clone()))
+        .next(only.map_or_else(|| NO_POINTER.to_owned(), |only| only.next))
         .threads(thread)
         .affected([pool.address]),
     )
+}
+
+/// The only one who gets memory of a pool, and has a path on which it does not release it.
+pub(super) struct Dropped {
+    user: User,
+    /// `forward, which router calls, may return without releasing the block that it got`.
+    pub words: String,
+    pub evidence: Evidence,
+    pub next: String,
+}
+
+impl Dropped {
+    /// `None` where there are several, or none.
+    pub fn of(pool: &Object, case: &Case<'_>) -> Option<Self> {
+        let all = drops(pool, case.usage()?);
+        let [(user, leak)] = all.as_slice() else { return None };
+        let (who, function) = (user_name(*user, case), function_at(leak.function, case));
+        let text = "a path of it returns without releasing the block that it got".to_owned();
+        Some(Self {
+            user: *user,
+            words: format!("{function}, which {who} calls, may return without releasing the block that it got"),
+            evidence: Evidence::symbol(leak.at, &place_at(leak.at, case), text),
+            next: format!("look for a path of {function} that returns without a release"),
+        })
+    }
+
+    /// True where it is this thread.
+    pub fn is_by(&self, thread: Addr) -> bool {
+        self.user == User::Thread(thread)
+    }
 }
 
 /// Who asks for a block and gets none.
@@ -101,7 +124,8 @@ fn drops(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak)> {
     users.dedup();
     let drop = |user: &User| {
         let of = |(kind, object): &(Kind, Addr)| usage.drops(*user, *kind, *object);
-        Some((*user, sources.iter().find_map(of)?))
+        let own = |(kind, object): &(Kind, Addr)| usage.leak(*user, *kind, *object);
+        Some((*user, sources.iter().find_map(of).or_else(|| sources.iter().find_map(own))?))
     };
     users.iter().filter_map(drop).collect()
 }

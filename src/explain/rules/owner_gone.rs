@@ -97,13 +97,13 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     }
     let (by, shown) = by_event.or(resumed).unzip();
     let in_code = || suspended_in_code(edge.holder, case).filter(|_| does == Does::Suspended);
-    let in_code = if by.is_none() { in_code() } else { None };
+    let (said, in_code) = if by.is_none() { in_code() } else { None }.unzip();
     let next = match (does, &by, &in_code) {
         (Does::Suspended, None, None) => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         (Does::Suspended, ..) => "let it put the lock before it is suspended, or resume it before the lock is needed",
         _ => "give the semaphore back on every path of this thread",
     };
-    let by = by.map_or_else(String::new, |by| format!(": {by}"));
+    let by = by.or(said).map_or_else(String::new, |by| format!(": {by}"));
     Some(
         Finding::new(
             Code::LockOwnerGone,
@@ -123,8 +123,8 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     )
 }
 
-/// Where the only other one suspends a thread, by the code.
-fn suspended_in_code(thread: Addr, case: &Case<'_>) -> Option<Evidence> {
+/// The only other one that suspends a thread, by the code: `by the code only monitor suspends it`; and as evidence.
+fn suspended_in_code(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let usage = case.usage()?;
     let all = usage.who(Act::Suspends, None, thread, None)?;
     let mut others = all.into_iter().filter(|user| *user != User::Thread(thread));
@@ -133,7 +133,7 @@ fn suspended_in_code(thread: Addr, case: &Case<'_>) -> Option<Evidence> {
     let name = user_name(by, case);
     let text =
         format!("by the code, {name} suspends {} here (tx_thread_suspend), and no other does", case.label(thread));
-    Some(Evidence::symbol(at, &place_at(at, case), text))
+    Some((format!("by the code only {name} suspends it"), Evidence::symbol(at, &place_at(at, case), text)))
 }
 
 /// All that resume the holder, by the code, wait for the lock themselves: a circle. `reference, which by the code alone resumes it,

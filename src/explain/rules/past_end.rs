@@ -1,15 +1,17 @@
-//! A pointer right behind an array, and like the elements of it, as a write past the end of the array leaves one.
+//! A pointer right behind an array, and like the elements of it, as a write past the end of the array leaves one; or a part of a text
+//! that begins in front of it.
 //!
 //! Against it: who sets the pointer may have set it so.
 
 use super::super::{Case, Evidence};
-use super::pointer::word;
+use super::pointer::{text_into, word};
 use super::{arrays, set_by};
 use crate::abi::{Addr, Region};
+use crate::sym::ArrayMember;
 
 /// Such a pointer.
 pub(super) struct PastEnd {
-    /// `right behind the array limits[16], which ends with 0x453b8000`.
+    /// `right behind the array limits[16], which ends with 0x453b8000`, or `and the text "..." in title runs on into it`.
     pub words: String,
     pub next: String,
     /// Who writes to the array at an index that it computes.
@@ -17,30 +19,38 @@ pub(super) struct PastEnd {
 }
 
 impl PastEnd {
-    /// Of a pointer that leads to no memory. Its word and the last word of the array are alike in their highest byte, as numbers
-    /// of one size are.
+    /// Of a pointer that leads to no memory.
     pub fn of(place: Addr, value: u64, case: &Case<'_>) -> Option<Self> {
         if case.cpus?.has(value) != Some(false) {
             return None;
         }
-        let [array] = arrays::in_front(place, case).try_into().ok()?;
-        let last = word(place.checked_sub(case.width())?, case)?;
-        let bits = case.width().checked_mul(8)?.checked_sub(8)?;
-        let highest = |word: u64| word.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0);
-        if last == value || highest(last) == 0 || highest(last) != highest(value) {
-            return None;
-        }
+        let arrays: Option<[ArrayMember; 1]> = arrays::in_front(place, case).try_into().ok();
+        let array = arrays.as_ref().map(|[array]| array);
+        let (words, next) = text(place, case).or_else(|| element(place, value, array?, case))?;
         let variable = case.look.variable(place)?;
         let memory = Region { start: variable.address, len: variable.size };
-        let (by, evidence) = set_by::writers(&array, memory, case).unzip();
+        let (by, evidence) = array.and_then(|array| set_by::writers(array, memory, case)).unzip();
         let by = by.map_or_else(String::new, |by| format!("; {by}"));
-        let name = &array.name;
-        Some(Self {
-            words: format!(
-                "right behind the array {array}, which ends with {last:#x}: {value:#x} may be written past its end{by}"
-            ),
-            next: format!("look for who writes more elements of {name} than there are"),
-            evidence,
-        })
+        Some(Self { words: format!("{words}{by}"), next, evidence })
     }
+}
+
+/// The end of a text that begins in front of the pointer.
+fn text(place: Addr, case: &Case<'_>) -> Option<(String, String)> {
+    let (words, _) = text_into(place, case)?;
+    Some((format!("and {words}"), "look for who writes a text there that is too long".to_owned()))
+}
+
+/// One more element of an array. The pointer and the last word of the array are alike in their highest byte, as numbers of one size
+/// are.
+fn element(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Option<(String, String)> {
+    let last = word(place.checked_sub(case.width())?, case)?;
+    let bits = case.width().checked_mul(8)?.checked_sub(8)?;
+    let highest = |word: u64| word.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0);
+    if last == value || highest(last) == 0 || highest(last) != highest(value) {
+        return None;
+    }
+    let words =
+        format!("right behind the array {array}, which ends with {last:#x}: {value:#x} may be written past its end");
+    Some((words, format!("look for who writes more elements of {} than there are", array.name)))
 }

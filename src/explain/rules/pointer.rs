@@ -10,6 +10,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::chain;
 use super::corrupt_pool::blocks;
 use super::jump::Way;
+use super::passed::Access;
 use super::past_end::PastEnd;
 use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
@@ -27,6 +28,8 @@ const SMALL: u64 = 64;
 const LONGEST: u64 = 4096;
 const PIECE: u64 = 1024;
 
+/// The most bytes from a pointer to what is accessed by it: a member of a structure.
+pub(super) const NEAR: u64 = 0x1000;
 /// Bytes in front of a word, as far as there is memory, and from it on, that are looked at for text.
 const BEFORE: [u64; 4] = [48, 32, 16, 8];
 const AFTER: u64 = 16;
@@ -131,8 +134,11 @@ impl Pointer {
         shows(&Code { at, registers, from, code: &code, stack, word: &word })
     }
 
-    /// Of the function that a place is in, by the variables that it uses.
-    pub fn of_chain(value: u64, functions: &[Function], case: &Case<'_>, graph: &Graph) -> Option<Self> {
+    /// Of an access where there is no memory, by what the variables lead to that its function uses.
+    pub fn of_chain(access: &Access<'_>, functions: &[Function], case: &Case<'_>, graph: &Graph) -> Option<Self> {
+        let failed = access.failed.filter(|at| case.cpus.is_some_and(|cpus| cpus.has(*at) == Some(false)))?;
+        let (_, base) = access.base(case)?;
+        let value = base.filter(|base| *base >= address::NULL && base.abs_diff(failed) < NEAR)?;
         let read = chain::read(value, functions, case)?;
         Some(Self { by: BY_CHAIN, ..Self::read_from(read, POINTER, case, graph)? })
     }

@@ -15,6 +15,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::corrupt_pool::blocks;
 use super::flushed;
 use super::lost_blocks::{self, Lost};
+use super::lost_pool::{self, Dropped};
 use super::released_alone;
 use super::waiting_blocks;
 use super::words::{waiting, waits};
@@ -103,17 +104,23 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
+    let dropped =
+        state.and_then(|pool| Dropped::of(pool, case)).filter(|dropped| dropped.is_by(full(thread, case, graph)));
     let claim = format!(
-        "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}",
+        "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}{}",
         one.pool.allocated,
+        dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words)),
     );
+    let next = dropped.as_ref().map(|dropped| dropped.next.clone());
     Some(
         Finding::new(Code::PoolLeak, (confidence, detractors), claim)
             .evidence(state.map(|object| {
                 Evidence::memory(object.address, format!("{label}: {}", object.state(&|_| String::new())))
             }))
             .evidence(blocks.iter().take(3).map(taken))
-            .next(format!("look for a path of {by} that does not release its block"))
+            .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
+            .evidence(dropped.map(|dropped| dropped.evidence))
+            .next(next.unwrap_or_else(|| format!("look for a path of {by} that does not release its block")))
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
     )

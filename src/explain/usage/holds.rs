@@ -89,7 +89,11 @@ impl Usage<'_> {
             let is_kept = paths.leads_out(|call| call.at == at, may_give) && paths.leads_to(&takes, &gives);
             is_kept.then_some(Leak { function: key.0, at })
         };
-        self.reached(user).into_iter().filter_map(leak).collect()
+        // A function that is called with several arguments is one.
+        let mut all: Vec<Leak> = self.reached(user).into_iter().filter_map(leak).collect();
+        all.sort_unstable_by_key(|leak| (leak.function, leak.at));
+        all.dedup();
+        all
     }
 
     /// True where that is so, or not known.

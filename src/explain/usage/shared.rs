@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::{Follow, Key};
+use super::walk::{ANY, Follow, Key};
 use super::{Usage, Use, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee, Paths, Value};
@@ -15,6 +15,8 @@ use crate::kernel::api::Act;
 
 /// The most functions that are looked at for one user, each with the locks that are held.
 const MOST: usize = 4000;
+/// The most calls within each other through which an address is followed.
+const DEPTH: usize = 4;
 /// The functions of the kernel that disable interrupts for their caller.
 const DISABLE: [&str; 2] = ["_tx_thread_interrupt_disable", "_tx_thread_interrupt_control"];
 
@@ -149,10 +151,28 @@ impl Usage<'_> {
     /// True where a function may pass an address in a variable to a function that it calls.
     fn passes_address(&self, key: Key, variable: Region) -> bool {
         let follow = Follow { walker: &self.walker, succeeds: true };
-        let passes = |call: &Call| {
-            call.arguments.iter().any(|value| value.known().is_some_and(|at| variable.contains(at.into())))
-        };
-        self.walker.paths(&follow, key).is_none_or(|paths| !paths.is_complete || paths.calls().any(passes))
+        let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete);
+        paths.is_none_or(|paths| paths.calls().any(|call| self.uses_address(call, variable, DEPTH)))
+    }
+
+    /// True where the function that is called may use an address in a variable that it is called with: it accesses memory there, stores the
+    /// address, or passes it on. A call also leaves in the registers of arguments what the function has no parameter for.
+    fn uses_address(&self, call: &Call, variable: Region, depth: usize) -> bool {
+        let is_there = |value: &Value| value.known().is_some_and(|at| variable.contains(at.into()));
+        let given = call.arguments.map(|value| if is_there(&value) { value } else { Value::Unknown });
+        if given == ANY {
+            return false;
+        }
+        let is_lock = |one: Use| matches!(one.action.kind, Some(Kind::Mutex | Kind::Semaphore));
+        let (Callee::At(to), Some(rest)) = (call.to, depth.checked_sub(1)) else { return true };
+        if self.walker.action(call).is_some_and(is_lock) {
+            return false;
+        }
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let of = |arguments| self.walker.storing(&follow, (to, arguments)).filter(|paths| paths.is_complete);
+        let (Some(with), Some(without)) = (of(given), of(ANY)) else { return true };
+        (&with.accesses, &with.stored) != (&without.accesses, &without.stored)
+            || with.calls().any(|call| self.uses_address(call, variable, rest))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) type Key = (Addr, [Value; 4]);
 pub(super) type Acts = BTreeSet<(Act, Option<Kind>)>;
 
 /// Arguments of which nothing is known.
-const ANY: [Value; 4] = [Value::Unknown; 4];
+pub(super) const ANY: [Value; 4] = [Value::Unknown; 4];
 
 /// What a function does, with all that it calls.
 #[derive(Debug, Clone, Default)]
@@ -251,17 +251,18 @@ impl<'c> Walker<'c> {
 
     /// What a call does.
     pub fn effect(&self, call: &Call) -> Rc<Summary> {
-        let given = || {
-            call.arguments.into_iter().filter_map(|value| if let Value::Mark(mark) = value { Some(mark) } else { None })
-        };
+        let given = || call.arguments.into_iter().filter_map(Value::mark);
         let pointed = || call.passes.iter().copied();
         let keeps = || Summary { returns: true, keeps: given().chain(pointed()).collect(), ..Summary::default() };
         let Callee::At(to) = call.to else { return Rc::new(keeps()) };
         if let Some(action) = self.code.action(to) {
             self.sites.try_borrow_mut().into_iter().for_each(|mut sites| _ = sites.insert(call.at));
             let passes_on = action.kind == Some(Kind::Queue) && action.act == Act::Gives;
-            let all = if passes_on { keeps() } else { Summary { returns: true, ..Summary::default() } };
-            return Rc::new(Summary { uses: used(action, call).into_iter().collect(), ..all });
+            // Of the registers of arguments only the second leads to the message: others may hold what an older call left.
+            let source = call.arguments.get(1).and_then(|value| value.mark());
+            let kept = source.into_iter().chain(pointed()).filter(|_| passes_on).collect();
+            let uses = used(action, call).into_iter().collect();
+            return Rc::new(Summary { returns: true, uses, keeps: kept, ..Summary::default() });
         }
         let is_unknown = |to: Addr| self.code.function(to).is_none();
         if let Some(action) = self.code.part_of_action(to) {

@@ -2,6 +2,8 @@
 //! for it, also with a time-out, or is not between a call that takes it and one that puts it, as its stack shows. Waits with a
 //! time-out that are tried again and again end by none of them, and the trace may be too short to hold any event of the semaphore.
 //!
+//! Where one of them alone may have it, and has gone on, a function of it that has a path without a put may have kept it.
+//!
 //! It is likely where one of their functions has a path without a put. What is known of a stack holds only where each function that
 //! takes the semaphore puts it, too.
 
@@ -33,6 +35,8 @@ struct Lost {
     others: Vec<Addr>,
     /// What is known of those who wait: each may have taken it before.
     waiting: Waiting,
+    /// The only one that may have it, by its stack.
+    holder: Option<Addr>,
 }
 
 /// Whether one who waits for a lock may have it itself.
@@ -75,6 +79,9 @@ impl ByCode<'_, '_> {
         if lost.waiters.iter().any(is_known) {
             return None;
         }
+        if let Some(holder) = lost.holder {
+            return self.kept_by(holder, semaphore, &lost);
+        }
         let all = self.leaks(&users, semaphore);
         let keeper = if let [(user, _)] = all.as_slice() { Some(*user) } else { None };
         let mut leaks: Vec<Leak> = all.into_iter().map(|(_, leak)| leak).collect();
@@ -88,9 +95,45 @@ impl ByCode<'_, '_> {
         Some(self.lost_finding(&lost, of, confidence))
     }
 
-    /// `None` where one of the users may have it.
+    /// Without a trace: the only one that may have a semaphore has gone on, and is in no function that takes it; one that it called before
+    /// has a path without a put.
+    fn kept_by(&self, holder: Addr, semaphore: Addr, lost: &Lost) -> Option<Finding> {
+        let (case, cpus) = (self.case, self.case.cpus.filter(|_| self.case.events.is_none())?);
+        let leaks = self.usage.keeps(User::Thread(holder), semaphore);
+        let [leak] = leaks.as_slice() else { return None };
+        let is_there =
+            |pc: &Addr| case.look.function(*pc & !1).is_some_and(|own| own.address & !1 == leak.function & !1);
+        let (call, frames) = (cpus.call(holder)?, cpus.frames(holder)?);
+        let waiter = *lost.waiters.first().filter(|_| !frames.iter().any(is_there))?;
+        let (object, name, function) = (case.object(semaphore), case.label(holder), function_at(leak.function, case));
+        let claim = format!(
+            "{} for {object}, of which none is left (count 0): by the code only {name} may have it, which has gone on to {}; {function} has a \
+             path on which it takes it and does not put it",
+            self.waits(&lost.waiters),
+            call.label()
+        );
+        Some(
+            Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Hint), claim)
+                .against([BY_CODE, "the thread may have it on purpose, and put it later"])
+                .evidence([
+                    waiting(waiter, semaphore, case, self.graph),
+                    self.path(User::Thread(holder), leak, "puts it"),
+                ])
+                .waiters(lost.waiters.clone(), waiter, case, self.graph)
+                .next(format!("look for the path of {function} that returns without a put of {object}"))
+                .threads([waiter]),
+        )
+    }
+
+    /// `flash waits` or `flash, modem wait`.
+    fn waits(&self, waiters: &[Addr]) -> String {
+        let names: Vec<String> = waiters.iter().map(|at| self.case.label(*at)).collect();
+        format!("{} {}", names.join(", "), if waiters.len() == 1 { "waits" } else { "wait" })
+    }
+
+    /// `None` where several of the users may have it.
     fn lost(&self, semaphore: Addr, users: &[User]) -> Option<Lost> {
-        let mut lost = Lost { waiters: Vec::new(), others: Vec::new(), waiting: Waiting::Free };
+        let mut lost = Lost { waiters: Vec::new(), others: Vec::new(), waiting: Waiting::Free, holder: None };
         let is_by_callers = self.usage.is_put_by_callers(users, Kind::Semaphore, semaphore);
         let is_clear = is_by_callers || self.usage.is_put_where_taken(users, Kind::Semaphore, semaphore);
         for user in users {
@@ -105,7 +148,8 @@ impl ByCode<'_, '_> {
                     lost.waiting = lost.waiting.max(self.waiting(*thread, semaphore, is_clear)?);
                     lost.waiters.push(*thread);
                 }
-                false if has_it() => return None,
+                false if has_it() && lost.holder.replace(*thread).is_some() => return None,
+                false if lost.holder == Some(*thread) => {}
                 false => lost.others.push(*thread),
             }
         }
@@ -145,7 +189,6 @@ impl ByCode<'_, '_> {
 
     fn lost_claim(&self, lost: &Lost, of: &Leaky) -> String {
         let names = |all: &[Addr]| all.iter().map(|at| self.case.label(*at)).collect::<Vec<_>>().join(", ");
-        let waits = if lost.waiters.len() == 1 { "waits" } else { "wait" };
         let others = match lost.others.as_slice() {
             [] => "no other thread takes or puts it".to_owned(),
             [other] => format!("{}, which takes and puts it, too, does not have it", self.case.label(*other)),
@@ -163,7 +206,7 @@ impl ByCode<'_, '_> {
         let object = self.case.object(of.semaphore);
         let path = of.ended.as_ref().map_or(path, |ended| format!("; {}", ended.has(&object)));
         let none = if lost.waiting == Waiting::Free { "which nobody has" } else { "of which none is left" };
-        format!("{} {waits} for {object}, {none} (count 0): {others}{path}", names(&lost.waiters))
+        format!("{} for {object}, {none} (count 0): {others}{path}", self.waits(&lost.waiters))
     }
 
     fn lost_finding(&self, lost: &Lost, of: Leaky, confidence: Confidence) -> Finding {

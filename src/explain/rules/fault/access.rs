@@ -5,7 +5,7 @@ use super::super::super::address::NULL;
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Evidence};
 use super::super::passed::Access;
-use super::super::pointer::{Pointer, stack_of};
+use super::super::pointer::{NEAR, Pointer, stack_of};
 use super::super::set_by::SetBy;
 use super::super::static_pointers::{self, StaticPointer};
 use super::super::{control_blocks, message, pools};
@@ -19,8 +19,6 @@ use crate::unwind::Origin;
 
 /// What `mcause` says of a store that was refused: an access fault, a page fault.
 const STORES: [u64; 2] = [7, 15];
-/// So near to the address that failed is what the instruction adds a constant to.
-const NEAR: u64 = 0x1000;
 /// The most characters of a text in front of an address.
 const TEXT: u64 = 64;
 
@@ -99,10 +97,8 @@ impl Look<'_, '_> {
     /// The place in memory that holds the pointer, in what the variables of the function lead to.
     pub(super) fn chained(&self, graph: &Graph) -> Option<Pointer> {
         let (at, registers) = self.instruction()?;
-        let failed = self.accessed().filter(|at| self.cpus.has(*at) == Some(false))?;
-        let (_, base) = Access { at, failed: Some(failed), registers: &registers }.base(self.case)?;
-        let base = base.filter(|base| *base >= NULL && base.abs_diff(failed) < NEAR)?;
-        Pointer::of_chain(base, self.functions(), self.case, graph)
+        let access = Access { at, failed: Some(self.accessed()?), registers: &registers };
+        Pointer::of_chain(&access, self.functions(), self.case, graph)
     }
 
     /// False where the registers say that the fault is no division by zero.

@@ -195,15 +195,20 @@ impl<'a> Why<'a> {
         .threads(thread.map(|thread| thread.address))
     }
 
+    fn access(&self) -> Option<Access<'_>> {
+        let (registers, failed) = (&self.place.registers, self.place.effect?.address()?);
+        Some(Access { at: registers.pc()?, failed: Some(failed), registers })
+    }
+
     /// The function that passed the pointer.
     fn passed(&self, case: &Case<'_>) -> Option<String> {
-        let (registers, failed) = (&self.place.registers, self.place.effect?.address()?);
-        Access { at: registers.pc()?, failed: Some(failed), registers }.passed(&self.place.functions, case)
+        self.access()?.passed(&self.place.functions, case)
     }
 
     /// With where the pointer was read from.
     fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
-        match Pointer::of_place(self.place, self.way.as_ref(), case, graph) {
+        let chained = || Pointer::of_chain(&self.access()?, &self.place.functions, case, graph);
+        match Pointer::of_place(self.place, self.way.as_ref(), case, graph).or_else(chained) {
             Some(pointer) => pointer.added_to(finding, case),
             None => {
                 let own = finding.threads.first().map(|thread| (*thread, None));

@@ -1,0 +1,439 @@
+/*
+ * Faults, failed assertions and losses on purpose that memory and the code of
+ * the program explain. A small charger goes wrong in the way that the word at
+ * FW_WAY says, as in uses.c; faults.tsv says what is true of each. The first
+ * way is healthy. With FW_OTHER the same failures have other names, priorities
+ * and another tick, and the kernel has no event trace.
+ */
+#include "kernel.h"
+
+enum failure {
+    HEALTHY,
+    QUEUE_CHECKED, /* is what a send returns, and its reader sleeps            */
+    COUNTS_CHECKED, /* by who owns the mutex; another changes them without it   */
+    PAST_END,      /* of an array one element is written, over a pointer        */
+    NODE_LOST,     /* what is in a list was written over, by a text             */
+    NOT_PUT,       /* on one path, by one that goes on; the other waits         */
+    FLAG_TAKEN,    /* by one that needs less of them                            */
+    BLOCK_KEPT,    /* whose address is on the stack above a message             */
+    SUSPENDED      /* is who owns a mutex, by one that goes on                   */
+};
+
+#define BEGIN 20u
+#define END 70u
+#define THREADS 4
+#include "failing.h"
+
+static TX_QUEUE alarms, samples, moved;
+static ULONG alarm_storage[2], sample_storage[4], moved_storage[2];
+static TX_MUTEX ledger;
+static TX_SEMAPHORE spi;
+static TX_EVENT_FLAGS_GROUP phases;
+static TX_BLOCK_POOL frames;
+#define FRAME 16
+static UCHAR frame_memory[4 * (FRAME + sizeof(VOID *))] __attribute__((aligned(8)));
+
+UINT app_line_has_frame(VOID)
+{
+    if (_tx_timer_system_clock >= END)
+        run_ended();
+    return 0;
+}
+
+VOID app_uart_isr(VOID)
+{
+}
+
+/* ---- fills the ring ---- */
+
+static VOID lamp_entry(ULONG ticks)
+{
+    for (;;) {
+        mk_thread_sleep(ticks);
+        sum++;
+    }
+}
+
+/* ---- an assertion of what a call returned ---- */
+
+static NOINLINE VOID assert_failed(const CHAR *file, ULONG at)
+{
+    sum += at + (ULONG)file;
+    run_ended();
+    __asm__ volatile("cpsid i" ::: "memory");
+    for (;;)
+        ;
+}
+
+#define ASSERT(what) ((what) ? (VOID)0 : assert_failed("firmware/faults.c", __LINE__))
+
+static NOINLINE VOID raise_alarm(ULONG number)
+{
+    UINT status = mk_queue_send(&alarms, &number, TX_NO_WAIT);
+    ASSERT(status == TX_SUCCESS);
+}
+
+static VOID guard_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(4);
+        raise_alarm(n);
+    }
+}
+
+static VOID logger_entry(ULONG unused)
+{
+    ULONG alarm;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&alarms, &alarm, TX_WAIT_FOREVER);
+        sum += alarm;
+        if (failing(QUEUE_CHECKED))
+            mk_thread_sleep(400);
+    }
+}
+
+/* ---- an assertion of variables, and one of those who change them has no lock ---- */
+
+static struct {
+    ULONG sold, paid, left;
+} energy = {0, 0, 1000};
+
+static NOINLINE VOID settle(VOID)
+{
+    mk_mutex_get(&ledger, TX_WAIT_FOREVER);
+    energy.sold++;
+    fw_work(failing(COUNTS_CHECKED) ? 2 * FW_TICK_CYCLES : SHORT);
+    energy.left--;
+    ASSERT(energy.sold + energy.left == 1000);
+    mk_mutex_put(&ledger);
+}
+
+static VOID billing_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        settle();
+    }
+}
+
+static NOINLINE VOID refund(VOID)
+{
+    energy.sold--;
+    energy.left++;
+}
+
+static NOINLINE VOID correct(VOID)
+{
+    energy.sold = 0;
+    energy.left = 1000;
+}
+
+static VOID meter_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        refund();
+        if (failing(COUNTS_CHECKED))
+            correct();
+    }
+}
+
+/* ---- one element more than there are, in front of a pointer ---- */
+
+struct profile {
+    ULONG current;
+};
+
+static struct profile slow = {6};
+static struct {
+    ULONG limits[8];
+    struct profile *profile;
+} plug = {{0}, &slow};
+static volatile ULONG phases_used = 8;
+
+static NOINLINE VOID load_limits(VOID)
+{
+    ULONG n, most = phases_used;
+    for (n = 0; n < most; n++)
+        plug.limits[n] = 0x45000000u + (n << 16);
+}
+
+static VOID tariff_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        if (failing(PAST_END))
+            phases_used = 9;
+        load_limits();
+    }
+}
+
+static NOINLINE ULONG allowed(VOID)
+{
+    return plug.profile->current;
+}
+
+static VOID control_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        sum += allowed();
+    }
+}
+
+/* ---- a list, one element of which was written over ---- */
+
+struct order {
+    CHAR title[8];
+    struct order *next;
+    ULONG watts;
+};
+
+static struct order orders[3] = {{"night", &orders[1], 11}, {"noon", &orders[2], 22}, {"any", NULL, 7}};
+static struct order *first_order = &orders[0];
+
+static NOINLINE ULONG total(VOID)
+{
+    ULONG watts = 0;
+    struct order *at;
+    for (at = first_order; at != NULL; at = at->next)
+        watts += at->watts;
+    return watts;
+}
+
+static VOID planner_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        sum += total();
+    }
+}
+
+static NOINLINE VOID rename_order(UINT n, const CHAR *title)
+{
+    CHAR *to = orders[n].title;
+    while ((*to++ = *title++) != 0)
+        ;
+}
+
+static VOID panel_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(5);
+        rename_order(1, failing(NODE_LOST) ? "noon and night" : "noon");
+    }
+}
+
+/* ---- a semaphore as a lock that one path keeps ---- */
+
+static volatile ULONG faults_seen;
+
+static NOINLINE UINT read_sensor(ULONG n)
+{
+    mk_semaphore_get(&spi, TX_WAIT_FOREVER);
+    fw_work(SHORT);
+    if (failing(NOT_PUT) && n % 4 == 3) {
+        faults_seen++;
+        return 1;
+    }
+    mk_semaphore_put(&spi);
+    return 0;
+}
+
+static VOID sensor_entry(ULONG unused)
+{
+    ULONG n, sample;
+    (void)unused;
+    for (n = 0; read_sensor(n) == 0; n++)
+        mk_thread_sleep(3);
+    for (;;) {
+        mk_queue_receive(&samples, &sample, 8);
+        sum++;
+    }
+}
+
+static VOID flash_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        mk_semaphore_get(&spi, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        mk_semaphore_put(&spi);
+    }
+}
+
+/* ---- flags that two threads take: one comes once ---- */
+
+static VOID contactor_entry(ULONG unused)
+{
+    ULONG flags;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&phases, 3, TX_AND_CLEAR, &flags, TX_WAIT_FOREVER);
+        sum += flags;
+    }
+}
+
+static VOID monitor_entry(ULONG unused)
+{
+    ULONG flags;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&phases, 6, TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+        sum += flags;
+    }
+}
+
+/* The monitor is the only one that waits when the flag comes. */
+static VOID sync_entry(ULONG unused)
+{
+    (void)unused;
+    mk_flags_set(&phases, 2);
+    mk_thread_sleep(BEGIN);
+    for (;;) {
+        mk_flags_set(&phases, 1);
+        mk_thread_sleep(4);
+    }
+}
+
+/* ---- a block that is kept: its address is no part of the message that is sent beside it ---- */
+
+static NOINLINE VOID move(ULONG step)
+{
+    struct {
+        ULONG message;
+        UCHAR *frame;
+    } local;
+    if (mk_block_allocate(&frames, (VOID **)&local.frame, TX_NO_WAIT) != TX_SUCCESS)
+        return;
+    local.frame[0] = (UCHAR)step;
+    local.message = step;
+    mk_queue_send(&moved, &local.message, TX_NO_WAIT);
+    if (failing(BLOCK_KEPT) && step % 3 == 0)
+        return;
+    mk_block_release(local.frame);
+}
+
+static VOID latch_entry(ULONG unused)
+{
+    ULONG step;
+    (void)unused;
+    for (step = 0;; step++) {
+        mk_thread_sleep(3);
+        move(step);
+    }
+}
+
+static VOID display_entry(ULONG unused)
+{
+    ULONG message;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&moved, &message, TX_WAIT_FOREVER);
+        sum += message;
+    }
+}
+
+/* ---- a mutex whose owner is suspended ---- */
+
+static TX_MUTEX relay;
+static TX_THREAD heater;
+
+static VOID heater_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_mutex_get(&relay, TX_WAIT_FOREVER);
+        fw_work(FW_TICK_CYCLES);
+        mk_mutex_put(&relay);
+        mk_thread_sleep(1);
+    }
+}
+
+static VOID door_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(5);
+        mk_mutex_get(&relay, TX_WAIT_FOREVER);
+        sum++;
+        mk_mutex_put(&relay);
+    }
+}
+
+static VOID pause_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        if (failing(SUSPENDED) && relay.tx_mutex_owner == &heater)
+            mk_thread_suspend(&heater);
+    }
+}
+
+/* ---- start ---- */
+
+VOID app_define(VOID)
+{
+    if (PICK(1, 0))
+        _tx_trace_enable(trace_buffer, sizeof trace_buffer, REGISTRY);
+    thread(PICK("lamp", "light"), lamp_entry, 7, 25);
+    switch (FAILURE) {
+    case QUEUE_CHECKED:
+        mk_queue_create(&alarms, PICK("alarms", "alerts"), 1, alarm_storage, sizeof alarm_storage);
+        thread(PICK("logger", "scribe"), logger_entry, 0, PICK(12, 11));
+        thread(PICK("guard", "watch"), guard_entry, 0, PICK(8, 7));
+        break;
+    case HEALTHY:
+    case COUNTS_CHECKED:
+        mk_mutex_create(&ledger, PICK("ledger", "books"), 0);
+        thread(PICK("billing", "cashier"), billing_entry, 0, PICK(12, 11));
+        thread(PICK("meter", "gauge"), meter_entry, 0, PICK(8, 7));
+        break;
+    case PAST_END:
+        thread(PICK("tariff", "prices"), tariff_entry, 0, PICK(12, 11));
+        thread(PICK("control", "steering"), control_entry, 0, PICK(8, 7));
+        break;
+    case NODE_LOST:
+        thread(PICK("panel", "keypad"), panel_entry, 0, PICK(12, 11));
+        thread(PICK("planner", "agenda"), planner_entry, 0, PICK(8, 7));
+        break;
+    case NOT_PUT:
+        mk_semaphore_create(&spi, PICK("spi", "i2c"), 1);
+        mk_queue_create(&samples, PICK("samples", "values"), 1, sample_storage, sizeof sample_storage);
+        thread(PICK("sensor", "probe"), sensor_entry, 0, PICK(12, 11));
+        thread(PICK("flash", "eeprom"), flash_entry, 0, PICK(8, 7));
+        break;
+    case FLAG_TAKEN:
+        mk_flags_create(&phases, PICK("phases", "lines"));
+        thread(PICK("contactor", "relay"), contactor_entry, 0, PICK(9, 8));
+        thread(PICK("monitor", "watcher"), monitor_entry, 0, PICK(8, 7));
+        thread(PICK("sync", "clock"), sync_entry, 0, PICK(6, 5));
+        break;
+    case BLOCK_KEPT:
+        mk_queue_create(&moved, PICK("moved", "steps"), 1, moved_storage, sizeof moved_storage);
+        mk_block_pool_create(&frames, PICK("frames", "cells"), FRAME, frame_memory, sizeof frame_memory);
+        thread(PICK("latch", "bolt"), latch_entry, 0, PICK(12, 11));
+        thread(PICK("display", "screen"), display_entry, 0, PICK(8, 7));
+        break;
+    case SUSPENDED:
+        mk_mutex_create(&relay, PICK("relay", "switch"), 0);
+        mk_thread_create(&heater, PICK("heater", "boiler"), heater_entry, 0, stacks[used], FW_STACK, PICK(12, 11), 1);
+        used++;
+        thread(PICK("door", "hatch"), door_entry, 0, PICK(8, 7));
+        thread(PICK("pause", "hold"), pause_entry, 0, PICK(6, 5));
+        break;
+    default:
+        break;
+    }
+}
