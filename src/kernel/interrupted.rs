@@ -104,6 +104,9 @@ const MAIN: usize = 4096;
 const STEP: usize = 64;
 /// The most frames on it.
 const MAX_ON_MAIN: usize = 3;
+/// Why a place is not certain where psp leads to none.
+const NESTED: &str =
+    "psp leads to no place: that the exception interrupted another one is inferred from the bytes on the main stack";
 /// `icsr`: no exception is active beside that which runs.
 const RETURNS_TO_BASE: u64 = 1 << 11;
 /// `shcsr`: the handlers that are active, by bit and number of the exception (Armv7-M Architecture Reference Manual, B3.2.13). Where a
@@ -273,6 +276,10 @@ impl Look<'_> {
         // The frame was checked as the thread was placed.
         let Some(own) = own.filter(|own| own.level() == Level::Thread || self.called_wrong_address(own)) else {
             found.remarks = self.registers.frame_doubt(psp).words();
+            if found.is_crash() && found.remarks.is_empty() {
+                found.places = self.all_nested(on_main.unwrap_or_default(), memory);
+                found.remarks.extend((!found.places.is_empty()).then(|| NESTED.to_owned()));
+            }
             return (!found.remarks.is_empty() && found.is_crash()).then_some(found);
         };
         let pushed = Pushed::read(memory, psp, self.unwinder.endian)?;
@@ -301,10 +308,7 @@ impl Look<'_> {
                 Some(_) => "whether the exception interrupted the thread or another exception is not known",
             };
             found.remarks.push(why.to_owned());
-            let nested = on_main.unwrap_or_default().into_iter();
-            let nested: Vec<Interruption> =
-                nested.filter_map(|(at, pushed)| self.nested(at, &pushed, memory)).collect();
-            found.places.splice(0..0, nested);
+            found.places.splice(0..0, self.all_nested(on_main.unwrap_or_default(), memory));
         }
         Some(found)
     }
@@ -345,9 +349,7 @@ impl Look<'_> {
         }
         if exit.is_none() {
             let on_main = self.on_main_stack(memory).unwrap_or_default();
-            let nested: Vec<Interruption> =
-                on_main.into_iter().filter_map(|(at, pushed)| self.nested(at, &pushed, memory)).collect();
-            found.places.splice(0..0, nested);
+            found.places.splice(0..0, self.all_nested(on_main, memory));
         }
         if found.places.is_empty() {
             let why = if is_on_main {
@@ -388,12 +390,21 @@ impl Look<'_> {
         Interruption { frame, found, registers, within: None, backtrace }
     }
 
+    /// Those of the frames on the main stack that may be that of an exception within another.
+    fn all_nested(&self, on_main: Vec<(Addr, Pushed)>, memory: &mut dyn Memory) -> Vec<Interruption> {
+        on_main.into_iter().filter_map(|(at, pushed)| self.nested(at, &pushed, memory)).collect()
+    }
+
     /// A frame on the main stack that may be that of an exception within another.
     fn nested(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Option<Interruption> {
         let registers = pushed.registers(&Registers::new(Architecture::CortexM), at.checked_add(BASIC));
         let place = self.place(at, FoundBy::Search, registers, memory);
-        let leads_out =
-            matches!(place.backtrace.end, End::StackPointer(_) | End::Entry | End::Outermost | End::NoCaller(_));
+        let leads_out = match place.backtrace.end {
+            End::StackPointer(_) | End::Entry | End::Outermost | End::NoCaller(_) => true,
+            // The idle system: psp is where the last thread left it.
+            End::OutsideStack(at) => self.thread.is_none() && self.registers.get("psp") == Some(at),
+            _ => false,
+        };
         (leads_out || self.unwinder.cfi.is_none() || self.entered_wrong(pushed, memory)).then_some(place)
     }
 

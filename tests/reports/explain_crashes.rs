@@ -200,6 +200,36 @@ fn registers_that_a_handler_saved_make_a_fault_in_ram_alone_likely() {
     }
 }
 
+/// A handler that does not return has no use for lr. What it interrupted is on the main stack then, where no thread runs.
+#[test]
+fn a_fault_within_an_interrupt_of_the_idle_system_had_no_place_where_the_handler_had_used_lr() {
+    const RAM: usize = 0x2000_0000;
+    let truth = truth("in_isr");
+    let number = |name: &str| usize::from_str_radix(&truth[name][2..], 16).unwrap();
+    let mut ram = Vec::new();
+    let file = std::fs::File::open(fixture("crash-in_isr.ram.bin.gz")).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_end(&mut ram).unwrap();
+    let elf = fixture("crash.elf");
+    let address = |name: &str| usize::try_from(symbol(&elf, name) & !1).unwrap();
+    // In the first instruction of the handler of an interrupt, whose lr leads to the process stack.
+    let words = [(20, 0xFFFF_FFFD), (24, address("UART_Handler")), (28, 0x0100_0015)];
+    let words = words.map(|(at, word)| (number("frame") + at, word));
+    for (at, word) in words.into_iter().chain([(address("_tx_thread_current_ptr"), 0)]) {
+        ram[at - RAM..at - RAM + 4].copy_from_slice(&u32::try_from(word).unwrap().to_le_bytes());
+    }
+    let scratch = Scratch::new("idle-interrupt");
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let given = ["reg.pc", "reg.sp", "reg.xpsr", "psp", "cfsr", "hfsr", "bfar"];
+    let registers = [registers(&truth, &given), vec!["--reg".to_owned(), "lr=0xe000e000".to_owned()]].concat();
+    let registers: Vec<&str> = registers.iter().map(String::as_str).collect();
+    let (elf, image) = (elf.display().to_string(), format!("{}@{RAM:#x}", image.display()));
+    let found = findings(&[&["explain", "--format", "json", &elf, &image], registers.as_slice()].concat());
+    let first = found.first().unwrap();
+    assert_eq!([&first["code"], &first["confidence"]], ["isr-fault", "likely"], "{first}");
+    assert!(first["claim"].as_str().unwrap().contains("HardFault in UART_Handler (port_cm3.c:"), "{first}");
+}
+
 /// `cfsr` is 0 after a breakpoint instruction, and was asked for although it was given.
 #[test]
 fn a_fault_register_that_is_known_was_asked_for() {

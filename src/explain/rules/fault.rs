@@ -19,6 +19,7 @@ use crate::session::{CpuState, Function, Place};
 use crate::sym::ArrayMember;
 use crate::unwind::leads_to_handler;
 use access::Kept;
+pub(super) use chosen::chosen_place;
 use resumed::Resumed;
 pub(super) use sure::is_in;
 use sure::{Sure, sure};

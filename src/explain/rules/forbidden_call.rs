@@ -2,7 +2,7 @@
 //! handler of an interrupt. Such a service acts for the current thread: for the one that was interrupted, or, where none runs, for
 //! what a null pointer leads to.
 //!
-//! Against it: nothing, where the registers show which functions called it. Where they do not, nothing is said.
+//! Against it: nothing, where the registers show which functions called it. Where the fault came may be inferred: then it is likely.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
@@ -76,8 +76,7 @@ fn called<'f>(
 
 impl<'c> Call<'c> {
     fn of(cpu: &'c CpuState, case: &Case<'_>) -> Option<Self> {
-        let found = cpu.interrupted.as_ref().filter(|found| found.is_certain);
-        let place = if fault::is_in(cpu) { Some(found?.all.first()?) } else { None };
+        let place = if fault::is_in(cpu) { Some(fault::chosen_place(cpu, case)?) } else { None };
         let (registers, functions) = place
             .map_or((&cpu.registers, cpu.functions.as_slice()), |place| (&place.registers, place.functions.as_slice()));
         let Level::Exception(number) = registers.level() else { return None };
@@ -115,12 +114,16 @@ impl<'c> Call<'c> {
         names.into_iter().any(|name| SUSPENDS.contains(&name))
     }
 
+    /// True where the kernel acts for the current thread, and none runs: it uses what a null pointer leads to.
+    fn is_without_thread(&self, case: &Case<'_>) -> bool {
+        self.place.is_some() && self.is_for_current() && thread_of(self.cpu, case.kernel).is_none()
+    }
+
     /// The address near 0 that the fault was about, where no thread runs.
     fn null(&self, case: &Case<'_>) -> Option<Addr> {
         let fault = self.cpu.registers.fault().and_then(|fault| fault.address).map(|(at, _)| at);
         let at = fault.or_else(|| self.place?.effect?.address())?;
-        let is_null = self.place.is_some() && at < NULL && self.is_for_current();
-        (is_null && thread_of(self.cpu, case.kernel).is_none()).then_some(at)
+        (at < NULL && self.is_without_thread(case)).then_some(at)
     }
 
     /// True where the kernel acts for the current thread. A null pointer to an object would lead near address 0, too: so the object has
@@ -147,6 +150,9 @@ impl<'c> Call<'c> {
                 format!(
                     "; the kernel used the current thread, of which there is none, and {did} near address 0 ({name})"
                 )
+            }
+            (None, Some(_), _) if self.is_without_thread(case) => {
+                format!("; the kernel used the current thread, of which there is none, and {name} came within it")
             }
             (None, Some(_), _) => format!("; {name} came within it"),
             (None, None, Some(thread)) => format!("; it interrupted {}", thread.label()),
@@ -194,10 +200,13 @@ impl<'c> Call<'c> {
             Forbidden::Always => wrong_context::NEXT.to_owned(),
             Forbidden::WithWait => format!("call {} with TX_NO_WAIT there, and look at what it returns", self.service),
         };
-        Finding::new(Code::WrongContext, case.cap_of_registers(Confidence::Proven), self.claim(case))
+        let is_certain = self.place.is_none() || self.cpu.interrupted.as_ref().is_some_and(|found| found.is_certain);
+        let claimed = if is_certain { Confidence::Proven } else { Confidence::Likely };
+        Finding::new(Code::WrongContext, case.cap_of_registers(claimed), self.claim(case))
+            .against((!is_certain).then_some("where the fault came is inferred from bytes on a stack"))
             .evidence(self.evidence(case))
             .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
-            .damaging_memory(self.null(case).is_some())
+            .damaging_memory(self.is_without_thread(case))
             .next(next)
             .affected(waiters.iter().copied().chain(self.object))
     }

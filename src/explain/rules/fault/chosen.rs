@@ -64,6 +64,12 @@ impl Hints {
     }
 }
 
+/// Where the fault came of a CPU that is in one; `None` where no place is certain, and none alone fits.
+pub(in super::super) fn chosen_place<'a>(cpu: &'a CpuState, case: &Case<'_>) -> Option<&'a Place> {
+    let cpus = case.cpus?;
+    the_place(cpu, cpu.registers.fault().as_ref(), cpus, &Hints::of(cpu, cpus, case))
+}
+
 /// The place where a fault came: that which is certain; else that which a handler saved, or where all that may be it agree. Else the
 /// only one of them whose instruction can have failed so.
 pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpus, hints: &Hints) -> Option<&'a Place> {
