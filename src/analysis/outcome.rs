@@ -1,6 +1,6 @@
 //! The outcome of a call: whether it blocked, for how long, and who ended it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Tracker, Wants, Who};
 use crate::catalogue::Catalogue;
@@ -83,20 +83,34 @@ enum BlockedCall {
     Over(Outcome),
 }
 
-/// Calls that blocked, by the numbers of their events.
+/// Calls that blocked, in the order of the numbers of their events.
 #[derive(Default)]
-struct Found(BTreeMap<u64, BlockedCall>);
+struct Found(VecDeque<(u64, BlockedCall)>);
 
 impl Found {
+    /// Most calls are newer than all others, or known.
+    fn insert(&mut self, seq: u64, call: BlockedCall) {
+        match self.0.binary_search_by_key(&seq, |(seq, _)| *seq) {
+            Ok(at) => self.0.get_mut(at).into_iter().for_each(|(_, known)| *known = call),
+            Err(at) => self.0.insert(at, (seq, call)),
+        }
+    }
+
+    fn get(&self, seq: u64) -> Option<&BlockedCall> {
+        self.0.front().filter(|(oldest, _)| *oldest <= seq)?;
+        let at = self.0.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
+        self.0.get(at).map(|(_, call)| call)
+    }
+
     fn forget_before(&mut self, seq: u64) {
-        while let Some(oldest) = self.0.first_entry().filter(|e| *e.key() < seq) {
-            oldest.remove();
+        while self.0.front().is_some_and(|(oldest, _)| *oldest < seq) {
+            self.0.pop_front();
         }
     }
 
     /// The outcome of the call with the event `seq`, where the last event that was looked at has the ticks `now`.
     fn of(&self, seq: u64, system: &System<'_>, now: i64, is_over: bool) -> Option<Outcome> {
-        match *self.0.get(&seq)? {
+        match *self.get(seq)? {
             BlockedCall::Over(outcome) => Some(outcome),
             BlockedCall::Waits { thread, since } => {
                 let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -156,7 +170,7 @@ impl Consumer for Found {
                 Change::Blocked { thread, .. } => {
                     let since = system.thread(thread).map(|t| t.since);
                     if let (Some(since), Some(call)) = (since, system.calls_of(thread).blocked_in) {
-                        self.0.insert(call.seq, BlockedCall::Waits { thread, since });
+                        self.insert(call.seq, BlockedCall::Waits { thread, since });
                     }
                 }
                 Change::Readied { by, waited: Some(wait), .. } => {
@@ -169,7 +183,7 @@ impl Consumer for Found {
                         _ => Waker::Unknown,
                     };
                     let ticks = step.event.ticks.saturating_sub(wait.from);
-                    self.0.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
+                    self.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
                 }
                 _ => {}
             }
@@ -178,6 +192,6 @@ impl Consumer for Found {
 
     fn gap(&mut self) {
         // Whether these wait on is not known.
-        self.0.retain(|_, fate| matches!(fate, BlockedCall::Over(_)));
+        self.0.retain(|(_, call)| matches!(call, BlockedCall::Over(_)));
     }
 }

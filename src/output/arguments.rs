@@ -20,6 +20,8 @@ pub(super) struct Arguments {
     room: usize,
     /// Columns that the parts take, with a space before each.
     used: usize,
+    /// True where one of them is not plain.
+    is_wide: bool,
 }
 
 /// One argument: a label with its `=`, or nothing, and a text; the space before it is not part of it.
@@ -36,7 +38,7 @@ impl Arguments {
     pub(super) fn begin(&mut self, room: usize) {
         self.text.clear();
         self.parts.clear();
-        (self.room, self.used) = (room, 0);
+        (self.room, self.used, self.is_wide) = (room, 0, false);
     }
 
     /// The columns that are left.
@@ -48,13 +50,23 @@ impl Arguments {
     pub(super) fn add(&mut self, label: &str, text: &str) -> ControlFlow<()> {
         self.text.push(' ');
         let start = self.text.len();
+        let mut is_plain = true;
         if !label.is_empty() {
-            escape_into(label, &mut self.text);
+            is_plain = escape_into(label, &mut self.text);
             self.text.push('=');
         }
         let label = self.text.len();
-        escape_into(text, &mut self.text);
-        self.end(start, label)
+        is_plain &= escape_into(text, &mut self.text);
+        self.end(start, label, is_plain)
+    }
+
+    /// `(text)`; breaks where no more fits.
+    pub(super) fn add_in_brackets(&mut self, text: &str) -> ControlFlow<()> {
+        self.text.push_str(" (");
+        let start = self.text.len() - 1;
+        let is_plain = escape_into(text, &mut self.text);
+        self.text.push(')');
+        self.end(start, start, is_plain)
     }
 
     /// The same of a message: each of its words may be the last that is shown.
@@ -64,9 +76,11 @@ impl Arguments {
         rest.into_iter().flat_map(|rest| rest.split(' ')).try_for_each(|word| self.add("", word))
     }
 
-    fn end(&mut self, start: usize, label: usize) -> ControlFlow<()> {
+    fn end(&mut self, start: usize, label: usize, is_plain: bool) -> ControlFlow<()> {
         let end = self.text.len();
-        let columns = width_of(self.text.get(start..end).unwrap_or_default()) + 1;
+        let text = || self.text.get(start..end).unwrap_or_default();
+        let columns = if is_plain { end - start } else { width_of(text()) } + 1;
+        self.is_wide |= !is_plain;
         self.parts.push(Part { start, label, end, columns });
         self.used = self.used.saturating_add(columns);
         if self.used > self.room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -76,7 +90,7 @@ impl Arguments {
     pub(super) fn write(&self, line: &mut Line, dim: (&str, &str)) {
         if self.used <= self.room && dim.0.is_empty() {
             // Nearly every line of a file or a pipe.
-            return line.text(&self.text);
+            return if self.is_wide { line.text(&self.text) } else { line.plain(&self.text) };
         }
         let mut left = self.room;
         let mut fits = |part: &&Part| {

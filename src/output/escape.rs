@@ -15,9 +15,14 @@ pub const fn is_hostile(c: char) -> bool {
 
 /// True where the text is printable ASCII from end to end: most names are, and nothing needs to be done to them.
 pub fn is_plain(text: &str) -> bool {
-    // Eight bytes at a time: every name is asked for every event.
-    let (chunks, rest) = text.as_bytes().as_chunks();
-    chunks.iter().all(|chunk| are_plain(*chunk)) && rest.iter().all(|b| matches!(b, b' '..=b'~'))
+    // Eight bytes at a time, the last of which may be looked at twice: every name is asked for every event.
+    let bytes = text.as_bytes();
+    let (chunks, rest) = bytes.as_chunks();
+    let rest_is_plain = || match bytes.last_chunk() {
+        Some(last) => are_plain(*last),
+        None => rest.iter().all(|b| matches!(b, b' '..=b'~')),
+    };
+    chunks.iter().all(|chunk| are_plain(*chunk)) && rest_is_plain()
 }
 
 /// The same of eight bytes: each is ASCII, not below a space, and not DEL.
@@ -30,11 +35,11 @@ const fn are_plain(bytes: [u8; 8]) -> bool {
     word & TOP == 0 && word.wrapping_add(ONES) & TOP == 0 && (word | TOP).wrapping_sub(SPACES) & TOP == TOP
 }
 
-/// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`.
-pub fn escape_into(text: &str, out: &mut String) {
+/// Adds the text with hostile characters spelled out: `\x1b`, `\u{202e}`. True where it is plain, and nothing was spelled out.
+pub fn escape_into(text: &str, out: &mut String) -> bool {
     if is_plain(text) {
         out.push_str(text);
-        return;
+        return true;
     }
     for c in text.chars() {
         match c {
@@ -51,6 +56,7 @@ pub fn escape_into(text: &str, out: &mut String) {
             c => out.extend(c.escape_unicode()),
         }
     }
+    false
 }
 
 /// The text with hostile characters spelled out.

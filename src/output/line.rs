@@ -87,8 +87,8 @@ impl Line {
         if is_plain(text) { self.plain(text) } else { self.escaped(&escape(text)) }
     }
 
-    /// Text of as many columns as bytes.
-    fn plain(&mut self, text: &str) {
+    /// Text that is plain: it has as many columns as bytes.
+    pub(super) fn plain(&mut self, text: &str) {
         if text.is_empty() || self.full {
             return;
         }
@@ -141,6 +141,11 @@ impl Line {
 /// Columns of a text that was escaped.
 pub(super) fn width_of(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.chars().map(columns).sum() }
+}
+
+/// Columns of a text when it is escaped.
+pub(super) fn width_when_escaped(text: &str) -> usize {
+    if is_plain(text) { text.len() } else { width_of(&escape(text)) }
 }
 
 /// Cuts a sentence into lines of at most so many columns, at spaces where it can; those after the first are moved to the right.

@@ -187,7 +187,7 @@ impl Rows {
         match isr.filter(|n| self.exception(view, *n).is_some()) {
             Some(number) => escape_into(self.exception(view, number).map_or("ISR", |name| name), out),
             None => escape_into(self.who(view, context), out),
-        }
+        };
         if let Some(thread) = interrupted.filter(|_| behind) {
             out.push('<');
             escape_into(self.who(view, thread), out);

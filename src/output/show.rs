@@ -198,8 +198,9 @@ impl<W: Write> EventSink for Show<W> {
             self.line("says", &escape(&said))?;
         }
         if let Some(outcome) = self.outcome.take() {
-            let [said, ..] = self.rows.outcome(view, &outcome);
-            self.line("outcome", &escape(&said))?;
+            let said = self.rows.outcome(view, &outcome);
+            let [said, ..] = said.texts();
+            self.line("outcome", &escape(said))?;
         }
         self.words(view, event)?;
         Ok(())

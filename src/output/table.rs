@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use super::arguments::Arguments;
 use super::escape::escape_into;
 use super::layout::{GAP, Layout, TableOptions};
-use super::line::{Line, wrap};
+use super::line::{Line, width_when_escaped, wrap};
 use super::row::Rows;
 use super::scale::Scale;
 use super::short::ShortNames;
@@ -143,7 +143,7 @@ impl<W: Write> Table<W> {
         // The object says what the call was about; all other words come after the outcome.
         let mut before = outcome.as_ref().map(|_| usize::from(rows.leads_with_object(view, event)));
         let add_outcome = |arguments: &mut Arguments| match &outcome {
-            Some(texts) => add_shortest(arguments, texts),
+            Some(outcome) => add_shortest(arguments, outcome.texts()),
             None => ControlFlow::Continue(()),
         };
         rows.shown_args(view, event, |arg| {
@@ -213,12 +213,9 @@ impl<W: Write> Table<W> {
 }
 
 /// Adds the longest of the texts that fits, in brackets; the shortest where none does.
-fn add_shortest(arguments: &mut Arguments, texts: &[String]) -> ControlFlow<()> {
-    let fitting = texts.iter().find(|text| super::line::width_of(&super::escape(text)) + 3 <= arguments.left());
-    match fitting.or(texts.last()) {
-        Some(text) => arguments.add("", &format!("({text})")),
-        None => ControlFlow::Continue(()),
-    }
+fn add_shortest(arguments: &mut Arguments, texts: [&str; 3]) -> ControlFlow<()> {
+    let fitting = texts.into_iter().find(|text| width_when_escaped(text) + 3 <= arguments.left());
+    arguments.add_in_brackets(fitting.unwrap_or(texts[2]))
 }
 
 /// Writes a cell of a column of numbers; a column of no width is not shown.
