@@ -37,16 +37,24 @@ impl Kernel {
             Some(symbol) => match sources.globals.list(memory, self.layout.shape, &kind.created()) {
                 Ok((0, count)) if !named.is_empty() => {
                     let walk = list.walk_from(memory, &named, &[]);
+                    if count == Some(0) {
+                        self.not_created.extend(walk.nodes.iter().map(|node| node.address));
+                    }
                     self.issues.push(self.head_is_zero(symbol, count, kind, &named, &walk));
                     (walk, None)
                 }
                 Ok((head, count)) => {
                     let mut walk = list.walk(memory, head);
+                    let (closes, listed) = (count.is_some() && walk.closes(count), walk.nodes.len());
                     let more = list.add_left_out(memory, &mut walk, &named);
+                    if closes {
+                        self.not_created.extend(walk.nodes.iter().skip(listed).map(|node| node.address));
+                    }
                     if more > 0 {
                         self.issues.push(left_out(symbol, &plural, more));
                     }
-                    (walk, count)
+                    // What was added is not counted.
+                    (walk, count.filter(|_| !closes))
                 }
                 Err(why) => {
                     let message = format!("the list of {plural} cannot be read: {why}");

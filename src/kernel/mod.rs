@@ -110,6 +110,8 @@ pub struct Kernel {
     pub overwritten: Vec<Overwritten>,
     /// Control blocks that were created again while they were in their list, with their kind: `None` for a thread.
     pub created_twice: Vec<(Option<Kind>, Addr)>,
+    /// Objects that something names, and that are in no list of the kernel, though that closes and has as many as the kernel counts.
+    pub not_created: Vec<Addr>,
     /// What went wrong.
     pub issues: Vec<Issue>,
     /// How many of the first issues are about lists that variables of the ELF point to.
@@ -157,6 +159,7 @@ impl Kernel {
             start_up: None,
             overwritten,
             created_twice,
+            not_created: Vec::new(),
             issues,
             of_lists: 0,
             layout,

@@ -184,6 +184,8 @@ pub struct Thread {
     pub waits: Option<Wait>,
     /// Mutexes that it owns.
     pub owns: Vec<Addr>,
+    /// How many mutexes it counts that it owns.
+    pub owned_mutexes: Option<u64>,
     /// The core that it runs on; `None` where it does not run.
     pub core: Option<usize>,
     /// The cores that must not run it, one bit for each; `None` where debug information does not show that.
@@ -360,6 +362,7 @@ impl Thread {
             ticks_left: get("tx_timer_internal_remaining_ticks"),
             waits: None,
             owns: Vec::new(),
+            owned_mutexes: get("tx_thread_owned_mutex_count"),
             core: None,
             excluded: get("tx_thread_smp_cores_excluded"),
             saved,

@@ -16,7 +16,8 @@ enum failure {
     NOT_PUT,       /* on one path, by one that goes on; the other waits         */
     FLAG_TAKEN,    /* by one that needs less of them                            */
     BLOCK_KEPT,    /* whose address is on the stack above a message             */
-    SUSPENDED      /* is who owns a mutex, by one that goes on                   */
+    SUSPENDED,     /* is who owns a mutex, by one that goes on                   */
+    RETAINED       /* over a reset is a mutex, which is not created again        */
 };
 
 #define BEGIN 20u
@@ -381,6 +382,55 @@ static VOID pause_entry(ULONG unused)
     }
 }
 
+/* ---- a mutex in memory that keeps its contents ---- */
+
+static struct {
+    ULONG boots;
+    TX_MUTEX lock;
+    ULONG records;
+} retained;
+static TX_QUEUE commands;
+static ULONG command_storage[2];
+static TX_THREAD tariffs;
+
+static NOINLINE VOID set_tariff(ULONG command)
+{
+    mk_mutex_get(&retained.lock, TX_WAIT_FOREVER);
+    retained.records += command;
+    mk_mutex_put(&retained.lock);
+}
+
+static VOID tariffs_entry(ULONG unused)
+{
+    ULONG command;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&commands, &command, TX_WAIT_FOREVER);
+        set_tariff(command);
+    }
+}
+
+static VOID recorder_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_mutex_get(&retained.lock, TX_WAIT_FOREVER);
+        retained.records++;
+        mk_mutex_put(&retained.lock);
+    }
+}
+
+/* As the run before left it, which was reset in set_tariff. */
+static VOID keep_from_run_before(VOID)
+{
+    retained.boots = 2;
+    retained.lock.tx_mutex_id = 0x4D555445u;
+    retained.lock.tx_mutex_name = (CHAR *)PICK("records", "entries");
+    retained.lock.tx_mutex_ownership_count = 1;
+    retained.lock.tx_mutex_owner = &tariffs;
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -432,6 +482,14 @@ VOID app_define(VOID)
         used++;
         thread(PICK("door", "hatch"), door_entry, 0, PICK(8, 7));
         thread(PICK("pause", "hold"), pause_entry, 0, PICK(6, 5));
+        break;
+    case RETAINED:
+        keep_from_run_before();
+        mk_mutex_create(&relay, PICK("relay", "switch"), 0);
+        mk_queue_create(&commands, PICK("commands", "orders"), 1, command_storage, sizeof command_storage);
+        mk_thread_create(&tariffs, PICK("tariffs", "prices"), tariffs_entry, 0, stacks[used], FW_STACK, PICK(12, 11), 1);
+        used++;
+        thread(PICK("recorder", "writer"), recorder_entry, 0, PICK(8, 7));
         break;
     default:
         break;

@@ -58,6 +58,7 @@ mod never_taken;
 mod no_switch;
 mod no_thread;
 mod no_tick;
+mod not_created;
 mod not_started;
 mod notified;
 mod other_flags;
@@ -143,6 +144,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },
     Check { what: "calls with objects that were deleted", find: used_after_delete::find },
     Check { what: "objects that were created again", find: created_again::find },
+    Check { what: "objects that were not created since the last start", find: not_created::find },
     Check { what: "stacks in memory that was released", find: stack_released::find },
     Check { what: "control blocks in memory that was released", find: block_released::find },
     Check { what: "stacks that overlap", find: stacks_overlap::find },

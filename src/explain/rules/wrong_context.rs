@@ -17,11 +17,14 @@ use super::words::{place_at, waiting};
 use crate::abi::{Addr, Region};
 use crate::kernel::api::{self, Act, Forbidden};
 use crate::kernel::{Kernel, Kind, Object, Thread};
+use crate::trace::many;
 
 /// What to do instead.
 pub(super) const NEXT: &str = "give a semaphore or set event flags in the interrupt, and let a thread do the rest";
 /// The most events, and places in the code, that are named.
 const SHOWN: usize = 3;
+/// A larger count of waits is no count.
+const MOST_WAITS: u64 = 1 << 16;
 /// Bytes of a stack that are looked at.
 const LOOKED: u64 = 1024;
 /// So many timers are named where it is not known whose callback it is.
@@ -37,7 +40,9 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let raises = |mutex: Addr| {
         is_without_owner(mutex, case) && inherits(mutex, case) && graph.tasks.waiting(mutex).next().is_some()
     };
-    let owned = all.iter().find(|(call, _)| call.object.is_some_and(raises));
+    let damage = |object: Addr| if raises(object) { without_owner(object, case) } else { without_thread(object, case) };
+    let damaging = all.iter().find_map(|one| Some((one, damage(one.0.object?)?)));
+    let (owned, shown_damage) = damaging.unzip();
     let is_sure = |(call, _): &&(&WrongCall, _)| !events.is_of_thread(call);
     let (first, sites) = owned.or_else(|| all.iter().find(is_sure)).or_else(|| all.first())?;
     let is_doubtful = events.is_of_thread(first);
@@ -56,7 +61,7 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .against(is_doubtful.then_some(both))
             .evidence(alike.take(SHOWN).map(|(call, _)| shown(call)))
             .evidence(sites.iter().take(SHOWN).map(site))
-            .evidence(owned.and_then(|(call, _)| without_owner(call.object?, case)))
+            .evidence(shown_damage)
             .evidence(first.object.and_then(|object| owner_by_interrupt(object, case)))
             .damaging_memory(owned.is_some())
             .next(NEXT),
@@ -86,6 +91,21 @@ fn without_owner(mutex: Addr, case: &Case<'_>) -> Option<Evidence> {
         case.object(mutex)
     );
     Some(Evidence::memory(mutex, text))
+}
+
+/// Waits that an object counts and no thread knows of: where none runs, the kernel makes what a null pointer leads to wait.
+fn without_thread(object: Addr, case: &Case<'_>) -> Option<Evidence> {
+    let kernel = case.kernel.filter(|_| !case.trust.other_build)?;
+    let counted = kernel.object(object)?.get("suspended_count")?;
+    let waits = |thread: &&Thread| thread.suspended_on().is_some_and(|(_, at)| at == object);
+    let said = u64::try_from(kernel.threads.iter().filter(waits).count()).ok()?;
+    let text = format!(
+        "{}: it counts {counted} that wait, and {} it waits for it: where an interrupt waits and no thread runs, the kernel writes near \
+         address 0",
+        case.object(object),
+        many(said, "thread says that", "threads say that")
+    );
+    (said < counted && counted < MOST_WAITS).then(|| Evidence::memory(object, text))
 }
 
 /// True for what an interrupt must not call since it would wait, or since a mutex needs an owner; also of other systems.

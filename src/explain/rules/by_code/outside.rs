@@ -32,7 +32,8 @@ impl ByCode<'_, '_> {
 
     fn outside_mutex(&self, edge: &Edge) -> Option<Finding> {
         let task = self.graph.tasks.at(edge.holder)?;
-        if task.does.gone().is_some() || is_timer_task(task, self.case) || edge.waiter == edge.holder {
+        let is_old = self.case.kernel?.not_created.contains(&edge.object);
+        if is_old || task.does.gone().is_some() || is_timer_task(task, self.case) || edge.waiter == edge.holder {
             return None;
         }
         let users = self.usage.who(Act::Gives, Some(Kind::Mutex), edge.object, None)?;
