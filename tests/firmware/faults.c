@@ -17,7 +17,8 @@ enum failure {
     FLAG_TAKEN,    /* by one that needs less of them                            */
     BLOCK_KEPT,    /* whose address is on the stack above a message             */
     SUSPENDED,     /* is who owns a mutex, by one that goes on                   */
-    RETAINED       /* over a reset is a mutex, which is not created again        */
+    RETAINED,      /* over a reset is a mutex, which is not created again        */
+    HEAD_LOST      /* of a list: a text was written over it                      */
 };
 
 #define BEGIN 20u
@@ -198,13 +199,16 @@ struct order {
 };
 
 static struct order orders[3] = {{"night", &orders[1], 11}, {"noon", &orders[2], 22}, {"any", NULL, 7}};
-static struct order *first_order = &orders[0];
+static struct {
+    CHAR day[8];
+    struct order *first;
+} plan = {"today", &orders[0]};
 
 static NOINLINE ULONG total(VOID)
 {
     ULONG watts = 0;
     struct order *at;
-    for (at = first_order; at != NULL; at = at->next)
+    for (at = plan.first; at != NULL; at = at->next)
         watts += at->watts;
     return watts;
 }
@@ -216,6 +220,13 @@ static VOID planner_entry(ULONG unused)
         mk_thread_sleep(2);
         sum += total();
     }
+}
+
+static NOINLINE VOID rename_day(const CHAR *day)
+{
+    CHAR *to = plan.day;
+    while ((*to++ = *day++) != 0)
+        ;
 }
 
 static NOINLINE VOID rename_order(UINT n, const CHAR *title)
@@ -231,6 +242,7 @@ static VOID panel_entry(ULONG unused)
     for (;;) {
         mk_thread_sleep(5);
         rename_order(1, failing(NODE_LOST) ? "noon and night" : "noon");
+        rename_day(failing(HEAD_LOST) ? "tomorrow morning" : "today");
     }
 }
 
@@ -455,6 +467,7 @@ VOID app_define(VOID)
         thread(PICK("control", "steering"), control_entry, 0, PICK(8, 7));
         break;
     case NODE_LOST:
+    case HEAD_LOST:
         thread(PICK("panel", "keypad"), panel_entry, 0, PICK(12, 11));
         thread(PICK("planner", "agenda"), planner_entry, 0, PICK(8, 7));
         break;

@@ -1,5 +1,5 @@
-//! Where a pointer that failed is in memory, by the pointers that lead there: from the variables that the function uses, through the
-//! structures to which they point, as the elements of a list. It is for code in which the pointer was in a register of a loop, so that the
+//! Where a pointer that failed is in memory, by the pointers that lead there: in the variables that the function uses, and in the
+//! structures to which these point, as the elements of a list. It is for code in which the pointer was in a register of a loop, so that the
 //! code in front of the instruction does not show where it was read from.
 
 use std::collections::BTreeSet;
@@ -41,8 +41,11 @@ fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> 
         Some(all.filter_map(|(n, word)| Some((place(n)?, word))).collect::<Vec<_>>())
     };
     let own = words(variable, size.checked_div(case.width())?)?.into_iter();
-    let own = own.filter(|(at, _)| case.look.is_pointer(*at) != Some(false));
-    let mut next: Vec<Addr> = own.map(|(_, word)| word).filter(is_memory).collect();
+    let own: Vec<(Addr, u64)> = own.filter(|(at, _)| case.look.is_pointer(*at) != Some(false)).collect();
+    if let Some((place, _)) = own.iter().find(|(_, word)| *word == value) {
+        return Some(Read { place: *place, value, base: None });
+    }
+    let mut next: Vec<Addr> = own.into_iter().map(|(_, word)| word).filter(is_memory).collect();
     let mut seen = BTreeSet::new();
     for depth in 0..DEPTH {
         let mut further = Vec::new();
