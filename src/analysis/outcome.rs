@@ -1,6 +1,6 @@
 //! The outcome of a call: whether it blocked, for how long, and who ended it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Tracker, Wants, Who};
 use crate::catalogue::Catalogue;
@@ -83,34 +83,20 @@ enum BlockedCall {
     Over(Outcome),
 }
 
-/// Calls that blocked, in the order of the numbers of their events.
+/// Calls that blocked, by the numbers of their events.
 #[derive(Default)]
-struct Found(VecDeque<(u64, BlockedCall)>);
+struct Found(BTreeMap<u64, BlockedCall>);
 
 impl Found {
-    /// Most calls are newer than all others, or known.
-    fn insert(&mut self, seq: u64, call: BlockedCall) {
-        match self.0.binary_search_by_key(&seq, |(seq, _)| *seq) {
-            Ok(at) => self.0.get_mut(at).into_iter().for_each(|(_, known)| *known = call),
-            Err(at) => self.0.insert(at, (seq, call)),
-        }
-    }
-
-    fn get(&self, seq: u64) -> Option<&BlockedCall> {
-        self.0.front().filter(|(oldest, _)| *oldest <= seq)?;
-        let at = self.0.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
-        self.0.get(at).map(|(_, call)| call)
-    }
-
     fn forget_before(&mut self, seq: u64) {
-        while self.0.front().is_some_and(|(oldest, _)| *oldest < seq) {
-            self.0.pop_front();
+        while let Some(oldest) = self.0.first_entry().filter(|e| *e.key() < seq) {
+            oldest.remove();
         }
     }
 
     /// The outcome of the call with the event `seq`, where the last event that was looked at has the ticks `now`.
     fn of(&self, seq: u64, system: &System<'_>, now: i64, is_over: bool) -> Option<Outcome> {
-        match *self.get(seq)? {
+        match *self.0.get(&seq)? {
             BlockedCall::Over(outcome) => Some(outcome),
             BlockedCall::Waits { thread, since } => {
                 let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -170,7 +156,7 @@ impl Consumer for Found {
                 Change::Blocked { thread, .. } => {
                     let since = system.thread(thread).map(|t| t.since);
                     if let (Some(since), Some(call)) = (since, system.calls_of(thread).blocked_in) {
-                        self.insert(call.seq, BlockedCall::Waits { thread, since });
+                        self.0.insert(call.seq, BlockedCall::Waits { thread, since });
                     }
                 }
                 Change::Readied { by, waited: Some(wait), .. } => {
@@ -183,7 +169,7 @@ impl Consumer for Found {
                         _ => Waker::Unknown,
                     };
                     let ticks = step.event.ticks.saturating_sub(wait.from);
-                    self.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
+                    self.0.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
                 }
                 _ => {}
             }
@@ -192,6 +178,6 @@ impl Consumer for Found {
 
     fn gap(&mut self) {
         // Whether these wait on is not known.
-        self.0.retain(|(_, call)| matches!(call, BlockedCall::Over(_)));
+        self.0.retain(|_, call| matches!(call, BlockedCall::Over(_)));
     }
 }

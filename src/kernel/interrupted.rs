@@ -276,7 +276,7 @@ impl Look<'_> {
         // The frame was checked as the thread was placed.
         let Some(own) = own.filter(|own| own.level() == Level::Thread || self.called_wrong_address(own)) else {
             found.remarks = self.registers.frame_doubt(psp).words();
-            if found.is_crash() && found.remarks.is_empty() {
+            if found.is_crash() && found.remarks.is_empty() && !to_base {
                 found.places = self.all_nested(on_main.unwrap_or_default(), memory);
                 found.remarks.extend((!found.places.is_empty()).then(|| NESTED.to_owned()));
             }
