@@ -339,7 +339,6 @@ impl Thread {
         let get = |name| block.get(name);
         let stacks = block.stacks(about, modules);
         let (stack, kernel_stack) = block.both_stacks(stacks);
-        let named = block.named();
         let saved = get("tx_thread_stack_ptr");
         let mut thread = Self {
             address: node.address,
@@ -378,7 +377,7 @@ impl Thread {
             suspend_option: get("tx_thread_suspend_option"),
             more_info: get("tx_thread_additional_suspend_info"),
             suspend_status: get("tx_thread_suspend_status"),
-            named: named.start.zip(named.size),
+            named: block.get("tx_thread_stack_start").zip(block.get("tx_thread_stack_size")),
             // Its lowest bit says what was pushed there.
             module_pointer: get("tx_thread_module_stack_ptr").map(|sp| sp & !3),
         };
