@@ -14,6 +14,7 @@ use super::words::waits;
 use super::{fault, place, vector, wrong_context};
 use crate::abi::Addr;
 use crate::cpu::{Effect, Level};
+use crate::kernel::Under;
 use crate::kernel::api::{self, Forbidden};
 use crate::session::{CpuState, Function, Place, is_of_kernel};
 use crate::sym::Exceptions;
@@ -115,15 +116,16 @@ impl<'c> Call<'c> {
     }
 
     /// True where the kernel acts for the current thread, and none runs: it uses what a null pointer leads to.
-    fn is_without_thread(&self, case: &Case<'_>) -> bool {
-        self.place.is_some() && self.is_for_current() && thread_of(self.cpu, case.kernel).is_none()
+    fn is_without_thread(&self) -> bool {
+        let none_runs = matches!(self.cpu.under, Some(Under::Idle | Under::Scheduler(_)));
+        self.place.is_some() && self.is_for_current() && none_runs
     }
 
     /// The address near 0 that the fault was about, where no thread runs.
-    fn null(&self, case: &Case<'_>) -> Option<Addr> {
+    fn null(&self) -> Option<Addr> {
         let fault = self.cpu.registers.fault().and_then(|fault| fault.address).map(|(at, _)| at);
         let at = fault.or_else(|| self.place?.effect?.address())?;
-        (at < NULL && self.is_without_thread(case)).then_some(at)
+        (at < NULL && self.is_without_thread()).then_some(at)
     }
 
     /// True where the kernel acts for the current thread. A null pointer to an object would lead near address 0, too: so the object has
@@ -145,13 +147,13 @@ impl<'c> Call<'c> {
             Some(Effect::Write(..)) => "wrote",
             _ => "accessed memory",
         };
-        match (self.null(case), self.place, thread_of(self.cpu, case.kernel)) {
+        match (self.null(), self.place, thread_of(self.cpu, case.kernel)) {
             (Some(_), ..) => {
                 format!(
                     "; the kernel used the current thread, of which there is none, and {did} near address 0 ({name})"
                 )
             }
-            (None, Some(_), _) if self.is_without_thread(case) => {
+            (None, Some(_), _) if self.is_without_thread() => {
                 format!("; the kernel used the current thread, of which there is none, and {name} came within it")
             }
             (None, Some(_), _) => format!("; {name} came within it"),
@@ -206,7 +208,7 @@ impl<'c> Call<'c> {
             .against((!is_certain).then_some("where the fault came is inferred from bytes on a stack"))
             .evidence(self.evidence(case))
             .explains(waiters.iter().filter_map(|at| waits(*at, case, graph)))
-            .damaging_memory(self.is_without_thread(case))
+            .damaging_memory(self.is_without_thread())
             .next(next)
             .affected(waiters.iter().copied().chain(self.object))
     }

@@ -78,14 +78,25 @@ impl Dropped {
     /// `None` where there are several, or none.
     pub fn of(pool: &Object, case: &Case<'_>) -> Option<Self> {
         let all = drops(pool, case.usage()?);
-        let [(user, leak)] = all.as_slice() else { return None };
+        let [(user, leak, way)] = all.as_slice() else { return None };
         let (who, function) = (user_name(*user, case), function_at(leak.function, case));
-        let text = "a path of it returns without releasing the block that it got".to_owned();
+        let (words, text, next) = match way {
+            Way::Returns => (
+                format!("{function}, which {who} calls, may return without releasing the block that it got"),
+                "a path of it returns without releasing the block that it got",
+                format!("look for a path of {function} that returns without a release"),
+            ),
+            Way::LeadsOn => (
+                format!("{who} has a path in {function} on which it does not release the block that it got"),
+                "it gets a block here, and a path leads on from here on which it does not release it",
+                format!("look for the path of {function} on which a block is not released"),
+            ),
+        };
         Some(Self {
             user: *user,
-            words: format!("{function}, which {who} calls, may return without releasing the block that it got"),
-            evidence: Evidence::symbol(leak.at, &place_at(leak.at, case), text),
-            next: format!("look for a path of {function} that returns without a release"),
+            words,
+            evidence: Evidence::symbol(leak.at, &place_at(leak.at, case), text.to_owned()),
+            next,
         })
     }
 
@@ -114,8 +125,17 @@ fn asked(pool: &Object, case: &Case<'_>) -> Option<Asked> {
     Some(Asked { words, evidence: Evidence::event(refused.first.0, text), is_interrupt })
 }
 
+/// How a block is lost.
+#[derive(Clone, Copy)]
+enum Way {
+    /// A function to which it is passed returns.
+    Returns,
+    /// The function that gets it returns, or gets the next one.
+    LeadsOn,
+}
+
 /// Those who get memory of the pool, also as a message, with the function in which they lose it.
-fn drops(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak)> {
+fn drops(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak, Way)> {
     let queues = usage.queues_of(pool.address).into_iter().map(|queue| (Kind::Queue, queue));
     let sources: Vec<(Kind, Addr)> = std::iter::once((pool.kind, pool.address)).chain(queues).collect();
     let takers = |(kind, object): &(Kind, Addr)| usage.who(Act::Takes, Some(*kind), *object, None);
@@ -123,9 +143,10 @@ fn drops(pool: &Object, usage: &Usage<'_>) -> Vec<(User, Leak)> {
     users.sort_unstable();
     users.dedup();
     let drop = |user: &User| {
-        let of = |(kind, object): &(Kind, Addr)| usage.drops(*user, *kind, *object);
-        let own = |(kind, object): &(Kind, Addr)| usage.leak(*user, *kind, *object);
-        Some((*user, sources.iter().find_map(of).or_else(|| sources.iter().find_map(own))?))
+        let passed = || sources.iter().find_map(|(kind, object)| usage.drops(*user, *kind, *object));
+        let own = || sources.iter().find_map(|(kind, object)| usage.leak(*user, *kind, *object));
+        let found = passed().map(|leak| (leak, Way::Returns)).or_else(|| own().map(|leak| (leak, Way::LeadsOn)));
+        found.map(|(leak, way)| (*user, leak, way))
     };
     users.iter().filter_map(drop).collect()
 }

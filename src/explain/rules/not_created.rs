@@ -10,13 +10,15 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::waiting;
 use crate::abi::Addr;
-use crate::kernel::{Kind, Object};
+use crate::kernel::{Kernel, Kind, Object};
 
 /// What speaks against it.
 const AGAINST: &str = "a write over the kernel's list of these objects, and over their count, would look the same";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build) else { return Vec::new() };
+    // Code before the kernel's own start clears its variables: what is in memory then is of the run before.
+    let is_sound = |kernel: &&Kernel| kernel.start_up.is_none() && !case.trust.other_build;
+    let Some(kernel) = case.kernel.filter(is_sound) else { return Vec::new() };
     let objects = kernel.not_created.iter().filter_map(|at| kernel.object(*at));
     objects.filter_map(|object| finding(object, case, graph)).collect()
 }
@@ -28,12 +30,16 @@ fn finding(object: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let waits = if waiters.len() == 1 { "waits" } else { "wait" };
     let first = *waiters.first()?;
     let owner = object.owner().filter(|owner| counts_none(*owner, case));
-    let old = owner.map_or_else(String::new, |owner| {
-        format!("; {} owned it before, and counts no mutex that it owns now", case.label(owner))
-    });
+    let why = match owner {
+        Some(owner) => format!(
+            "it was not created since the last start; {} owned it before, and counts no mutex that it owns now",
+            case.label(owner)
+        ),
+        None => "perhaps it was not created since the last start".to_owned(),
+    };
     let place = case.look.place(at).map_or_else(String::new, |place| format!(" ({})", block(&place)));
     let claim = format!(
-        "{} {waits} for {label}{place}, which was not created since the last start: the kernel's list of created ones does not have it{old}",
+        "{} {waits} for {label}{place}, which is not in the kernel's list of created ones: {why}",
         names.join(", ")
     );
     let code =

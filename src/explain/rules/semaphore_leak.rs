@@ -156,7 +156,7 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let next = match (&by, &kept) {
         (Some(by), _) => format!("let {by} not terminate {holder} while it may have {object}, or let it put that then"),
         (None, Some((function, _))) => {
-            format!("look for the path of {function} that returns without a put of {object}")
+            format!("look for the path of {function} on which it does not put {object}")
         }
         (None, None) => format!("look for a path of {holder} that returns without tx_semaphore_put"),
     };

@@ -168,6 +168,10 @@ impl Usage<'_> {
         if self.walker.action(call).is_some_and(is_lock) {
             return false;
         }
+        // An access by an index is not always seen. Who takes no lock accesses it with those that its caller has.
+        if self.locks(to) {
+            return true;
+        }
         let follow = Follow { walker: &self.walker, succeeds: false };
         let of = |arguments| self.walker.storing(&follow, (to, arguments)).filter(|paths| paths.is_complete);
         let (Some(with), Some(without)) = (of(given), of(ANY)) else { return true };

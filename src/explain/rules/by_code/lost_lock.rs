@@ -18,6 +18,8 @@ use crate::kernel::api::Act;
 
 /// The functions that create a semaphore, without and with a check of the arguments.
 const CREATE: [&str; 2] = ["_tx_semaphore_create", "_txe_semaphore_create"];
+/// What speaks against it where stacks do not show it.
+const MAY_WAIT_FOR_ITSELF: &str = "one of those that wait may have taken it before";
 /// The most functions that are named.
 const MOST: usize = 3;
 
@@ -95,8 +97,8 @@ impl ByCode<'_, '_> {
         Some(self.lost_finding(&lost, of, confidence))
     }
 
-    /// Without a trace: the only one that may have a semaphore has gone on, and is in no function that takes it; one that it called before
-    /// has a path without a put.
+    /// Without a trace: the only one beside those that wait that may have a semaphore has gone on, and is in no function that takes it.
+    /// A function that it called before has a path without a put.
     fn kept_by(&self, holder: Addr, semaphore: Addr, lost: &Lost) -> Option<Finding> {
         let (case, cpus) = (self.case, self.case.cpus.filter(|_| self.case.events.is_none())?);
         let leaks = self.usage.keeps(User::Thread(holder), semaphore);
@@ -107,20 +109,21 @@ impl ByCode<'_, '_> {
         let waiter = *lost.waiters.first().filter(|_| !frames.iter().any(is_there))?;
         let (object, name, function) = (case.object(semaphore), case.label(holder), function_at(leak.function, case));
         let claim = format!(
-            "{} for {object}, of which none is left (count 0): by the code only {name} may have it, which has gone on to {}; {function} has a \
-             path on which it takes it and does not put it",
+            "{} for {object}, of which none is left (count 0): by the code {name} may have it, which has gone on to {}; {function} has a path \
+             on which it takes it and does not put it",
             self.waits(&lost.waiters),
             call.label()
         );
         Some(
             Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Hint), claim)
                 .against([BY_CODE, "the thread may have it on purpose, and put it later"])
+                .against((lost.waiting != Waiting::Free).then_some(MAY_WAIT_FOR_ITSELF))
                 .evidence([
                     waiting(waiter, semaphore, case, self.graph),
                     self.path(User::Thread(holder), leak, "puts it"),
                 ])
                 .waiters(lost.waiters.clone(), waiter, case, self.graph)
-                .next(format!("look for the path of {function} that returns without a put of {object}"))
+                .next(format!("look for the path of {function} on which it does not put {object}"))
                 .threads([waiter]),
         )
     }
@@ -235,7 +238,7 @@ impl ByCode<'_, '_> {
         Finding::new(Code::SemaphoreLeak, self.case.cap(confidence), self.lost_claim(lost, &of))
             .against([BY_CODE])
             .against(stack)
-            .against((lost.waiting == Waiting::Unknown).then_some("one of those that wait may have taken it before"))
+            .against((lost.waiting == Waiting::Unknown).then_some(MAY_WAIT_FOR_ITSELF))
             .evidence(lost.waiters.iter().take(MOST).map(|at| waiting(*at, semaphore, self.case, self.graph)))
             .evidence([self.users(&of.users, &need)])
             .evidence(of.initial.map(|(_, evidence)| evidence))
