@@ -18,12 +18,13 @@ enum failure {
     BLOCK_KEPT,    /* whose address is on the stack above a message             */
     SUSPENDED,     /* is who owns a mutex, by one that goes on                   */
     RETAINED,      /* over a reset is a mutex, which is not created again        */
-    HEAD_LOST      /* of a list: a text was written over it                      */
+    HEAD_LOST,     /* of a list: a text was written over it                      */
+    REQUEST_LOST   /* as its queue was full; who sent it waits for the answer    */
 };
 
 #define BEGIN 20u
 #define END 70u
-#define THREADS 4
+#define THREADS 5
 #include "failing.h"
 
 static TX_QUEUE alarms, samples, moved;
@@ -443,6 +444,92 @@ static VOID keep_from_run_before(VOID)
     retained.lock.tx_mutex_owner = &tariffs;
 }
 
+/* ---- a request that is not sent, as the queue is full for a while ---- */
+
+static TX_QUEUE entries;
+static ULONG entry_storage[2];
+static TX_EVENT_FLAGS_GROUP written;
+
+static NOINLINE VOID submit(ULONG entry)
+{
+    mk_queue_send(&entries, &entry, TX_NO_WAIT);
+}
+
+static VOID journal_entry(ULONG unused)
+{
+    ULONG entry;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&entries, &entry, TX_WAIT_FOREVER);
+        mk_thread_sleep(1);
+        mk_flags_set(&written, entry);
+    }
+}
+
+static VOID invoice_entry(ULONG unused)
+{
+    ULONG flags;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        submit(1);
+        mk_flags_get(&written, 1, TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+        sum += flags;
+    }
+}
+
+/* The same as it should be: it looks at whether the request was sent, and the answer comes with the next message. */
+static TX_QUEUE receipts;
+static TX_SEMAPHORE booked;
+
+static VOID receipt_entry(ULONG unused)
+{
+    ULONG entry = 1;
+    (void)unused;
+    for (;;) {
+        while (mk_queue_send(&receipts, &entry, TX_NO_WAIT) != TX_SUCCESS)
+            mk_thread_sleep(1);
+        mk_semaphore_get(&booked, TX_WAIT_FOREVER);
+        sum++;
+    }
+}
+
+static VOID ledger_entry(ULONG unused)
+{
+    ULONG entry, asked = 0;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&receipts, &entry, TX_WAIT_FOREVER);
+        if (entry != 0)
+            asked = entry;
+        else if (asked != 0)
+            mk_semaphore_put(&booked);
+    }
+}
+
+static VOID notice_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        while (failing(REQUEST_LOST) && _tx_timer_system_clock < BEGIN + 10) {
+            submit(2);
+            submit(2);
+            mk_thread_sleep(1);
+        }
+    }
+}
+
+static VOID stamp_entry(ULONG unused)
+{
+    ULONG stamp = 0;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(40);
+        mk_queue_send(&receipts, &stamp, TX_NO_WAIT);
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -457,6 +544,12 @@ VOID app_define(VOID)
         thread(PICK("guard", "watch"), guard_entry, 0, PICK(8, 7));
         break;
     case HEALTHY:
+        mk_queue_create(&receipts, PICK("receipts", "slips"), 1, entry_storage, sizeof entry_storage);
+        mk_semaphore_create(&booked, PICK("booked", "noted"), 0);
+        thread(PICK("book", "pages"), ledger_entry, 0, PICK(9, 8));
+        thread(PICK("receipt", "copy"), receipt_entry, 0, PICK(10, 9));
+        thread(PICK("stamp", "mark"), stamp_entry, 0, PICK(6, 5));
+        break;
     case COUNTS_CHECKED:
         mk_mutex_create(&ledger, PICK("ledger", "books"), 0);
         thread(PICK("billing", "cashier"), billing_entry, 0, PICK(12, 11));
@@ -503,6 +596,13 @@ VOID app_define(VOID)
         mk_thread_create(&tariffs, PICK("tariffs", "prices"), tariffs_entry, 0, stacks[used], FW_STACK, PICK(12, 11), 1);
         used++;
         thread(PICK("recorder", "writer"), recorder_entry, 0, PICK(8, 7));
+        break;
+    case REQUEST_LOST:
+        mk_queue_create(&entries, PICK("entries", "lines"), 1, entry_storage, sizeof entry_storage);
+        mk_flags_create(&written, PICK("written", "stored"));
+        thread(PICK("journal", "keeper"), journal_entry, 0, PICK(12, 11));
+        thread(PICK("invoice", "bill"), invoice_entry, 0, PICK(8, 7));
+        thread(PICK("notice", "remark"), notice_entry, 0, PICK(6, 5));
         break;
     default:
         break;

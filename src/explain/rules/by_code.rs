@@ -23,6 +23,7 @@ mod ring;
 mod suspended;
 mod unanswered;
 mod unregistered;
+mod unsent;
 mod unset;
 
 use super::super::graph::Graph;
@@ -61,6 +62,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::guarded,
         ByCode::unregistered,
         ByCode::restarted,
+        ByCode::unsent,
         ByCode::unanswered,
         ByCode::places,
         ByCode::circles,

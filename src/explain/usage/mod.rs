@@ -18,6 +18,7 @@ mod stores;
 mod stuck;
 mod unanswered;
 mod unchecked;
+mod unsent;
 mod walk;
 
 use std::collections::BTreeSet;

@@ -11,10 +11,10 @@ use crate::kernel::api::Act;
 const RESULTS: [u32; 4] = [0, 0x0A, 0x10, 0x1234_5678];
 
 /// A program in which one call returns a value.
-struct Returning<'w, 'c> {
-    follow: Follow<'w, 'c>,
-    at: Addr,
-    result: u32,
+pub(super) struct Returning<'w, 'c> {
+    pub follow: Follow<'w, 'c>,
+    pub at: Addr,
+    pub result: u32,
 }
 
 impl Variant for Returning<'_, '_> {

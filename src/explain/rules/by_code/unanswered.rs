@@ -166,7 +166,7 @@ impl ByCode<'_, '_> {
     }
 
     /// `0x2 of event flags mixer events`, `a message in queue orders`, `semaphore slots`.
-    fn wanted(&self, need: &Need) -> String {
+    pub(super) fn wanted(&self, need: &Need) -> String {
         let object = self.case.object(need.object);
         match (need.kind, need.wanted) {
             (Kind::EventFlags, Some(flags)) => format!("{flags:#x} of {object}"),
