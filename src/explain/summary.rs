@@ -23,8 +23,14 @@ pub(super) fn of(case: &Case<'_>, graph: &Graph) -> Vec<String> {
 fn by_events(case: &Case<'_>, graph: &Graph) -> Option<String> {
     let is_alone = case.kernel.is_none() && case.cpus.is_none_or(|cpus| cpus.all.is_empty());
     let events = case.events.filter(|events| is_alone && events.cores == 1)?;
-    let runs = graph.tasks.list.iter().find(|task| task.does == Does::Runs)?;
-    let (name, newest) = (case.label(runs.address), events.newest);
+    let newest = events.newest;
+    let Some(runs) = graph.tasks.list.iter().find(|task| task.does == Does::Runs) else {
+        let is_of_none = events.last_of_threads.is_some_and(|last| last < newest);
+        let words =
+            format!("By the events, no thread runs; the newest event ({newest}) is of no thread, as in an interrupt.");
+        return is_of_none.then_some(words);
+    };
+    let name = case.label(runs.address);
     Some(match events.last_of_threads.filter(|last| *last < newest) {
         Some(_) => {
             format!(

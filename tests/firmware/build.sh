@@ -75,7 +75,7 @@ fi
 # The names of ThreadX for the functions of the pretended kernel, which a debugger sees.
 names=
 for name in semaphore_get semaphore_put queue_send queue_receive block_allocate block_release byte_allocate byte_release \
-    mutex_get mutex_put thread_create thread_sleep thread_suspend thread_resume thread_terminate time_get; do
+    mutex_get mutex_put thread_create thread_relinquish thread_sleep thread_suspend thread_resume thread_terminate time_get; do
     names="$names -Dmk_$name=_tx_$name"
 done
 names="$names -Dmk_flags_get=_tx_event_flags_get -Dmk_flags_change=_tx_event_flags_set"

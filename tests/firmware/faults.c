@@ -19,7 +19,9 @@ enum failure {
     SUSPENDED,     /* is who owns a mutex, by one that goes on                   */
     RETAINED,      /* over a reset is a mutex, which is not created again        */
     HEAD_LOST,     /* of a list: a text was written over it                      */
-    REQUEST_LOST   /* as its queue was full; who sent it waits for the answer    */
+    REQUEST_LOST,  /* as its queue was full; who sent it waits for the answer    */
+    RELINQUISHED,  /* between two tries for a mutex; its owner is less urgent    */
+    STATE_CLEARED  /* by a wait for it together with another flag                */
 };
 
 #define BEGIN 20u
@@ -530,6 +532,86 @@ static VOID stamp_entry(ULONG unused)
     }
 }
 
+/* ---- a mutex that is tried for again and again, without a wait ---- */
+
+static TX_MUTEX settings;
+
+static NOINLINE VOID change_setting(VOID)
+{
+    while (mk_mutex_get(&settings, TX_NO_WAIT) != TX_SUCCESS) {
+        fw_work(SHORT);
+        mk_thread_relinquish();
+    }
+    sum++;
+    mk_mutex_put(&settings);
+}
+
+static VOID menu_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        if (_tx_timer_system_clock >= BEGIN)
+            change_setting();
+    }
+}
+
+static VOID store_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(1);
+        mk_mutex_get(&settings, TX_WAIT_FOREVER);
+        fw_work(SHORT);
+        if (failing(RELINQUISHED))
+            mk_thread_sleep(2);
+        mk_mutex_put(&settings);
+    }
+}
+
+/* ---- a flag that says that the line is up, and that a wait clears ---- */
+
+static TX_EVENT_FLAGS_GROUP line;
+static TX_QUEUE reports;
+static ULONG report_storage[4];
+
+static VOID upload_entry(ULONG unused)
+{
+    ULONG flags, report;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&line, 3, TX_AND_CLEAR, &flags, TX_WAIT_FOREVER);
+        while (mk_queue_receive(&reports, &report, TX_NO_WAIT) == TX_SUCCESS)
+            sum += report;
+    }
+}
+
+static volatile ULONG line_is_up;
+
+static VOID dial_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        if (line_is_up == 0) {
+            line_is_up = 1;
+            mk_flags_set(&line, 1);
+        }
+    }
+}
+
+static VOID count_entry(ULONG unused)
+{
+    ULONG report = 0;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(5);
+        report++;
+        mk_queue_send(&reports, &report, TX_NO_WAIT);
+        mk_flags_set(&line, 2);
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -596,6 +678,18 @@ VOID app_define(VOID)
         mk_thread_create(&tariffs, PICK("tariffs", "prices"), tariffs_entry, 0, stacks[used], FW_STACK, PICK(12, 11), 1);
         used++;
         thread(PICK("recorder", "writer"), recorder_entry, 0, PICK(8, 7));
+        break;
+    case STATE_CLEARED:
+        mk_flags_create(&line, PICK("line", "wire"));
+        mk_queue_create(&reports, PICK("reports", "records"), 1, report_storage, sizeof report_storage);
+        thread(PICK("upload", "post"), upload_entry, 0, PICK(12, 11));
+        thread(PICK("dial", "call"), dial_entry, 0, PICK(8, 7));
+        thread(PICK("count", "tally"), count_entry, 0, PICK(6, 5));
+        break;
+    case RELINQUISHED:
+        mk_mutex_create(&settings, PICK("settings", "options"), 0);
+        thread(PICK("menu", "dialog"), menu_entry, 0, PICK(8, 7));
+        thread(PICK("store", "keeper"), store_entry, 0, PICK(12, 11));
         break;
     case REQUEST_LOST:
         mk_queue_create(&entries, PICK("entries", "lines"), 1, entry_storage, sizeof entry_storage);

@@ -15,20 +15,20 @@ pub(super) const SCAN: u64 = 0x2000_1000;
 pub(super) const PRINT: u64 = 0x2000_1100;
 pub(super) const BEAT: u64 = 0x2000_1200;
 pub(super) const IMAGE: u64 = 0x2000_2000;
-const LINES: u64 = 0x2000_2200;
+pub(super) const LINES: u64 = 0x2000_2200;
 pub(super) const REPLIES: u64 = 0x2000_2400;
 pub(super) const FOREVER: u64 = 0xFFFF_FFFF;
 
 // The kernel's numbers of states.
 pub(super) const SLEEPS: u64 = 4;
 pub(super) const QUEUE: u64 = 5;
-const MUTEX: u64 = 13;
+pub(super) const MUTEX: u64 = 13;
 const FLAGS: u64 = 7;
 const PRIORITY_CHANGE: u64 = 14;
 
 // The kernel's numbers of events.
-const RESUME: u64 = 1;
-const SUSPEND: u64 = 2;
+pub(super) const RESUME: u64 = 1;
+pub(super) const SUSPEND: u64 = 2;
 pub(super) const MUTEX_GET: u64 = 52;
 pub(super) const MUTEX_PUT: u64 = 57;
 pub(super) const QUEUE_RECEIVE: u64 = 68;

@@ -3,10 +3,16 @@
 
 use serde_json::Value;
 
-use super::explain_circles::{BEAT, FOREVER, IMAGE, MUTEX_GET, MUTEX_PUT, PRINT, SCAN, SLEEP, SLEEPS, Story};
+use super::explain_circles::{
+    BEAT, FOREVER, IMAGE, LINES, MUTEX, MUTEX_GET, MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME,
+    SCAN, SLEEP, SLEEPS, SUSPEND, Story,
+};
+use super::support::builder::Entry;
 
-/// The kernel's number of the event.
+// The kernel's numbers of events.
 const INTERRUPT_CONTROL: u64 = 40;
+const BLOCK_ALLOCATE: u64 = 10;
+const BLOCK_RELEASE: u64 = 17;
 
 fn of_code<'f>(findings: &'f [Value], code: &str) -> Option<&'f Value> {
     findings.iter().find(|finding| finding["code"] == code)
@@ -77,4 +83,165 @@ fn a_stack_pointer_below_the_stack_of_the_registry_was_not_looked_at() {
         let all = found(name, pointers);
         assert!(of_code(&all, "stack-overflow").is_none(), "{name}: {all:?}");
     }
+}
+
+/// "Nothing wrong found": a queue refused messages while its reader waited for a lock whose owner slept, and all went on. A thread
+/// that had slept was taken for another reader, as the one that woke it had sent a message before.
+#[test]
+fn messages_that_a_queue_had_refused_were_not_seen() {
+    let found = |name: &str, most: u64| {
+        let mut story = Story { stacks: vec![(LINES, [16, 1])], ..Story::default() };
+        story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, 0]);
+        story.by(SCAN, RESUME, [BEAT, SLEEPS, 0, 0]);
+        for _ in 0..4 {
+            story.wakes(PRINT, SLEEPS);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+            story.by(PRINT, SLEEP, [1, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, SCAN);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, 0]);
+            story.goes_on(1);
+        }
+        story.wakes(BEAT, SLEEPS);
+        story.by(BEAT, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+        story.by(BEAT, SLEEP, [9, 0, 0, 0]);
+        story.blocks(BEAT, SLEEPS, PRINT);
+        story.wakes(PRINT, SLEEPS);
+        story.by(PRINT, MUTEX_GET, [IMAGE, FOREVER, BEAT, 1]);
+        story.blocks(PRINT, MUTEX, SCAN);
+        (1..=most + 1).for_each(|n| story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, n.min(most)]));
+        story.wakes(BEAT, SLEEPS);
+        story.by(BEAT, MUTEX_PUT, [IMAGE, BEAT, 1, 0]);
+        story.by(BEAT, RESUME, [PRINT, MUTEX, 0, PRINT]);
+        for left in (1..=most).rev() {
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, left]);
+        }
+        story.by(PRINT, SLEEP, [1, 0, 0, 0]);
+        story.blocks(PRINT, SLEEPS, BEAT);
+        story.findings(name)
+    };
+    let all = found("refused", 4);
+    let first = of_code(&all, "queue-full").unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!(first["confidence"], "hint", "{first}");
+    assert_eq!(
+        first["claim"],
+        "queue lines was full (4 messages) and refused 2 messages, the first of Scan; Print, which alone reads it, waited for mutex image, \
+         which Beat had, and which slept then"
+    );
+    let room = found("not-refused", 3);
+    assert!(of_code(&room, "queue-full").is_none(), "{room:?}");
+}
+
+/// "Nothing wrong found": two threads built their messages in one static variable, and one of them sent while the other was preparing.
+#[test]
+fn messages_from_the_same_memory_were_not_seen() {
+    let found = |name: &str, [own, other]: [u64; 2]| {
+        let mut story = Story::default();
+        let ask = |story: &mut Story, buffer: u64| {
+            story.by(SCAN, QUEUE_SEND, [LINES, buffer, FOREVER, 0]);
+            story.by(SCAN, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+            story.blocks(SCAN, QUEUE, BEAT);
+        };
+        for _ in 0..4 {
+            ask(&mut story, own);
+            story.by(BEAT, QUEUE_SEND, [REPLIES, 0, FOREVER, 0]);
+            story.by(BEAT, RESUME, [SCAN, QUEUE, 0, SCAN]);
+            story.by(SCAN, SLEEP, [4, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, BEAT);
+            story.wakes(SCAN, SLEEPS);
+        }
+        story.wakes(PRINT, SLEEPS);
+        story.by(PRINT, QUEUE_SEND, [LINES, other, FOREVER, 0]);
+        story.by(PRINT, SLEEP, [4, 0, 0, 0]);
+        story.blocks(PRINT, SLEEPS, SCAN);
+        ask(&mut story, own);
+        story.goes_on(40);
+        story.findings(name)
+    };
+    let all = found("same-memory", [0x2000_5000, 0x2000_5000]);
+    let claim = |finding: &Value| finding["claim"].as_str().unwrap_or_default().to_owned();
+    let first = all.iter().find(|finding| claim(finding).contains("0x20005000")).unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!((&first["rank"], &first["confidence"]), (&1.into(), &"hint".into()), "{first}");
+    assert_eq!(
+        first["claim"],
+        "Scan waits for queue replies since it sent a message to queue lines from 0x20005000; Print sent one from the same \
+         memory while Scan was ready: what Scan sent may be the message of Print"
+    );
+    let own = found("own-memory", [0x2000_5000, 0x2000_5100]);
+    assert!(!own.iter().any(|finding| claim(finding).contains("same memory")), "{own:?}");
+}
+
+/// Who allocates was to release, though others release all of its blocks, and that it waits for one was not said.
+#[test]
+fn who_releases_the_blocks_of_another_thread_was_not_looked_at() {
+    const POOL: u64 = 0x2000_2600;
+    let mut story = Story::default();
+    let mut block = 0x2000_6000;
+    for round in 0..24 {
+        story.wakes(SCAN, SLEEPS);
+        story.by(SCAN, BLOCK_ALLOCATE, [POOL, block, FOREVER, 5]);
+        story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+        story.by(SCAN, SLEEP, [4, 0, 0, 0]);
+        story.blocks(SCAN, SLEEPS, PRINT);
+        story.wakes(PRINT, QUEUE);
+        if round % 6 == 3 {
+            block += 0x40;
+        } else {
+            story.by(PRINT, BLOCK_RELEASE, [POOL, block, 0, 0]);
+        }
+        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+        story.blocks(PRINT, QUEUE, 0);
+    }
+    story.wakes(SCAN, SLEEPS);
+    story.by(SCAN, BLOCK_ALLOCATE, [POOL, 0, FOREVER, 0]);
+    story.goes_on(20);
+    let all = story.findings("released-by-another");
+    let first = of_code(&all, "pool-leak").unwrap_or_else(|| panic!("{all:?}"));
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("drains, and Scan waits for it: "), "{claim}");
+    assert_eq!(first["next"], "look for a path on which Print does not release a block of Scan", "{first}");
+}
+
+/// "Nothing wrong found": a thread had waited for a third of the trace for a lock whose owner was kept from running, and went on.
+#[test]
+fn an_inversion_that_was_over_was_not_seen() {
+    let found = |name: &str, ran: u64| {
+        let mut story = Story::default();
+        let by = |story: &mut Story, (who, priority): (u64, u64), id: u64, info: [u64; 4]| {
+            story.at += 100;
+            story.events.push(Entry::thread(who, priority, id, story.at, info));
+        };
+        let (high, middle, low) = ((SCAN, 4), (PRINT, 12), (BEAT, 20));
+        for _ in 0..4 {
+            by(&mut story, low, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+            by(&mut story, low, MUTEX_PUT, [IMAGE, BEAT, 1, 0]);
+        }
+        by(&mut story, low, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+        story.wakes(SCAN, SLEEPS);
+        by(&mut story, high, MUTEX_GET, [IMAGE, FOREVER, BEAT, 1]);
+        by(&mut story, high, SUSPEND, [SCAN, MUTEX, 0, BEAT]);
+        story.wakes(PRINT, SLEEPS);
+        by(&mut story, middle, SLEEP, [0, 0, 0, 0]);
+        story.at += ran;
+        by(&mut story, middle, SLEEP, [9, 0, 0, 0]);
+        by(&mut story, middle, SUSPEND, [PRINT, SLEEPS, 0, BEAT]);
+        by(&mut story, low, MUTEX_PUT, [IMAGE, BEAT, 1, 0]);
+        by(&mut story, low, RESUME, [SCAN, MUTEX, 0, SCAN]);
+        by(&mut story, high, MUTEX_PUT, [IMAGE, SCAN, 1, 0]);
+        by(&mut story, high, SLEEP, [9, 0, 0, 0]);
+        by(&mut story, high, SUSPEND, [SCAN, SLEEPS, 0, BEAT]);
+        for _ in 0..80 {
+            by(&mut story, low, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+            by(&mut story, low, MUTEX_PUT, [IMAGE, BEAT, 1, 0]);
+        }
+        story.findings(name)
+    };
+    let all = found("inversion-over", 20_000);
+    let first = of_code(&all, "priority-inversion").unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!(first["confidence"], "hint", "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.starts_with("Scan (priority 4) waited 2"), "{claim}");
+    assert!(claim.contains("for mutex image, which Beat (priority 20) had; Print (priority 12) ran for 2"), "{claim}");
+    assert!(claim.ends_with("; that wait is over"), "{claim}");
+    let short = found("inversion-short", 100);
+    assert!(of_code(&short, "priority-inversion").is_none(), "{short:?}");
 }

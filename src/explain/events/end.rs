@@ -11,7 +11,7 @@ impl Events {
     pub fn end(&mut self, system: &System<'_>, inversions: Vec<Inverted>) {
         // Without a clock nothing lasts.
         if self.has_clock {
-            self.inversions = tries::inversions(inversions, self.span.1);
+            (self.inversions, self.past_inversion) = tries::inversions(inversions, self.span.1);
         }
         for object in system.trace.objects.iter().filter(|object| !object.deleted) {
             if !object.name.is_empty() {

@@ -12,7 +12,9 @@ mod objects;
 mod pointers;
 mod pools;
 mod postures;
+mod refusals;
 mod resumes;
+mod same_buffer;
 mod silent;
 mod sleeps;
 mod standstill;
@@ -30,6 +32,8 @@ pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use postures::Postures;
+pub use refusals::{Reader, Refusals};
+pub use same_buffer::SameBuffer;
 pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::TimerWork;
@@ -124,10 +128,14 @@ pub struct Events {
     pub wrong: Vec<WrongCall>,
     /// Calls with a negative time to wait.
     pub negative: NegativeWaits,
+    /// Messages of several threads from the same memory.
+    pub same_buffer: SameBuffer,
     /// Buffers of messages that threads pass.
     buffers: BTreeSet<Addr>,
     /// Waits for locks behind less urgent owners that are still on at the end.
     pub inversions: Vec<Inversion>,
+    /// The longest of those that are over.
+    pub past_inversion: Option<Inversion>,
     /// Ticks of the first event and of the last one.
     pub span: (i64, i64),
     /// The stamp of the newest event, of a clock that counts up and has 32 bits or more.
@@ -455,6 +463,7 @@ impl Events {
         }
         match memory {
             Some(0) if waits == Some(0) => one.pool.refuse(thread, event.seq, event.ticks, len),
+            Some(0) if waits.is_some() => one.pool.waits = Some((thread, event.seq)),
             None | Some(0) => {}
             Some(memory) => one.pool.allocate(memory, thread, event.seq, len),
         }
@@ -554,6 +563,7 @@ impl Consumer for Events {
         self.timers.forget();
         self.postures.forget();
         self.sleeps.forget();
+        self.same_buffer = SameBuffer::default();
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

@@ -6,6 +6,7 @@ use super::Now;
 use super::away::Away;
 use super::late::Late;
 use super::pools::{Pool, Sent};
+use super::refusals::Refusals;
 use super::untaken::{Short, Untaken};
 use crate::abi::Addr;
 use crate::analysis::tracker::System;
@@ -190,6 +191,8 @@ pub struct One {
     pub found: Option<Found>,
     /// The most that it held when something was put into it without a wait.
     pub fullest: Option<Fullest>,
+    /// Messages that it refused.
+    pub refusals: Option<Refusals>,
     /// The thread that sent to a queue last without a wait.
     pub sent_again: Option<SentAgain>,
     /// Releases or sets in a row while a thread waits, which gets nothing.
@@ -337,6 +340,10 @@ impl super::Events {
         let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
         let held = fields.held(words);
         let sent = self.sent(by, held.map(|held| Sent { queue: object, seq: event.seq, held }), system);
+        if let (Giver::Thread(thread), Some(buffer)) = (by, fields.buffer(words)) {
+            let ready = system.find_thread(thread).and_then(|no| self.does(no)).and_then(|activity| activity.woken);
+            self.same_buffer.sent(thread, (object, buffer, event.seq), ready);
+        }
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(kept) = fields.kept(words) {
@@ -345,6 +352,7 @@ impl super::Events {
         if let Some(held) = held {
             if waits == Some(0) {
                 one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
+                Refusals::sent(one, object, (by, held, event.seq), system);
                 if let Giver::Thread(thread) = by {
                     one.sent_again = Some(SentAgain::again(one.sent_again, thread, held, event.seq));
                 }

@@ -149,6 +149,8 @@ pub struct Pool {
     releases: BTreeMap<Addr, (Giver, u64)>,
     /// The threads that get no memory.
     pub refused: BTreeMap<Addr, Refused>,
+    /// The last thread that found the pool empty and waits, with the event, while no event shows a release or another allocation.
+    pub waits: Option<(Addr, u64)>,
     /// The interrupts that get no memory, by their numbers.
     pub refused_interrupts: BTreeMap<Option<u64>, Refused>,
     /// How many were allocated.
@@ -173,6 +175,7 @@ impl Pool {
         let number = self.allocated;
         self.allocated = number.saturating_add(1);
         self.refused.remove(&thread);
+        self.waits = None;
         self.owned(memory, thread, seq);
         if self.live.len() < MAX_BLOCKS && (self.rounds.len() < MAX_HOLDERS || self.rounds.contains_key(&thread)) {
             let rounds = self.rounds.entry(thread).or_default();
@@ -236,6 +239,7 @@ impl Pool {
         let freed = self.freed.get(&memory).copied().filter(|_| !self.lost && !self.live.contains_key(&memory));
         let twice = freed.map(|first| Twice { start: memory, first, by, seq });
         self.twice = self.twice.or(twice);
+        self.waits = None;
         if self.releases.len() < MAX_BLOCKS || self.releases.contains_key(&memory) {
             self.releases.insert(memory, (by, seq));
         }

@@ -108,26 +108,30 @@ pub struct Inversion {
     pub priorities: (u64, u64),
     /// The event with which it began.
     pub from: u64,
+    /// The event with which it ended; `None` where it goes on.
+    pub to: Option<u64>,
 }
 
-/// Those that are still on, in the order in which they began; `end`: ticks of the last event.
-pub fn inversions(mut all: Vec<Inverted>, end: i64) -> Vec<Inversion> {
+/// Those that are still on, in the order in which they began, and the longest that is over; `end`: ticks of the last event.
+pub fn inversions(mut all: Vec<Inverted>, end: i64) -> (Vec<Inversion>, Option<Inversion>) {
     all.sort_by_key(|one| one.from);
-    let open = |one: Inverted| {
+    let of = |one: Inverted| {
         let ((ticks, from), (waiter, owner)) = (one.from?, one.priorities);
         Some(Inversion {
             waiter: one.waiter,
             owner: one.owner,
             lock: one.lock,
-            waited: end.saturating_sub(ticks),
+            waited: one.to.map_or(end, |(to, _)| to).saturating_sub(ticks),
             culprit: one.culprit?,
             ran: one.ran,
             unknown: one.unknown,
             priorities: (waiter?.into(), owner?.into()),
             from,
+            to: one.to.map(|(_, to)| to),
         })
     };
-    all.into_iter().filter(|one| one.to.is_none()).filter_map(open).collect()
+    let (open, past): (Vec<_>, Vec<_>) = all.into_iter().filter_map(of).partition(|one| one.to.is_none());
+    (open, past.into_iter().max_by_key(|one| one.waited))
 }
 
 #[cfg(test)]

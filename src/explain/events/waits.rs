@@ -58,7 +58,9 @@ impl Events {
         let Some(thread) = system.thread(no).map(|thread| thread.address) else { return };
         let Some(wait) = waited else {
             let puts = by.filter(|call| system.role_of(call.def).is_some_and(|role| role.put.is_some()));
-            if let Some(one) = puts.and_then(|call| self.one(system.address(call.object?))) {
+            // What a sleep ends behind is not what the thread waited for.
+            let is_other = self.fields.of_event(event).waited_for_none(system.trace.words(event));
+            if let Some(one) = puts.filter(|_| !is_other).and_then(|call| self.one(system.address(call.object?))) {
                 one.short = None;
                 one.taker(thread);
             }

@@ -3,7 +3,7 @@
 use super::resumes::{READY, SUSPENDED};
 use crate::abi::Addr;
 use crate::catalogue::{ArgKind, Catalogue, Word};
-use crate::kernel::Wanted;
+use crate::kernel::{Kind, Wanted};
 use crate::trace::{DefId, Event};
 
 /// Where one definition has them.
@@ -137,6 +137,13 @@ impl Places {
     /// True where a thread is made ready that was suspended by a call.
     pub fn was_suspended(&self, words: &[u64]) -> bool {
         self.previous.of(words) == Some(SUSPENDED)
+    }
+
+    /// True where a thread is made ready that waited for no object: it slept, or was suspended.
+    pub fn waited_for_none(&self, words: &[u64]) -> bool {
+        self.previous
+            .of(words)
+            .is_some_and(|state| u32::try_from(state).is_ok_and(|state| Kind::of_state(state).is_none()))
     }
 
     /// True where a thread is made ready that was so before.

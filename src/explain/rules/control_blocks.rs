@@ -71,7 +71,9 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 pub(super) fn label(block: &Overwritten, case: &Case<'_>) -> String {
     let what = block.kind.map_or("thread", |kind| kind.name());
     let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
-    name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"))
+    // Of a part of a variable, debug information says which: `session.reporter`, not `&session+0x38`.
+    let member = name.as_ref().filter(|name| name.starts_with('&')).and_then(|_| case.look.block(block.address));
+    member.or(name).map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"))
 }
 
 /// The first words of what is at an address.
@@ -397,14 +399,17 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
 /// With the array that ends in front of it, and who uses that without a lock.
 fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
     let Some(InFront { memory, variable, arrays, ends, .. }) = in_front(at, case) else { return finding };
-    let (writes, shown) = ends.last().and_then(|array| set_by::writers(array, memory, case)).unzip();
+    let writers = ends.last().and_then(|array| set_by::writers(array, memory, case));
     let claim = match arrays {
         Some(arrays) if arrays.starts_with("the arrays") => format!("{}; {arrays} end in front of it", finding.claim),
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
         None => finding.claim,
     };
-    let claim = writes.map_or(claim.clone(), |writes| format!("{claim}; {writes}"));
-    Finding { claim, ..finding }.evidence(shown).with_shared(Shared::of(memory, &variable, case))
+    // Where it is known who writes to the array, others who share parts of that variable say nothing.
+    let is_of_writers = |shared: &Shared| writers.as_ref().is_none_or(|writers| shared.is_by(&writers.callers));
+    let shared = Shared::of(memory, &variable, case).filter(is_of_writers);
+    let claim = writers.as_ref().map_or(claim.clone(), |writers| format!("{claim}; {}", writers.words));
+    Finding { claim, ..finding }.evidence(writers.map(|writers| writers.evidence)).with_shared(shared)
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {
@@ -469,7 +474,7 @@ fn behind(block: Addr, case: &Case<'_>) -> Option<(String, Option<Evidence>)> {
     let variable = case.look.variable(block).filter(|_| case.look.arrays_before(block).is_empty())?;
     let array = case.look.array_behind(block)?;
     let memory = Region { start: variable.address, len: variable.size };
-    let (writes, shown) = set_by::writers(&array, memory, case).unzip();
+    let (writes, shown) = set_by::writers(&array, memory, case).map(|by| (by.words, by.evidence)).unzip();
     let writes = writes.map_or_else(String::new, |writes| format!("; {writes}"));
     Some((format!("the array {array} begins behind it{writes}"), shown))
 }

@@ -90,6 +90,26 @@ pub(super) fn by_itself(task: &Task, wait: &Wait, case: &Case<'_>) -> Option<(St
     Some((words, Evidence::symbol(at, &place, format!("{name} clears flags of {object} here (TX_AND)"))))
 }
 
+/// Where a thread waits for several flags together, of which some are set: the wait that it is in clears them all (`TX_AND_CLEAR`), also a
+/// flag that says that something is so. In words, and as evidence.
+pub(super) fn by_get(task: &Task, wait: &Wait, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let asked = wait.wanted.filter(|wanted| wanted.all && wanted.clears)?;
+    let set = case.kernel?.object(wait.object)?.get("current")? & asked.flags;
+    let missing = asked.flags & !set;
+    if set == 0 || missing == 0 {
+        return None;
+    }
+    let (name, object) = (case.label(task.address), case.object(wait.object));
+    let words = format!("each time that it gets them, it clears all of {:#x} (TX_AND_CLEAR)", asked.flags);
+    Some((
+        words,
+        Evidence::memory(
+            wait.object,
+            format!("{object}: {set:#x} is set of what {name} waits for, {missing:#x} is not"),
+        ),
+    ))
+}
+
 /// The thread itself cleared what it waits for now, after another had set it.
 fn lost(
     task: &Task,

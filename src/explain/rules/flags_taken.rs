@@ -16,6 +16,7 @@ use super::super::state::{Task, Wait};
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
+use super::flags_cleared;
 use super::words::{few, place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::{Kind, Wanted};
@@ -199,8 +200,10 @@ fn part(task: &Task, wait: &Wait, lacks: Lacks, case: &Case<'_>, graph: &Graph) 
     let (name, object) = (case.label(task.address), case.object(group));
     let of_rest = Wait { wanted: Some(Wanted { flags, ..wanted }), ..*wait };
     let by_code = by_code::givers(&of_rest, case, graph).map(|givers| givers.evidence);
+    let (clears, _) = flags_cleared::by_get(task, wait, case).unzip();
+    let clears = clears.map_or_else(String::new, |clears| format!("; {clears}"));
     let claim = format!(
-        "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {flags:#x} has not come for long",
+        "{name} waits for all of {:#x} of {object}, and only {set:#x} is set: {flags:#x} has not come for long{clears}",
         wanted.flags
     );
     Finding::new(Code::WrongEventMask, case.cap(Confidence::Hint), claim)

@@ -22,6 +22,7 @@ const NAMED: usize = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found = by_events(case, graph);
+    found.extend(past(case, graph));
     let Some(kernel) = case.kernel else { return found };
     for edge in &graph.edges {
         let is_known = found.iter().any(|f| f.threads.contains(&edge.holder));
@@ -35,6 +36,45 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// A part of the trace that a wait which is over has to last.
+const PART: i64 = 8;
+
+/// The longest that is over: what noticed it may have gone wrong since. One that is short beside the trace is healthy.
+fn past(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events.filter(|events| events.has_clock && events.cores <= 1)?;
+    let is_long = |past: &&Inversion| {
+        let perhaps = past.ran.saturating_add(past.unknown);
+        past.waited >= events.length() / PART && perhaps >= past.waited / 2 && past.ran >= past.waited / PART
+    };
+    let past = events.past_inversion.as_ref().filter(is_long)?;
+    let full = |stored: Addr| graph.stored(case, stored).map(|task| task.address);
+    let [waiter, owner, culprit] = [full(past.waiter)?, full(past.owner)?, full(past.culprit)?];
+    let [w, o, c] = [waiter, owner, culprit].map(|thread| case.label(thread));
+    let mut objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects).map(|object| object.address);
+    let lock = case.object(objects.find(|address| events.is(*address, past.lock)).unwrap_or(past.lock));
+    let claim = format!(
+        "{w} (priority {}) waited {} ticks of the trace for {lock}, which {o} (priority {}) had; {c}{} ran for {} of them; that wait is over",
+        past.priorities.0,
+        past.waited,
+        past.priorities.1,
+        priority(culprit, graph),
+        past.ran
+    );
+    Some(
+        Finding::new(Code::PriorityInversion, case.cap(Confidence::Hint), claim)
+            .against(["the wait may have been short enough for what the thread has to do"])
+            .against(
+                (past.unknown > past.waited / 4)
+                    .then(|| format!("for {} ticks of the wait no event shows who ran", past.unknown)),
+            )
+            .evidence([Evidence::event(past.from, format!("{w} waits for {lock} from here on"))])
+            .evidence(past.to.map(|to| Evidence::event(to, format!("{w} gets it here"))))
+            .next("create the mutex with TX_INHERIT, or make what runs in between shorter")
+            .usual(true)
+            .threads([waiter, owner]),
+    )
 }
 
 /// Those that the trace shows to be on at its end.

@@ -75,6 +75,7 @@ mod queue_full;
 mod raised_priority;
 mod recorded;
 mod refused;
+mod refused_messages;
 mod released_alone;
 mod released_free;
 mod released_memory;
@@ -83,6 +84,7 @@ mod reset;
 mod retries;
 mod rounds;
 mod runs_on;
+mod same_buffer;
 mod semaphore_leak;
 mod set_by;
 mod shared;
@@ -200,7 +202,9 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "pools that are used up, and for which nobody waits", find: lost_pool::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "event flags that are set instead of others", find: other_flags::find },
+    Check { what: "messages from the same memory", find: same_buffer::find },
     Check { what: "full queues", find: queue_full::find },
+    Check { what: "messages that full queues refused", find: refused_messages::find },
     Check { what: "messages with addresses of local variables", find: local_sent::find },
     Check { what: "times that are negative", find: long_sleep::find },
     Check { what: "results that no code looks at", find: unchecked::find },
@@ -216,9 +220,9 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];
 
-/// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody, or tries the same again
-/// and again, else as one keeps a priority that its code sets.
+/// Threads that are ready and do not run: by the events, else as one that runs tries the same again and again, or gives
+/// way to nobody, else as one keeps a priority that its code sets.
 fn ready(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let all = [starvation::find, yields::find, retries::find, raised_priority::find];
+    let all = [starvation::find, retries::find, yields::find, raised_priority::find];
     all.iter().map(|find| find(case, graph)).find(|found| !found.is_empty()).unwrap_or_default()
 }

@@ -29,7 +29,8 @@ impl PastEnd {
         let (words, next) = text(place, case).or_else(|| element(place, value, array?, case))?;
         let variable = case.look.variable(place)?;
         let memory = Region { start: variable.address, len: variable.size };
-        let (by, evidence) = array.and_then(|array| set_by::writers(array, memory, case)).unzip();
+        let (by, evidence) =
+            array.and_then(|array| set_by::writers(array, memory, case)).map(|by| (by.words, by.evidence)).unzip();
         let by = by.map_or_else(String::new, |by| format!("; {by}"));
         Some(Self { words: format!("{words}{by}"), next, evidence })
     }

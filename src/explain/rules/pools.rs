@@ -106,11 +106,20 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     behind.extend(without);
     let dropped =
         state.and_then(|pool| Dropped::of(pool, case)).filter(|dropped| dropped.is_by(full(thread, case, graph)));
+    let waiting = one.pool.waits.filter(|_| case.kernel.is_none()).map(|(thread, seq)| (case.label(thread), seq));
+    let waits_for_it = waiting.as_ref().map_or_else(String::new, |(waiter, _)| format!(", and {waiter} waits for it"));
     let claim = format!(
-        "{label} drains: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}{}",
+        "{label} drains{waits_for_it}: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}{}",
         one.pool.allocated,
         dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words)),
     );
+    // Who allocates passes each block on.
+    let is_passed_on = !releasers.is_empty() && !one.pool.released.contains_key(&Giver::Thread(thread));
+    let path = if is_passed_on {
+        format!("look for a path on which {} does not release a block of {by}", releasers.join(" or "))
+    } else {
+        format!("look for a path of {by} that does not release its block")
+    };
     let next = dropped.as_ref().map(|dropped| dropped.next.clone());
     Some(
         Finding::new(Code::PoolLeak, (confidence, detractors), claim)
@@ -120,7 +129,13 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
             .evidence(blocks.iter().take(3).map(taken))
             .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
             .evidence(dropped.map(|dropped| dropped.evidence))
-            .next(next.unwrap_or_else(|| format!("look for a path of {by} that does not release its block")))
+            .evidence(waiting.map(|(waiter, seq)| {
+                Evidence::event(
+                    seq,
+                    format!("{waiter} asks for a block, finds none and waits; no event behind it releases one"),
+                )
+            }))
+            .next(next.unwrap_or(path))
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
     )

@@ -10,6 +10,7 @@ use super::super::state::{Does, Task, Wait};
 use super::super::usage::time_outs;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
+use super::flags_cleared;
 use super::owner_gone::LONG_WAIT;
 use super::users::uses;
 use super::words::{few, gives, shows, suspended_by, waiting, wanted};
@@ -30,12 +31,49 @@ const BY_PROGRAM: &str =
     "that it reads the queue is inferred from its code or its stack, which hold the queue's address";
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let more = |queue| refused(queue, case, graph).or_else(|| slow(queue, case, graph));
+    let more = |queue| {
+        refused(queue, case, graph).or_else(|| slow(queue, case, graph)).or_else(|| elsewhere(queue, case, graph))
+    };
     let of = |queue| finding(queue, case, graph).or_else(|| more(queue));
     let mut found: Vec<Finding> = full(case, graph).into_iter().filter_map(of).collect();
     let queues = case.kernel.into_iter().flat_map(|kernel| &kernel.objects).filter(|object| object.kind == Kind::Queue);
     found.extend(queues.filter_map(|queue| left(queue, case, graph)));
     found
+}
+
+/// Without a trace: nobody waits for room in a full queue, and its only reader waits for something else without a time-out. Senders that do
+/// not wait lose their messages.
+fn elsewhere(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let reader = reader(queue, case, graph).filter(|_| case.events.is_none())?;
+    let (task, object) = (reader.task, case.kernel?.object(queue)?);
+    let wait = task.wait.filter(|wait| wait.forever && wait.object != queue && graph.wait(task.address).is_none())?;
+    if graph.tasks.waiting(queue).next().is_some() {
+        return None;
+    }
+    let givers = by_code::givers(&wait, case, graph);
+    let (what, by) = (wanted(&wait, givers.as_ref(), case), few(givers.as_ref()));
+    let by_get = flags_cleared::by_get(task, &wait, case);
+    let code = if by_get.is_some() { Code::WrongEventMask } else { Code::EventNeverSet };
+    let (lost, clears) = flags_cleared::by_itself(task, &wait, case).or(by_get).unzip();
+    let lost = lost.map_or_else(String::new, |lost| format!("; {lost}"));
+    let (name, label) = (case.label(task.address), case.object(queue));
+    let claim =
+        format!("{name} waits for {what}{lost}; meanwhile {label}, which it reads, is full, and nobody waits for room");
+    let next = match by {
+        Some(by) => conditions(&by, &wait, case),
+        None => format!("find out who was to {} {}", gives(wait.kind), case.object(wait.object)),
+    };
+    Some(
+        Finding::new(code, case.cap(Confidence::Hint), claim)
+            .against([BY_PROGRAM, "what it waits for may be slow"])
+            .evidence([waiting(task.address, wait.object, case, graph)])
+            .evidence([Evidence::memory(queue, format!("{label}: {}", object.state(&|_| String::new())))])
+            .evidence(clears)
+            .evidence(givers.into_iter().flat_map(|givers| givers.evidence))
+            .next(next)
+            .affected(graph.waiters(&[task.address]))
+            .threads([task.address]),
+    )
 }
 
 /// A queue that is nearly full, and that refused messages, while its only reader waits for something else, and not for its messages:

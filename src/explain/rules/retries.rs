@@ -10,6 +10,7 @@ use super::super::usage::{Made, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::loop_calls::NoWait;
 use super::words::place_at;
+use super::yields;
 use crate::abi::Addr;
 use crate::kernel::api::{self, Act};
 use crate::kernel::{Kind, Object, State, Thread};
@@ -171,17 +172,29 @@ impl<'c> Retry<'c> {
 
     fn finding(&self, case: &Case<'_>) -> Finding {
         let ((help, are), place) = (self.help(), place_at(self.made.at, case));
+        let looping = case.look.function(self.made.at).map(|function| function.address);
+        // It gives way there to nobody who is less urgent.
+        let relinquishes = looping.is_some_and(|looping| yields::repeats(looping, case));
+        let between = if relinquishes { ", and calls tx_thread_relinquish between two tries" } else { "" };
         let claim = format!(
-            "{} {}, again and again in {place}, without a time to wait; {}, which alone {help} and {are} ready, cannot run while {} runs",
+            "{} {}, again and again in {place}, without a time to wait{between}; {}, which alone {help} and {are} ready, cannot run while {} runs",
             named(self.thread),
             self.lack.words,
             self.helpers(),
             self.thread.label()
         );
-        Finding::new(Code::Livelock, case.cap(Confidence::Hint), claim)
-            .against(["it may be so for a moment only, and it may sleep between two tries"])
+        let code = if relinquishes { Code::Starvation } else { Code::Livelock };
+        let (against, next) = if relinquishes {
+            let wait =
+                format!("give the call in {place} a time to wait: tx_thread_relinquish lets no less urgent thread run");
+            ("the loop may end after some tries", wait)
+        } else {
+            ("it may be so for a moment only, and it may sleep between two tries", self.next(case))
+        };
+        Finding::new(code, case.cap(Confidence::Hint), claim)
+            .against([against])
             .evidence(self.evidence(case))
-            .next(self.next(case))
+            .next(next)
             .threads([self.thread.address])
             .affected(self.helpers.iter().map(|helper| helper.address))
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::usage::Store;
+use super::super::usage::{Store, User};
 use super::super::{Case, Evidence};
 use super::shared::{is_data, names};
 use super::words::place_at;
@@ -81,10 +81,19 @@ impl SetBy {
     }
 }
 
+/// Who writes to elements of an array.
+pub(super) struct Writers {
+    /// In words.
+    pub words: String,
+    pub evidence: Evidence,
+    /// Who calls the functions that do.
+    pub callers: BTreeSet<User>,
+}
+
 /// Who writes to elements of an array at an index that the code computes: `log_add (log.c:33), which climate calls, writes to it`, and as
 /// evidence. `variable`: that of which it is a part. Where the compiler has added the place of the array in the variable to the index, it
 /// is known only that it is an element of the variable: `writes to wear at an index that it computes`.
-pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) -> Option<(String, Evidence)> {
+pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) -> Option<Writers> {
     let elements = format!("{}[]", without_indices(&array.name));
     let is_element = |at: Addr| case.look.place(at).is_some_and(|place| without_indices(&place).starts_with(&elements));
     let is_of_none = |at: Addr| {
@@ -105,7 +114,8 @@ pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) ->
     let what = if is_exact { array.to_string() } else { format!("memory near {array}") };
     let text = format!("by the code, {what} is written here, at an index that is computed");
     let evidence = Evidence::symbol(first.at, &place_at(first.at, case), text);
-    Some((format!("{} {write} {to}", said.join(" and ")), evidence))
+    let callers = all.iter().filter_map(|store| Some(case.usage()?.callers_of(store.function))).flatten().collect();
+    Some(Writers { words: format!("{} {write} {to}", said.join(" and ")), evidence, callers })
 }
 
 /// Who writes to an array that begins at an address, at an index that the code computes: a negative index would lead to what is in front

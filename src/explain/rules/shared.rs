@@ -34,6 +34,8 @@ pub(super) struct Shared {
     evidence: Vec<Evidence>,
     /// True where another one holds a lock, or a thread that does not run is in the middle of such a use.
     is_telling: bool,
+    /// Those who hold none.
+    free: BTreeSet<User>,
 }
 
 impl Shared {
@@ -53,7 +55,12 @@ impl Shared {
         let within = within(&all, case);
         let is_telling = locked.is_some() || within.len() > 1;
         evidence.extend(within);
-        Some(Self { words, evidence, is_telling })
+        Some(Self { words, evidence, is_telling, free })
+    }
+
+    /// True where one of these holds no lock.
+    pub fn is_by(&self, users: &BTreeSet<User>) -> bool {
+        !self.free.is_disjoint(users)
     }
 
     /// Of the variables of the innermost of these functions, in which a thread is that owns a mutex: others change them and hold no lock.
@@ -77,7 +84,8 @@ impl Shared {
         let shown = all
             .iter()
             .map(|(variable, accesses)| Evidence::memory(variable.address, by(accesses, &free, &variable.name, case)));
-        Some(Self { words, evidence: shown.collect(), is_telling: true })
+        let evidence = shown.collect();
+        Some(Self { words, evidence, is_telling: true, free })
     }
 }
 

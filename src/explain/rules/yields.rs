@@ -66,14 +66,18 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<
     )
 }
 
+/// True where a function calls the service again and again.
+pub(super) fn repeats(function: Addr, case: &Case<'_>) -> bool {
+    let service: Vec<Addr> =
+        YIELD.into_iter().filter_map(|name| case.look.symbol(name)).map(|symbol| symbol.address & !1).collect();
+    !service.is_empty() && case.usage().is_some_and(|usage| usage.repeats_call(function, &service))
+}
+
 /// True where the application's function that the CPU is in, or that called the service, calls the service again and again.
 fn loops(functions: &[Function], case: &Case<'_>) -> bool {
     let is_kernel = |function: &Function| function.name.as_deref().is_some_and(is_of_kernel);
     let within = functions.iter().take_while(|function| is_kernel(function));
     let is_other = within.clone().any(|function| function.name.as_deref().is_some_and(|name| !YIELD.contains(&name)));
     let own = functions.get(within.count()).and_then(|function| case.look.function(function.pc.saturating_sub(1) & !1));
-    let service: Vec<Addr> =
-        YIELD.into_iter().filter_map(|name| case.look.symbol(name)).map(|symbol| symbol.address & !1).collect();
-    let repeats = |at: Addr| case.usage().is_some_and(|usage| usage.repeats_call(at, &service));
-    !is_other && !service.is_empty() && own.is_some_and(|own| repeats(own.address))
+    !is_other && own.is_some_and(|own| repeats(own.address, case))
 }
