@@ -5,8 +5,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::support::tools::{Done, Scratch, binary, fixture, free_port, installed, run};
+use crate::support::tools::{Done, Scratch, binary, fixture, free_port, installed, run, run_to_files};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
@@ -81,7 +82,13 @@ impl Windows {
     }
 
     fn run(&self, words: &[&str]) -> Done {
-        run(self.command().args(words))
+        self.run_wine(self.command().args(words))
+    }
+
+    /// Runs a command that runs wine. The services of Windows keep open what they are started with, and wine starts them again
+    /// where they have ended: with pipes, a run seemed never to end.
+    fn run_wine(&self, command: &mut Command) -> Done {
+        run_to_files(command, &self.scratch.0)
     }
 
     /// Starts a server, and waits until it listens.
@@ -137,6 +144,16 @@ fn native(words: &[&str]) -> Done {
     run(Command::new(binary()).args(words).current_dir(fixture("")))
 }
 
+/// The test below stood still: services of Windows that a run had started again kept its pipes open.
+#[test]
+fn a_run_that_left_a_process_behind_seemed_never_to_end() {
+    let scratch = Scratch::new();
+    let begun = Instant::now();
+    let done = run_to_files(Command::new("sh").args(["-c", "sleep 20 & echo printed"]), &scratch.0);
+    assert_eq!((done.out.as_str(), done.status), ("printed\n", Some(0)));
+    assert!(begun.elapsed() < Duration::from_secs(15), "it waited for what was left behind");
+}
+
 #[test]
 fn installed_on_windows_it_prints_what_it_prints_on_linux() {
     let Some(windows) = Windows::install() else { return };
@@ -169,7 +186,7 @@ fn the_first_hour(windows: &Windows) {
     let both = |within: &str, words: &[&str]| {
         let [here, there] = folders.each_ref().map(|folder| folder.join(within));
         let here = run(Command::new(binary()).args(words).current_dir(here));
-        let there = run(windows.command_in(&there).args(words));
+        let there = windows.run_wine(windows.command_in(&there).args(words));
         assert_eq!((&there.out, there.status), (&here.out, here.status), "{words:?}: {}", there.err);
         there
     };
@@ -236,7 +253,7 @@ fn links(windows: &Windows) {
     for (name, value) in windows.command().get_envs() {
         piped.env(name, value.unwrap());
     }
-    let piped = run(&mut piped);
+    let piped = windows.run_wine(&mut piped);
     assert_eq!(piped.out, expected, "{}", piped.err);
     gdb_command(windows);
 }
@@ -260,7 +277,7 @@ fn gdb_command(windows: &Windows) {
         for (name, value) in windows.command().get_envs() {
             gdb.env(name, value.unwrap());
         }
-        let done = run(&mut gdb);
+        let done = windows.run_wine(&mut gdb);
         let chosen = if system == "nt" { "windows True" } else { "windows False" };
         assert!(done.out.contains(newest) && done.out.contains(chosen), "{system}: {}\n{}", done.out, done.err);
         assert!(done.err.contains("--nonsense"), "{system}: {}", done.err);

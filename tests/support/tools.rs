@@ -1,8 +1,9 @@
 //! Running GDB and its company, every wait bounded.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -110,19 +111,41 @@ pub fn run(command: &mut Command) -> Done {
         })
     };
     let (out, err) = (read(Box::new(out)), read(Box::new(err)));
+    match wait(&mut child) {
+        Some(status) => Done { out: out.join().unwrap(), err: err.join().unwrap(), status: status.code(), pid },
+        None => panic!("{command:?} did not end: {}\n{}", out.join().unwrap(), err.join().unwrap()),
+    }
+}
+
+/// The same with files of a folder in place of pipes: what a command leaves behind it may keep a pipe open.
+pub fn run_to_files(command: &mut Command, folder: &Path) -> Done {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let paths = ["out", "err"].map(|name| folder.join(format!("{run}.{name}")));
+    let [out, err] = paths.each_ref().map(|path| File::create(path).unwrap());
+    let mut child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().expect("it starts");
+    let (pid, status) = (child.id(), wait(&mut child));
+    let [out, err] = paths.map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned());
+    match status {
+        Some(status) => Done { out, err, status: status.code(), pid },
+        None => panic!("{command:?} did not end: {out}\n{err}"),
+    }
+}
+
+/// Waits for the end of a command; `None` where it did not end in time and was killed.
+fn wait(child: &mut Child) -> Option<ExitStatus> {
     let deadline = Instant::now() + TIME_LIMIT;
-    let status = loop {
+    loop {
         if let Some(status) = child.try_wait().unwrap() {
-            break status;
+            return Some(status);
         }
         if Instant::now() > deadline {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("{command:?} did not end: {}\n{}", out.join().unwrap(), err.join().unwrap());
+            return None;
         }
         std::thread::sleep(Duration::from_millis(5));
-    };
-    Done { out: out.join().unwrap(), err: err.join().unwrap(), status: status.code(), pid }
+    }
 }
 
 /// A GDB without the user's files and without the network.
