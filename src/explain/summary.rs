@@ -26,9 +26,7 @@ fn by_events(case: &Case<'_>, graph: &Graph) -> Option<String> {
     let newest = events.newest;
     let Some(runs) = graph.tasks.list.iter().find(|task| task.does == Does::Runs) else {
         let is_of_none = events.last_of_threads.is_some_and(|last| last < newest);
-        let words =
-            format!("By the events, no thread runs; the newest event ({newest}) is of no thread, as in an interrupt.");
-        return is_of_none.then_some(words);
+        return is_of_none.then(|| format!("The newest event ({newest}) is of no thread, as in an interrupt."));
     };
     let name = case.label(runs.address);
     Some(match events.last_of_threads.filter(|last| *last < newest) {

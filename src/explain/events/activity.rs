@@ -17,6 +17,8 @@ pub struct Activity {
     pub sent: Option<Sent>,
     /// How often it got the processor.
     pub dispatched: u64,
+    /// Its last event.
+    pub last: u64,
     /// The first event that gave it the processor.
     pub first: Option<u64>,
     /// How often it blocked.

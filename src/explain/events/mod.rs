@@ -444,7 +444,7 @@ impl Events {
         let Now { event, words, places: fields, .. } = *now;
         let (memory, wanted, len) = (fields.memory(event, words), fields.wanted(words), fields.size(words));
         let (cleared, held) = (fields.cleared(words), fields.held(words));
-        let no = system.thread_of(event.context);
+        let (no, forever) = (system.thread_of(event.context), self.mask);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
         let gaps = self.gaps;
@@ -463,7 +463,7 @@ impl Events {
         }
         match memory {
             Some(0) if waits == Some(0) => one.pool.refuse(thread, event.seq, event.ticks, len),
-            Some(0) if waits.is_some() => one.pool.waits = Some((thread, event.seq)),
+            Some(0) if waits == Some(forever) => one.pool.waits = Some((thread, event.seq)),
             None | Some(0) => {}
             Some(memory) => one.pool.allocate(memory, thread, event.seq, len),
         }
@@ -534,6 +534,9 @@ impl Consumer for Events {
             }
         }
         step.changes.iter().for_each(|change| self.change(event, change, system));
+        if let Some(activity) = system.thread_of(event.context).and_then(|no| self.does(no)) {
+            activity.last = event.seq;
+        }
         let (words, places) = (system.trace.words(event), self.fields.of_event(event));
         let now = Now { event, words, places, context: system.trace.contexts.get(event.context) };
         self.by_thread(&now, system);
@@ -563,7 +566,7 @@ impl Consumer for Events {
         self.timers.forget();
         self.postures.forget();
         self.sleeps.forget();
-        self.same_buffer = SameBuffer::default();
+        self.same_buffer.forget(self.newest);
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
     }
 }

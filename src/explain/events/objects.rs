@@ -340,7 +340,7 @@ impl super::Events {
         let object = memory.and_then(|memory| self.pool_of(memory, object)).unwrap_or(object);
         let held = fields.held(words);
         let sent = self.sent(by, held.map(|held| Sent { queue: object, seq: event.seq, held }), system);
-        if let (Giver::Thread(thread), Some(buffer)) = (by, fields.buffer(words)) {
+        if let (Giver::Thread(thread), Some(buffer)) = (by, fields.buffer(words).filter(|buffer| *buffer != 0)) {
             let ready = system.find_thread(thread).and_then(|no| self.does(no)).and_then(|activity| activity.woken);
             self.same_buffer.sent(thread, (object, buffer, event.seq), ready);
         }

@@ -149,7 +149,8 @@ pub struct Pool {
     releases: BTreeMap<Addr, (Giver, u64)>,
     /// The threads that get no memory.
     pub refused: BTreeMap<Addr, Refused>,
-    /// The last thread that found the pool empty and waits, with the event, while no event shows a release or another allocation.
+    /// The last thread that found the pool empty and waits for ever, with the event, while no event shows a release or another
+    /// allocation.
     pub waits: Option<(Addr, u64)>,
     /// The interrupts that get no memory, by their numbers.
     pub refused_interrupts: BTreeMap<Option<u64>, Refused>,
@@ -283,6 +284,7 @@ impl Pool {
         self.rounds.clear();
         self.refused.clear();
         self.refused_interrupts.clear();
+        self.waits = None;
     }
 
     /// The block that was released last of those that held an address.

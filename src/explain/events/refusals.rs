@@ -40,7 +40,9 @@ impl Refusals {
         let registered = || system.trace.objects.at(queue).and_then(|it| capacity(it, about.word.size(), pointer));
         let known = one.refusals.map(|so_far| so_far.capacity);
         // Only what holds messages is looked up.
-        let Some(capacity) = known.or_else(registered).filter(|capacity| held > 0 && held >= *capacity) else { return };
+        let Some(capacity) = known.or_else(registered).filter(|capacity| *capacity > 0 && held >= *capacity) else {
+            return;
+        };
         let so_far = one.refusals.unwrap_or(Self { times: 0, first: (by, seq), capacity, reader: None });
         let reader = so_far.reader.or_else(|| reader(one, queue, system));
         one.refusals = Some(Self { times: so_far.times.saturating_add(1), reader, ..so_far });

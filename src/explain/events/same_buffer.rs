@@ -27,6 +27,8 @@ pub struct SameBuffer {
     last: BTreeMap<Addr, (Addr, u64)>,
     /// By thread, where its last send is one.
     by_thread: BTreeMap<Addr, Overlap>,
+    /// The last event in front of the last gap: what a thread did in a gap is not known.
+    gap: Option<u64>,
 }
 
 impl SameBuffer {
@@ -37,10 +39,16 @@ impl SameBuffer {
         }
         self.by_thread.remove(&thread);
         let before = self.last.insert(buffer, (thread, seq));
+        let ready = ready.filter(|ready| self.gap.is_none_or(|gap| *ready > gap));
         let is_between = |other: &(Addr, u64)| other.0 != thread && ready.is_some_and(|ready| ready < other.1);
         if let Some(other) = before.filter(is_between).filter(|_| self.by_thread.len() < MAX) {
             self.by_thread.insert(thread, Overlap { queue, buffer, other, seq });
         }
+    }
+
+    /// Events are missing behind this one.
+    pub fn forget(&mut self, newest: u64) {
+        *self = Self { gap: Some(newest), ..Self::default() };
     }
 
     /// The last message of a thread, where it is one.
@@ -66,5 +74,9 @@ mod tests {
         assert_eq!(all.of(1), None, "its next message is its own");
         all.sent(1, (0x100, 0x3000, 50), Some(5));
         assert_eq!(all.of(1), None, "memory of its own");
+        all.forget(52);
+        all.sent(2, (0x100, 0x2000, 60), Some(58));
+        all.sent(1, (0x100, 0x2000, 61), Some(51));
+        assert_eq!(all.of(1), None, "it may have waited meanwhile");
     }
 }

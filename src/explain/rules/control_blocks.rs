@@ -70,10 +70,10 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 /// What a control block that was overwritten is called.
 pub(super) fn label(block: &Overwritten, case: &Case<'_>) -> String {
     let what = block.kind.map_or("thread", |kind| kind.name());
-    let name = block.name.clone().or_else(|| case.events.and_then(|e| e.name(block.address)).map(str::to_owned));
-    // Of a part of a variable, debug information says which: `session.reporter`, not `&session+0x38`.
-    let member = name.as_ref().filter(|name| name.starts_with('&')).and_then(|_| case.look.block(block.address));
-    member.or(name).map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"))
+    let by_events = case.events.and_then(|events| events.name(block.address)).map(str::to_owned);
+    // Debug information names a part of a variable: `session.reporter`.
+    let name = by_events.or_else(|| case.look.block(block.address)).or_else(|| block.name.clone());
+    name.map_or_else(|| format!("the {what} at {:#x}", block.address), |name| format!("{what} {name}"))
 }
 
 /// The first words of what is at an address.

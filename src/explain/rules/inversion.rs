@@ -21,8 +21,16 @@ use crate::session::CpuState;
 const NAMED: usize = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let mut found = now(case, graph);
+    let past = past(case, graph);
+    // One that is on is the one to look at.
+    found.extend(past.filter(|past| !found.iter().any(|f| f.threads.iter().any(|at| past.threads.contains(at)))));
+    found
+}
+
+/// Those that are on.
+fn now(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found = by_events(case, graph);
-    found.extend(past(case, graph));
     let Some(kernel) = case.kernel else { return found };
     for edge in &graph.edges {
         let is_known = found.iter().any(|f| f.threads.contains(&edge.holder));

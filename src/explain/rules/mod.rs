@@ -220,9 +220,9 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
 ];
 
-/// Threads that are ready and do not run: by the events, else as one that runs tries the same again and again, or gives
-/// way to nobody, else as one keeps a priority that its code sets.
+/// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody, or tries the same again
+/// and again, else as one keeps a priority that its code sets.
 fn ready(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let all = [starvation::find, retries::find, yields::find, raised_priority::find];
+    let all = [starvation::find, yields::find, retries::find, raised_priority::find];
     all.iter().map(|find| find(case, graph)).find(|found| !found.is_empty()).unwrap_or_default()
 }

@@ -106,7 +106,13 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     behind.extend(without);
     let dropped =
         state.and_then(|pool| Dropped::of(pool, case)).filter(|dropped| dropped.is_by(full(thread, case, graph)));
-    let waiting = one.pool.waits.filter(|_| case.kernel.is_none()).map(|(thread, seq)| (case.label(thread), seq));
+    // A trace may lack the events of threads that block.
+    let is_still = |(thread, seq): &(Addr, u64)| {
+        let waits = graph.tasks.waiting(object).any(|task| events.is(task.address, *thread));
+        waits || events.activity(*thread).is_some_and(|activity| activity.last == *seq)
+    };
+    let waiting = one.pool.waits.filter(is_still).filter(|_| case.kernel.is_none());
+    let waiting = waiting.map(|(thread, seq)| (case.label(thread), seq));
     let waits_for_it = waiting.as_ref().map_or_else(String::new, |(waiter, _)| format!(", and {waiter} waits for it"));
     let claim = format!(
         "{label} drains{waits_for_it}: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}{}",

@@ -26,7 +26,7 @@ const SLOW: u64 = 3;
 /// The fewest messages that a full queue refuses while its reader waits for something else.
 const REFUSED: u64 = 2;
 /// Why a reader is inferred.
-const BY_EVENTS: &str = "that no other thread reads the queue is inferred from events";
+pub(super) const BY_EVENTS: &str = "that no other thread reads the queue is inferred from events";
 const BY_PROGRAM: &str =
     "that it reads the queue is inferred from its code or its stack, which hold the queue's address";
 

@@ -6,6 +6,7 @@
 use super::super::events::{Reader, Refusals};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::queue_full::BY_EVENTS;
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -60,7 +61,7 @@ fn finding(queue: Addr, refusals: Refusals, reader: Reader, case: &Case<'_>, gra
     };
     Some(
         Finding::new(Code::QueueFull, case.cap(Confidence::Hint), claim)
-            .against(["the program may send it again, or do without it"])
+            .against([BY_EVENTS, "the program may send it again, or do without it"])
             .evidence([Evidence::event(seq, format!("{by} sends to {label} without a wait, and it is full"))])
             .next(next)
             .usual(true)

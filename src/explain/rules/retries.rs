@@ -60,6 +60,12 @@ pub(super) fn no_wait(task: &Task, case: &Case<'_>) -> Option<NoWait> {
     })
 }
 
+/// True where the function that begins at an address has such a call of a thread.
+pub(super) fn is_in(function: Addr, thread: Addr, case: &Case<'_>) -> bool {
+    let start = |at: Addr| case.look.function(at).map(|of| of.address);
+    Retry::of(thread, case).is_some_and(|retry| start(retry.made.at) == Some(function))
+}
+
 /// True for a thread that is ready, and less urgent than the one that runs.
 fn is_kept_off(other: &Thread, by: &Thread) -> bool {
     let least = by.threshold.into_iter().chain(by.priority).min();
@@ -175,7 +181,7 @@ impl<'c> Retry<'c> {
         let looping = case.look.function(self.made.at).map(|function| function.address);
         // It gives way there to nobody who is less urgent.
         let relinquishes = looping.is_some_and(|looping| yields::repeats(looping, case));
-        let between = if relinquishes { ", and calls tx_thread_relinquish between two tries" } else { "" };
+        let between = if relinquishes { ", and calls tx_thread_relinquish there, too" } else { "" };
         let claim = format!(
             "{} {}, again and again in {place}, without a time to wait{between}; {}, which alone {help} and {are} ready, cannot run while {} runs",
             named(self.thread),

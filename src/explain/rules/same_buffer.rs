@@ -28,7 +28,10 @@ fn finding(task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let queue =
         objects().map(|object| object.address).find(|at| events.is(*at, overlap.queue)).unwrap_or(overlap.queue);
     let (name, other, queue) = (case.label(task.address), case.label(full(overlap.other.0)), case.object(queue));
-    let memory = case.look.place(overlap.buffer).unwrap_or_else(|| format!("{:#x}", overlap.buffer));
+    // A part of an address may be that of something else.
+    let is_whole = u64::from(case.stored(u64::MAX).count_ones()) >= case.width().saturating_mul(8);
+    let memory = case.look.place(overlap.buffer).filter(|_| is_whole);
+    let memory = memory.unwrap_or_else(|| format!("{:#x}", overlap.buffer));
     let claim = format!(
         "{name} waits for {} since it sent a message to {queue} from {memory}; {other} sent one from the same memory while {name} was ready: what \
          {name} sent may be the message of {other}",

@@ -7,7 +7,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{inversion, place, shared};
+use super::{inversion, place, retries, shared};
 use crate::abi::Addr;
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, Function, is_of_kernel};
@@ -30,9 +30,11 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<
         case.kernel?.threads.iter().filter(ready).filter_map(|other| Some((other, other.priority?))).collect();
     // It gives way to another one of its priority.
     let behind: Vec<&Thread> = others.iter().filter(|(_, priority)| *priority > own).map(|(other, _)| *other).collect();
-    if behind.is_empty() || behind.len() < others.len() || !loops(&cpu.functions, case) {
+    if behind.is_empty() || behind.len() < others.len() {
         return None;
     }
+    // What it tries again and again there is the cause.
+    looping(&cpu.functions, case).filter(|function| !retries::is_in(*function, thread.address, case))?;
     let addresses: Vec<Addr> = behind.iter().map(|other| other.address).collect();
     let at = place::of_thread(cpu).unwrap_or_default();
     let labels: Vec<String> = behind.iter().map(|other| other.label()).collect();
@@ -73,11 +75,11 @@ pub(super) fn repeats(function: Addr, case: &Case<'_>) -> bool {
     !service.is_empty() && case.usage().is_some_and(|usage| usage.repeats_call(function, &service))
 }
 
-/// True where the application's function that the CPU is in, or that called the service, calls the service again and again.
-fn loops(functions: &[Function], case: &Case<'_>) -> bool {
+/// Where the application's function begins that the CPU is in, or that called the service, where it calls the service again and again.
+fn looping(functions: &[Function], case: &Case<'_>) -> Option<Addr> {
     let is_kernel = |function: &Function| function.name.as_deref().is_some_and(is_of_kernel);
     let within = functions.iter().take_while(|function| is_kernel(function));
     let is_other = within.clone().any(|function| function.name.as_deref().is_some_and(|name| !YIELD.contains(&name)));
     let own = functions.get(within.count()).and_then(|function| case.look.function(function.pc.saturating_sub(1) & !1));
-    !is_other && own.is_some_and(|own| repeats(own.address, case))
+    own.map(|own| own.address).filter(|own| !is_other && repeats(*own, case))
 }

@@ -3,8 +3,8 @@
 //! where the queue was full at that moment, the request was lost, and nobody will answer it.
 //!
 //! Against it: the reader may have got the request, and not answered it. Where its code has a path without an answer, that is said instead.
-//! Where others give the answer, too, nothing is said. A reader may also end a request with a later message, as of an interrupt: it is
-//! likely only where the trace shows that the wait is long, and threads alone send to that queue.
+//! Where others give the answer, too, nothing is said. A reader may also answer with a later message, as of an interrupt: it is
+//! likely only where the trace shows that the wait is long, threads alone send to that queue, and each path of the reader answers.
 
 use super::super::super::events::Events;
 use super::super::super::state::Task;
@@ -62,21 +62,22 @@ impl ByCode<'_, '_> {
         let is_long = |events: &Events| events.is_long(task.address, one.answer.object);
         let senders = self.usage.who(Act::Gives, Some(Kind::Queue), one.queue, None);
         let are_threads = senders.is_some_and(|all| all.iter().all(|user| matches!(user, User::Thread(_))));
-        let is_sure = are_threads && self.case.events.is_some_and(is_long);
-        let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+        // Whether a reader answers each request is not known where it answers through a pointer.
         let is_direct = self.usage.does(User::Thread(one.reader), Act::Gives, one.answer.kind, one.answer.object);
+        let is_sure = is_direct && are_threads && self.case.events.is_some_and(is_long);
+        let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
         let (place, function) = (place_at(one.at, self.case), function_at(one.at, self.case));
         let behind: Vec<Addr> = self.graph.waiters(&[task.address]);
         Finding::new(
             Code::EventNeverSet,
             self.case.cap(claimed),
             format!(
-                "{name} waits for {wanted}, which {reader} gives for a message; {queue} is empty and {reader} waits for the next one: \
-                 the request may be lost, as {function} does not look at whether it was sent"
+                "{name} waits for {wanted}, which by the code only {reader} gives; {reader} waits for the next message in {queue}, which is \
+                 empty: the request may be lost, as {function} does not look at whether it was sent"
             ),
         )
         .against([if is_direct { BY_CODE } else { BY_POINTER }, MAY_BE_READ])
-        .against((!is_sure).then_some("how long the wait has lasted is not known, or an interrupt sends to that queue, too"))
+        .against((!is_sure).then_some("the answer may come with a later message"))
         .evidence([
             waiting(task.address, one.answer.object, self.case, self.graph),
             Evidence::symbol(
