@@ -1,7 +1,7 @@
 //! The instruction sets whose code is followed without running it, and what the calls of their programs agree on.
 
 use super::steps::{self, Flow};
-use super::values::{SP, State, Value};
+use super::values::{self, SP, State, Value};
 use super::{Architecture, Program, instruction, riscv_steps};
 use crate::abi::Addr;
 
@@ -100,12 +100,18 @@ impl InstructionSet {
         }
     }
 
-    /// The address that an instruction accesses, where it is known; not those in the function's frame.
+    /// The address that an instruction accesses, where it is known; not those in the function's frame. Of an element of an array at an
+    /// index that is not known, the address of the array.
     pub(super) fn accessed(self, first: u16, second: u16, state: &State) -> Option<u32> {
         match self {
             Self::Thumb => {
                 let value = |number: u16| state.get(number).address().map(Addr::from);
-                u32::try_from(instruction::accessed(first, second, &value)?).ok()
+                let is_memory = |at: &Addr| values::MEMORY.contains(&u32::try_from(*at).unwrap_or(0));
+                let of_array = || {
+                    let base = |number: u16| value(number).filter(is_memory).or(Some(0));
+                    instruction::accessed(first, second, &base).filter(is_memory)
+                };
+                u32::try_from(instruction::accessed(first, second, &value).or_else(of_array)?).ok()
             }
             Self::Riscv32 | Self::Riscv64 => riscv_steps::accessed(first, second, state),
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::instruction_set::InstructionSet;
 
 /// Where memory of a program is, as a rule: other numbers are no addresses of variables.
-const MEMORY: std::ops::Range<u32> = 0x1000_0000..0xE000_0000;
+pub(super) const MEMORY: std::ops::Range<u32> = 0x1000_0000..0xE000_0000;
 
 /// What a register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::abi::{Addr, Region};
 use crate::mem::Memory;
-use crate::sym::{ArrayMember, Symbol, Symbols};
+use crate::sym::{ArrayMember, ArrayPlace, Symbol, Symbols};
 
 /// The most bytes of one answer.
 const MOST: usize = 1024;
@@ -180,6 +180,11 @@ impl<'a> Look<'a> {
     /// The array that begins where the structure at an address ends, within one variable.
     pub(super) fn array_behind(&self, at: Addr) -> Option<ArrayMember> {
         self.symbols.array_behind(at)
+    }
+
+    /// The arrays that an address is in: the outermost first.
+    pub(super) fn arrays_at(&self, at: Addr) -> Vec<ArrayPlace> {
+        self.symbols.arrays_at(at)
     }
 
     /// The arrays that end in front of an address, within one variable: the outermost first.

@@ -15,7 +15,7 @@ mod variables;
 pub use cfi::{Caller, CallerValue, Cfi, CfiError, Values};
 pub use enums::{EnumNames, Found, MacroText};
 pub use lines::{Lines, SourceFrame, SourceUnit};
-pub use members::{ArrayMember, Member};
+pub use members::{ArrayMember, ArrayPlace, Member};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

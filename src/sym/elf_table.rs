@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::dwarf::Dwarf;
 use super::exceptions::TABLES;
-use super::{ArrayMember, Exceptions, Member, Symbol, Symbols};
+use super::{ArrayMember, ArrayPlace, Exceptions, Member, Symbol, Symbols};
 use crate::abi::Addr;
 use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
@@ -129,6 +129,13 @@ impl Symbols for ElfSymbols {
     fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
         let (variable, offset) = self.within(address)?;
         self.dwarf.array_behind(&variable, offset)
+    }
+
+    fn arrays_at(&self, address: Addr) -> Vec<ArrayPlace> {
+        let Some((variable, offset)) = self.within(address) else { return Vec::new() };
+        let moved = |linked: Addr| linked.wrapping_add(self.load_offset) & self.elf.width().max();
+        let all = self.dwarf.arrays_at(&variable, offset).into_iter();
+        all.map(|one| ArrayPlace { address: moved(one.address), ..one }).collect()
     }
 
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ArrayMember, Member, Symbol, Symbols};
+use super::{ArrayMember, ArrayPlace, Member, Symbol, Symbols};
 use crate::abi::Addr;
 
 /// Asks one source after the other; the first that knows a name gives it. What the user typed comes first.
@@ -65,6 +65,11 @@ impl Symbols for Layers {
 
     fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
         self.sources.iter().find(|source| source.variable(address).is_some())?.array_behind(address)
+    }
+
+    fn arrays_at(&self, address: Addr) -> Vec<ArrayPlace> {
+        let owns = |s: &&Arc<dyn Symbols>| s.variable(address).is_some();
+        self.sources.iter().find(owns).map(|s| s.arrays_at(address)).unwrap_or_default()
     }
 
     fn arrays_before(&self, address: Addr) -> Vec<ArrayMember> {

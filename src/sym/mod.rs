@@ -7,7 +7,7 @@ pub mod exceptions;
 pub mod layers;
 pub mod pairs;
 
-pub use dwarf::{ArrayMember, Member};
+pub use dwarf::{ArrayMember, ArrayPlace, Member};
 pub use elf_table::ElfSymbols;
 pub use evidence_notes::EvidenceNotes;
 pub use exceptions::Exceptions;
@@ -86,6 +86,11 @@ pub trait Symbols {
     /// The array that begins where the structure at an address ends, within one variable.
     fn array_behind(&self, address: Addr) -> Option<ArrayMember> {
         None
+    }
+
+    /// The arrays that an address is in: the outermost first.
+    fn arrays_at(&self, address: Addr) -> Vec<ArrayPlace> {
+        Vec::new()
     }
 
     /// The arrays that end in front of an address, within one variable: the outermost first.

@@ -21,7 +21,11 @@ enum failure {
     HEAD_LOST,     /* of a list: a text was written over it                      */
     REQUEST_LOST,  /* as its queue was full; who sent it waits for the answer    */
     RELINQUISHED,  /* between two tries for a mutex; its owner is less urgent    */
-    STATE_CLEARED  /* by a wait for it together with another flag                */
+    STATE_CLEARED, /* by a wait for it together with another flag                */
+    INDEX_QUEUE,   /* what a search returns that found nothing: a queue is there */
+    INDEX_POINTER, /* the same, and a pointer is there                           */
+    CROSSED,       /* are answers of a bus that two threads use without a lock   */
+    BUS_LOCKED     /* is the same bus, by a mutex: nothing is wrong              */
 };
 
 #define BEGIN 20u
@@ -38,15 +42,13 @@ static TX_BLOCK_POOL frames;
 #define FRAME 16
 static UCHAR frame_memory[4 * (FRAME + sizeof(VOID *))] __attribute__((aligned(8)));
 
+static UINT is_transferred(VOID);
+
 UINT app_line_has_frame(VOID)
 {
     if (_tx_timer_system_clock >= END)
         run_ended();
-    return 0;
-}
-
-VOID app_uart_isr(VOID)
-{
+    return is_transferred();
 }
 
 /* ---- fills the ring ---- */
@@ -612,6 +614,124 @@ static VOID count_entry(ULONG unused)
     }
 }
 
+/* ---- an index of 8 bits that is -1 ---- */
+
+#define NONE 0xFFu
+
+static struct {
+    ULONG weights[4];
+    ULONG older[NONE - 4];
+    TX_QUEUE parcels;
+} hall;
+static ULONG parcel_storage[2];
+
+static struct scale {
+    ULONG zero;
+} scale_of = {3};
+static struct {
+    ULONG counts[4];
+    ULONG older[NONE - 4];
+    struct scale *scale;
+} yard = {{0}, {0}, &scale_of};
+static volatile UCHAR labels[4] = {10, 20, 30, 40};
+
+static NOINLINE UCHAR slot_of(ULONG label)
+{
+    UCHAR n;
+    for (n = 0; n < 4; n++)
+        if (labels[n] == label)
+            return n;
+    return NONE;
+}
+
+static NOINLINE VOID note_weight(ULONG label, ULONG weight)
+{
+    hall.weights[slot_of(label)] = weight;
+}
+
+static NOINLINE VOID note_count(ULONG label, ULONG count)
+{
+    yard.counts[slot_of(label)] = count;
+}
+
+static VOID belt_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(3);
+        note_weight(failing(INDEX_QUEUE) ? 50 : 10 + 10 * (n % 4), 0x7A000000u + n);
+        note_count(failing(INDEX_POINTER) ? 50 : 10 + 10 * (n % 4), 0x7A000000u + n);
+    }
+}
+
+static VOID packer_entry(ULONG unused)
+{
+    ULONG parcel;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&hall.parcels, &parcel, TX_WAIT_FOREVER);
+        sum += parcel;
+    }
+}
+
+static VOID weigher_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        sum += yard.scale->zero;
+    }
+}
+
+/* ---- a bus whose interrupt puts a semaphore at the end of each transfer ---- */
+
+static struct {
+    ULONG slave, active, due;
+    UCHAR answer[8];
+} bus;
+static TX_SEMAPHORE bus_done;
+static TX_MUTEX bus_lock;
+
+static NOINLINE ULONG transfer(ULONG slave)
+{
+    bus.slave = slave;
+    bus.due = _tx_timer_system_clock + 4;
+    bus.active = 1;
+    mk_semaphore_get(&bus_done, TX_WAIT_FOREVER);
+    return bus.answer[0] == slave;
+}
+
+static UINT is_transferred(VOID)
+{
+    return bus.active != 0 && _tx_timer_system_clock >= bus.due;
+}
+
+VOID app_uart_isr(VOID)
+{
+    bus.answer[0] = (UCHAR)bus.slave;
+    bus.active = 0;
+    mk_semaphore_put(&bus_done);
+}
+
+static VOID probe_entry(ULONG slave)
+{
+    for (;;) {
+        mk_thread_sleep(slave);
+        sum += transfer(slave);
+    }
+}
+
+static VOID careful_entry(ULONG slave)
+{
+    for (;;) {
+        mk_thread_sleep(slave);
+        mk_mutex_get(&bus_lock, TX_WAIT_FOREVER);
+        sum += transfer(slave);
+        mk_mutex_put(&bus_lock);
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -690,6 +810,20 @@ VOID app_define(VOID)
         mk_mutex_create(&settings, PICK("settings", "options"), 0);
         thread(PICK("menu", "dialog"), menu_entry, 0, PICK(8, 7));
         thread(PICK("store", "keeper"), store_entry, 0, PICK(12, 11));
+        break;
+    case INDEX_QUEUE:
+    case INDEX_POINTER:
+        mk_queue_create(&hall.parcels, PICK("parcels", "boxes"), 1, parcel_storage, sizeof parcel_storage);
+        thread(PICK("packer", "wrapper"), packer_entry, 0, PICK(12, 11));
+        thread(PICK("weigher", "balance"), weigher_entry, 0, PICK(10, 9));
+        thread(PICK("belt", "conveyor"), belt_entry, 0, PICK(8, 7));
+        break;
+    case CROSSED:
+    case BUS_LOCKED:
+        mk_semaphore_create(&bus_done, PICK("answered", "replied"), 0);
+        mk_mutex_create(&bus_lock, PICK("bus", "wires"), 0);
+        thread(PICK("boiler", "kettle"), FAILURE == CROSSED ? probe_entry : careful_entry, 3, PICK(12, 11));
+        thread(PICK("cellar", "attic"), FAILURE == CROSSED ? probe_entry : careful_entry, 5, PICK(8, 7));
         break;
     case REQUEST_LOST:
         mk_queue_create(&entries, PICK("entries", "lines"), 1, entry_storage, sizeof entry_storage);

@@ -14,6 +14,7 @@ use tx_trace::explain::Events;
 pub(super) const SCAN: u64 = 0x2000_1000;
 pub(super) const PRINT: u64 = 0x2000_1100;
 pub(super) const BEAT: u64 = 0x2000_1200;
+pub(super) const TIMERS: u64 = 0x2000_1300;
 pub(super) const IMAGE: u64 = 0x2000_2000;
 pub(super) const LINES: u64 = 0x2000_2200;
 pub(super) const REPLIES: u64 = 0x2000_2400;
@@ -111,6 +112,7 @@ impl Story {
             thread(SCAN, "Scan", 8),
             thread(PRINT, "Print", 8),
             thread(BEAT, "Beat", 8),
+            thread(TIMERS, "System Timer Thread", 0),
             Registered::new(5, IMAGE, "image"),
             Registered::new(3, LINES, "lines"),
             Registered::new(3, REPLIES, "replies"),

@@ -127,7 +127,9 @@ fn planted(name: &str) -> Vec<String> {
         // What these stacks and this heap damage faults in the end.
         codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap" | "heap_shared").then(|| "fault".to_owned()));
         // A fault: without the registers of faults its kind is not known.
-        codes.extend(matches!(way, "past_end" | "node_lost" | "head_lost").then(|| "fault".to_owned()));
+        codes.extend(
+            matches!(way, "past_end" | "node_lost" | "head_lost" | "index_pointer").then(|| "fault".to_owned()),
+        );
         // Without the code only that is known.
         codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));
         codes.extend((way == "both_flags").then(|| "lock-owner-gone".to_owned()));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::explain_circles::{
     BEAT, FOREVER, IMAGE, LINES, MUTEX, MUTEX_GET, MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME,
-    SCAN, SLEEP, SLEEPS, SUSPEND, Story,
+    SCAN, SLEEP, SLEEPS, SUSPEND, Story, TIMERS,
 };
 use super::support::builder::Entry;
 
@@ -13,6 +13,8 @@ use super::support::builder::Entry;
 const INTERRUPT_CONTROL: u64 = 40;
 const BLOCK_ALLOCATE: u64 = 10;
 const BLOCK_RELEASE: u64 = 17;
+// A state of a thread.
+const SUSPENDED: u64 = 3;
 
 fn of_code<'f>(findings: &'f [Value], code: &str) -> Option<&'f Value> {
     findings.iter().find(|finding| finding["code"] == code)
@@ -53,6 +55,38 @@ fn interrupts_that_were_not_enabled_by_the_next_call_were_not_seen() {
     });
     for all in [newest, set_back, goes_on] {
         assert!(of_code(&all, "interrupts-masked").is_none(), "{all:?}");
+    }
+}
+
+/// A flag that a thread sets which a callback kept from running was the headline: the callback of a timer took 45 ticks.
+#[test]
+fn a_callback_that_took_long_was_not_seen() {
+    const READY: u64 = 0;
+    let found = |name: &str, ticks: u64, times: u64, runs: u64| {
+        let mut story = Story::default();
+        for _ in 0..times {
+            story.goes_on(3);
+            story.wakes(TIMERS, SUSPENDED);
+            for _ in 0..ticks {
+                story.at += 1000;
+                story.events.push(Entry::isr(runs, RESUME, story.at, [TIMERS, READY, 0, TIMERS]));
+            }
+            story.blocks(TIMERS, SUSPENDED, 0);
+        }
+        story.goes_on(3);
+        story.findings(name)
+    };
+    let long = found("callback-long", 30, 2, TIMERS);
+    let first = of_code(&long, "starvation").unwrap_or_else(|| panic!("{long:?}"));
+    assert_eq!((&first["rank"], &first["confidence"]), (&1.into(), &"likely".into()), "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("worked for about 31 kernel ticks without a break"), "{claim}");
+    let once = found("callback-once", 30, 1, TIMERS);
+    let first = of_code(&once, "starvation").unwrap_or_else(|| panic!("{once:?}"));
+    assert_eq!(first["confidence"], "hint", "{first}");
+    // It is short, or something else has the processor.
+    for all in [found("callback-short", 8, 6, TIMERS), found("callback-kept-off", 30, 2, BEAT)] {
+        assert!(of_code(&all, "starvation").is_none_or(|one| !one.to_string().contains("takes long")), "{all:?}");
     }
 }
 

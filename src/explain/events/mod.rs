@@ -36,7 +36,7 @@ pub use refusals::{Reader, Refusals};
 pub use same_buffer::SameBuffer;
 pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
-pub use timers::TimerWork;
+pub use timers::{LONG, Stretch, TimerWork};
 pub use tries::Inversion;
 pub use untaken::{Short, Untaken};
 

@@ -58,7 +58,8 @@ impl Events {
             self.interrupts.wakes_timers(number);
         }
         if by == Who::Isr {
-            self.timers.wakes(event, system.thread(no).map(|thread| thread.address));
+            let runs = event.interrupted.and_then(|context| system.thread_of(context)) == Some(no);
+            self.timers.wakes(event, system.thread(no).map(|thread| thread.address), runs);
         }
     }
 

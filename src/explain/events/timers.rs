@@ -16,24 +16,63 @@ pub struct TimerWork {
     pub row: u64,
     /// The first event of this row, and its ticks.
     pub row_from: Option<(u64, i64)>,
-    is_at_work: bool,
+    /// The longest of the times for which it worked without a break.
+    longest: Option<Stretch>,
+    /// How often the tick woke it [`LONG`] times in one of them.
+    pub long: u64,
+    /// The time since it was woken; `None` where it has come to its end.
+    at_work: Option<Stretch>,
+}
+
+/// So many ticks at work without a break are long.
+pub const LONG: u64 = 16;
+
+/// A time for which the thread worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// The event that woke it, and its ticks.
+    pub from: (u64, i64),
+    /// The same of the last one that woke it meanwhile.
+    pub to: (u64, i64),
+    /// How often it was woken meanwhile while it ran. While it is at work the kernel wakes it at each tick, and does not move its timers on.
+    pub wakes: u64,
 }
 
 impl TimerWork {
-    /// An interrupt wakes it.
-    pub(super) fn wakes(&mut self, event: &Event, thread: Option<Addr>) {
+    /// An interrupt wakes it. `runs`: it interrupts that thread itself.
+    pub(super) fn wakes(&mut self, event: &Event, thread: Option<Addr>, runs: bool) {
         self.thread = thread;
         self.wakes = self.wakes.saturating_add(1);
-        if std::mem::replace(&mut self.is_at_work, true) {
-            self.late = self.late.saturating_add(1);
-            self.row = self.row.saturating_add(1);
-            self.row_from = self.row_from.or(Some((event.seq, event.ticks)));
+        let now = (event.seq, event.ticks);
+        let Some(stretch) = &mut self.at_work else {
+            self.at_work = Some(Stretch { from: now, to: now, wakes: 0 });
+            return;
+        };
+        // Else something else has the processor.
+        if runs {
+            (stretch.to, stretch.wakes) = (now, stretch.wakes.saturating_add(1));
+            if self.longest.is_none_or(|longest| longest.wakes <= stretch.wakes) {
+                self.longest = Some(*stretch);
+            }
+            if stretch.wakes == LONG {
+                self.long = self.long.saturating_add(1);
+            }
         }
+        self.late = self.late.saturating_add(1);
+        self.row = self.row.saturating_add(1);
+        self.row_from = self.row_from.or(Some(now));
+    }
+
+    /// The time for which it is at work now, where that is long, else the longest such time; and whether it is that of now.
+    pub fn long_work(&self) -> Option<(Stretch, bool)> {
+        let now = self.at_work.map(|stretch| (stretch, true));
+        let all = now.into_iter().chain(self.longest.map(|stretch| (stretch, false)));
+        all.into_iter().find(|(stretch, _)| stretch.wakes >= LONG)
     }
 
     /// It blocks.
     pub(super) const fn blocked(&mut self) {
-        self.is_at_work = false;
+        self.at_work = None;
     }
 
     /// An event of a thread.
@@ -44,6 +83,6 @@ impl TimerWork {
     /// Events are missing.
     pub(super) const fn forget(&mut self) {
         self.goes_on();
-        self.is_at_work = false;
+        self.at_work = None;
     }
 }

@@ -9,6 +9,7 @@
 
 mod circles;
 mod cleared_late;
+mod crossed;
 mod ended;
 mod given;
 mod guarded;
@@ -65,6 +66,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::unsent,
         ByCode::unanswered,
         ByCode::places,
+        ByCode::crossed,
         ByCode::circles,
         ByCode::suspended,
         ByCode::gone,

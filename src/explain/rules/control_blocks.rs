@@ -10,6 +10,7 @@ use super::created_again::forgotten;
 use super::shared::Shared;
 use super::words::{function_at, text};
 use super::wrong_context;
+use super::wrong_index::WrongIndex;
 use super::{arrays, block_released, notified, pointer, set_by};
 use super::{thread_block, timer_waited};
 use crate::abi::{Addr, Region};
@@ -166,7 +167,8 @@ fn can_be_block(at: Addr, case: &Case<'_>) -> bool {
     at != 0 && at.is_multiple_of(4) && case.look.function(at).is_none()
 }
 
-/// True where what is no control block was one: what follows it in the list points to it, or, of the first one, it has a name.
+/// True where what is no control block was one: what follows it in the list points to it, or, of the first one, it has a name, or a
+/// thread waits for it.
 fn was_block(block: &Overwritten, case: &Case<'_>) -> bool {
     let is_named = || {
         let variable = case.look.variable(block.address);
@@ -174,7 +176,8 @@ fn was_block(block: &Overwritten, case: &Case<'_>) -> bool {
         let has_room = |variable: &Symbol| variable.size == 0 || variable.size >= SMALLEST;
         is_registered || variable.filter(has_room).is_some_and(|variable| variable.address == block.address)
     };
-    can_be_block(block.address, case) && !block.is_skipped && (block.from != 0 || is_named())
+    let is_waited = || threads(case).any(|thread| thread.suspended_on().is_some_and(|(_, at)| at == block.address));
+    can_be_block(block.address, case) && !block.is_skipped && (block.from != 0 || is_named() || is_waited())
 }
 
 /// `where no timer is`, of the place that a pointer leads to.
@@ -333,7 +336,13 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     .threads([block.address])
     .affected(waiters.iter().map(|thread| thread.address))
     .affected(followers(&words, case));
-    if is_on_stack { finding } else { with_what_is_in_front(finding, block.address, case) }
+    if is_on_stack {
+        return finding;
+    }
+    match WrongIndex::of(block.address, case) {
+        Some(wrong) => wrong.added_to(finding),
+        None => with_what_is_in_front(finding, block.address, case),
+    }
 }
 
 /// How a word differs from the id that it was, where it was changed rather than overwritten: counted, or a bit of it.

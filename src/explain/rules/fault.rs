@@ -113,6 +113,8 @@ struct Look<'a, 'c> {
     place: Option<&'a Place>,
     /// Where the handler saved the words that the exception pushed there.
     saved: Option<Addr>,
+    /// The register that has the address of that place.
+    held: Option<&'static str>,
     thread: Option<&'a Thread>,
     /// The exception that the fault interrupted, in words; `None` for a thread.
     within: Option<String>,
@@ -135,6 +137,7 @@ impl<'a, 'c> Look<'a, 'c> {
         let resumed = if place.filter(is_sound).is_none() { Resumed::of(cpu, case) } else { None };
         let place = place.filter(|_| resumed.is_none());
         let saved = place.and_then(|place| hints.copy(place));
+        let held = place.and_then(|place| hints.register(place));
         let outside = place.filter(|place| place.is_outside_code || lost_thumb(place));
         let way =
             outside.and_then(|place| Way::of(&place.registers, cpu.registers.get("psp"), leaves_popped(place), case));
@@ -142,7 +145,7 @@ impl<'a, 'c> Look<'a, 'c> {
         // Where the frame was not found, lr may still lead back to another exception.
         let unknown = || leads_to_handler(&cpu.registers).then(|| "another exception".to_owned());
         let within = place.map_or_else(unknown, |place| place.within.clone());
-        Some(Self { cpu, cpus, case, fault, place, saved, thread, within, way, resumed, sure })
+        Some(Self { cpu, cpus, case, fault, place, saved, held, thread, within, way, resumed, sure })
     }
 
     /// What the fault registers record of this fault.
@@ -334,7 +337,7 @@ impl<'a, 'c> Look<'a, 'c> {
                 claimed = claimed.min(Confidence::Likely);
             }
             // Which of several places it is shows where a handler saved it.
-            let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none());
+            let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none() && self.held.is_none());
             detractors.extend(found.flat_map(|found| found.remarks.iter().cloned()));
         }
         let (kind, is_null_call) = (code, code == Code::NullCall);
@@ -354,6 +357,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let kept = if pointer.is_none() && arrays.is_empty() { self.kept() } else { Kept::default() };
         let claim = text::behind(self.with_address(claim), &arrays);
         let set_by = kept.set_by(self.case);
+        let is_set = set_by.as_ref().is_some_and(|set_by| set_by.words.is_some());
+        let overwritten = if is_set { None } else { kept.overwritten(self.case) };
         let next = || kept.next(set_by.as_ref()).unwrap_or_else(|| self.next(kind, &arrays));
         let mut finding = Finding::new(code, (claimed, detractors), claim)
             .evidence(self.evidence())
@@ -363,6 +368,9 @@ impl<'a, 'c> Look<'a, 'c> {
         finding.evidence.extend(kept.evidence());
         finding.detractors.extend(set_by.as_ref().map(|_| set_by::AGAINST.to_owned()));
         finding.evidence.extend(set_by.map(|set_by| set_by.evidence));
+        if let Some(overwritten) = overwritten {
+            finding = overwritten.added_to(finding);
+        }
         let may_be_of_heap = pointer.as_ref().map(|pointer| pointer.may_be_of_heap);
         let is_wild = self.is_of_pointer() && self.accessed().is_some_and(|at| at >= NULL) && arrays.is_empty();
         let before = finding.claim.len();

@@ -59,6 +59,7 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_created;
+mod not_returned;
 mod not_started;
 mod notified;
 mod other_flags;
@@ -119,6 +120,7 @@ mod without_lock;
 mod words;
 mod writers;
 mod wrong_context;
+mod wrong_index;
 mod wrong_mask;
 mod yields;
 
@@ -218,6 +220,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "waits for what no thread ever gave", find: never_seen::find },
     Check { what: "whether threads of the application exist", find: no_thread::find },
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
+    Check { what: "interrupts that have not ended at the newest event", find: not_returned::find },
 ];
 
 /// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody, or tries the same again

@@ -1,21 +1,24 @@
 //! A pointer right behind an array, and like the elements of it, as a write past the end of the array leaves one; or a part of a text
-//! that begins in front of it.
+//! that begins in front of it; or where an index that is none leads.
 //!
 //! Against it: who sets the pointer may have set it so.
 
 use super::super::{Case, Evidence};
 use super::pointer::{text_into, word};
+use super::wrong_index::{self, WrongIndex};
 use super::{arrays, set_by};
 use crate::abi::{Addr, Region};
 use crate::sym::ArrayMember;
 
 /// Such a pointer.
 pub(super) struct PastEnd {
-    /// `right behind the array limits[16], which ends with 0x453b8000`, or `and the text "..." in title runs on into it`.
+    /// `, right behind the array limits[16], which ends with 0x453b8000`, or `, and the text "..." in title runs on into it`.
     pub words: String,
     pub next: String,
     /// Who writes to the array at an index that it computes.
     pub evidence: Option<Evidence>,
+    /// What speaks against it.
+    pub against: Option<&'static str>,
 }
 
 impl PastEnd {
@@ -26,13 +29,23 @@ impl PastEnd {
         }
         let arrays: Option<[ArrayMember; 1]> = arrays::in_front(place, case).try_into().ok();
         let array = arrays.as_ref().map(|[array]| array);
-        let (words, next) = text(place, case).or_else(|| element(place, value, array?, case))?;
+        let text = text(place, case);
+        if let Some(wrong) = WrongIndex::of(place, case).filter(|_| text.is_none()) {
+            let WrongIndex { words, next, evidence } = wrong;
+            return Some(Self {
+                words: format!("; {words}"),
+                next,
+                evidence: Some(evidence),
+                against: Some(wrong_index::AGAINST),
+            });
+        }
+        let (words, next) = text.or_else(|| element(place, value, array?, case))?;
         let variable = case.look.variable(place)?;
         let memory = Region { start: variable.address, len: variable.size };
         let (by, evidence) =
             array.and_then(|array| set_by::writers(array, memory, case)).map(|by| (by.words, by.evidence)).unzip();
         let by = by.map_or_else(String::new, |by| format!("; {by}"));
-        Some(Self { words: format!("{words}{by}"), next, evidence })
+        Some(Self { words: format!(", {words}{by}"), next, evidence, against: None })
     }
 }
 

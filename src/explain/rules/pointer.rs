@@ -64,6 +64,8 @@ pub(super) struct Pointer {
     variable: Option<Symbol>,
     /// Who sets it, where it is a variable.
     set_by: Option<SetBy>,
+    /// What speaks against who wrote over it.
+    against: Option<&'static str>,
     /// The word, where it is a local variable of a thread.
     pub local: Option<Addr>,
     /// True where the word is in no stack and no pool, and who set it is not known: it may be in the C library's heap, or point into it.
@@ -169,6 +171,7 @@ impl Pointer {
         Finding { claim, confidence, ..fault }
             .against([format!("where the {} was read from is inferred from {}", self.noun, self.by)])
             .against(set_by.is_some().then_some(set_by::AGAINST))
+            .against(self.against)
             .evidence(self.evidence)
             .evidence(set_by.map(|set_by| set_by.evidence))
             .next(next)
@@ -231,7 +234,7 @@ impl Pointer {
                 let name = case.look.place(place)?;
                 let next = if is_constant(place, case) { "look at the initial value of" } else { "look for who writes to" };
                 match &past_end {
-                    Some(past_end) => (format!("{name} ({place:#x}), {}", past_end.words), past_end.next.clone()),
+                    Some(past_end) => (format!("{name} ({place:#x}){}", past_end.words), past_end.next.clone()),
                     None => (format!("{name} ({place:#x})"), format!("{next} {name}")),
                 }
             }
@@ -260,6 +263,7 @@ impl Pointer {
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         // Who sets it on purpose did not set that.
         let set_by = if past_end.is_none() { SetBy::of(place, word.unwrap_or(value), case) } else { None };
+        let against = past_end.as_ref().and_then(|past_end| past_end.against);
         let may_be_of_heap = is_of_program && set_by.as_ref().is_none_or(|set_by| set_by.words.is_none());
         Some(Self {
             words,
@@ -271,6 +275,7 @@ impl Pointer {
             by: BY_CODE,
             variable,
             set_by,
+            against,
             local: stack.map(|_| place),
             may_be_of_heap,
         })

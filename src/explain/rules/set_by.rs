@@ -9,12 +9,15 @@ use super::super::{Case, Evidence};
 use super::shared::{is_data, names};
 use super::words::place_at;
 use crate::abi::{Addr, Region};
-use crate::sym::ArrayMember;
+use crate::sym::{ArrayMember, ArrayPlace};
 
 /// The most functions that are named.
 const MOST: usize = 3;
 /// The most that set a word to the same value and are named in the claim.
 const FEW: usize = 2;
+
+/// The most bytes of an element that is no structure.
+const WORD: u64 = 8;
 
 /// What speaks against it.
 pub(super) const AGAINST: &str = "who sets it is inferred from the program's code: others may set it through a pointer, and it may still be as it was at the start";
@@ -99,14 +102,22 @@ pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) ->
     let is_of_none = |at: Addr| {
         variable.contains(at) && case.look.place(at).is_some_and(|place| !without_indices(&place).contains("[]"))
     };
+    // Or the array is a part of each element of another one.
+    let begins_element = |at: Addr| {
+        let is_it = |one: &ArrayPlace| one.element > WORD && at.abs_diff(one.address).is_multiple_of(one.element);
+        variable.contains(at) && case.look.arrays_at(at).iter().any(is_it)
+    };
     let of_array = writers_where(variable, &is_element, case);
     let is_exact = !of_array.is_empty();
-    let (all, to) = match of_array.is_empty() {
-        false => (of_array, "to it".to_owned()),
-        true => {
-            let name = case.look.variable(variable.start)?.name;
-            (writers_where(variable, &is_of_none, case), format!("to {name} at an index that it computes"))
+    let (all, to) = if is_exact {
+        (of_array, "to it".to_owned())
+    } else {
+        let name = case.look.variable(variable.start)?.name;
+        let mut all = writers_where(variable, &is_of_none, case);
+        if all.is_empty() {
+            all = writers_where(variable, &begins_element, case);
         }
+        (all, format!("to {name} at an index that it computes"))
     };
     let first = all.first().filter(|_| all.len() <= FEW)?;
     let said: Vec<String> = all.iter().map(|store| named(store, case)).collect();
@@ -149,7 +160,7 @@ fn writers_where(variable: Region, is_element: &dyn Fn(Addr) -> bool, case: &Cas
 }
 
 /// `BusUnsubscribe (bus.c:39), which session calls`.
-fn named(store: &Store, case: &Case<'_>) -> String {
+pub(super) fn named(store: &Store, case: &Case<'_>) -> String {
     let place = place_at(store.at, case);
     let callers = case.usage().map(|usage| usage.callers_of(store.function)).unwrap_or_default();
     match callers.len() {

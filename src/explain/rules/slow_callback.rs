@@ -1,15 +1,18 @@
 //! Callbacks of timers take most of the time: the thread that runs them is the most urgent one as a rule, so that all others get
 //! what it leaves. Usual for a callback that takes longer than the period of its timer.
 //!
+//! One callback may also take long, and the others of the time little: while it runs no time-out ends and no timer comes. The tick wakes
+//! the thread at each turn then. It is likely where that came more than once, or where the thread is at it at the end.
+//!
 //! Likely where it is shown that they are late: the tick woke the thread though it had not come to its end since the tick before,
 //! or it works for longer than the time from one tick to the next.
 //!
 //! Against it: a program may do its work in callbacks on purpose: a hint.
 
 use super::super::cpus::thread_of;
-use super::super::events::Events;
+use super::super::events::{Asked, Events, LONG, Stretch};
 use super::super::graph::Graph;
-use super::super::state::Does;
+use super::super::state::{Does, Task};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::no_tick::RELOAD;
 use super::words::{priority, shows, trace_ticks};
@@ -28,8 +31,8 @@ const NAMED: usize = 3;
 const CALLERS: usize = 6;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let events = case.events.filter(|events| starvation::is_enough(events));
-    events.and_then(|events| finding(events, case, graph)).into_iter().collect()
+    let by_share = || finding(case.events.filter(|events| starvation::is_enough(events))?, case, graph);
+    by_share().or_else(|| long_work(case.events?, case, graph)).into_iter().collect()
 }
 
 /// The thread that runs the timers.
@@ -134,6 +137,57 @@ the work",
     )
 }
 
+/// A callback that took long without a break.
+fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let thread = thread(events, case)?;
+    let (long, is_at_it) = events.timers.long_work()?;
+    let name = case.label(thread);
+    let its_functions = its_cpu(thread, case).map(functions).unwrap_or_default();
+    let in_callback = if is_at_it { which_now(thread, case) } else { None };
+    let takes = long.to.1.checked_sub(long.from.1)?;
+    let ((first, _), (last, _), times) = (long.from, long.to, long.wakes.saturating_add(1));
+    let late = overslept(long, events, case, graph).filter(|_| is_at_it);
+    let (mut confidence, mut detractors) = case.by_events();
+    if events.timers.long < 2 && in_callback.is_none() {
+        confidence = confidence.min(Confidence::Hint);
+    }
+    detractors.push("a program may do long work in a callback on purpose".to_owned());
+    let again = match events.timers.long {
+        0 | 1 => String::new(),
+        more => format!("; it worked for more than {LONG} kernel ticks {more} times"),
+    };
+    let work = format!(
+        "{name} works from here to event {last}, for {takes} ticks of the trace: the tick wakes it {times} times{again}"
+    );
+    let claim = format!(
+        "a callback of a timer takes long: {name}{} worked for about {times} kernel ticks without a break{}; no time-out ended and no \
+         timer came meanwhile{}",
+        priority(thread, graph),
+        in_callback.map_or_else(String::new, |at| format!(",{at}")),
+        late.as_ref().map_or_else(String::new, |(words, _)| format!(": {words}"))
+    );
+    Some(
+        Finding::new(Code::Starvation, (confidence, detractors), claim)
+            .evidence([Evidence::event(first, work)])
+            .evidence(late.map(|(_, evidence)| evidence))
+            .evidence(place::callers(its_functions, CALLERS).filter(|_| is_at_it))
+            .next("let the callback wake a thread of low priority for the work")
+            .threads([thread]),
+    )
+}
+
+/// A thread whose sleep should have ended while the callback ran, in words.
+fn overslept(long: Stretch, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let sleeps = |task: &&Task| task.does == Does::Sleeps;
+    let asked = |task: &Task| Some((task.address, events.sleeps.of(events.stored(task.address))?));
+    let is_short = |(_, asked): &(Addr, Asked)| asked.seq < long.from.0 && asked.ticks < long.wakes;
+    let all = graph.tasks.list.iter().filter(sleeps).filter_map(asked).filter(is_short);
+    let (thread, asked) = all.max_by_key(|(_, asked)| asked.seq)?;
+    let (name, ticks) = (case.label(thread), asked.ticks);
+    let words = format!("{name} asked for a sleep of {ticks} kernel ticks before, and still sleeps");
+    Some((words, Evidence::event(asked.seq, format!("{name} asks for a sleep of {ticks} kernel ticks"))))
+}
+
 /// The CPU that runs it.
 fn its_cpu<'c>(thread: Addr, case: &Case<'c>) -> Option<&'c CpuState> {
     let mut cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
@@ -150,12 +204,18 @@ fn functions(cpu: &CpuState) -> &[Function] {
     place.map(|place| place.functions.as_slice()).unwrap_or_default()
 }
 
-/// `in scan (keys.c:5), in the callback of timer debounce`: where it is, else the timer that comes most often.
+/// ` in scan (keys.c:5), in the callback of timer debounce`: where it is.
+fn which_now(thread: Addr, case: &Case<'_>) -> Option<String> {
+    let cpu = its_cpu(thread, case)?;
+    let callback = callback::of(functions(cpu), thread_of(cpu, case.kernel), case);
+    let at = place::of(functions(cpu)).map_or_else(String::new, |at| format!(" in {at}"));
+    (!callback.is_empty()).then(|| format!("{at}{callback}"))
+}
+
+/// The same; else the timer that comes most often.
 fn which(thread: Addr, case: &Case<'_>) -> String {
-    let cpu = its_cpu(thread, case);
-    let callback = cpu.map_or_else(String::new, |cpu| callback::of(functions(cpu), thread_of(cpu, case.kernel), case));
-    if let Some(cpu) = cpu.filter(|_| !callback.is_empty()) {
-        return place::of(functions(cpu)).map_or_else(|| callback.clone(), |at| format!(" in {at}{callback}"));
+    if let Some(now) = which_now(thread, case) {
+        return now;
     }
     match most_frequent(case).first() {
         Some((timer, 1)) => format!(" that of timer {} every kernel tick, and others", timer.label()),

@@ -8,6 +8,7 @@
 
 mod alone;
 mod calls;
+mod crossed;
 mod dropped;
 mod guarded;
 mod holds;
@@ -30,6 +31,7 @@ use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
+pub use crossed::Started;
 pub use guarded::{Guard, part};
 pub use holds::Stack;
 use program::Code;

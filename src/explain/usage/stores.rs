@@ -11,6 +11,10 @@ use crate::cpu::{Call, Callee, Paths, Stored, Value};
 
 /// The most functions that are looked at, each as often as it is passed other addresses.
 const MOST: usize = 64;
+/// The same where all code of the program is.
+const ALL: usize = 1024;
+/// Where variables may be, on a Cortex-M or a RISC-V: addresses of 32 bits.
+const ANYWHERE: Region = Region { start: 0, len: 1 << 32 };
 
 /// A store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +62,18 @@ impl Usage<'_> {
         all.into_iter().filter(|(_, stored)| is_it(stored)).map(|(store, _)| store).collect()
     }
 
+    /// The stores at an index that the code computes, by code that runs after the kernel has started, each with where index 0 leads.
+    pub fn indexed_stores(&self) -> Vec<(Store, Addr)> {
+        let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
+        let todo: BTreeSet<Key> = users.flat_map(|user| self.reached(user)).collect();
+        let (all, _) = self.stores_in(todo.into_iter().collect(), ANYWHERE, ALL);
+        let base = |stored: &Stored| match stored.place {
+            Value::Near(at) => Some(Addr::from(at)),
+            _ => None,
+        };
+        all.into_iter().filter_map(|(store, stored)| Some((store, base(&stored)?))).collect()
+    }
+
     /// The stores of a function to memory whose address it is called with, and of those that it passes that on to.
     pub fn stores_to_argument(&self, function: Addr, memory: Region) -> Vec<Store> {
         let Ok(argument) = u32::try_from(memory.start) else { return Vec::new() };
@@ -68,10 +84,15 @@ impl Usage<'_> {
     }
 
     /// The stores of functions, and of those that they pass an address in a variable, and whether all of that code could be followed.
-    fn stores_of(&self, mut todo: Vec<Key>, variable: Region) -> (Vec<(Store, Stored)>, bool) {
+    fn stores_of(&self, todo: Vec<Key>, variable: Region) -> (Vec<(Store, Stored)>, bool) {
+        self.stores_in(todo, variable, MOST)
+    }
+
+    /// The same of so many functions at most.
+    fn stores_in(&self, mut todo: Vec<Key>, variable: Region, most: usize) -> (Vec<(Store, Stored)>, bool) {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let (mut seen, mut all, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
-        while let Some(key) = todo.pop().filter(|_| seen.len() < MOST) {
+        while let Some(key) = todo.pop().filter(|_| seen.len() < most) {
             if !seen.insert(key) {
                 continue;
             }
@@ -83,7 +104,7 @@ impl Usage<'_> {
             all.extend(paths.stored.iter().map(of));
             todo.extend(passed(&paths, variable));
         }
-        (all, is_whole && todo.is_empty() && seen.len() < MOST)
+        (all, is_whole && todo.is_empty() && seen.len() < most)
     }
 
     /// True where a path may lead on from an instruction of a function, behind a call in it, to a store, in that function or in one that

@@ -46,6 +46,17 @@ pub struct ArrayMember {
     pub lengths: Vec<u64>,
 }
 
+/// An array, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayPlace {
+    /// Which one.
+    pub array: ArrayMember,
+    /// The address of its first element.
+    pub address: Addr,
+    /// Bytes of an element.
+    pub element: u64,
+}
+
 impl std::fmt::Display for ArrayMember {
     /// As it is declared: `metering.window[16]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -82,6 +93,18 @@ impl Dwarf {
         let ends = |level: &Level| !level.lengths.is_empty() && level.begin.checked_add(level.size) == Some(end);
         let ending = levels.into_iter().flatten().filter(ends);
         ending.map(|level| ArrayMember { name: level.path, lengths: level.lengths }).collect()
+    }
+
+    /// The arrays that an address in the variable of a symbol is in, as far as its elements have a size: the outermost first. Their
+    /// addresses are those of the linked program.
+    pub fn arrays_at(&self, variable: &Symbol, offset: u64) -> Vec<ArrayPlace> {
+        let place = |level: Level| {
+            let elements = level.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
+            let element = level.size.checked_div(elements).filter(|size| *size > 0 && !level.lengths.is_empty())?;
+            let address = variable.address.checked_add(level.begin)?;
+            Some(ArrayPlace { array: ArrayMember { name: level.path, lengths: level.lengths }, address, element })
+        };
+        self.levels(variable, offset).into_iter().flatten().filter_map(place).collect()
     }
 
     /// The array that begins where a structure ends, in the same variable; `offset`: where the structure begins in it.

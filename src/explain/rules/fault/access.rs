@@ -8,6 +8,7 @@ use super::super::passed::Access;
 use super::super::pointer::{NEAR, Pointer, stack_of};
 use super::super::set_by::SetBy;
 use super::super::static_pointers::{self, StaticPointer};
+use super::super::wrong_index::WrongIndex;
 use super::super::{control_blocks, message, pools};
 use super::chosen::can_fail;
 use super::{Look, PART, riscv};
@@ -286,6 +287,14 @@ impl Kept {
     /// Who sets the only one of them.
     pub fn set_by(&self, case: &Case<'_>) -> Option<SetBy> {
         self.only().and_then(|one| SetBy::of(one.evidence.address?, one.evidence.value?, case))
+    }
+
+    /// Who may have written over the only one of them; and where to look then, with that.
+    pub fn overwritten(&self, case: &Case<'_>) -> Option<WrongIndex> {
+        let one = self.only()?;
+        let wrong = WrongIndex::of(one.evidence.address?, case)?;
+        let what = if self.base.is_some() { "the pointer" } else { "this address" };
+        Some(WrongIndex { words: format!("{} holds {what}; {}", one.name, wrong.words), ..wrong })
     }
 
     /// What to look at.

@@ -1,7 +1,8 @@
 //! Which of the places that look like that of a fault is it. Where PSP is not known, an interrupt that is over leaves such words, and
 //! a switch of threads does.
 //!
-//! A handler that saves what the exception pushed does so for the fault alone: the place whose words are in memory elsewhere is it.
+//! A handler that saves what the exception pushed does so for the fault alone: the place whose words are in memory elsewhere is it. So is
+//! the only one whose address a register of the CPU has: handlers pass it to functions that look at it.
 //! An instruction that accesses no memory cannot have failed, unless a write in front of it did that the bus refused later (an imprecise
 //! bus fault): such a place is one that may be it, and no more.
 
@@ -32,10 +33,15 @@ const ANYWHERE: [&str; 15] = [
     "DWTTRAP",
 ];
 
+/// The registers of a Cortex-M that code computes with.
+const GENERAL: [&str; 13] = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12"];
+
 /// What else speaks for a place, or against it.
 pub(super) struct Hints {
     /// The frames whose words a handler saved, and where.
     pub saved: Vec<(Addr, Addr)>,
+    /// The only frame whose address a register of the CPU has, and which one.
+    pub held: Option<(Addr, &'static str)>,
     /// Where the instruction at pc accesses no memory.
     pub harmless: Vec<Addr>,
 }
@@ -55,7 +61,15 @@ impl Hints {
         let is_thumb = cpu.registers.architecture() == Architecture::CortexM;
         let in_code = all.iter().filter(|place| is_thumb && !place.is_outside_code && !lost_thumb(place));
         let harmless = in_code.filter_map(|place| place.registers.pc()).filter(is_harmless).collect();
-        Self { saved: saved.collect(), harmless }
+        let held = GENERAL.into_iter().filter_map(|name| Some((cpu.registers.get(name)?, name)));
+        let held: Vec<(Addr, &str)> = held.filter(|(at, _)| all.iter().any(|place| place.frame == *at)).collect();
+        let held = held.first().copied().filter(|(first, _)| is_thumb && held.iter().all(|(at, _)| at == first));
+        Self { saved: saved.collect(), held, harmless }
+    }
+
+    /// The register that has the address of a place.
+    pub fn register(&self, place: &Place) -> Option<&'static str> {
+        self.held.filter(|(frame, _)| *frame == place.frame).map(|(_, name)| name)
     }
 
     /// Where a handler saved the words of a place.
@@ -76,6 +90,9 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     let found = cpu.interrupted.as_ref()?;
     if found.is_certain {
         return found.all.first();
+    }
+    if let Some(held) = found.all.iter().find(|place| hints.register(place).is_some()) {
+        return Some(held);
     }
     let mut saved = found.all.iter().filter(|place| hints.copy(place).is_some());
     if let (Some(only), None) = (saved.next(), saved.next()) {
@@ -102,7 +119,9 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     let failed = |place: &Place| can_fail(place, cpus) && !(is_fetch && is_there(place));
     let named = |place: &Place| address.is_some() && place.effect.and_then(Effect::address) == address;
     let some = all.iter().find(|place| named(place)).or_else(|| all.iter().find(|place| failed(place)))?;
-    let mut others = all.iter().filter(|place| if named(some) { named(place) } else { failed(place) });
+    // A division by what is not known may have failed as well.
+    let may_fail = |place: &Place| failed(place) || matches!(place.effect, Some(Effect::Divide(None)));
+    let mut others = all.iter().filter(|place| if named(some) { named(place) } else { may_fail(place) });
     others.all(|other| agrees(some, other)).then_some(*some)
 }
 

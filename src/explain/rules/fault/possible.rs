@@ -273,10 +273,15 @@ fn address(at: Addr) -> Vec<u8> {
     u32::try_from(at).map(|at| at.to_le_bytes().to_vec()).unwrap_or_default()
 }
 
-/// Where memory outside of stacks has lr, pc and xpsr of each place again; or, with `addresses_too`, its address.
+/// Where memory outside of stacks has lr, pc and xpsr of each place again, in this order or the other way round; or, with `addresses_too`, its address.
 pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
-    let needle = |place: &&Place| case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1);
-    let needles: Vec<Option<Vec<u8>>> = places.iter().map(needle).collect();
+    let needle = |place: &&Place| {
+        let words = case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1)?;
+        // As local variables, one after the other on the stack.
+        let reversed = words.chunks(4).rev().flatten().copied().collect();
+        Some([words, reversed])
+    };
+    let needles: Vec<Option<[Vec<u8>; 2]>> = places.iter().map(needle).collect();
     let addresses: Vec<Vec<u8>> = places.iter().map(|place| address(place.frame)).collect();
     let mut found = vec![None; places.len()];
     if places.is_empty() || !case.look.is_stored() {
@@ -292,7 +297,7 @@ pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: 
             let all = needles.iter().zip(&addresses).zip(places).zip(&mut found);
             for (needle, address, place, to) in all.map(|(((n, a), p), t)| (n, a, p, t)) {
                 let is_copy = |at: &Addr| is_copy(*at, place.frame, case);
-                let words = needle.as_ref().into_iter().flat_map(|needle| hits(&bytes, needle));
+                let words = needle.iter().flatten().flat_map(|needle| hits(&bytes, needle));
                 // Of the stack that a handler runs on only the words themselves are a sign: its callers leave addresses there.
                 let is_variable = |at: &Addr| addresses_too && case.look.variable(*at).is_some();
                 let pointers = hits(&bytes, address).filter_map(|offset| at.checked_add(offset)).filter(is_variable);

@@ -42,7 +42,7 @@ fn placed_of(registers: Registers, all: Vec<Place>, cpus: &Cpus) -> Option<Addr>
         interrupts: None,
         stored_faults: Vec::new(),
     };
-    let hints = Hints { saved: vec![(0x40, 0x2000_0400)], harmless: vec![HARMLESS] };
+    let hints = Hints { saved: vec![(0x40, 0x2000_0400)], held: Some((0x60, "r0")), harmless: vec![HARMLESS] };
     the_place(&cpu, cpu.registers.fault().as_ref(), cpus, &hints)?.registers.pc()
 }
 
@@ -71,6 +71,15 @@ fn where_no_memory_is_accessed_was_the_place_of_a_fault() {
     assert_eq!(placed(vec![divides(), place(0x730, THUMB, None)]), None);
     let saved = Place { frame: 0x40, ..harmless() };
     assert_eq!(placed(vec![place(0x730, THUMB, None), saved]), Some(HARMLESS), "its handler saved it");
+}
+
+/// A return to no code was named, by words that an older call had left: the handler had the address of those of a division in r0.
+#[test]
+fn the_frame_that_a_register_has_was_not_taken() {
+    let divides = || place(0x1F8, THUMB, Some(Effect::Divide(None)));
+    let returned = || Place { is_outside_code: true, ..place(2, 0, None) };
+    assert_eq!(placed(vec![returned(), divides()]), None, "it may be either");
+    assert_eq!(placed(vec![returned(), Place { frame: 0x60, ..divides() }]), Some(0x1F8));
 }
 
 #[test]

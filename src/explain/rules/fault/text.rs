@@ -81,6 +81,10 @@ impl Look<'_, '_> {
             let pc = place.registers.pc().unwrap_or_default();
             let text = format!("the exception pushed its registers here: pc {pc:#x}");
             all.push(Evidence::stack(place.frame, text).holds(pc));
+            all.extend(self.held.map(|name| {
+                let text = "the address of these registers, as a handler passes it on".to_owned();
+                Evidence::register(name, place.frame, text)
+            }));
             all.extend(self.saved.map(|at| possible::saved(at, place.frame, self.case)));
             if let Some(effect) = place.effect {
                 all.push(Evidence::memory(pc, format!("the instruction there: {}", self.access(effect))));

@@ -1,0 +1,82 @@
+//! What several threads start in the same function, and whose end an interrupt reports to them: a transfer over a bus. Without a lock the
+//! second starts its own while the first one waits.
+
+use std::collections::BTreeSet;
+
+use super::walk::{Follow, Key};
+use super::{Usage, Use, User};
+use crate::abi::{Addr, Region};
+use crate::cpu::Value;
+use crate::kernel::Kind;
+use crate::kernel::api::Act;
+
+/// Such a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub function: Addr,
+    /// Where it waits.
+    pub at: Addr,
+    /// A word that it stores before, in memory that the handler uses, too.
+    pub word: Addr,
+    /// The threads that call it and hold no lock there.
+    pub threads: BTreeSet<User>,
+    /// The handlers that put the semaphore, and functions that no thread calls.
+    pub handlers: Vec<User>,
+}
+
+impl Usage<'_> {
+    /// The only function in which threads wait for a semaphore that handlers alone put, where several of them hold no lock there. `variable`:
+    /// the variable that an address is in.
+    pub fn started(&self, semaphore: Addr, variable: &dyn Fn(Addr) -> Option<Region>) -> Option<Started> {
+        let who = |act| self.who(act, Some(Kind::Semaphore), semaphore, None);
+        let (mut handlers, takers) = (who(Act::Gives)?, who(Act::Takes)?);
+        // Handlers may call one through a pointer.
+        let is_handler = |user: &User| matches!(user, User::Handler(_) | User::Other(_));
+        if handlers.is_empty() || !handlers.iter().all(is_handler) {
+            return None;
+        }
+        let takes = |one: &Use| {
+            one.action.act == Act::Takes && one.action.kind == Some(Kind::Semaphore) && one.object == Some(semaphore)
+        };
+        let does = |key: &Key| self.walker.of_function(*key).own.iter().any(takes);
+        let all: BTreeSet<Key> = takers.iter().flat_map(|user| self.reached(*user)).filter(does).collect();
+        let functions: BTreeSet<Addr> = all.iter().map(|(function, _)| *function).collect();
+        let function = functions.first().copied().filter(|_| functions.len() == 1)?;
+        // Threads with the same entry share the work of one.
+        if self.users.iter().filter_map(|(_, summary)| summary.key).any(|(entry, _)| entry == function) {
+            return None;
+        }
+        let mut threads = self.without_lock(&functions);
+        threads.retain(|user| matches!(user, User::Thread(_)));
+        let at = self.site(*threads.first().filter(|_| threads.len() > 1)?, takes)?;
+        let word = all.into_iter().find_map(|key| self.stored_before(key, at, &handlers, variable))?;
+        let is_named = |user: &User| matches!(user, User::Handler(_));
+        if handlers.iter().any(is_named) {
+            handlers.retain(is_named);
+        }
+        Some(Started { function, at, word, threads, handlers })
+    }
+
+    /// A word of a variable that one of these users uses, too, and that a function stores to before it comes to an instruction.
+    fn stored_before(
+        &self,
+        key: Key,
+        at: Addr,
+        users: &[User],
+        variable: &dyn Fn(Addr) -> Option<Region>,
+    ) -> Option<Addr> {
+        let follow = Follow { walker: &self.walker, succeeds: true };
+        let paths = self.walker.storing(&follow, key)?;
+        let uses = |user: &User, memory| match user {
+            User::Other(function) => self.functions_with(memory).contains(function),
+            user => self.users_of(memory).contains(user),
+        };
+        let is_used = |word: Addr| variable(word).is_some_and(|memory| users.iter().any(|user| uses(user, memory)));
+        let comes = |from: Addr| self.walker.comes_to(&follow, from, at).is_some_and(|(_, comes)| comes);
+        let words = paths.stored.iter().filter_map(|(from, stored)| match stored.place {
+            Value::Is(word) => Some((*from, Addr::from(word))),
+            _ => None,
+        });
+        words.filter(|(from, word)| is_used(*word) && comes(*from)).map(|(_, word)| word).next()
+    }
+}
