@@ -338,6 +338,14 @@ fn before<'l>(at: Addr, all: &'l [Line], tables: &'l [Table]) -> impl Iterator<I
 /// A place behind all instructions of a way.
 const END: usize = usize::MAX;
 
+/// What a load has put into a register.
+struct Held {
+    register: u16,
+    /// The load.
+    writer: usize,
+    value: u64,
+}
+
 /// The load of a word.
 struct Found {
     /// The word.
@@ -421,8 +429,10 @@ impl Way<'_, '_> {
         match does {
             Does::Loads { .. } => {
                 let place = self.place(&does, writer, deep)?;
-                // What was written since is not what it read.
-                if self.may_change(place, writer) { None } else { (self.code.word)(place) }
+                let word = (self.code.word)(place)?;
+                // What was written since is not what it read. Where a store through this register leads follows from what it read.
+                let read = Held { register, writer, value: word };
+                (!self.may_change(place, &read)).then_some(word)
             }
             Does::Moves { from, plus, .. } => Some(self.cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
             Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
@@ -430,16 +440,22 @@ impl Way<'_, '_> {
         }
     }
 
-    /// True where an instruction behind a place may have written a word.
-    fn may_change(&self, place: Addr, behind: usize) -> bool {
+    /// True where an instruction behind the load of a word may have written it.
+    fn may_change(&self, place: Addr, read: &Held) -> bool {
         if self.trusts_memory {
             return false;
         }
         // What is stored beside the stack pointer is in the stack.
         let is_elsewhere =
             |line: &Line| line.stores_in_stack() && self.code.stack.is_some_and(|stack| !stack.contains(place));
-        let mut stores = self.behind(behind).filter(|(_, line)| line.stores() && !is_elsewhere(line));
-        stores.any(|(at, line)| self.stored(at, line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
+        let through_it = |at: usize, line: &Line| {
+            let (base, plus) = line.stored().filter(|(base, _)| *base == read.register)?;
+            let is_it = self.written_by(base, at) == Some(read.writer);
+            is_it.then(|| self.cut(read.value.wrapping_add_signed(plus)))
+        };
+        let stored = |at: usize, line: &Line| through_it(at, line).or_else(|| self.stored(at, line));
+        let mut stores = self.behind(read.writer).filter(|(_, line)| line.stores() && !is_elsewhere(line));
+        stores.any(|(at, line)| stored(at, line).is_none_or(|at| at.abs_diff(place) < self.code.width()))
     }
 
     /// The instructions behind a place, each with its own.
@@ -447,9 +463,19 @@ impl Way<'_, '_> {
         self.before.iter().enumerate().filter(move |(at, _)| *at > place)
     }
 
-    /// True where an instruction behind a place writes this very word: a pointer that is moved on.
-    fn is_stored_again(&self, place: Addr, behind: usize) -> bool {
-        self.behind(behind).any(|(at, line)| self.stored(at, line) == Some(place))
+    /// True where an instruction behind a load writes the very word that it read: a pointer that is moved on.
+    /// `by`: the register and the offset of the load.
+    fn is_stored_again(&self, place: Addr, by: Option<(u16, i64)>, load: usize) -> bool {
+        let is_same = |at: usize, line: &Line| {
+            let same = by.filter(|by| line.stored() == Some(*by));
+            same.is_some_and(|(base, _)| self.written_by(base, at) == self.written_by(base, load))
+        };
+        self.behind(load).any(|(at, line)| is_same(at, line) || self.stored(at, line) == Some(place))
+    }
+
+    /// The last instruction in front of a place that writes a register.
+    fn written_by(&self, register: u16, before: usize) -> Option<usize> {
+        self.writer(register, before).map(|(writer, _)| writer)
     }
 
     /// The last instruction in front of a place that stores this very word, and the register that it stores.
@@ -501,10 +527,11 @@ impl Way<'_, '_> {
         let deep = deep.checked_sub(1)?;
         let (writer, does) = self.writer(register, at)?;
         match does {
-            Does::Loads { base, .. } => {
+            Does::Loads { base, plus, index, .. } => {
                 let place = self.place(&does, writer, deep)?;
                 let word = (self.code.word)(place)?;
-                let is_so = word == value || word.abs_diff(value) <= STEP && self.is_stored_again(place, writer);
+                let is_stored_again = || self.is_stored_again(place, index.is_none().then_some((base, plus)), writer);
+                let is_so = word == value || word.abs_diff(value) <= STEP && is_stored_again();
                 let found = is_so.then_some(Found { place, load: writer, base, is_indexed: false })?;
                 // A local variable: where the function read what it stored there.
                 let is_local = word == value && self.code.stack.is_some_and(|stack| stack.contains(place));

@@ -471,3 +471,16 @@ fn an_index_that_a_caller_passed() {
     assert_eq!(of(0x30F0_0004, Some(0x2000_0000), 5), [], "it was changed since");
     assert_eq!(of(0x30F0_0004, None, 0xFF), [], "where it was read is not known");
 }
+
+/// The pointer in a structure to which a local variable leads, which the code had moved on, had no place.
+#[test]
+fn a_pointer_that_is_moved_on_through_a_local_variable() {
+    // ldr r3, [sp, #4]; ldr r2, [r3]; adds r1, r2, #4; str r1, [r3]; movs r3, #0; str r3, [r2]
+    let code = [0x9B01, 0x681A, 0x1D11, 0x6019, 0x2300, 0x6013];
+    let values = [("pc", 0x10A), ("r1", 0x3630_305F), ("r2", 0x3630_305B), ("r3", 0), ("sp", 0x2000_1000)];
+    let words = [(0x2000_1004, 0x2000_2000), (0x2000_2000, 0x3630_305F)];
+    assert_eq!(pointer_of(&code, &values, &words).map(|found| found.0), Some(0x2000_2000));
+    // What the variable holds now was stored there: it is not what led to the pointer.
+    let words = [(0x2000_1004, 0x2000_1004)];
+    assert_eq!(pointer_of(&code, &values, &words), None);
+}

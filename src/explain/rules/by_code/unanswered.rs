@@ -14,7 +14,7 @@ use super::super::super::usage::{Leak, Need, User, need};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{place_at, waiting, waits};
 use super::lost_lock::created_with;
-use super::{BY_CODE, ByCode};
+use super::{BY_CODE, ByCode, not_got};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -125,12 +125,16 @@ impl ByCode<'_, '_> {
             Kind::Queue => format!("sends no message to {}", self.case.object(request.object)),
             _ => format!("does not put {asked}"),
         };
+        let in_vain = self.set_in_vain(need, *server);
         let alone = unasked.map_or_else(String::new, |_| {
             format!("{name} has a path to this wait on which it {not_asked}, for which {giver} waits; or ")
         });
         let claim = format!(
             "{name} waits for {wanted}{created}, which only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \
-             does not {give} what {name} waits for"
+             does not {give} what {name} waits for{}",
+            in_vain.map_or_else(String::new, |flags| format!(
+                "; by its code it sets {flags:#x}, which is set, and for which no thread waits"
+            ))
         );
         let users = [User::Thread(*server)];
         let others: Vec<Addr> = self.graph.tasks.waiting(need.object).map(|task| task.address).collect();
@@ -163,6 +167,14 @@ impl ByCode<'_, '_> {
                 format!("look for the path of {giver} from {place} that does not {give} {wanted}")
             })
             .threads([*thread])
+    }
+
+    /// Flags of the same group that are set, which no code waits for, and which a thread sets by its code.
+    fn set_in_vain(&self, need: &Need, thread: Addr) -> Option<u64> {
+        let group = self.case.kernel?.object(need.object).filter(|_| need.kind == Kind::EventFlags)?;
+        let stray = not_got(group.get("current")?, need.object, self.case);
+        let setters = self.usage.who(Act::Gives, Some(Kind::EventFlags), need.object, Some(stray))?;
+        (stray != 0 && setters.contains(&User::Thread(thread))).then_some(stray)
     }
 
     /// `0x2 of event flags mixer events`, `a message in queue orders`, `semaphore slots`.
