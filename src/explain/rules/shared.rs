@@ -13,7 +13,7 @@ use super::by_code::user_name;
 use super::words::{function_at, place_at};
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, State, Thread};
-use crate::session::{Function, is_of_kernel};
+use crate::session::{CpuState, Function, is_of_kernel};
 use crate::sym::Symbol;
 
 /// The most users that are named, and the most places in threads.
@@ -139,6 +139,24 @@ pub(super) fn awaited(functions: &[Function], others: &[Addr], case: &Case<'_>) 
     };
     let all = variables(functions, case).into_iter().take(VARIABLES).filter_map(find);
     all.min_by_key(|(users, _)| *users).map(|(_, said)| said)
+}
+
+/// Those of some threads that cannot run whose code sets a word which the loop of a CPU reads. In words, and as evidence.
+pub(super) fn set_by_waiting(cpu: &CpuState, others: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> {
+    let usage = case.usage()?;
+    let find = |word: Addr| {
+        let variable = case.look.variable(word).filter(|variable| is_data(variable, case))?;
+        let stores = usage.stores(word, Region { start: variable.address, len: variable.size }, &|_| false);
+        let setters = stores.iter().flat_map(|store| usage.callers_of(store.function));
+        let is_other = |user: &User| matches!(user, User::Thread(at) if others.contains(at));
+        let waiting: BTreeSet<User> = setters.filter(is_other).collect();
+        let at = stores.first().map(|store| place_at(store.at, case)).filter(|_| !waiting.is_empty())?;
+        let (name, sets) = (names(&waiting, case), if waiting.len() == 1 { "sets" } else { "set" });
+        let place = case.look.place(word)?;
+        let text = format!("by the code, {place} is written in {at}");
+        Some((format!("{name}, which cannot run, {sets} {place}"), Evidence::memory(word, text).named(&place)))
+    };
+    cpu.polling.as_ref()?.reads.iter().find_map(|word| find(*word))
 }
 
 impl Finding {

@@ -332,7 +332,10 @@ fn claim(
     let others: Vec<Addr> = starved.iter().map(|task| task.address).collect();
     // A loop that calls these is none that looks at a variable.
     let waits_in_loop = sleeps.is_none() && relinquishes.is_none() && gets.is_none() && calls.is_none();
-    let awaited = cpu.filter(|_| waits_in_loop).and_then(|cpu| shared::awaited(&cpu.functions, &others, case));
+    let awaited = cpu.filter(|_| waits_in_loop).and_then(|cpu| {
+        let set = shared::set_by_waiting(cpu, &others, case);
+        set.or_else(|| shared::awaited(&cpu.functions, &others, case))
+    });
     let (waits, used) = awaited.unzip();
     let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
     let left = if by_threshold { threshold::left(hog.address, case) } else { None };
