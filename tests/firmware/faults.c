@@ -25,7 +25,8 @@ enum failure {
     INDEX_QUEUE,   /* what a search returns that found nothing: a queue is there */
     INDEX_POINTER, /* the same, and a pointer is there                           */
     CROSSED,       /* are answers of a bus that two threads use without a lock   */
-    BUS_LOCKED     /* is the same bus, by a mutex: nothing is wrong              */
+    BUS_LOCKED,    /* is the same bus, by a mutex: nothing is wrong              */
+    OVERTAKEN      /* is a transfer whose end is an event flag, by another one   */
 };
 
 #define BEGIN 20u
@@ -690,6 +691,12 @@ static struct {
     ULONG slave, active, due;
     UCHAR answer[8];
 } bus;
+/* The same of which each slave has a flag. */
+static struct {
+    ULONG slave, active, due;
+    UCHAR answer[8];
+} wire;
+static TX_EVENT_FLAGS_GROUP wire_events;
 static TX_SEMAPHORE bus_done;
 static TX_MUTEX bus_lock;
 
@@ -704,14 +711,39 @@ static NOINLINE ULONG transfer(ULONG slave)
 
 static UINT is_transferred(VOID)
 {
-    return bus.active != 0 && _tx_timer_system_clock >= bus.due;
+    return (bus.active != 0 && _tx_timer_system_clock >= bus.due)
+           || (wire.active != 0 && _tx_timer_system_clock >= wire.due);
 }
 
 VOID app_uart_isr(VOID)
 {
+    if (wire.active != 0) {
+        wire.answer[0] = (UCHAR)wire.slave;
+        wire.active = 0;
+        mk_flags_set(&wire_events, 1u << wire.slave);
+        return;
+    }
     bus.answer[0] = (UCHAR)bus.slave;
     bus.active = 0;
     mk_semaphore_put(&bus_done);
+}
+
+static NOINLINE ULONG ask(ULONG slave)
+{
+    ULONG flags;
+    wire.slave = slave;
+    wire.due = _tx_timer_system_clock + 4;
+    wire.active = 1;
+    mk_flags_get(&wire_events, 1u << slave, TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+    return wire.answer[0];
+}
+
+static VOID asker_entry(ULONG slave)
+{
+    for (;;) {
+        mk_thread_sleep(slave);
+        sum += ask(slave);
+    }
 }
 
 static VOID probe_entry(ULONG slave)
@@ -817,6 +849,11 @@ VOID app_define(VOID)
         thread(PICK("packer", "wrapper"), packer_entry, 0, PICK(12, 11));
         thread(PICK("weigher", "balance"), weigher_entry, 0, PICK(10, 9));
         thread(PICK("belt", "conveyor"), belt_entry, 0, PICK(8, 7));
+        break;
+    case OVERTAKEN:
+        mk_flags_create(&wire_events, PICK("transferred", "moved over"));
+        thread(PICK("boiler", "kettle"), asker_entry, 3, PICK(12, 11));
+        thread(PICK("cellar", "attic"), asker_entry, 5, PICK(8, 7));
         break;
     case CROSSED:
     case BUS_LOCKED:

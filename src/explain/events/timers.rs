@@ -25,7 +25,7 @@ pub struct TimerWork {
 }
 
 /// So many ticks at work without a break are long.
-pub const LONG: u64 = 16;
+pub const LONG: u64 = 8;
 
 /// A time for which the thread worked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

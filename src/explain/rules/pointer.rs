@@ -3,9 +3,12 @@
 //!
 //! Against it: the word may have been written again since, with the same value.
 
+use std::collections::BTreeSet;
+
 use super::super::address;
 use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::chain;
 use super::corrupt_pool::blocks;
@@ -14,7 +17,7 @@ use super::passed::Access;
 use super::past_end::PastEnd;
 use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
-use super::static_pointers;
+use super::static_pointers::{self, StaticPointer};
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Effect, Read, Registers, long_branch};
@@ -37,6 +40,9 @@ const AFTER: u64 = 16;
 const FRONT: usize = 6;
 /// The fewest of its characters there.
 const BACK: usize = 2;
+
+/// HardFault, MemManage, BusFault and UsageFault.
+const FAULTS: std::ops::RangeInclusive<u32> = 3..=6;
 
 /// What was read.
 const POINTER: &str = "pointer";
@@ -248,7 +254,8 @@ impl Pointer {
         // The block's owner may keep such a pointer; one that was kept after a release looks the same.
         let block = block_at(place, case).filter(|_| stack.is_none());
         let kept = block.map(|block| static_pointers::into(Region { start: block.start, len: block.len }, case));
-        let kept = kept.unwrap_or_default();
+        let kept: Vec<StaticPointer> =
+            kept.unwrap_or_default().into_iter().filter(|one| !is_of_fault(one, case)).collect();
         let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
         let next = match kept.first() {
             Some(first) => {
@@ -294,6 +301,14 @@ pub(super) fn body(at: Addr, case: &Case<'_>) -> Option<(Addr, Vec<u8>)> {
     }
     let code = pieces(from, len, case)?;
     (!jumps_by_call(from, &code, case)).then_some((from, code))
+}
+
+/// True for a variable that only handlers of faults use: they store there what the exception pushed.
+fn is_of_fault(one: &StaticPointer, case: &Case<'_>) -> bool {
+    let Some(usage) = case.usage() else { return false };
+    let functions = || FAULTS.flat_map(|number| usage.functions_of(User::Handler(number)));
+    let of_faults: BTreeSet<Addr> = functions().collect();
+    !one.users.is_empty() && one.users.is_subset(&of_faults)
 }
 
 /// True in memory that the program only reads.

@@ -27,6 +27,8 @@ const TIMES: u64 = 8;
 const SHARE: i64 = 50;
 /// The timers and threads that are named.
 const NAMED: usize = 3;
+/// So many ticks without a break are no chance.
+const SURE: u64 = 16;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -148,7 +150,7 @@ fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding>
     let ((first, _), (last, _), times) = (long.from, long.to, long.wakes.saturating_add(1));
     let late = overslept(long, events, case, graph).filter(|_| is_at_it);
     let (mut confidence, mut detractors) = case.by_events();
-    if events.timers.long < 2 && in_callback.is_none() {
+    if long.wakes < SURE || events.timers.long < 2 && in_callback.is_none() {
         confidence = confidence.min(Confidence::Hint);
     }
     detractors.push("a program may do long work in a callback on purpose".to_owned());

@@ -20,24 +20,23 @@ pub struct Started {
     pub word: Addr,
     /// The threads that call it and hold no lock there.
     pub threads: BTreeSet<User>,
-    /// The handlers that put the semaphore, and functions that no thread calls.
+    /// The handlers that give what they wait for, and functions that no thread calls.
     pub handlers: Vec<User>,
 }
 
 impl Usage<'_> {
-    /// The only function in which threads wait for a semaphore that handlers alone put, where several of them hold no lock there. `variable`:
-    /// the variable that an address is in.
-    pub fn started(&self, semaphore: Addr, variable: &dyn Fn(Addr) -> Option<Region>) -> Option<Started> {
-        let who = |act| self.who(act, Some(Kind::Semaphore), semaphore, None);
+    /// The only function in which threads wait for a semaphore that handlers alone put, or for event flags that these alone set, where several
+    /// of them hold no lock there. `variable`: the variable that an address is in.
+    pub fn started(&self, kind: Kind, object: Addr, variable: &dyn Fn(Addr) -> Option<Region>) -> Option<Started> {
+        let who = |act| self.who(act, Some(kind), object, None);
         let (mut handlers, takers) = (who(Act::Gives)?, who(Act::Takes)?);
         // Handlers may call one through a pointer.
         let is_handler = |user: &User| matches!(user, User::Handler(_) | User::Other(_));
         if handlers.is_empty() || !handlers.iter().all(is_handler) {
             return None;
         }
-        let takes = |one: &Use| {
-            one.action.act == Act::Takes && one.action.kind == Some(Kind::Semaphore) && one.object == Some(semaphore)
-        };
+        let takes =
+            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
         let does = |key: &Key| self.walker.of_function(*key).own.iter().any(takes);
         let all: BTreeSet<Key> = takers.iter().flat_map(|user| self.reached(*user)).filter(does).collect();
         let functions: BTreeSet<Addr> = all.iter().map(|(function, _)| *function).collect();

@@ -81,7 +81,7 @@ impl Look<'_, '_> {
             let pc = place.registers.pc().unwrap_or_default();
             let text = format!("the exception pushed its registers here: pc {pc:#x}");
             all.push(Evidence::stack(place.frame, text).holds(pc));
-            all.extend(self.held.map(|name| {
+            all.extend(self.held.filter(|_| self.saved.is_none()).map(|name| {
                 let text = "the address of these registers, as a handler passes it on".to_owned();
                 Evidence::register(name, place.frame, text)
             }));
