@@ -703,7 +703,7 @@ static TX_MUTEX bus_lock;
 static NOINLINE ULONG transfer(ULONG slave)
 {
     bus.slave = slave;
-    bus.due = _tx_timer_system_clock + 4;
+    bus.due = _tx_timer_system_clock + 9;
     bus.active = 1;
     mk_semaphore_get(&bus_done, TX_WAIT_FOREVER);
     return bus.answer[0] == slave;

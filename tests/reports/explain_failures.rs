@@ -249,6 +249,19 @@ fn another_build_without_a_trace_gives_the_same_findings_of_faults() {
     check("faults", true);
 }
 
+/// One waits for the end of its transfer, with the mutex in hand: nothing is wrong.
+#[test]
+fn a_transfer_with_a_lock_is_no_finding() {
+    for (build, semaphore) in [("fault", "answered"), ("fault-other", "replied")] {
+        let [elf, core] = [format!("{build}.elf"), format!("{build}-bus_locked.core.gz")]
+            .map(|name| fixture(&name).display().to_string());
+        let out = tx_trace(&["explain", "--all", &elf, &core]);
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(text.contains(&format!(" for semaphore {semaphore}")), "no thread waits for it: {text}");
+        assert!(!text.contains("start something"), "{text}");
+    }
+}
+
 /// On a RISC-V, too: the handler of traps stands for those of interrupts.
 #[test]
 fn the_code_of_a_riscv_explains_the_same_failures() {

@@ -80,14 +80,14 @@ fn a_callback_that_took_long_was_not_seen() {
     let first = of_code(&long, "starvation").unwrap_or_else(|| panic!("{long:?}"));
     assert_eq!((&first["rank"], &first["confidence"]), (&1.into(), &"likely".into()), "{first}");
     let claim = first["claim"].as_str().unwrap();
-    assert!(claim.contains("worked for about 31 kernel ticks without a break"), "{claim}");
+    assert!(claim.contains("worked for about 30 kernel ticks without a break"), "{claim}");
     for all in [found("callback-once", 30, 1, TIMERS), found("callback-ten", 10, 3, TIMERS)] {
         let first = of_code(&all, "starvation").unwrap_or_else(|| panic!("{all:?}"));
         assert_eq!(first["confidence"], "hint", "{first}");
     }
     // It is short, or something else has the processor.
     for all in [found("callback-short", 7, 6, TIMERS), found("callback-kept-off", 30, 2, BEAT)] {
-        assert!(of_code(&all, "starvation").is_none_or(|one| !one.to_string().contains("takes long")), "{all:?}");
+        assert!(all.iter().all(|one| !one.to_string().contains("take long")), "{all:?}");
     }
 }
 

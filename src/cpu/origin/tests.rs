@@ -481,6 +481,6 @@ fn a_pointer_that_is_moved_on_through_a_local_variable() {
     let words = [(0x2000_1004, 0x2000_2000), (0x2000_2000, 0x3630_305F)];
     assert_eq!(pointer_of(&code, &values, &words).map(|found| found.0), Some(0x2000_2000));
     // What the variable holds now was stored there: it is not what led to the pointer.
-    let words = [(0x2000_1004, 0x2000_1004)];
-    assert_eq!(pointer_of(&code, &values, &words), None);
+    let values = [("pc", 0x10A), ("r1", 0x2000_1004), ("r2", 0x2000_1000), ("r3", 0), ("sp", 0x2000_1000)];
+    assert_eq!(pointer_of(&code, &values, &[(0x2000_1004, 0x2000_1004)]), None);
 }

@@ -16,18 +16,19 @@ pub struct TimerWork {
     pub row: u64,
     /// The first event of this row, and its ticks.
     pub row_from: Option<(u64, i64)>,
-    /// The longest of the times for which it worked without a break.
+    /// The longest of the times for which it worked and no thread had an event.
     longest: Option<Stretch>,
     /// How often the tick woke it [`LONG`] times in one of them.
     pub long: u64,
-    /// The time since it was woken; `None` where it has come to its end.
-    at_work: Option<Stretch>,
+    is_at_work: bool,
+    /// The time since it was woken, while no thread has an event.
+    stretch: Option<Stretch>,
 }
 
 /// So many ticks at work without a break are long.
 pub const LONG: u64 = 8;
 
-/// A time for which the thread worked.
+/// A time for which the thread worked, and neither it nor another one had an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// The event that woke it, and its ticks.
@@ -44,45 +45,49 @@ impl TimerWork {
         self.thread = thread;
         self.wakes = self.wakes.saturating_add(1);
         let now = (event.seq, event.ticks);
-        let Some(stretch) = &mut self.at_work else {
-            self.at_work = Some(Stretch { from: now, to: now, wakes: 0 });
-            return;
-        };
-        // Else something else has the processor.
-        if runs {
-            (stretch.to, stretch.wakes) = (now, stretch.wakes.saturating_add(1));
-            if self.longest.is_none_or(|longest| longest.wakes <= stretch.wakes) {
-                self.longest = Some(*stretch);
-            }
-            if stretch.wakes == LONG {
-                self.long = self.long.saturating_add(1);
-            }
+        let is_late = std::mem::replace(&mut self.is_at_work, true);
+        if is_late {
+            self.late = self.late.saturating_add(1);
+            self.row = self.row.saturating_add(1);
+            self.row_from = self.row_from.or(Some(now));
         }
-        self.late = self.late.saturating_add(1);
-        self.row = self.row.saturating_add(1);
-        self.row_from = self.row_from.or(Some(now));
+        match &mut self.stretch {
+            Some(stretch) if is_late && runs => {
+                (stretch.to, stretch.wakes) = (now, stretch.wakes.saturating_add(1));
+                if self.longest.is_none_or(|longest| longest.wakes <= stretch.wakes) {
+                    self.longest = Some(*stretch);
+                }
+                if stretch.wakes == LONG {
+                    self.long = self.long.saturating_add(1);
+                }
+            }
+            // Else something else has the processor.
+            stretch => *stretch = (runs || !is_late).then_some(Stretch { from: now, to: now, wakes: 0 }),
+        }
     }
 
     /// The time for which it is at work now, where that is long, else the longest such time; and whether it is that of now.
     pub fn long_work(&self) -> Option<(Stretch, bool)> {
-        let now = self.at_work.map(|stretch| (stretch, true));
+        let now = self.stretch.filter(|_| self.is_at_work).map(|stretch| (stretch, true));
         let all = now.into_iter().chain(self.longest.map(|stretch| (stretch, false)));
         all.into_iter().find(|(stretch, _)| stretch.wakes >= LONG)
     }
 
     /// It blocks.
     pub(super) const fn blocked(&mut self) {
-        self.at_work = None;
+        self.is_at_work = false;
+        self.stretch = None;
     }
 
     /// An event of a thread.
     pub(super) const fn goes_on(&mut self) {
         (self.row, self.row_from) = (0, None);
+        self.stretch = None;
     }
 
     /// Events are missing.
     pub(super) const fn forget(&mut self) {
         self.goes_on();
-        self.at_work = None;
+        self.is_at_work = false;
     }
 }

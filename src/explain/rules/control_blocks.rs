@@ -7,6 +7,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
+use super::set_by::Writers;
 use super::shared::Shared;
 use super::words::{function_at, text};
 use super::wrong_context;
@@ -339,7 +340,9 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     if is_on_stack {
         return finding;
     }
-    match WrongIndex::of(block.address, case) {
+    // Who is known to write to what is in front of it is the first to look at.
+    let wrong = || WrongIndex::of(block.address, case).filter(|_| by_text.is_empty());
+    match writers_in_front(block.address, case).is_none().then(wrong).flatten() {
         Some(wrong) => wrong.added_to(finding),
         None => with_what_is_in_front(finding, block.address, case),
     }
@@ -405,10 +408,16 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
     format!("{what}{by}")
 }
 
+/// Who writes to the array that ends in front of an address, in the same variable.
+fn writers_in_front(at: Addr, case: &Case<'_>) -> Option<Writers> {
+    let InFront { memory, ends, .. } = in_front(at, case)?;
+    set_by::writers(ends.last()?, memory, case)
+}
+
 /// With the array that ends in front of it, and who uses that without a lock.
 fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
-    let Some(InFront { memory, variable, arrays, ends, .. }) = in_front(at, case) else { return finding };
-    let writers = ends.last().and_then(|array| set_by::writers(array, memory, case));
+    let Some(InFront { memory, variable, arrays, .. }) = in_front(at, case) else { return finding };
+    let writers = writers_in_front(at, case);
     let claim = match arrays {
         Some(arrays) if arrays.starts_with("the arrays") => format!("{}; {arrays} end in front of it", finding.claim),
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),

@@ -336,6 +336,9 @@ impl<'a, 'c> Look<'a, 'c> {
             if self.place.is_some() {
                 claimed = claimed.min(Confidence::Likely);
             }
+            detractors.extend(self.held.filter(|_| self.saved.is_none()).map(|name| {
+                format!("the place is inferred from {name}, which may have the address of these words by chance")
+            }));
             // Which of several places it is shows where a handler saved it.
             let found = self.cpu.interrupted.iter().filter(|_| self.saved.is_none() && self.held.is_none());
             detractors.extend(found.flat_map(|found| found.remarks.iter().cloned()));

@@ -40,18 +40,21 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         return None;
     }
     let name = case.interrupt(Some(open.number));
-    let (is, runs) = if names.len() == 1 { ("is", "does") } else { ("are", "do") };
+    let (has, does) = if ready.len() == 1 { ("has", "does") } else { ("have", "do") };
+    let more = ready.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let lasts = events.span.1.saturating_sub(open.since);
     Some(
         Finding::new(
             Code::IsrNeverEnds,
             case.cap(Confidence::Hint),
             format!(
-                "{name} has not ended at the newest event: {} {is} ready since, and {runs} not run",
+                "{name} has not ended at the newest event: {}{more} {has} been ready since then and {does} not run",
                 names.join(", ")
             ),
         )
         .against(["the CPU may have been stopped within it by chance"])
+        .against((lasts <= before.longest).then_some("by the events it has not lasted longer than before"))
         .evidence([Evidence::event(
             open.seq,
             format!(
@@ -62,7 +65,7 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             ),
         )])
         .next(format!(
-            "look at what the handler of {name} does behind its last call of the kernel; its place needs registers"
+            "look at what the handler of {name} does after its last call of the kernel; where it is now only registers show"
         ))
         .affected(ready)
         .usual(true),

@@ -29,17 +29,12 @@ impl PastEnd {
         }
         let arrays: Option<[ArrayMember; 1]> = arrays::in_front(place, case).try_into().ok();
         let array = arrays.as_ref().map(|[array]| array);
-        let text = text(place, case);
-        if let Some(wrong) = WrongIndex::of(place, case).filter(|_| text.is_none()) {
-            let WrongIndex { words, next, evidence } = wrong;
-            return Some(Self {
-                words: format!("; {words}"),
-                next,
-                evidence: Some(evidence),
-                against: Some(wrong_index::AGAINST),
-            });
-        }
-        let (words, next) = text.or_else(|| element(place, value, array?, case))?;
+        let in_front = text(place, case).or_else(|| element(place, value, array?, case));
+        let Some((words, next)) = in_front else {
+            let WrongIndex { words, next, evidence } = WrongIndex::of(place, case)?;
+            let (evidence, against) = (Some(evidence), Some(wrong_index::AGAINST));
+            return Some(Self { words: format!("; {words}"), next, evidence, against });
+        };
         let variable = case.look.variable(place)?;
         let memory = Region { start: variable.address, len: variable.size };
         let (by, evidence) =

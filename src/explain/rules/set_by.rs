@@ -122,7 +122,7 @@ pub(super) fn writers(array: &ArrayMember, variable: Region, case: &Case<'_>) ->
     let first = all.first().filter(|_| all.len() <= FEW)?;
     let said: Vec<String> = all.iter().map(|store| named(store, case)).collect();
     let write = if said.len() == 1 { "writes" } else { "write" };
-    let what = if is_exact { array.to_string() } else { format!("memory near {array}") };
+    let what = if is_exact { array.to_string() } else { format!("memory in front of or within {array}") };
     let text = format!("by the code, {what} is written here, at an index that is computed");
     let evidence = Evidence::symbol(first.at, &place_at(first.at, case), text);
     let callers = all.iter().filter_map(|store| Some(case.usage()?.callers_of(store.function))).flatten().collect();

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::super::cpus::thread_of;
-use super::super::usage::{Access, Lock, User};
+use super::super::usage::{Access, Lock, Store, User};
 use super::super::{Case, Evidence, Finding};
 use super::by_code::user_name;
 use super::words::{function_at, place_at};
@@ -144,19 +144,25 @@ pub(super) fn awaited(functions: &[Function], others: &[Addr], case: &Case<'_>) 
 /// Those of some threads that cannot run whose code sets a word which the loop of a CPU reads. In words, and as evidence.
 pub(super) fn set_by_waiting(cpu: &CpuState, others: &[Addr], case: &Case<'_>) -> Option<(String, Evidence)> {
     let usage = case.usage()?;
+    // While it is in the loop it does not set it itself.
+    let own = thread_of(cpu, case.kernel).map(|thread| User::Thread(thread.address));
     let find = |word: Addr| {
         let variable = case.look.variable(word).filter(|variable| is_data(variable, case))?;
         let stores = usage.stores(word, Region { start: variable.address, len: variable.size }, &|_| false);
         let setters = stores.iter().flat_map(|store| usage.callers_of(store.function));
+        let setters: BTreeSet<User> = setters.filter(|user| Some(*user) != own).collect();
         let is_other = |user: &User| matches!(user, User::Thread(at) if others.contains(at));
-        let waiting: BTreeSet<User> = setters.filter(is_other).collect();
-        let at = stores.first().map(|store| place_at(store.at, case)).filter(|_| !waiting.is_empty())?;
+        // What another one sets as well may change all the same.
+        let waiting = Some(setters).filter(|all| !all.is_empty() && all.iter().all(is_other))?;
+        let by_them = |store: &&Store| !usage.callers_of(store.function).is_disjoint(&waiting);
+        let at = place_at(stores.iter().find(by_them)?.at, case);
         let (name, sets) = (names(&waiting, case), if waiting.len() == 1 { "sets" } else { "set" });
         let place = case.look.place(word)?;
         let text = format!("by the code, {place} is written in {at}");
         Some((format!("{name}, which cannot run, {sets} {place}"), Evidence::memory(word, text).named(&place)))
     };
-    cpu.polling.as_ref()?.reads.iter().find_map(|word| find(*word))
+    let polling = cpu.polling.as_ref().filter(|polling| !polling.writes && !polling.counts)?;
+    polling.reads.iter().find_map(|word| find(*word))
 }
 
 impl Finding {

@@ -1,8 +1,8 @@
 //! Callbacks of timers take most of the time: the thread that runs them is the most urgent one as a rule, so that all others get
 //! what it leaves. Usual for a callback that takes longer than the period of its timer.
 //!
-//! One callback may also take long, and the others of the time little: while it runs no time-out ends and no timer comes. The tick wakes
-//! the thread at each turn then. It is likely where that came more than once, or where the thread is at it at the end.
+//! They may also take long now and then: meanwhile no time-out ends, the tick wakes the thread again and again, and no thread has an
+//! event. It is likely where that came more than once, or where the CPU is in a callback.
 //!
 //! Likely where it is shown that they are late: the tick woke the thread though it had not come to its end since the tick before,
 //! or it works for longer than the time from one tick to the next.
@@ -139,7 +139,7 @@ the work",
     )
 }
 
-/// A callback that took long without a break.
+/// Callbacks that took long without a break.
 fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let thread = thread(events, case)?;
     let (long, is_at_it) = events.timers.long_work()?;
@@ -147,7 +147,7 @@ fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding>
     let its_functions = its_cpu(thread, case).map(functions).unwrap_or_default();
     let in_callback = if is_at_it { which_now(thread, case) } else { None };
     let takes = long.to.1.checked_sub(long.from.1)?;
-    let ((first, _), (last, _), times) = (long.from, long.to, long.wakes.saturating_add(1));
+    let ((first, _), (last, _), times) = (long.from, long.to, long.wakes);
     let late = overslept(long, events, case, graph).filter(|_| is_at_it);
     let (mut confidence, mut detractors) = case.by_events();
     if long.wakes < SURE || events.timers.long < 2 && in_callback.is_none() {
@@ -156,14 +156,14 @@ fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding>
     detractors.push("a program may do long work in a callback on purpose".to_owned());
     let again = match events.timers.long {
         0 | 1 => String::new(),
-        more => format!("; it worked for more than {LONG} kernel ticks {more} times"),
+        more => format!("; it worked for {LONG} kernel ticks or longer {more} times"),
     };
     let work = format!(
         "{name} works from here to event {last}, for {takes} ticks of the trace: the tick wakes it {times} times{again}"
     );
     let claim = format!(
-        "a callback of a timer takes long: {name}{} worked for about {times} kernel ticks without a break{}; no time-out ended and no \
-         timer came meanwhile{}",
+        "callbacks of timers take long: {name}{} worked for about {times} kernel ticks without a break{}; no thread ran meanwhile, and \
+         no time-out of a thread ended{}",
         priority(thread, graph),
         in_callback.map_or_else(String::new, |at| format!(",{at}")),
         late.as_ref().map_or_else(String::new, |(words, _)| format!(": {words}"))

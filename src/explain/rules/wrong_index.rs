@@ -11,10 +11,14 @@ use super::super::{Case, Evidence, Finding};
 use super::set_by;
 use super::words::place_at;
 use crate::abi::Addr;
+use crate::cpu::{Stored, Value};
 use crate::sym::ArrayPlace;
 
 /// -1 in a variable of 8 bits, and of 16.
 const WRONG: [u64; 2] = [0xFF, 0xFFFF];
+
+/// Bytes of an id, and of a pointer.
+const WORD: u64 = 4;
 
 /// What speaks against it.
 pub(super) const AGAINST: &str = "that an index was wrong is inferred from where it leads: the code may check it";
@@ -30,13 +34,23 @@ pub(super) struct WrongIndex {
 impl WrongIndex {
     /// Of an address; `None` where several functions may have written there so.
     pub fn of(at: Addr, case: &Case<'_>) -> Option<Self> {
-        let mut found: BTreeMap<Addr, (Store, ArrayPlace, u64)> = BTreeMap::new();
-        let mut looked = BTreeMap::new();
-        for (store, base) in case.usage()?.indexed_stores() {
-            let arrays: &Vec<ArrayPlace> = looked.entry(base).or_insert_with(|| case.look.arrays_at(base));
-            let wrong = arrays.iter().find_map(|array| Some((array.clone(), wrong_index(array, at)?)));
-            if let Some((array, index)) = wrong {
-                found.entry(store.function).or_insert((store, array, index));
+        let all = case.usage()?.indexed_stores()?;
+        let base = |stored: &Stored| if let Value::Near(at) = stored.place { Some(Addr::from(at)) } else { None };
+        let (mut found, mut looked) = (BTreeMap::new(), BTreeMap::new());
+        for (store, stored) in all {
+            let Some(first) = base(stored) else { continue };
+            let arrays: &Vec<ArrayPlace> = looked.entry(first).or_insert_with(|| case.look.arrays_at(first));
+            let wrong = arrays.iter().find_map(|array| Some((array, wrong_index(array, at)?)));
+            // The compiler may have added the place of the array in its variable to the index.
+            let comes_there = |array: &ArrayPlace, (other, stored): &(Store, Stored)| {
+                let variable = |at| case.look.variable(at).map(|variable| variable.address);
+                let is_of_array = |from: &Addr| other.function == store.function && variable(*from) == variable(first);
+                base(stored).filter(is_of_array).is_some_and(|from| is_written(array, at, from, stored.bytes.into()))
+            };
+            if let Some((array, index)) = wrong
+                && all.iter().any(|other| comes_there(array, other))
+            {
+                found.entry(store.function).or_insert((*store, array.clone(), index));
             }
         }
         let (store, array, index) = found.first_key_value().filter(|_| found.len() == 1)?.1;
@@ -70,6 +84,13 @@ fn wrong_index(array: &ArrayPlace, at: Addr) -> Option<u64> {
     (index >= elements && WRONG.contains(&index)).then_some(index)
 }
 
+/// True where a store of so many bytes, which is at an address in or in front of an array for index 0, writes all of a word in another
+/// element.
+fn is_written(array: &ArrayPlace, at: Addr, from: Addr, bytes: u64) -> bool {
+    let into = at.checked_sub(from).and_then(|distance| distance.checked_rem(array.element));
+    into.and_then(|into| into.checked_add(WORD)).is_some_and(|end| end <= bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +110,11 @@ mod tests {
         assert_eq!(of(300, 0x2000_0060 + 255 * 16), None, "an element");
         assert_eq!(of(12, 0x2000_0060 + 65535 * 16), Some(65535));
         assert_eq!(of(12, 0x2000_0000), None, "in front of it");
+        let is_written = |at, from, bytes| is_written(&array(12), at, from, bytes);
+        let there = 0x2000_0060 + 255 * 16;
+        assert!(is_written(there + 4, 0x2000_0064, 4) && is_written(there + 4, 0x2000_0060, 8));
+        assert!(is_written(there, 0x2000_0000, 4), "6 elements in front of the array");
+        assert!(!is_written(there + 8, 0x2000_0064, 4), "another member");
+        assert!(!is_written(there + 4, 0x2000_0064, 1), "a part of the word");
     }
 }

@@ -16,11 +16,11 @@ pub struct Started {
     pub function: Addr,
     /// Where it waits.
     pub at: Addr,
-    /// A word that it stores before, in memory that the handler uses, too.
+    /// A word that it stores before for each of these threads, in a variable that the handlers use, too.
     pub word: Addr,
     /// The threads that call it and hold no lock there.
     pub threads: BTreeSet<User>,
-    /// The handlers that give what they wait for, and functions that no thread calls.
+    /// The handlers that give what they wait for, or functions that no thread calls.
     pub handlers: Vec<User>,
 }
 
@@ -29,7 +29,7 @@ impl Usage<'_> {
     /// of them hold no lock there. `variable`: the variable that an address is in.
     pub fn started(&self, kind: Kind, object: Addr, variable: &dyn Fn(Addr) -> Option<Region>) -> Option<Started> {
         let who = |act| self.who(act, Some(kind), object, None);
-        let (mut handlers, takers) = (who(Act::Gives)?, who(Act::Takes)?);
+        let (handlers, takers) = (who(Act::Gives)?, who(Act::Takes)?);
         // Handlers may call one through a pointer.
         let is_handler = |user: &User| matches!(user, User::Handler(_) | User::Other(_));
         if handlers.is_empty() || !handlers.iter().all(is_handler) {
@@ -48,7 +48,22 @@ impl Usage<'_> {
         let mut threads = self.without_lock(&functions);
         threads.retain(|user| matches!(user, User::Thread(_)));
         let at = self.site(*threads.first().filter(|_| threads.len() > 1)?, takes)?;
-        let word = all.into_iter().find_map(|key| self.stored_before(key, at, &handlers, variable))?;
+        let words_of = |user: &User| -> BTreeSet<Addr> {
+            let keys = all.intersection(&self.reached(*user)).copied().collect::<Vec<Key>>();
+            keys.into_iter().flat_map(|key| self.stored_before(key, at)).collect()
+        };
+        let words: Vec<(User, BTreeSet<Addr>)> = threads.iter().map(|user| (*user, words_of(user))).collect();
+        let stores = |word: &Addr| words.iter().filter(|(_, all)| all.contains(word)).map(|(user, _)| *user).collect();
+        let users_of = |word: &Addr| -> Vec<User> {
+            let Some(memory) = variable(*word) else { return Vec::new() };
+            handlers.iter().filter(|user| self.uses_variable(**user, memory)).copied().collect()
+        };
+        let (_, candidates) = words.first()?;
+        let others = words.iter().flat_map(|(_, all)| all);
+        let mut shared = candidates.iter().chain(others).map(|word| (*word, stores(word), users_of(word)));
+        let is_shared =
+            |(_, threads, users): &(Addr, BTreeSet<User>, Vec<User>)| threads.len() > 1 && !users.is_empty();
+        let (word, threads, mut handlers) = shared.find(is_shared)?;
         let is_named = |user: &User| matches!(user, User::Handler(_));
         if handlers.iter().any(is_named) {
             handlers.retain(is_named);
@@ -56,26 +71,23 @@ impl Usage<'_> {
         Some(Started { function, at, word, threads, handlers })
     }
 
-    /// A word of a variable that one of these users uses, too, and that a function stores to before it comes to an instruction.
-    fn stored_before(
-        &self,
-        key: Key,
-        at: Addr,
-        users: &[User],
-        variable: &dyn Fn(Addr) -> Option<Region>,
-    ) -> Option<Addr> {
+    /// True for a handler that has an address of a variable.
+    fn uses_variable(&self, user: User, variable: Region) -> bool {
+        match user {
+            User::Other(function) => self.functions_with(variable).contains(&function),
+            user => self.users_of(variable).contains(&user),
+        }
+    }
+
+    /// The words that a function stores to before it comes to an instruction.
+    fn stored_before(&self, key: Key, at: Addr) -> Vec<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: true };
-        let paths = self.walker.storing(&follow, key)?;
-        let uses = |user: &User, memory| match user {
-            User::Other(function) => self.functions_with(memory).contains(function),
-            user => self.users_of(memory).contains(user),
-        };
-        let is_used = |word: Addr| variable(word).is_some_and(|memory| users.iter().any(|user| uses(user, memory)));
+        let Some(paths) = self.walker.storing(&follow, key) else { return Vec::new() };
         let comes = |from: Addr| self.walker.comes_to(&follow, from, at).is_some_and(|(_, comes)| comes);
         let words = paths.stored.iter().filter_map(|(from, stored)| match stored.place {
             Value::Is(word) => Some((*from, Addr::from(word))),
             _ => None,
         });
-        words.filter(|(from, word)| is_used(*word) && comes(*from)).map(|(_, word)| word).next()
+        words.filter(|(from, _)| comes(*from)).map(|(_, word)| word).collect()
     }
 }

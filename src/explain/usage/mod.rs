@@ -22,12 +22,13 @@ mod unchecked;
 mod unsent;
 mod walk;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Case;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Call, Callee, InstructionSet, Paths, Value};
+use crate::cpu::{Call, Callee, InstructionSet, Paths, Stored, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
@@ -92,6 +93,8 @@ pub struct Usage<'c> {
     unseen: Acts,
     /// The same, and what calls do of which the object is not known.
     unknown: Acts,
+    /// Stores at an index that the code computes, once they were looked for.
+    indexed: OnceCell<Option<Vec<(Store, Stored)>>>,
 }
 
 impl std::fmt::Debug for Usage<'_> {
@@ -178,7 +181,7 @@ impl<'c> Usage<'c> {
         }
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
-        Some(Self { walker, users, pools, unseen, unknown })
+        Some(Self { walker, users, pools, unseen, unknown, indexed: OnceCell::new() })
     }
 
     /// The functions of the program that use this memory, or have an address of it: those that may write past its end.

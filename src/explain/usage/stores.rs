@@ -27,6 +27,15 @@ pub struct Store {
     pub value: Option<u32>,
 }
 
+/// Stores of several functions.
+struct Stores {
+    all: Vec<(Store, Stored)>,
+    /// True where each path of these functions was followed.
+    is_whole: bool,
+    /// True where functions were left out.
+    is_cut: bool,
+}
+
 impl Usage<'_> {
     /// The stores to a word of a variable by code that runs after the kernel has started. `is_element`: true for the address of the same
     /// member of another element of an array.
@@ -62,16 +71,17 @@ impl Usage<'_> {
         all.into_iter().filter(|(_, stored)| is_it(stored)).map(|(store, _)| store).collect()
     }
 
-    /// The stores at an index that the code computes, by code that runs after the kernel has started, each with where index 0 leads.
-    pub fn indexed_stores(&self) -> Vec<(Store, Addr)> {
-        let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
-        let todo: BTreeSet<Key> = users.flat_map(|user| self.reached(user)).collect();
-        let (all, _) = self.stores_in(todo.into_iter().collect(), ANYWHERE, ALL);
-        let base = |stored: &Stored| match stored.place {
-            Value::Near(at) => Some(Addr::from(at)),
-            _ => None,
+    /// The stores at an index that the code computes, by code that runs after the kernel has started; `None` where there is more code than is
+    /// followed.
+    pub fn indexed_stores(&self) -> Option<&[(Store, Stored)]> {
+        let find = || {
+            let users = self.users.iter().map(|(user, _)| *user).filter(|user| *user != User::Start);
+            let todo: BTreeSet<Key> = users.flat_map(|user| self.reached(user)).collect();
+            let Stores { mut all, is_cut, .. } = self.stores_in(todo.into_iter().collect(), ANYWHERE, ALL);
+            all.retain(|(_, stored)| matches!(stored.place, Value::Near(_)));
+            (!is_cut).then_some(all)
         };
-        all.into_iter().filter_map(|(store, stored)| Some((store, base(&stored)?))).collect()
+        self.indexed.get_or_init(find).as_deref()
     }
 
     /// The stores of a function to memory whose address it is called with, and of those that it passes that on to.
@@ -85,11 +95,12 @@ impl Usage<'_> {
 
     /// The stores of functions, and of those that they pass an address in a variable, and whether all of that code could be followed.
     fn stores_of(&self, todo: Vec<Key>, variable: Region) -> (Vec<(Store, Stored)>, bool) {
-        self.stores_in(todo, variable, MOST)
+        let Stores { all, is_whole, is_cut } = self.stores_in(todo, variable, MOST);
+        (all, is_whole && !is_cut)
     }
 
     /// The same of so many functions at most.
-    fn stores_in(&self, mut todo: Vec<Key>, variable: Region, most: usize) -> (Vec<(Store, Stored)>, bool) {
+    fn stores_in(&self, mut todo: Vec<Key>, variable: Region, most: usize) -> Stores {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let (mut seen, mut all, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
         while let Some(key) = todo.pop().filter(|_| seen.len() < most) {
@@ -104,7 +115,7 @@ impl Usage<'_> {
             all.extend(paths.stored.iter().map(of));
             todo.extend(passed(&paths, variable));
         }
-        (all, is_whole && todo.is_empty() && seen.len() < most)
+        Stores { all, is_whole, is_cut: !todo.is_empty() || seen.len() >= most }
     }
 
     /// True where a path may lead on from an instruction of a function, behind a call in it, to a store, in that function or in one that

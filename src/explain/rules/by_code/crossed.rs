@@ -40,7 +40,9 @@ impl ByCode<'_, '_> {
             Kind::EventFlags => ("set", "one may write over what the other has started"),
             _ => ("put", "each may get what the other waits for"),
         };
-        let gives = if started.handlers.len() == 1 { format!("{gives}s") } else { gives.to_owned() };
+        let is_one = started.handlers.len() == 1;
+        let gives = if is_one { format!("{gives}s") } else { gives.to_owned() };
+        let use_it = if is_one { "uses" } else { "use" };
         let handlers = names(&started.handlers.iter().copied().collect(), self.case);
         let (threads, function) = (names(&started.threads, self.case), function_at(started.function, self.case));
         let place = place_at(started.at, self.case);
@@ -59,7 +61,7 @@ impl ByCode<'_, '_> {
             Evidence::symbol(started.at, &place, format!("{threads} wait for {object} here, and hold no lock")),
             Evidence::memory(
                 started.word,
-                format!("by the code, {function} sets {word} before, which {handlers} uses, too"),
+                format!("by the code, {function} sets {word} before, and {handlers} {use_it} the same variable"),
             ),
         ])
         .next(format!("let {function} own a mutex from before it sets {word} until the wait for {object} is over"))

@@ -14,7 +14,7 @@ use super::super::super::usage::{Leak, Need, User, need};
 use super::super::super::{Code, Confidence, Evidence, Finding};
 use super::super::words::{place_at, waiting, waits};
 use super::lost_lock::created_with;
-use super::{BY_CODE, ByCode, not_got};
+use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
@@ -133,7 +133,7 @@ impl ByCode<'_, '_> {
             "{name} waits for {wanted}{created}, which only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \
              does not {give} what {name} waits for{}",
             in_vain.map_or_else(String::new, |flags| format!(
-                "; by its code it sets {flags:#x}, which is set, and for which no thread waits"
+                "; by its code it sets {flags:#x}, which is set, and for which no code waits"
             ))
         );
         let users = [User::Thread(*server)];
@@ -172,9 +172,16 @@ impl ByCode<'_, '_> {
     /// Flags of the same group that are set, which no code waits for, and which a thread sets by its code.
     fn set_in_vain(&self, need: &Need, thread: Addr) -> Option<u64> {
         let group = self.case.kernel?.object(need.object).filter(|_| need.kind == Kind::EventFlags)?;
-        let stray = not_got(group.get("current")?, need.object, self.case);
-        let setters = self.usage.who(Act::Gives, Some(Kind::EventFlags), need.object, Some(stray))?;
-        (stray != 0 && setters.contains(&User::Thread(thread))).then_some(stray)
+        let current = group.get("current")?;
+        let user = User::Thread(thread);
+        let who = |act, bit| self.usage.who(act, Some(Kind::EventFlags), need.object, Some(bit));
+        let is_in_vain = |bit: u64| {
+            let is_taken = who(Act::Takes, bit).is_none_or(|users| !users.is_empty());
+            !is_taken && who(Act::Gives, bit).is_some_and(|users| users.contains(&user))
+        };
+        let bits = (0..u32::BITS).map(|n| 1_u64 << n).filter(|bit| current & bit != 0);
+        let stray = bits.filter(|bit| is_in_vain(*bit)).fold(0, |all, bit| all | bit);
+        (stray != 0 && self.usage.knows_flags(user, need.object)).then_some(stray)
     }
 
     /// `0x2 of event flags mixer events`, `a message in queue orders`, `semaphore slots`.

@@ -62,7 +62,10 @@ impl Hints {
         let in_code = all.iter().filter(|place| is_thumb && !place.is_outside_code && !lost_thumb(place));
         let harmless = in_code.filter_map(|place| place.registers.pc()).filter(is_harmless).collect();
         let held = GENERAL.into_iter().filter_map(|name| Some((cpu.registers.get(name)?, name)));
-        let held: Vec<(Addr, &str)> = held.filter(|(at, _)| all.iter().any(|place| place.frame == *at)).collect();
+        // What the exception found in a register, the handler did not put there.
+        let is_passed = |place: &Place, name: &str| place.registers.get(name) != Some(place.frame);
+        let is_of = |at: Addr, name: &str| all.iter().any(|place| place.frame == at && is_passed(place, name));
+        let held: Vec<(Addr, &str)> = held.filter(|(at, name)| is_of(*at, name)).collect();
         let held = held.first().copied().filter(|(first, _)| is_thumb && held.iter().all(|(at, _)| at == first));
         Self { saved: saved.collect(), held, harmless }
     }
@@ -91,9 +94,6 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     if found.is_certain {
         return found.all.first();
     }
-    if let Some(held) = found.all.iter().find(|place| hints.register(place).is_some()) {
-        return Some(held);
-    }
     let mut saved = found.all.iter().filter(|place| hints.copy(place).is_some());
     if let (Some(only), None) = (saved.next(), saved.next()) {
         return Some(only);
@@ -101,6 +101,14 @@ pub(super) fn the_place<'a>(cpu: &'a CpuState, fault: Option<&Fault>, cpus: &Cpu
     let has = |name: &str| fault.is_some_and(|fault| fault.bits.iter().any(|bit| bit.name == name));
     // These come at any instruction.
     let may_be_any = ANYWHERE.into_iter().any(has);
+    let has_failed = |place: &Place| {
+        may_be_any || can_fail(place, cpus) || matches!(place.effect, Some(Effect::Divide(None | Some(0))))
+    };
+    let is_saved = found.all.iter().any(|place| hints.copy(place).is_some());
+    let held = found.all.iter().find(|place| hints.register(place).is_some() && has_failed(place));
+    if let Some(held) = held.filter(|_| !is_saved) {
+        return Some(held);
+    }
     let is_harmless =
         |place: &Place| !may_be_any && place.registers.pc().is_some_and(|pc| hints.harmless.contains(&pc));
     let all: Vec<&Place> = found.all.iter().filter(|place| !is_harmless(place)).collect();
