@@ -11,7 +11,7 @@ use super::programs;
 pub use super::programs::free_port;
 
 /// The longest that one run of a tool may take on a busy machine.
-pub const TIME_LIMIT: Duration = Duration::from_secs(60);
+pub const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_tx-trace")
