@@ -362,8 +362,7 @@ fn damaged_captures_are_pages_without_errors() {
     assert!(seen > 12, "most have something left: {seen}");
 }
 
-/// A million events: at most 7 MB, a picture within a second, and no frame of more than 16 ms of script, on a machine that does nothing
-/// else. Where the first picture takes longer, the machine is that much slower, or busy: so are its frames.
+/// A million events: at most 7 MB, a picture within a second, and no frame of more than 16 ms of script.
 #[test]
 fn a_million_events_are_smooth() {
     let Some(mut browser) = Browser::start(1400, 800) else { return };
@@ -391,8 +390,7 @@ fn a_million_events_are_smooth() {
         size as f64 / events
     );
     check_quiet(&browser, &page);
-    let slower = (ready / 1000.0).max(1.0);
-    assert!(slowest < 16.0 * slower, "{slowest} ms for a frame, {slower:.1} times slower than it should be");
+    assert!(slowest < 16.0, "{slowest} ms for a frame");
     assert!(ready < 3000.0, "{ready} ms until the first picture; 1 s on a machine that does nothing else");
 }
 

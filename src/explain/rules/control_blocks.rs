@@ -342,9 +342,10 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     }
     // Who is known to write to what is in front of it is the first to look at.
     let wrong = || WrongIndex::of(block.address, case).filter(|_| by_text.is_empty());
-    match writers_in_front(block.address, case).is_none().then(wrong).flatten() {
+    let writers = writers_in_front(block.address, case);
+    match writers.is_none().then(wrong).flatten() {
         Some(wrong) => wrong.added_to(finding),
-        None => with_what_is_in_front(finding, block.address, case),
+        None => with_what_is_in_front(finding, writers, block.address, case),
     }
 }
 
@@ -415,9 +416,8 @@ fn writers_in_front(at: Addr, case: &Case<'_>) -> Option<Writers> {
 }
 
 /// With the array that ends in front of it, and who uses that without a lock.
-fn with_what_is_in_front(finding: Finding, at: Addr, case: &Case<'_>) -> Finding {
+fn with_what_is_in_front(finding: Finding, writers: Option<Writers>, at: Addr, case: &Case<'_>) -> Finding {
     let Some(InFront { memory, variable, arrays, .. }) = in_front(at, case) else { return finding };
-    let writers = writers_in_front(at, case);
     let claim = match arrays {
         Some(arrays) if arrays.starts_with("the arrays") => format!("{}; {arrays} end in front of it", finding.claim),
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),

@@ -162,7 +162,7 @@ fn long_work(events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding>
         "{name} works from here to event {last}, for {takes} ticks of the trace: the tick wakes it {times} times{again}"
     );
     let claim = format!(
-        "callbacks of timers take long: {name}{} worked for about {times} kernel ticks without a break{}; no thread ran meanwhile, and \
+        "callbacks of timers take long: {name}{} worked for about {times} kernel ticks without a break{}; no other thread ran meanwhile, and \
          no time-out of a thread ended{}",
         priority(thread, graph),
         in_callback.map_or_else(String::new, |at| format!(",{at}")),

@@ -58,9 +58,8 @@ impl Usage<'_> {
             let Some(memory) = variable(*word) else { return Vec::new() };
             handlers.iter().filter(|user| self.uses_variable(**user, memory)).copied().collect()
         };
-        let (_, candidates) = words.first()?;
-        let others = words.iter().flat_map(|(_, all)| all);
-        let mut shared = candidates.iter().chain(others).map(|word| (*word, stores(word), users_of(word)));
+        let all = words.iter().flat_map(|(_, all)| all);
+        let mut shared = all.map(|word| (*word, stores(word), users_of(word)));
         let is_shared =
             |(_, threads, users): &(Addr, BTreeSet<User>, Vec<User>)| threads.len() > 1 && !users.is_empty();
         let (word, threads, mut handlers) = shared.find(is_shared)?;
