@@ -9,6 +9,7 @@ use crate::abi::{Addr, Region};
 mod computed;
 mod riscv;
 mod thumb;
+mod values;
 
 /// The most instructions that are followed from one register to another.
 const DEEP: u8 = 6;
@@ -73,6 +74,8 @@ pub struct Read {
     pub value: u64,
     /// The word that the address of the structure was read from, of which the pointer is a part.
     pub base: Option<Addr>,
+    /// Where the element 0 of an array is, where the code adds an index to that for the address of the word.
+    pub first: Option<Addr>,
 }
 
 /// The code of the function around an instruction, and the registers there.
@@ -113,7 +116,7 @@ impl Code<'_> {
             let of = way.value(found.base, found.load, DEEP);
             let base = of.and_then(|of| way.origin(found.base, found.load, of, DEEP));
             let value = if found.is_indexed { (self.word)(found.place)? } else { value };
-            Some(Read { place: found.place, value, base: base.map(|base| base.place) })
+            Some(Read { place: found.place, value, base: base.map(|base| base.place), first: found.first })
         };
         self.on_all_ways(&all, read)
     }
@@ -124,8 +127,9 @@ impl Code<'_> {
         let all = self.lines()?;
         let line = all.iter().find(|line| line.at == self.at)?;
         let read = |way: &Way<'_, '_>| {
-            let found = way.origin(line.divisor()?, END, 0, DEEP)?;
-            Some(Read { place: found.place, value: 0, base: None })
+            let divisor = line.divisor()?;
+            let read = |found: Found| Read { place: found.place, value: 0, base: None, first: found.first };
+            way.origin(divisor, END, 0, DEEP).map(read).or_else(|| way.not_loaded_yet(divisor))
         };
         self.on_all_ways(&all, read)
     }
@@ -356,6 +360,8 @@ struct Found {
     base: u16,
     /// An index was added to what was read.
     is_indexed: bool,
+    /// Where the word would be with an index of 0.
+    first: Option<Addr>,
 }
 
 /// Instructions that were carried out one after the other. A place among them is an index.
@@ -419,27 +425,6 @@ impl Way<'_, '_> {
         all.find(|(_, does)| does.written() & bit(register) != 0)
     }
 
-    /// What a register held in front of the instruction at a place.
-    fn value(&self, register: u16, at: usize, deep: u8) -> Option<u64> {
-        let deep = deep.checked_sub(1)?;
-        if let Some(now) = self.unchanged(register, at) {
-            return Some(now);
-        }
-        let (writer, does) = self.writer(register, at)?;
-        match does {
-            Does::Loads { .. } => {
-                let place = self.place(&does, writer, deep)?;
-                let word = (self.code.word)(place)?;
-                // What was written since is not what it read. Where a store through this register leads follows from what it read.
-                let read = Held { register, writer, value: word };
-                (!self.may_change(place, &read)).then_some(word)
-            }
-            Does::Moves { from, plus, .. } => Some(self.cut(self.value(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Literal { .. } | Does::Sets { .. } => self.plain(register, at, deep),
-            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Adds { .. } | Does::Writes(_) => None,
-        }
-    }
-
     /// True where an instruction behind the load of a word may have written it.
     fn may_change(&self, place: Addr, read: &Held) -> bool {
         if self.trusts_memory {
@@ -491,37 +476,6 @@ impl Way<'_, '_> {
         Some(self.cut(self.plain(base, at, DEEP)?.wrapping_add_signed(plus)))
     }
 
-    /// What a register held in front of the instruction at a place, where no word that the program writes was read for it.
-    fn plain(&self, register: u16, at: usize, deep: u8) -> Option<u64> {
-        let deep = deep.checked_sub(1)?;
-        if let Some(now) = self.unchanged(register, at) {
-            return Some(now);
-        }
-        let (writer, does) = self.writer(register, at)?;
-        match does {
-            Does::Literal { place, .. } => (self.code.word)(place),
-            Does::Sets { value, is_top: false, .. } => Some(value),
-            Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
-            Does::Moves { from, plus, .. } => Some(self.cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Moving { .. } | Does::Adds { .. } | Does::Writes(_) => {
-                None
-            }
-        }
-    }
-
-    /// Where a load reads.
-    fn place(&self, load: &Does, at: usize, deep: u8) -> Option<Addr> {
-        let (Does::Loads { base, plus, index, .. } | Does::LoadsPart { base, plus, index, .. }) = load else {
-            return None;
-        };
-        let base = self.value(*base, at, deep)?.wrapping_add_signed(*plus);
-        let index = match index {
-            Some((register, shift)) => self.value(*register, at, deep)? << (shift & 3),
-            None => 0,
-        };
-        Some(self.cut(base.wrapping_add(index)))
-    }
-
     /// The word that a register was read from, which holds its value, and the load that read it.
     fn origin(&self, register: u16, at: usize, value: u64, deep: u8) -> Option<Found> {
         let deep = deep.checked_sub(1)?;
@@ -532,7 +486,8 @@ impl Way<'_, '_> {
                 let word = (self.code.word)(place)?;
                 let is_stored_again = || self.is_stored_again(place, index.is_none().then_some((base, plus)), writer);
                 let is_so = word == value || word.abs_diff(value) <= STEP && is_stored_again();
-                let found = is_so.then_some(Found { place, load: writer, base, is_indexed: false })?;
+                let first = self.first(&does, writer, deep);
+                let found = is_so.then_some(Found { place, load: writer, base, is_indexed: false, first })?;
                 // A local variable: where the function read what it stored there.
                 let is_local = word == value && self.code.stack.is_some_and(|stack| stack.contains(place));
                 let stored = is_local.then(|| self.stored_before(place, writer)).flatten();
@@ -543,14 +498,16 @@ impl Way<'_, '_> {
             Does::Moving { to, base, plus } if to == register => {
                 let behind = writer.checked_add(1)?;
                 let place = self.cut(self.value(base, behind, deep)?.wrapping_add_signed(plus));
-                ((self.code.word)(place)? == value).then_some(Found { place, load: behind, base, is_indexed: false })
+                let found = Found { place, load: behind, base, is_indexed: false, first: None };
+                ((self.code.word)(place)? == value).then_some(found)
             }
             // A part that is 0 is 0 with and without its sign.
             Does::LoadsPart { base, bytes, .. } if value == 0 => {
                 let place = self.place(&does, writer, deep)?;
                 let bits = 8_u32.saturating_mul(bytes.into());
                 let is_zero = (self.code.word)(place)?.trailing_zeros() >= bits;
-                is_zero.then_some(Found { place, load: writer, base, is_indexed: false })
+                let first = self.first(&does, writer, deep);
+                is_zero.then_some(Found { place, load: writer, base, is_indexed: false, first })
             }
             Does::Moves { from, plus, .. } => {
                 self.origin(from, writer, self.cut(value.wrapping_sub(plus.cast_unsigned())), deep)
@@ -567,6 +524,20 @@ impl Way<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// The word that is 0 and that the last load reads into the register of its own address, where the register still has that address:
+    /// QEMU's division (`helper_udiv`) fails with the registers as they were in front of the last access to memory.
+    fn not_loaded_yet(&self, register: u16) -> Option<Read> {
+        let (_, does) = self.writer(register, END)?;
+        let (base, plus, bits) = match does {
+            Does::Loads { base, plus, index: None, .. } => (base, plus, 32),
+            Does::LoadsPart { base, plus, index: None, bytes, .. } => (base, plus, 8_u32.saturating_mul(bytes.into())),
+            _ => return None,
+        };
+        let at = self.now(register).filter(|at| base == register && *at >= SMALL)?;
+        let place = self.cut(at.wrapping_add_signed(plus));
+        ((self.code.word)(place)?.trailing_zeros() >= bits).then_some(Read { place, value: 0, base: None, first: None })
     }
 
     /// True for the base of an address that is the wrong one of the two: the index is small, and the base is no address of memory, or is

@@ -353,6 +353,31 @@ fn the_divisor_of_a_division_by_zero_was_not_followed() {
     assert_eq!(of(&[0xF894, 0x3003, 0x6818], 0x104, 0x100), None, "no division");
 }
 
+/// QEMU gives a division by zero the registers from in front of the load of the divisor: it was taken for a division by an address.
+#[test]
+fn a_divisor_that_is_not_loaded_yet_is_zero() {
+    let of = |code: &[u16], r0: u64, word: u32| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        for (name, value) in [("pc", 0x102), ("r0", r0)] {
+            assert!(registers.set(name, value));
+        }
+        let word = |at: Addr| (at == r0 + 8).then_some(u64::from(word));
+        Code { at: 0x102, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
+            .zero_divisor()
+            .map(|read| read.place)
+    };
+    // ldr r0, [r0, #8]; udiv r0, r3, r0
+    let words = [0x6880, 0xFBB3, 0xF0F0];
+    assert_eq!(of(&words, 0x2000_0090, 0), Some(0x2000_0098));
+    assert_eq!(of(&words, 0x2000_0090, 7), None, "it was not 0");
+    assert_eq!(of(&words, 5, 0), None, "what was loaded");
+    // ldrh r0, [r0, #8]; udiv r0, r3, r0
+    assert_eq!(of(&[0x8900, 0xFBB3, 0xF0F0], 0x2000_0090, 0x7_0000), Some(0x2000_0098), "half of the word");
+    // ldr r0, [r1, #8]; udiv r0, r3, r0
+    assert_eq!(of(&[0x6888, 0xFBB3, 0xF0F0], 0x2000_0090, 0), None, "the address of another register");
+}
+
 /// The division behind a loop, to which only the branch out of the loop leads, had no cause.
 #[test]
 fn a_divisor_that_was_read_before_the_only_branch_was_not_followed() {
@@ -483,4 +508,37 @@ fn a_pointer_that_is_moved_on_through_a_local_variable() {
     // What the variable holds now was stored there: it is not what led to the pointer.
     let values = [("pc", 0x10A), ("r1", 0x2000_1004), ("r2", 0x2000_1000), ("r3", 0), ("sp", 0x2000_1000)];
     assert_eq!(pointer_of(&code, &values, &[(0x2000_1004, 0x2000_1004)]), None);
+}
+
+/// A code that is no number of a table's entry was taken for one: the pointer is what is behind the table.
+#[test]
+fn a_pointer_from_a_table_has_the_place_of_its_first_element() {
+    let of = |code: &[u16], values: &[(&str, u64)]| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        values.iter().for_each(|(name, value)| assert!(registers.set(name, *value)));
+        let word = |at: Addr| match at {
+            0x2000_0124 => Some(0x7A12_0000),
+            0x110 => Some(0x2000_0100),
+            _ => None,
+        };
+        let pc = registers.pc()?;
+        let of = Code { at: pc, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word };
+        of.pointer().map(|read| (read.place, read.first))
+    };
+    let found = Some((0x2000_0124, Some(0x2000_0100)));
+    // ldr r3, [pc, #12]; ldr.w r5, [r3, r2, lsl #2]; ldr r3, [r5, #4]
+    let scaled = [0x4B03, 0xF853, 0x5022, 0x686B];
+    assert_eq!(of(&scaled, &[("pc", 0x106), ("r2", 9), ("r3", 0x2000_0100), ("r5", 0x7A12_0000)]), found);
+    // ldr r3, [pc, #12]; ldr r3, [r2, r3]; ldr r3, [r3, #4]: the index is the first register, and has been multiplied
+    let unscaled = [0x4B03, 0x58D3, 0x685B];
+    assert_eq!(of(&unscaled, &[("pc", 0x104), ("r2", 0x24), ("r3", 0x7A12_0000)]), found);
+    // ldr r3, [pc, #12]; add.w r3, r3, r2, lsl #2; ldr r3, [r3, #0]; ldr r3, [r3, #4]
+    let added = [0x4B03, 0xEB03, 0x0382, 0x681B, 0x685B];
+    assert_eq!(of(&added, &[("pc", 0x108), ("r2", 9), ("r3", 0x7A12_0000)]), found);
+    // ldr r3, [r0, #0x24]; ldr r3, [r3, #4]: a member
+    assert_eq!(
+        of(&[0x6A43, 0x685B], &[("pc", 0x102), ("r0", 0x2000_0100), ("r3", 0x7A12_0000)]),
+        Some((0x2000_0124, None))
+    );
 }

@@ -43,7 +43,7 @@ fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> 
     let own = words(variable, size.checked_div(case.width())?)?.into_iter();
     let own: Vec<(Addr, u64)> = own.filter(|(at, _)| case.look.is_pointer(*at) != Some(false)).collect();
     if let Some((place, _)) = own.iter().find(|(_, word)| *word == value) {
-        return Some(Read { place: *place, value, base: None });
+        return Some(Read { place: *place, value, base: None, first: None });
     }
     let mut next: Vec<Addr> = own.into_iter().map(|(_, word)| word).filter(is_memory).collect();
     let mut seen = BTreeSet::new();
@@ -56,7 +56,7 @@ fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> 
             // A structure near the end of memory may be shorter.
             let Some(all) = words(at, WORDS) else { continue };
             if let Some((place, _)) = all.iter().find(|(_, word)| *word == value) {
-                return Some(Read { place: *place, value, base: (depth == 0).then_some(variable) });
+                return Some(Read { place: *place, value, base: (depth == 0).then_some(variable), first: None });
             }
             further.extend(all.into_iter().map(|(_, word)| word).filter(is_memory));
         }

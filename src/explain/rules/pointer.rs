@@ -10,6 +10,7 @@ use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
 use super::super::usage::User;
 use super::super::{Case, Confidence, Evidence, Finding};
+use super::beyond::Beyond;
 use super::chain;
 use super::corrupt_pool::blocks;
 use super::jump::Way;
@@ -200,12 +201,17 @@ impl Pointer {
         let has_symbols = case.trust.without_lines.is_none() && !case.trust.other_build;
         let is_in_no_variable =
             has_symbols && case.look.is_stored() && !is_constant(place, case) && case.look.place(place).is_none();
-        let past_end = PastEnd::of(place, value, case).filter(|_| noun == POINTER);
-        let (words, next) = match (held, stack) {
-            (Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
+        let beyond = Beyond::of(place, read.first, case);
+        let past_end = PastEnd::of(place, value, case).filter(|_| noun == POINTER && beyond.is_none());
+        let (words, next) = match (&beyond, held, stack) {
+            (Some(beyond), ..) => {
+                let name = case.look.place(place).map_or(at, |name| format!("{name} ({place:#x})"));
+                (format!("{name}{}", beyond.words), beyond.next.clone())
+            }
+            (_, Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
                 (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
             }
-            (Some(Held { words, changed_owner, .. }), _) => match older_text(place, value, case) {
+            (_, Some(Held { words, changed_owner, .. }), _) => match older_text(place, value, case) {
                 Some(older) => (
                     format!("{at}, {words}; {older}"),
                     "look for a path on which this member of the block is not set before it is used".to_owned(),
@@ -219,7 +225,7 @@ impl Pointer {
                 ),
                 None => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
             },
-            (None, Some(thread)) => (
+            (_, None, Some(thread)) => (
                 format!("{at}, in the stack of {}", thread.label()),
                 through.map_or_else(
                     || "find out who sets this local variable, or writes past another one".to_owned(),
@@ -232,11 +238,11 @@ impl Pointer {
                     },
                 ),
             ),
-            (None, None) if is_in_no_variable => (
+            (_, None, None) if is_in_no_variable => (
                 format!("{place:#x}, which is in no variable"),
                 format!("look for who writes to {place:#x}, which may be allocated memory"),
             ),
-            (None, None) => {
+            (_, None, None) => {
                 let name = case.look.place(place)?;
                 let next = if is_constant(place, case) { "look at the initial value of" } else { "look for who writes to" };
                 match &past_end {
@@ -269,7 +275,8 @@ impl Pointer {
         let evidence = evidence.chain(past_end.as_ref().and_then(|past_end| past_end.evidence.clone())).collect();
         let variable = case.look.variable(place).filter(|variable| shared::is_data(variable, case));
         // Who sets it on purpose did not set that.
-        let set_by = if past_end.is_none() { SetBy::of(place, word.unwrap_or(value), case) } else { None };
+        let set_by =
+            if past_end.is_none() && beyond.is_none() { SetBy::of(place, word.unwrap_or(value), case) } else { None };
         let against = past_end.as_ref().and_then(|past_end| past_end.against);
         let may_be_of_heap = is_of_program && set_by.as_ref().is_none_or(|set_by| set_by.words.is_none());
         Some(Self {

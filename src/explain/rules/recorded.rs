@@ -57,7 +57,12 @@ fn in_variables(functions: &[Function], case: &Case<'_>) -> Vec<Evidence> {
         }
         Some(found)
     };
-    find().unwrap_or_default().into_iter().filter_map(|at| record(at, functions, case)).collect()
+    let all: Vec<(Addr, Evidence)> =
+        find().unwrap_or_default().into_iter().filter_map(|at| Some((at, record(at, functions, case)?))).collect();
+    // What is on a stack may be left over, with another number beside it.
+    let is_in_stack = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
+    let has_record = all.iter().any(|(at, _)| !is_in_stack(*at));
+    all.into_iter().filter(|(at, _)| !has_record || !is_in_stack(*at)).map(|(_, record)| record).collect()
 }
 
 /// True for the address of the name of a source file of one of these functions.
