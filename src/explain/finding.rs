@@ -399,7 +399,11 @@ impl Finding {
 
     /// Adds what speaks against it.
     pub(super) fn against(mut self, reasons: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.detractors.extend(reasons.into_iter().map(Into::into));
+        for reason in reasons.into_iter().map(Into::into) {
+            if !self.detractors.contains(&reason) {
+                self.detractors.push(reason);
+            }
+        }
         self
     }
 

@@ -27,7 +27,8 @@ enum failure {
     CROSSED,       /* are answers of a bus that two threads use without a lock   */
     BUS_LOCKED,    /* is the same bus, by a mutex: nothing is wrong              */
     OVERTAKEN,     /* is a transfer whose end is an event flag, by another one   */
-    UNKNOWN_CODE   /* is an index of a table of pointers, and is not checked      */
+    UNKNOWN_CODE,  /* is an index of a table of pointers, and is not checked      */
+    WRITTEN_OVER   /* is a request by another one, as no lock keeps them apart    */
 };
 
 #define BEGIN 20u
@@ -698,6 +699,61 @@ static VOID weigher_entry(ULONG unused)
     }
 }
 
+/* ---- a belt on which two lanes place parcels, and a sorter confirms each ---- */
+
+static struct {
+    struct {
+        ULONG lane, present;
+    } slots[4];
+    ULONG head, tail;
+} belt;
+static TX_SEMAPHORE on_belt;
+static TX_EVENT_FLAGS_GROUP confirmed;
+
+static NOINLINE VOID place_on_belt(ULONG lane)
+{
+    ULONG slot = belt.head;
+    belt.slots[slot].lane = lane;
+    if (failing(WRITTEN_OVER) && lane == 2)
+        fw_work(3 * FW_TICK_CYCLES);
+    belt.slots[slot].present = 1;
+    belt.head = (slot + 1) % 4;
+    mk_semaphore_put(&on_belt);
+}
+
+static NOINLINE ULONG take_from_belt(VOID)
+{
+    ULONG slot = belt.tail;
+    if (!belt.slots[slot].present)
+        return 0;
+    belt.slots[slot].present = 0;
+    belt.tail = (slot + 1) % 4;
+    return belt.slots[slot].lane;
+}
+
+static VOID lane_entry(ULONG lane)
+{
+    ULONG flags;
+    for (;;) {
+        mk_thread_sleep(lane == 2 ? 3 : 2);
+        place_on_belt(lane);
+        mk_flags_get(&confirmed, lane, TX_OR_CLEAR, &flags, TX_WAIT_FOREVER);
+    }
+}
+
+static VOID sorter_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        ULONG lane;
+        mk_semaphore_get(&on_belt, TX_WAIT_FOREVER);
+        lane = take_from_belt();
+        if (lane == 0)
+            continue;
+        mk_flags_set(&confirmed, lane);
+    }
+}
+
 /* ---- a bus whose interrupt puts a semaphore at the end of each transfer ---- */
 
 static struct {
@@ -865,6 +921,13 @@ VOID app_define(VOID)
         break;
     case UNKNOWN_CODE:
         thread(PICK("weigher", "balance"), weigher_entry, 0, PICK(10, 9));
+        break;
+    case WRITTEN_OVER:
+        mk_semaphore_create(&on_belt, PICK("on belt", "loaded"), 0);
+        mk_flags_create(&confirmed, PICK("confirmed", "unloaded"));
+        thread(PICK("sorter", "picker"), sorter_entry, 0, PICK(14, 13));
+        thread(PICK("west lane", "left lane"), lane_entry, 2, PICK(12, 11));
+        thread(PICK("east lane", "right lane"), lane_entry, 1, PICK(8, 7));
         break;
     case OVERTAKEN:
         mk_flags_create(&wire_events, PICK("transferred", "moved over"));

@@ -37,6 +37,8 @@ pub(super) const QUEUE_SEND: u64 = 69;
 const BYTE_ALLOCATE: u64 = 20;
 const THREAD_CREATE: u64 = 100;
 pub(super) const SLEEP: u64 = 112;
+const SEMAPHORE_GET: u64 = 83;
+const SEMAPHORE_PUT: u64 = 88;
 const FLAGS_GET: u64 = 32;
 const FLAGS_SET: u64 = 36;
 
@@ -47,6 +49,8 @@ pub(super) struct Story {
     pub(super) events: Vec<Entry>,
     /// Where the stack of a thread begins, and its size.
     pub(super) stacks: Vec<(u64, [u64; 2])>,
+    /// A semaphore, and what it was created with.
+    pub(super) semaphore: Option<(u64, u64)>,
 }
 
 impl Story {
@@ -117,6 +121,10 @@ impl Story {
             Registered::new(3, LINES, "lines"),
             Registered::new(3, REPLIES, "replies"),
         ];
+        objects.extend(
+            self.semaphore
+                .map(|(address, count)| Registered { params: [count, 0], ..Registered::new(4, address, "trays") }),
+        );
         for object in &mut objects {
             let stack = self.stacks.iter().find(|(thread, _)| *thread == object.pointer);
             object.params = stack.map_or(object.params, |(_, stack)| *stack);
@@ -577,7 +585,6 @@ fn a_timer_that_was_activated_after_its_delete_was_no_finding() {
 /// Print is less urgent than Beat, for which a semaphore is put and never taken.
 #[test]
 fn a_threshold_keeps_off_a_thread_without_an_event() {
-    const SEMAPHORE_PUT: u64 = 88;
     let puts = |name: &str, grows: bool| {
         let mut story = Story::default();
         story.events.push(Entry::thread(PRINT, 20, QUEUE_SEND, 1, [LINES, 0, 0, 0]));
@@ -595,4 +602,43 @@ fn a_threshold_keeps_off_a_thread_without_an_event() {
     assert!(claim.contains("Print (priority 20)") && claim.contains("was put 20 times and not taken"), "{claim}");
     let found = puts("threshold-taken", false);
     assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
+}
+
+/// Whoever takes a tray gives it to the next, over two queues, and the last one puts it back. Where it does not, all of them wait in the
+/// end; the one who waits for a tray got no work of the last one itself, and nothing was found.
+#[test]
+fn a_credit_that_comes_back_over_several_threads_was_not_missed() {
+    const TRAYS: u64 = 0x2000_2600;
+    const SEMAPHORE: u64 = 6;
+    let found = |name: &str, count: u64, lost: u64| {
+        let mut story = Story { semaphore: Some((TRAYS, count)), ..Story::default() };
+        let passes = |story: &mut Story, is_lost: bool| {
+            story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+            story.by(PRINT, QUEUE_SEND, [REPLIES, 0, FOREVER, 0]);
+            story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 1]);
+            if !is_lost {
+                story.by(BEAT, SEMAPHORE_PUT, [TRAYS, 0, 0, 0]);
+            }
+        };
+        (0..12).for_each(|n| passes(&mut story, n % 4 == 3 && n / 4 < lost));
+        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+        story.blocks(PRINT, QUEUE, BEAT);
+        story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+        story.blocks(BEAT, QUEUE, SCAN);
+        story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 0, 0]);
+        story.blocks(SCAN, SEMAPHORE, 0);
+        for _ in 0..30 {
+            story.wakes(TIMERS, 3);
+            story.blocks(TIMERS, 3, 0);
+        }
+        let all = story.findings(name);
+        all.first().map(|first| [&first["code"], &first["claim"]].map(|text| text.as_str().unwrap().to_owned()))
+    };
+    let claim = "Scan waits for semaphore trays: of 3 it has none left, and Beat, which gives it back, waits for queue replies, to which only \
+                 Print sends, and that one waits for queue lines, to which only Scan sends";
+    assert_eq!(found("trays-lost", 3, 3), Some(["semaphore-leak".to_owned(), claim.to_owned()]));
+    let signal = found("trays-signal", 0, 3);
+    assert!(signal.is_none_or(|[code, _]| code != "semaphore-leak"), "a signal has no credits");
 }

@@ -117,7 +117,7 @@ fn wrong(way: &Way, names: &[String], least: &str, findings: &[Value]) -> Option
     let said = |finding: &Value| {
         format!("{} ({}): {}", finding["code"], finding["confidence"], finding["claim"].as_str().unwrap_or_default())
     };
-    if way.code == "-" {
+    if way.code == "-" || least == "-" {
         return findings.iter().find(|finding| finding["confidence"] != "hint").map(said);
     }
     let Some(first) = findings.first() else { return Some("nothing".to_owned()) };

@@ -424,3 +424,23 @@ fn an_elf_of_many_segments_and_sections_kept_explain_busy() {
     assert!(explain(&[path.display().to_string().as_str(), core.as_str()]).is_empty(), "the system is healthy");
     assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
 }
+
+/// A store at an index below 0 wrote to the count of a mutex that nobody had: "it may be a moment in the middle of a call of the kernel",
+/// though the CPU was in none.
+#[test]
+fn a_mutex_that_nobody_has_and_that_is_counted_was_a_moment() {
+    let address = usize::try_from(symbol(&fixture("failure.elf"), "config_lock")).unwrap();
+    let (_, registers) = parts(&fixture("failure-healthy.core.gz"));
+    let options: Vec<&str> = registers.iter().flat_map(|pair| ["--reg", pair.as_str()]).collect();
+    let first = |name: &str, options: &[&str]| {
+        let found = explain_damaged_with(name, &[(address + 8, 2)], options).into_iter().next().expect("a finding");
+        let text = |name: &str| found[name].as_str().unwrap().to_owned();
+        (text("code"), text("confidence"), text("claim"))
+    };
+    let said = |confidence: &str| {
+        let claim = "mutex config lock: it is owned 2 times, by no thread".to_owned();
+        ("corrupt-control-block".to_owned(), confidence.to_owned(), claim)
+    };
+    assert_eq!(first("counted-by-none", &options), said("likely"));
+    assert_eq!(first("counted-without-registers", &[]), said("hint"));
+}

@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use super::explain_circles::{BEAT, FOREVER, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SLEEP, SLEEPS, Story};
+use super::explain_circles::{
+    BEAT, FOREVER, LINES, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SCAN, SLEEP, SLEEPS, Story,
+};
 use super::support::builder::Entry;
 
 /// A receive until a time that was over got a message each time, as others came all the time: it never waited for so long, and nothing was
@@ -74,4 +76,44 @@ fn an_answer_that_came_soon_after_each_time_out_was_not_seen() {
     );
     assert!(found("in-time-answers", 0).is_empty());
     assert!(found("long-after", 20).is_empty());
+}
+
+/// A time-out that was shorter than the answer took: the thread asked again each time, and the answer to the question before came then.
+#[test]
+fn a_request_that_was_repeated_before_its_answer_came_was_not_seen() {
+    let found = |name: &str, is_taken_first: bool| {
+        let mut story = Story::default();
+        let answer = |story: &mut Story| {
+            story.at += 100;
+            story.events.push(Entry::isr(0, QUEUE_SEND, story.at, [REPLIES, 0, 0, 0]));
+            story.wakes(PRINT, QUEUE);
+        };
+        let takes = |story: &mut Story| story.by(SCAN, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+        for _ in 0..8 {
+            story.by(PRINT, QUEUE_RECEIVE, [REPLIES, 0, 5, 0]);
+            story.blocks(PRINT, QUEUE, BEAT);
+            story.goes_on(4);
+            story.wakes(PRINT, QUEUE);
+            story.by(PRINT, QUEUE_SEND, [LINES, 0, 0, 0]);
+            if is_taken_first {
+                takes(&mut story);
+            }
+            story.by(PRINT, QUEUE_RECEIVE, [REPLIES, 0, 5, 0]);
+            story.blocks(PRINT, QUEUE, BEAT);
+            story.goes_on(1);
+            answer(&mut story);
+            if !is_taken_first {
+                takes(&mut story);
+            }
+        }
+        let all = story.findings(name);
+        assert!(all.iter().all(|finding| finding["confidence"] == "hint"), "{all:?}");
+        let livelocks = all.into_iter().filter(|finding| finding["code"] == "livelock");
+        livelocks.map(|finding| finding["claim"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let repeated = found("repeated", false);
+    let claim = "Print waits for queue replies for too short a time, and asks again before the answer comes: 8 times its next request in \
+                 queue lines was taken only after an answer to an earlier one had come";
+    assert!(repeated.len() == 1 && repeated[0].starts_with(claim), "{repeated:?}");
+    assert!(found("answered", true).is_empty(), "a sign of life in each pause");
 }

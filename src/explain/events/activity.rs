@@ -45,6 +45,8 @@ pub struct Activity {
     pub pointer: Option<Pointer>,
     /// The object that was deleted while it waited for it, by whom, and the event that ended the wait, where that was its last wait.
     pub deleted: Option<(Addr, Option<Addr>, u64)>,
+    /// Its longest wait for an object that is over, in ticks.
+    pub longest_wait: i64,
     /// The last message that it received.
     pub received: Option<Received>,
     /// What it asked for last, where it had to wait.
@@ -169,6 +171,13 @@ impl Events {
         }
         let usual = self.object(object).map_or(0, |one| one.longest_wait);
         self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
+    }
+
+    /// The same, as far as the waits of this thread show it: others may wait for other flags of the same group.
+    #[must_use]
+    pub fn is_long_for_it(&self, thread: Addr) -> bool {
+        let usual = self.activity(thread).map_or(0, |activity| activity.longest_wait);
+        self.has_clock && self.lasts_long(thread) && self.lasts(thread) / 4 >= usual
     }
 
     /// True where a wait is no longer than one for the same object that ended in the trace.

@@ -13,6 +13,7 @@ mod pointers;
 mod pools;
 mod postures;
 mod refusals;
+mod repeated;
 mod resumes;
 mod same_buffer;
 mod silent;
@@ -33,6 +34,7 @@ pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use postures::Postures;
 pub use refusals::{Reader, Refusals};
+pub use repeated::Repeated;
 pub use same_buffer::SameBuffer;
 pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
@@ -45,6 +47,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::deleted::Deleted;
 use self::interrupts::Interrupts;
 use self::objects::Taken;
+use self::repeated::AllRepeated;
 use self::resumes::Resumes;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
@@ -124,6 +127,8 @@ pub struct Events {
     pub sleeps: Sleeps,
     /// Locks that are asked for and not given.
     pub tries: Tries,
+    /// Requests that a thread repeats before their answer comes.
+    pub repeated: AllRepeated,
     /// Calls from wrong contexts.
     pub wrong: Vec<WrongCall>,
     /// Calls with a negative time to wait.
@@ -436,6 +441,7 @@ impl Events {
                 }
                 None => Giver::Other,
             };
+            self.repeated.gives(by, object, event.ticks);
             self.put(now, object, giver, waits, system);
         }
     }
@@ -453,6 +459,7 @@ impl Events {
         if let Some((activity, to)) = activity.zip(fields.buffer(words)) {
             activity.asks(Received { queue: object, to, seq: event.seq, gaps }, held.is_some_and(|held| held > 0));
         }
+        self.repeated.takes(thread, object, held.is_some_and(|held| held > 0), event.seq);
         let Some(one) = self.one(object) else { return };
         one.taker(thread);
         one.asks_in(thread, event.seq);
@@ -563,6 +570,7 @@ impl Consumer for Events {
         self.deleted.forget();
         self.interrupts.forget();
         self.tries.forget();
+        self.repeated.forget();
         self.timers.forget();
         self.postures.forget();
         self.sleeps.forget();

@@ -73,12 +73,17 @@ impl Events {
         let is_given = wait.ending == Ending::Given;
         let blocks = self.does(no).map_or(0, |activity| {
             activity.deleted = deleted;
+            activity.longest_wait = activity.longest_wait.max(event.ticks.saturating_sub(wait.from));
             activity.is_answered(call.seq, is_given);
             activity.blocks
         });
         if wait.ending == Ending::TimedOut && system.lock_of(Some(call)).is_some() {
             let owner = system.lock(object).and_then(|lock| system.thread(lock.owner?)).map(|owner| owner.address);
             self.tries.fails(thread, system.address(object), owner, event.seq);
+        }
+        if gets && wait.ending == Ending::TimedOut {
+            let waited = event.ticks.saturating_sub(wait.from);
+            self.repeated.times_out(thread, system.address(object), event.ticks, waited);
         }
         if let Some(one) = self.one(system.address(object)) {
             one.longest_wait = one.longest_wait.max(event.ticks.saturating_sub(wait.from));

@@ -38,7 +38,7 @@ impl Beyond {
 fn index(array: &ArrayPlace, place: Addr) -> Option<i64> {
     let elements = array.array.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
     let len = elements.checked_mul(array.element)?;
-    let far = place.checked_signed_diff(array.address)?;
+    let far = place.wrapping_sub(array.address).cast_signed();
     let is_outside = far < 0 || far.cast_unsigned() >= len;
     let is_near = far.unsigned_abs() < len.checked_add(FAR)?;
     far.checked_div_euclid(i64::try_from(array.element).ok()?).filter(|_| is_outside && is_near)

@@ -15,6 +15,7 @@ mod given;
 mod guarded;
 mod kept;
 pub(super) mod lost_lock;
+mod lost_request;
 mod lost_update;
 mod outside;
 mod own_queue;
@@ -66,6 +67,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::unsent,
         ByCode::unanswered,
         ByCode::places,
+        ByCode::lost_requests,
         ByCode::crossed,
         ByCode::circles,
         ByCode::suspended,

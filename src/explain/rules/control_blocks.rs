@@ -4,6 +4,7 @@
 //! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
@@ -17,7 +18,9 @@ use super::{thread_block, timer_waited};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
-use crate::kernel::{HEAD, Kind, Overwritten, Thread, is_below_zero};
+use crate::kernel::api::Act;
+use crate::kernel::{HEAD, Kind, Object, Overwritten, Thread, is_below_zero};
+use crate::session::CpuState;
 use crate::sym::{ArrayMember, Symbol};
 use crate::trace::{Issue, Severity};
 
@@ -150,12 +153,28 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
             // The kernel writes an owner at once. Where the members are is known for certain by debug information alone.
             Kind::Mutex => {
                 let is_certain = !case.kernel?.layout.is_inferred();
-                Some(is_certain && object.owner().is_some_and(|owner| !owner.is_multiple_of(4)))
+                let is_odd = object.owner().is_some_and(|owner| !owner.is_multiple_of(4));
+                Some(is_certain && (is_odd || is_counted_by_none(object, case)))
             }
             _ => None,
         }
     };
     issue.place.address.and_then(at).unwrap_or(false)
+}
+
+/// True for a mutex that has a count and no owner, where by the code only threads take it, and the CPU is in no call of the kernel, which
+/// writes both with interrupts disabled. An interrupt that takes a mutex leaves one without an owner.
+fn is_counted_by_none(mutex: &Object, case: &Case<'_>) -> bool {
+    let takers = || case.usage()?.who(Act::Takes, Some(Kind::Mutex), mutex.address, None);
+    let is_thread = |user: &User| matches!(user, User::Thread(_));
+    let is_known = |cpu: &CpuState| cpu.functions.first().is_some_and(|function| function.name.is_some());
+    let is_outside = || {
+        let cpus = case.cpus.filter(|cpus| !cpus.all.is_empty());
+        cpus.is_some_and(|cpus| cpus.all.iter().all(is_known)) && !is_within_call(case)
+    };
+    wrong_context::is_without_owner(mutex.address, case)
+        && is_outside()
+        && takers().is_some_and(|users| users.iter().all(is_thread))
 }
 
 /// True for the address of a member of a control block.
@@ -460,7 +479,9 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
     let notified = at.and_then(|at| notified::writer(at, case));
     let claimed = if notified.is_some() { Confidence::Likely } else { claimed };
     // What may be of a moment needs no other explanation.
-    let behind = at.filter(|_| claimed > Confidence::Hint && notified.is_none()).and_then(|at| behind(at, case));
+    let at_rest = at.filter(|_| claimed > Confidence::Hint && notified.is_none());
+    let behind = at_rest.and_then(|at| behind(at, case));
+    let wrong = at_rest.filter(|_| behind.is_none()).map(|at| WrongIndex::below(at, case)).unwrap_or_default();
     let next = match (&notified, &behind) {
         (Some(_), _) => "compare the type of its argument with that of the object",
         (None, Some(_)) => {
@@ -471,19 +492,30 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
     let behind = behind.map(|(words, shown)| (words, shown.into_iter().collect()));
     let (words, shown) =
         notified.or(behind).map_or_else(Default::default, |(words, shown)| (format!("; {words}"), shown));
-    Finding::new(explain::Code::CorruptControlBlock, case.cap(claimed), format!("{}{words}", issue.message))
+    let waiting = at.map_or_else(Vec::new, |at| waiting_for(at, case));
+    let waited = waited(&waiting);
+    let finding = Finding::new(
+        explain::Code::CorruptControlBlock,
+        case.cap(claimed),
+        format!("{}{waited}{words}", issue.message),
+    );
+    let finding = finding
         .against((claimed == Confidence::Hint).then_some("it may be a moment in the middle of a call of the kernel"))
         .evidence(evidence)
         .evidence(shown)
         .next(next)
         .threads(at)
-        .affected(waiters(at, case))
+        .affected(waiting.iter().map(|thread| thread.address));
+    // Of two, the first is where to look first.
+    wrong.into_iter().rev().fold(finding, |finding, wrong| wrong.added_to(finding))
 }
 
-/// The threads that wait for an object.
-fn waiters(object: Option<Addr>, case: &Case<'_>) -> Vec<Addr> {
-    let waits = |thread: &&Thread| thread.suspended_on().map(|(_, at)| at) == object;
-    threads(case).filter(|_| object.is_some()).filter(waits).map(|thread| thread.address).collect()
+/// The threads that wait for the object in which an address is.
+fn waiting_for<'k>(at: Addr, case: &Case<'k>) -> Vec<&'k Thread> {
+    let objects = || case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
+    let all = objects().map(|object| object.address).filter(|address| near(*address, at));
+    let Some(object) = all.max() else { return Vec::new() };
+    threads(case).filter(|thread| thread.suspended_on().is_some_and(|(_, at)| at == object)).collect()
 }
 
 /// The array behind a control block, in the same variable, and who writes to it at an index that the code computes: one below 0 leads

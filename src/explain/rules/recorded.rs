@@ -27,6 +27,11 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
     all
 }
 
+/// True where the program wrote down the source file and the line of a caller.
+pub(super) fn is_so(cpu: &CpuState, case: &Case<'_>) -> bool {
+    !in_variables(&cpu.functions, case).is_empty()
+}
+
 /// Constant texts to which registers point.
 fn in_registers(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
     let mut all: Vec<(&str, Addr)> = Vec::new();

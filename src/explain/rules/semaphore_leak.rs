@@ -17,6 +17,8 @@ use crate::trace::many;
 
 /// A holder that blocked so often since it took the semaphore has gone on without it.
 const OFTEN: u64 = 4;
+/// The most threads through which work comes from the one that waits for a credit.
+const LONGEST: usize = 4;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -77,37 +79,50 @@ fn kept(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Find
     )
 }
 
-/// The only thread that gives back waits for work that only the one sends that waits for a credit.
+/// The only thread that gives back waits for work that comes from the one that waits for a credit, and from nobody else: from that one
+/// itself, or from others that wait for it in turn.
 fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events?;
     let initial = events.initial(wait.object).filter(|initial| *initial > 0)?;
     let gives = |waiter: Addr| graph.gives.iter().find(|(of, _)| *of == waiter).map(|(_, giver)| *giver);
-    let giver = gives(task.address).filter(|giver| gives(*giver) == Some(task.address))?;
-    let work = graph.tasks.at(giver)?.wait.filter(|wait| wait.forever && !wait.sends)?;
-    let is_long = events.is_long(task.address, wait.object) && events.is_long(giver, work.object);
+    // The one that gives back, and those from whom its work comes, one after the other.
+    let chain: Vec<Addr> =
+        std::iter::successors(gives(task.address), |of| gives(*of).filter(|next| *next != task.address))
+            .take(LONGEST)
+            .collect();
+    chain.last().filter(|last| gives(**last) == Some(task.address))?;
+    let work = |of: &Addr| graph.tasks.at(*of)?.wait.filter(|wait| wait.forever && !wait.sends);
+    let works: Vec<Wait> = chain.iter().map(work).collect::<Option<_>>()?;
+    let is_long = events.is_long(task.address, wait.object)
+        && chain.iter().zip(&works).all(|(of, work)| events.is_long(*of, work.object));
     let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long || graph.is_still)?;
+    let giver = *chain.first()?;
     let (waiter, name) = (case.label(task.address), case.label(giver));
-    let (object, queue) = (case.object(wait.object), case.object(work.object));
+    let object = case.object(wait.object);
+    let from = chain.iter().skip(1).copied().chain([task.address]);
+    let waits = works.iter().zip(from).map(|(work, from)| {
+        let gives = if work.kind == Kind::Queue { "sends" } else { "puts" };
+        let to = if work.kind == Kind::Queue { ", to which" } else { ", which" };
+        format!("waits for {}{to} only {} {gives}", case.object(work.object), case.label(from))
+    });
     let claim = format!(
-        "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, waits for {queue}, to which only {waiter} sends"
+        "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, {}",
+        waits.collect::<Vec<_>>().join(", and that one ")
     );
+    let mut threads = chain.clone();
+    threads.push(task.address);
     Some(
         Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
             .against([format!("that only {name} gives {object} back is inferred from events")])
-            .evidence([
-                waiting(task.address, wait.object, case, graph),
-                waiting(giver, work.object, case, graph),
-                Evidence::event(
-                    given.seq,
-                    format!(
-                        "{name} puts {object} for the last time; {} in the trace",
-                        many(given.times, "time", "times")
-                    ),
-                ),
-            ])
+            .evidence([waiting(task.address, wait.object, case, graph)])
+            .evidence(chain.iter().zip(&works).map(|(of, work)| waiting(*of, work.object, case, graph)))
+            .evidence([Evidence::event(
+                given.seq,
+                format!("{name} puts {object} for the last time; {} in the trace", many(given.times, "time", "times")),
+            )])
             .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
-            .threads([giver, task.address])
-            .affected(graph.waiters(&[giver, task.address])),
+            .affected(graph.waiters(&threads))
+            .threads(threads),
     )
 }
 

@@ -282,7 +282,9 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         (None, false) if breakpoint => return None,
         (None, false) if is_for_failures(&cpu.functions, case) => (
             Code::Assert,
-            if is_of_one_instruction(of, cpu, case) && (is_shared(cpu, case) || has_starved(thread, case)) {
+            if recorded::is_so(cpu, case)
+                || is_of_one_instruction(of, cpu, case) && (is_shared(cpu, case) || has_starved(thread, case))
+            {
                 Confidence::Likely
             } else {
                 Confidence::Hint

@@ -1,6 +1,6 @@
 //! Who may have written to an address by an index that is none: a search that finds nothing returns -1, which is 255 in a variable of 8
 //! bits, and 65535 in one of 16. Where the element of that number would be at the address, the code that writes to the array at an index
-//! that it computes is named.
+//! that it computes is named. The same of an array that begins not far behind the address, of an index below 0.
 //!
 //! Against it: that code may check its index, and others may write there, too.
 
@@ -12,13 +12,17 @@ use super::set_by;
 use super::words::place_at;
 use crate::abi::Addr;
 use crate::cpu::{Stored, Value};
-use crate::sym::ArrayPlace;
+use crate::sym::{ArrayMember, ArrayPlace};
 
 /// -1 in a variable of 8 bits, and of 16.
 const WRONG: [u64; 2] = [0xFF, 0xFFFF];
 
 /// Bytes of an id, and of a pointer.
 const WORD: u64 = 4;
+/// The most bytes from an address to an array behind it.
+const FAR: u64 = 1024;
+/// The most functions of which one may have written there by an index below 0.
+const MOST: usize = 2;
 
 /// What speaks against it.
 pub(super) const AGAINST: &str = "that an index was wrong is inferred from where it leads: the code may check it";
@@ -34,40 +38,14 @@ pub(super) struct WrongIndex {
 impl WrongIndex {
     /// Of an address; `None` where several functions may have written there so.
     pub fn of(at: Addr, case: &Case<'_>) -> Option<Self> {
-        let all = case.usage()?.indexed_stores()?;
-        let base = |stored: &Stored| if let Value::Near(at) = stored.place { Some(Addr::from(at)) } else { None };
-        let (mut found, mut looked) = (BTreeMap::new(), BTreeMap::new());
-        for (store, stored) in all {
-            let Some(first) = base(stored) else { continue };
-            let arrays: &Vec<ArrayPlace> = looked.entry(first).or_insert_with(|| case.look.arrays_at(first));
-            let wrong = arrays.iter().find_map(|array| Some((array, wrong_index(array, at)?)));
-            // The compiler may have added the place of the array in its variable to the index.
-            let comes_there = |array: &ArrayPlace, (other, stored): &(Store, Stored)| {
-                let variable = |at| case.look.variable(at).map(|variable| variable.address);
-                let is_of_array = |from: &Addr| other.function == store.function && variable(*from) == variable(first);
-                base(stored).filter(is_of_array).is_some_and(|from| is_written(array, at, from, stored.bytes.into()))
-            };
-            if let Some((array, index)) = wrong
-                && all.iter().any(|other| comes_there(array, other))
-            {
-                found.entry(store.function).or_insert((*store, array.clone(), index));
-            }
-        }
-        let (store, array, index) = found.first_key_value().filter(|_| found.len() == 1)?.1;
-        let place = place_at(store.at, case);
-        let ArrayPlace { array, .. } = array;
-        Some(Self {
-            words: format!(
-                "{} writes to {array} at an index that it computes: element {index} would be there",
-                set_by::named(store, case)
-            ),
-            next: format!("look at {place}: whether the index of {} may be {index:#x} there", array.name),
-            evidence: Evidence::symbol(
-                store.at,
-                &place,
-                format!("by the code, {array} is written here, at an index that is computed"),
-            ),
-        })
+        let all = by(at, &wrong_index, case)?;
+        all.first().filter(|_| all.len() == 1).map(|wrong| wrong.said(case))
+    }
+
+    /// The same of an index below 0: of one function, or of one of two.
+    pub fn below(at: Addr, case: &Case<'_>) -> Vec<Self> {
+        let all = by(at, &index_below, case).unwrap_or_default();
+        if all.len() > MOST { Vec::new() } else { all.iter().map(|wrong| wrong.said(case)).collect() }
     }
 
     /// Adds it to a finding.
@@ -77,24 +55,82 @@ impl WrongIndex {
     }
 }
 
+/// A store of a function that may have written to an address.
+struct Wrong {
+    store: Store,
+    array: ArrayMember,
+    index: i64,
+}
+
+impl Wrong {
+    fn said(&self, case: &Case<'_>) -> WrongIndex {
+        let Self { store, array, index } = self;
+        let place = place_at(store.at, case);
+        let said = if *index < 0 { index.to_string() } else { format!("{index:#x}") };
+        WrongIndex {
+            words: format!(
+                "{} writes to {array} at an index that it computes: element {index} would be there",
+                set_by::named(store, case)
+            ),
+            next: format!("look at {place}: whether the index of {} may be {said} there", array.name),
+            evidence: Evidence::symbol(
+                store.at,
+                &place,
+                format!("by the code, {array} is written here, at an index that is computed"),
+            ),
+        }
+    }
+}
+
+/// The first such store of each function. `index`: which index of an array leads to an address.
+fn by(at: Addr, index: &dyn Fn(&ArrayPlace, Addr) -> Option<i64>, case: &Case<'_>) -> Option<Vec<Wrong>> {
+    let all = case.usage()?.indexed_stores()?;
+    let base = |stored: &Stored| if let Value::Near(at) = stored.place { Some(Addr::from(at)) } else { None };
+    let (mut found, mut looked) = (BTreeMap::new(), BTreeMap::new());
+    for (store, stored) in all {
+        let Some(first) = base(stored) else { continue };
+        let arrays: &Vec<ArrayPlace> = looked.entry(first).or_insert_with(|| case.look.arrays_at(first));
+        let wrong = arrays.iter().find_map(|array| Some((array, index(array, at)?)));
+        // The compiler may have added the place of the array in its variable to the index.
+        let comes_there = |array: &ArrayPlace, (other, stored): &(Store, Stored)| {
+            let variable = |at| case.look.variable(at).map(|variable| variable.address);
+            let is_of_array = |from: &Addr| other.function == store.function && variable(*from) == variable(first);
+            base(stored).filter(is_of_array).is_some_and(|from| is_written(array, at, from, stored.bytes.into()))
+        };
+        if let Some((array, index)) = wrong
+            && all.iter().any(|other| comes_there(array, other))
+        {
+            found.entry(store.function).or_insert(Wrong { store: *store, array: array.array.clone(), index });
+        }
+    }
+    Some(found.into_values().collect())
+}
+
 /// The wrong index of an array that leads to an address.
-fn wrong_index(array: &ArrayPlace, at: Addr) -> Option<u64> {
+fn wrong_index(array: &ArrayPlace, at: Addr) -> Option<i64> {
     let elements = array.array.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
     let index = at.checked_sub(array.address)?.checked_div(array.element)?;
-    (index >= elements && WRONG.contains(&index)).then_some(index)
+    (index >= elements && WRONG.contains(&index)).then_some(i64::try_from(index).ok()?)
+}
+
+/// The index below 0 of an array behind an address that leads there.
+fn index_below(array: &ArrayPlace, at: Addr) -> Option<i64> {
+    let far = at.wrapping_sub(array.address).cast_signed();
+    let is_near = far < 0 && far.unsigned_abs() <= FAR;
+    far.checked_div_euclid(i64::try_from(array.element).ok()?).filter(|_| is_near)
 }
 
 /// True where a store of so many bytes, which is at an address in or in front of an array for index 0, writes all of a word in another
 /// element.
 fn is_written(array: &ArrayPlace, at: Addr, from: Addr, bytes: u64) -> bool {
-    let into = at.checked_sub(from).and_then(|distance| distance.checked_rem(array.element));
-    into.and_then(|into| into.checked_add(WORD)).is_some_and(|end| end <= bytes)
+    let size = i64::try_from(array.element).ok();
+    let into = size.and_then(|size| at.wrapping_sub(from).cast_signed().checked_rem_euclid(size));
+    into.and_then(|into| into.cast_unsigned().checked_add(WORD)).is_some_and(|end| end <= bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sym::ArrayMember;
 
     #[test]
     fn an_index_of_255_in_a_shorter_array() {
@@ -116,5 +152,17 @@ mod tests {
         assert!(is_written(there, 0x2000_0000, 4), "6 elements in front of the array");
         assert!(!is_written(there + 8, 0x2000_0064, 4), "another member");
         assert!(!is_written(there + 4, 0x2000_0064, 1), "a part of the word");
+    }
+    /// An open thermocouple reads -2700, and its bucket was 72 words in front of the array: the count of a mutex.
+    #[test]
+    fn an_index_below_0_leads_in_front_of_the_array() {
+        let array = ArrayMember { name: "dwell".to_owned(), lengths: vec![24] };
+        let array = ArrayPlace { array, address: 0x2000_0400, element: 4 };
+        assert_eq!(index_below(&array, 0x2000_02E0), Some(-72));
+        assert_eq!(index_below(&array, 0x2000_0400), None, "its first element");
+        assert_eq!(index_below(&array, 0x2000_0000), Some(-256));
+        assert_eq!(index_below(&array, 0x1FFF_FFFC), None, "too far");
+        assert!(is_written(&array, 0x2000_02E0, 0x2000_0400, 4));
+        assert!(!is_written(&array, 0x2000_02E2, 0x2000_0400, 4));
     }
 }

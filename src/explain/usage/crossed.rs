@@ -14,31 +14,64 @@ use crate::kernel::api::Act;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     pub function: Addr,
-    /// Where it waits.
+    /// Where it waits, or gives a request.
     pub at: Addr,
-    /// A word that it stores before for each of these threads, in a variable that the handlers use, too.
+    /// A word that it stores before for each of these threads, in a variable that those use who answer, too.
     pub word: Addr,
     /// The threads that call it and hold no lock there.
     pub threads: BTreeSet<User>,
-    /// The handlers that give what they wait for, or functions that no thread calls.
-    pub handlers: Vec<User>,
+    /// Those who answer: the handlers that give what they wait for, or functions that no thread calls; or a thread.
+    pub answering: Vec<User>,
+}
+
+/// What several threads do with an object.
+#[derive(Clone, Copy)]
+struct Same {
+    act: Act,
+    kind: Kind,
+    object: Addr,
 }
 
 impl Usage<'_> {
     /// The only function in which threads wait for a semaphore that handlers alone put, or for event flags that these alone set, where several
     /// of them hold no lock there. `variable`: the variable that an address is in.
     pub fn started(&self, kind: Kind, object: Addr, variable: &dyn Fn(Addr) -> Option<Region>) -> Option<Started> {
-        let who = |act| self.who(act, Some(kind), object, None);
-        let (handlers, takers) = (who(Act::Gives)?, who(Act::Takes)?);
+        let handlers = self.who(Act::Gives, Some(kind), object, None)?;
         // Handlers may call one through a pointer.
         let is_handler = |user: &User| matches!(user, User::Handler(_) | User::Other(_));
         if handlers.is_empty() || !handlers.iter().all(is_handler) {
             return None;
         }
-        let takes =
-            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
-        let does = |key: &Key| self.walker.of_function(*key).own.iter().any(takes);
-        let all: BTreeSet<Key> = takers.iter().flat_map(|user| self.reached(*user)).filter(does).collect();
+        let mut started = self.without_lock_in(Same { act: Act::Takes, kind, object }, &handlers, variable)?;
+        let is_named = |user: &User| matches!(user, User::Handler(_));
+        if started.answering.iter().any(is_named) {
+            started.answering.retain(is_named);
+        }
+        Some(started)
+    }
+
+    /// The only function in which threads give what a server waits for, where several of them hold no lock there.
+    pub fn requested(
+        &self,
+        kind: Kind,
+        object: Addr,
+        server: User,
+        variable: &dyn Fn(Addr) -> Option<Region>,
+    ) -> Option<Started> {
+        self.without_lock_in(Same { act: Act::Gives, kind, object }, &[server], variable)
+    }
+
+    fn without_lock_in(
+        &self,
+        same: Same,
+        answering: &[User],
+        variable: &dyn Fn(Addr) -> Option<Region>,
+    ) -> Option<Started> {
+        let Same { act, kind, object } = same;
+        let users = self.who(act, Some(kind), object, None)?;
+        let is_it = |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
+        let does = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
+        let all: BTreeSet<Key> = users.iter().flat_map(|user| self.reached(*user)).filter(does).collect();
         let functions: BTreeSet<Addr> = all.iter().map(|(function, _)| *function).collect();
         let function = functions.first().copied().filter(|_| functions.len() == 1)?;
         // Threads with the same entry share the work of one.
@@ -47,7 +80,7 @@ impl Usage<'_> {
         }
         let mut threads = self.without_lock(&functions);
         threads.retain(|user| matches!(user, User::Thread(_)));
-        let at = self.site(*threads.first().filter(|_| threads.len() > 1)?, takes)?;
+        let at = self.site(*threads.first().filter(|_| threads.len() > 1)?, is_it)?;
         let words_of = |user: &User| -> BTreeSet<Addr> {
             let keys = all.intersection(&self.reached(*user)).copied().collect::<Vec<Key>>();
             keys.into_iter().flat_map(|key| self.stored_before(key, at)).collect()
@@ -56,18 +89,14 @@ impl Usage<'_> {
         let stores = |word: &Addr| words.iter().filter(|(_, all)| all.contains(word)).map(|(user, _)| *user).collect();
         let users_of = |word: &Addr| -> Vec<User> {
             let Some(memory) = variable(*word) else { return Vec::new() };
-            handlers.iter().filter(|user| self.uses_variable(**user, memory)).copied().collect()
+            answering.iter().filter(|user| self.uses_variable(**user, memory)).copied().collect()
         };
         let all = words.iter().flat_map(|(_, all)| all);
         let mut shared = all.map(|word| (*word, stores(word), users_of(word)));
         let is_shared =
             |(_, threads, users): &(Addr, BTreeSet<User>, Vec<User>)| threads.len() > 1 && !users.is_empty();
-        let (word, threads, mut handlers) = shared.find(is_shared)?;
-        let is_named = |user: &User| matches!(user, User::Handler(_));
-        if handlers.iter().any(is_named) {
-            handlers.retain(is_named);
-        }
-        Some(Started { function, at, word, threads, handlers })
+        let (word, threads, answering) = shared.find(is_shared)?;
+        Some(Started { function, at, word, threads, answering })
     }
 
     /// True for a handler that has an address of a variable.

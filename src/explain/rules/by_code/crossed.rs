@@ -29,7 +29,7 @@ impl ByCode<'_, '_> {
         all.filter_map(&mut of).collect()
     }
 
-    fn variable(&self, at: Addr) -> Option<Region> {
+    pub(super) fn variable(&self, at: Addr) -> Option<Region> {
         self.case.look.variable(at).map(|variable| Region { start: variable.address, len: variable.size })
     }
 
@@ -40,10 +40,10 @@ impl ByCode<'_, '_> {
             Kind::EventFlags => ("set", "one may write over what the other has started"),
             _ => ("put", "each may get what the other waits for"),
         };
-        let is_one = started.handlers.len() == 1;
+        let is_one = started.answering.len() == 1;
         let gives = if is_one { format!("{gives}s") } else { gives.to_owned() };
         let use_it = if is_one { "uses" } else { "use" };
-        let handlers = names(&started.handlers.iter().copied().collect(), self.case);
+        let handlers = names(&started.answering.iter().copied().collect(), self.case);
         let (threads, function) = (names(&started.threads, self.case), function_at(started.function, self.case));
         let place = place_at(started.at, self.case);
         let word = self.case.look.place(started.word).unwrap_or_else(|| format!("{:#x}", started.word));
