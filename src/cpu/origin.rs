@@ -128,7 +128,7 @@ impl Code<'_> {
         let line = all.iter().find(|line| line.at == self.at)?;
         let read = |way: &Way<'_, '_>| {
             let divisor = line.divisor()?;
-            let read = |found: Found| Read { place: found.place, value: 0, base: None, first: found.first };
+            let read = |found: Found| Read { place: found.place, value: 0, base: None, first: None };
             way.origin(divisor, END, 0, DEEP).map(read).or_else(|| way.not_loaded_yet(divisor))
         };
         self.on_all_ways(&all, read)
@@ -136,11 +136,12 @@ impl Code<'_> {
 
     /// What all ways to the instruction give. `all`: the instructions of the function.
     fn on_all_ways(&self, all: &[Line], read: impl Fn(&Way<'_, '_>) -> Option<Read>) -> Option<Read> {
-        let mut found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way::new(&before, self)));
-        let first = found.next()??;
-        found
-            .all(|other| other.is_some_and(|other| (other.place, other.value) == (first.place, first.value)))
-            .then_some(first)
+        let found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way::new(&before, self)));
+        let found: Vec<Read> = found.collect::<Option<_>>()?;
+        let (one, others) = found.split_first()?;
+        let is_same = |other: &Read| (other.place, other.value) == (one.place, one.value);
+        let first = one.first.filter(|first| others.iter().all(|other| other.first == Some(*first)));
+        others.iter().all(is_same).then_some(Read { first, ..*one })
     }
 
     /// The register from which the instruction makes the address that it accesses, and what it holds, where that is known. Of a base

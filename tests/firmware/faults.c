@@ -28,7 +28,8 @@ enum failure {
     BUS_LOCKED,    /* is the same bus, by a mutex: nothing is wrong              */
     OVERTAKEN,     /* is a transfer whose end is an event flag, by another one   */
     UNKNOWN_CODE,  /* is an index of a table of pointers, and is not checked      */
-    WRITTEN_OVER   /* is a request by another one, as no lock keeps them apart    */
+    WRITTEN_OVER,  /* is a request by another one, as no lock keeps them apart    */
+    COUNTED_BELOW  /* an array are ticks, and the count of a mutex is there        */
 };
 
 #define BEGIN 20u
@@ -66,9 +67,15 @@ static VOID lamp_entry(ULONG ticks)
 
 /* ---- an assertion of what a call returned ---- */
 
+static struct {
+    const CHAR *file;
+    ULONG line;
+} failed;
+
 static NOINLINE VOID assert_failed(const CHAR *file, ULONG at)
 {
-    sum += at + (ULONG)file;
+    failed.file = file;
+    failed.line = at;
     run_ended();
     __asm__ volatile("cpsid i" ::: "memory");
     for (;;)
@@ -699,6 +706,44 @@ static VOID weigher_entry(ULONG unused)
     }
 }
 
+/* ---- ticks that are counted by temperature, also where the sensor is open ---- */
+
+static ULONG dwell[8];
+static TX_MUTEX curve;
+static ULONG profile;
+
+/* An open thermocouple has such a reading that the mutex is there: in front of the array. */
+static NOINLINE VOID count_dwell(int reading)
+{
+    dwell[(reading - 200) / 50] += 2;
+}
+
+static int open_reading(VOID)
+{
+    return 200 + 50 * (int)((ULONG *)&curve.tx_mutex_ownership_count - dwell);
+}
+
+static VOID thermocouple_entry(ULONG unused)
+{
+    int n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        count_dwell(failing(COUNTED_BELOW) && n > 12 && n < 15 ? open_reading() : 200 + 50 * (n % 8));
+    }
+}
+
+static VOID drum_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_mutex_get(&curve, TX_WAIT_FOREVER);
+        sum += profile;
+        mk_mutex_put(&curve);
+        mk_thread_sleep(3);
+    }
+}
+
 /* ---- a belt on which two lanes place parcels, and a sorter confirms each ---- */
 
 static struct {
@@ -921,6 +966,11 @@ VOID app_define(VOID)
         break;
     case UNKNOWN_CODE:
         thread(PICK("weigher", "balance"), weigher_entry, 0, PICK(10, 9));
+        break;
+    case COUNTED_BELOW:
+        mk_mutex_create(&curve, PICK("curve", "graph"), 0);
+        thread(PICK("drum", "cage"), drum_entry, 0, PICK(12, 11));
+        thread(PICK("thermocouple", "sensor"), thermocouple_entry, 0, PICK(8, 7));
         break;
     case WRITTEN_OVER:
         mk_semaphore_create(&on_belt, PICK("on belt", "loaded"), 0);

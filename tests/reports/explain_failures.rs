@@ -189,6 +189,7 @@ fn is_of_registers(way: &Way) -> bool {
             "left_masked",
             "callback_sleeps",
             "heap_shared",
+            "counted_below",
         ]
         .contains(&way.name.as_str())
 }
@@ -247,6 +248,32 @@ fn the_planted_fault_is_the_first_finding() {
 #[test]
 fn another_build_without_a_trace_gives_the_same_findings_of_faults() {
     check("faults", true);
+}
+
+/// Nothing was found in the RAM of a program that had written down which check failed: where the CPU is only registers say.
+#[test]
+fn what_a_program_wrote_down_about_a_failed_check_was_not_read() {
+    for (build, thread, place) in [("fault", "guard", "raise_alarm"), ("fault-other", "watch", "raise_alarm")] {
+        let scratch = Scratch::new(build);
+        let elf = fixture(&format!("{build}.elf")).display().to_string();
+        let first = |way: &str| {
+            let (ram, _) = parts(&fixture(&format!("{build}-{way}.core.gz")));
+            let image = scratch.path("ram.bin");
+            std::fs::write(&image, ram).unwrap();
+            explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)]).into_iter().next()
+        };
+        let finding = first("queue_checked").expect("a finding");
+        let claim = finding["claim"].as_str().unwrap();
+        assert!(finding["code"] == "assert" && finding["confidence"] == "hint", "{finding}");
+        let begin = format!("perhaps the program stopped itself in {place} (faults.c:");
+        assert!(
+            claim.starts_with(&begin) && claim.contains("calls assert_failed there, which does not return"),
+            "{claim}"
+        );
+        assert!(claim.contains(thread) && claim.contains("failed says \"firmware/faults.c\", line "), "{claim}");
+        let healthy = first("healthy");
+        assert!(healthy.is_none_or(|finding| finding["code"] != "assert"));
+    }
 }
 
 /// One waits for the end of its transfer, with the mutex in hand: nothing is wrong.

@@ -536,6 +536,10 @@ fn a_pointer_from_a_table_has_the_place_of_its_first_element() {
     // ldr r3, [pc, #12]; add.w r3, r3, r2, lsl #2; ldr r3, [r3, #0]; ldr r3, [r3, #4]
     let added = [0x4B03, 0xEB03, 0x0382, 0x681B, 0x685B];
     assert_eq!(of(&added, &[("pc", 0x108), ("r2", 9), ("r3", 0x7A12_0000)]), found);
+    // adds r2, #3; ldr.w r5, [r3, r2, lsl #2]; ldr r3, [r5, #4]: the place of the table in its variable may be in the index
+    let biased = [0x3203, 0xF853, 0x5022, 0x686B];
+    let values = [("pc", 0x106), ("r2", 9), ("r3", 0x2000_0100), ("r5", 0x7A12_0000)];
+    assert_eq!(of(&biased, &values), Some((0x2000_0124, None)));
     // ldr r3, [r0, #0x24]; ldr r3, [r3, #4]: a member
     assert_eq!(
         of(&[0x6A43, 0x685B], &[("pc", 0x102), ("r0", 0x2000_0100), ("r3", 0x7A12_0000)]),

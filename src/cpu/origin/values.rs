@@ -60,10 +60,14 @@ impl Way<'_, '_> {
             (None, _) => return None,
         };
         let is_index = |register: u16| self.value(register, at, deep).is_some_and(|index| index < SMALL);
-        let base = match shift {
-            0 if !is_index(index) && is_index(base) => index,
-            _ => base,
+        let (base, index) = match shift {
+            0 if !is_index(index) && is_index(base) => (index, base),
+            _ => (base, index),
         };
+        // The compiler may have added the place of the array in its variable to the index.
+        if matches!(self.writer(index, at), Some((_, Does::Moves { plus, .. })) if plus != 0) {
+            return None;
+        }
         Some(self.cut(self.value(base, at, deep)?.wrapping_add_signed(*plus)))
     }
 

@@ -141,6 +141,12 @@ impl Events {
         self.suspended.get(&(thread & self.mask)).copied()
     }
 
+    /// The first of the newest quarter of the events: what was seen since goes on.
+    #[must_use]
+    pub const fn recent(&self) -> u64 {
+        self.newest.saturating_sub(self.count / 4)
+    }
+
     /// Ticks from the first event to the last.
     #[must_use]
     pub const fn length(&self) -> i64 {

@@ -20,9 +20,16 @@ pub(super) struct Beyond {
 impl Beyond {
     /// Of a word that code reads at an index. `first`: where the word is with the index 0.
     pub fn of(place: Addr, first: Option<Addr>, case: &Case<'_>) -> Option<Self> {
+        let first = first?;
         // An array within an array: the one index of both may lead out of the inner one.
-        let all = first.map(|first| case.look.arrays_at(first))?;
+        let all = case.look.arrays_at(first);
         let (array, index) = all.first().and_then(|array| Some((array, index(array, place)?)))?;
+        // Code that subtracts from the index may add to another place than that of its array: in front of it may be anything.
+        let variable = |at| case.look.variable(at).map(|variable| variable.address);
+        let is_of_other = || variable(place) != variable(first) && !case.look.arrays_at(place).is_empty();
+        if first.checked_sub(array.address)? >= array.element || is_of_other() {
+            return None;
+        }
         let words = match all.len() {
             1 => format!(", where element {index} of {} would be", array.array),
             _ => format!(", outside of the array {}, in which the code reads", array.array),

@@ -4,7 +4,7 @@
 //! said of them where the CPU is in such a call.
 
 use super::super::graph::Graph;
-use super::super::usage::User;
+use super::super::usage::{Use, User};
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::words::{function_at, text};
 use super::wrong_context;
 use super::wrong_index::WrongIndex;
-use super::{arrays, block_released, notified, pointer, set_by};
+use super::{arrays, block_released, notified, pointer, set_by, wrong_index};
 use super::{thread_block, timer_waited};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
@@ -163,10 +163,13 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
 }
 
 /// True for a mutex that has a count and no owner, where by the code only threads take it, and the CPU is in no call of the kernel, which
-/// writes both with interrupts disabled. An interrupt that takes a mutex leaves one without an owner.
+/// writes both with interrupts disabled. An interrupt that takes a mutex leaves one without an owner, as does code that runs before the
+/// kernel starts.
 fn is_counted_by_none(mutex: &Object, case: &Case<'_>) -> bool {
     let takers = || case.usage()?.who(Act::Takes, Some(Kind::Mutex), mutex.address, None);
     let is_thread = |user: &User| matches!(user, User::Thread(_));
+    let takes = |one: &Use| one.action.act == Act::Takes && one.object.is_none_or(|object| object == mutex.address);
+    let is_taken_before = || case.usage().is_none_or(|usage| usage.uses_of(User::Start).iter().any(takes));
     let is_known = |cpu: &CpuState| cpu.functions.first().is_some_and(|function| function.name.is_some());
     let is_outside = || {
         let cpus = case.cpus.filter(|cpus| !cpus.all.is_empty());
@@ -175,6 +178,7 @@ fn is_counted_by_none(mutex: &Object, case: &Case<'_>) -> bool {
     wrong_context::is_without_owner(mutex.address, case)
         && is_outside()
         && takers().is_some_and(|users| users.iter().all(is_thread))
+        && !is_taken_before()
 }
 
 /// True for the address of a member of a control block.
@@ -481,7 +485,10 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
     // What may be of a moment needs no other explanation.
     let at_rest = at.filter(|_| claimed > Confidence::Hint && notified.is_none());
     let behind = at_rest.and_then(|at| behind(at, case));
-    let wrong = at_rest.filter(|_| behind.is_none()).map(|at| WrongIndex::below(at, case)).unwrap_or_default();
+    // Of a list, the kernel's own pointers are damaged, and not a count.
+    let is_count = issue.severity != Severity::Lost;
+    let is_first = |at: &Addr| is_count && behind.is_none() && case.look.arrays_before(*at).is_empty();
+    let below = at_rest.filter(is_first).map(|at| WrongIndex::below(at, case)).unwrap_or_default();
     let next = match (&notified, &behind) {
         (Some(_), _) => "compare the type of its argument with that of the object",
         (None, Some(_)) => {
@@ -506,8 +513,7 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         .next(next)
         .threads(at)
         .affected(waiting.iter().map(|thread| thread.address));
-    // Of two, the first is where to look first.
-    wrong.into_iter().rev().fold(finding, |finding, wrong| wrong.added_to(finding))
+    wrong_index::may_be(below, finding)
 }
 
 /// The threads that wait for the object in which an address is.

@@ -23,7 +23,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let often = events.objects().filter(|(_, one)| one.late.times >= OFTEN);
     let late = often.filter_map(|(object, _)| finding(object, case, graph));
     // It goes on.
-    let is_new = |one: &Repeated| one.seqs.1 >= events.count.saturating_sub(events.count / 4);
+    let is_new = |one: &Repeated| one.seqs.1 >= events.recent();
     let repeated = events.repeated.iter().filter(|(_, one)| one.times >= ROUNDS && is_new(one));
     late.chain(repeated.filter_map(|(thread, one)| repeats(thread, &one, case, graph))).collect()
 }
@@ -36,9 +36,9 @@ fn repeats(thread: Addr, one: &Repeated, case: &Case<'_>, graph: &Graph) -> Opti
     let in_kernel = in_kernel_ticks(&[one.waited, one.delay], case);
     let times = many(one.times, "time", "times");
     let claim = format!(
-        "{name} waits for {answers} for too short a time, and asks again before the answer comes: {times} its next request in {requests} was \
-         taken only after an answer to an earlier one had come; the waits lasted {} ticks of the trace, and an answer came {} later at \
-         most{in_kernel}",
+        "{name} waits for {answers} for too short a time, and goes on before it comes: {times} {answers} was given only after {name} had given \
+         {requests} again, and before anybody took that; the waits lasted {} ticks of the trace, and {answers} was given at most {} ticks \
+         after the time-out{in_kernel}",
         one.waited, one.delay
     );
     let taken = |seq: u64| {
@@ -47,10 +47,10 @@ fn repeats(thread: Addr, one: &Repeated, case: &Case<'_>, graph: &Graph) -> Opti
     let (first, last) = one.seqs;
     Some(
         Finding::new(Code::Livelock, case.cap(Confidence::Hint), claim)
-            .against(["it may make several requests at once on purpose"])
+            .against(["what it gives may be no request, or it may make several requests at once on purpose"])
             .evidence([taken(first), taken(last)])
             .next(format!(
-                "give {name} a longer time to wait for {answers}, and let it take what is left there before it asks again"
+                "give {name} a longer time to wait for {answers}, and let it take what is left there before it gives {requests} again"
             ))
             .affected(graph.waiters(&[task.address]))
             .threads([task.address]),

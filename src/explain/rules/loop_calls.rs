@@ -152,7 +152,7 @@ fn is_taken(hog: &Task, object: &Object, left: u64, case: &Case<'_>) -> bool {
         let one = events.object(object.address)?;
         let newest = one.asked_in.iter().find(|(thread, _)| events.is(hog.address, **thread)).map(|(_, seq)| *seq)?;
         let found = one.found.filter(|found| found.times >= ROUNDS && (1..left).contains(&found.fewest))?;
-        Some(found.seqs.1 == newest && newest > events.count.saturating_sub(events.count / 4))
+        Some(found.seqs.1 == newest && newest > events.recent())
     };
     of() == Some(true)
 }

@@ -120,6 +120,7 @@ mod waiting_blocks;
 mod without_lock;
 mod words;
 mod writers;
+mod written_stop;
 mod wrong_context;
 mod wrong_index;
 mod wrong_mask;
@@ -144,6 +145,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "faults", find: fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
+    Check { what: "what the program wrote down about a stop of its own", find: written_stop::find },
     Check { what: "loops in which nothing changes", find: rounds::find },
     Check { what: "loops that interrupts left on stacks", find: left_running::find },
     Check { what: "storage that reaches over control blocks", find: storage_overlap::find },

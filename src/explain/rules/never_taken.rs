@@ -35,7 +35,7 @@ fn names(unseen: &[Addr], case: &Case<'_>) -> String {
 
 /// True for what goes on for half of the trace at least, up to its end.
 fn lasts(times: u64, first: i64, last: u64, events: &Events) -> bool {
-    let is_recent = last >= events.count.saturating_sub(events.count / 4);
+    let is_recent = last >= events.recent();
     times >= OFTEN && is_recent && events.span.1.saturating_sub(first) >= events.length() / 2
 }
 
@@ -126,7 +126,7 @@ fn never_given(unseen: &[Addr], events: &Events, case: &Case<'_>) -> Vec<Finding
     for ((thread, lock), failed) in &events.tries.failed {
         let is_unseen = |owner: &Addr| unseen.iter().any(|thread| events.is(*thread, *owner));
         let Some(owner) = failed.owner.filter(is_unseen) else { continue };
-        if failed.times < OFTEN || failed.seqs.1 < events.count.saturating_sub(events.count / 4) {
+        if failed.times < OFTEN || failed.seqs.1 < events.recent() {
             continue;
         }
         let (name, owner_name, object) = (case.label(*thread), case.label(owner), case.object(*lock));

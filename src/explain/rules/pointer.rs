@@ -201,7 +201,7 @@ impl Pointer {
         let has_symbols = case.trust.without_lines.is_none() && !case.trust.other_build;
         let is_in_no_variable =
             has_symbols && case.look.is_stored() && !is_constant(place, case) && case.look.place(place).is_none();
-        let beyond = Beyond::of(place, read.first, case);
+        let beyond = Beyond::of(place, read.first, case).filter(|_| noun == POINTER);
         let past_end = PastEnd::of(place, value, case).filter(|_| noun == POINTER && beyond.is_none());
         let (words, next) = match (&beyond, held, stack) {
             (Some(beyond), ..) => {

@@ -353,7 +353,7 @@ fn next(pool: Addr, events: Option<&Events>) -> String {
 
 /// The threads that ask without a wait, and have got nothing for long.
 fn asking<'o>(one: &'o One, events: &'o Events) -> impl Iterator<Item = (Addr, Refused)> + 'o {
-    let recent = events.count.saturating_sub(events.count / 4);
+    let recent = events.recent();
     let is_long = move |from: i64| events.span.1.saturating_sub(from) >= events.length() / 4;
     let all = one.pool.refused.iter();
     all.filter(move |(_, refused)| refused.times >= OFTEN && refused.last >= recent && is_long(refused.first.1))
@@ -419,7 +419,7 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
 
 /// An interrupt gets no memory, which it cannot wait for: what it was to pass on is lost.
 fn refused_interrupt(stored: Addr, one: &One, events: &Events, case: &Case<'_>) -> Option<Finding> {
-    let recent = events.count.saturating_sub(events.count / 4);
+    let recent = events.recent();
     let all =
         one.pool.refused_interrupts.iter().filter(|(_, refused)| refused.times >= OFTEN && refused.last >= recent);
     let (number, refused) = all.max_by_key(|(_, refused)| refused.times)?;

@@ -27,9 +27,68 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
     all
 }
 
-/// True where the program wrote down the source file and the line of a caller.
+/// True where a variable of the program, and not only a stack, has the source file and the line of the caller.
 pub(super) fn is_so(cpu: &CpuState, case: &Case<'_>) -> bool {
-    !in_variables(&cpu.functions, case).is_empty()
+    let own = cpu.functions.iter().position(|function| !function.is_inlined);
+    let caller = own.and_then(|own| cpu.functions.get(own.checked_add(1)?));
+    caller.is_some_and(|caller| {
+        let caller = std::slice::from_ref(caller);
+        places(caller, case).into_iter().any(|at| !is_in_stack(at, case) && record(at, caller, case).is_some())
+    })
+}
+
+/// A variable with the address of the name of a source file, and the words beside it.
+pub(super) struct Record {
+    at: Addr,
+    file: String,
+    beside: Vec<u64>,
+}
+
+impl Record {
+    /// True where one of the words is the line of a place: `gates.c:39`.
+    pub fn is_at(&self, place: &str) -> bool {
+        let of = place.rsplit_once(':').and_then(|(file, line)| Some((base(file), line.parse::<u64>().ok()?)));
+        of.is_some_and(|(file, line)| file == base(&self.file) && line > 0 && self.beside.contains(&line))
+    }
+
+    /// It as evidence: `check_record says "gates.c", line 39; beside it "c->stage == ST_WEIGHED"`. `place`: the line that it has.
+    pub fn shown(&self, place: &str, case: &Case<'_>) -> Option<Evidence> {
+        let (name, line) = (case.look.block(self.at)?, place.rsplit_once(':')?.1);
+        Some(Evidence::memory(
+            self.at,
+            format!("{name} says \"{}\", line {line}{}", self.file, texts(&self.beside, case)),
+        ))
+    }
+}
+
+/// `; beside it "len <= MAX"`, of texts to which words point; empty where none does.
+fn texts(beside: &[u64], case: &Case<'_>) -> String {
+    let texts = beside.iter().filter_map(|word| Some(format!("\"{}\"", constant_text(*word, case)?)));
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() { String::new() } else { format!("; beside it {}", texts.join(", ")) }
+}
+
+/// The first of them that are in no stack.
+pub(super) fn all(most: usize, case: &Case<'_>) -> Vec<Record> {
+    let find = || {
+        let regions = case.cpus?.written().filter(|_| case.look.is_stored())?;
+        let mut found: Vec<Record> = Vec::new();
+        for region in regions {
+            words(region, case, &mut |at, word| {
+                let is_new = found.len() < most && at.is_multiple_of(case.width()) && !is_in_stack(at, case);
+                let file = || constant_text(word, case).filter(|text| stopped::is_source(text));
+                if let Some(record) = is_new.then(file).flatten().and_then(|file| of_file(at, file, case)) {
+                    found.push(record);
+                }
+            })?;
+        }
+        Some(found)
+    };
+    find().unwrap_or_default()
+}
+
+fn of_file(at: Addr, file: String, case: &Case<'_>) -> Option<Record> {
+    Some(Record { at, file, beside: beside(at, case)? })
 }
 
 /// Constant texts to which registers point.
@@ -48,26 +107,37 @@ fn in_registers(cpu: &CpuState, case: &Case<'_>) -> Vec<Evidence> {
 
 /// Variables that hold the name of a caller's source file, and beside it a line of that caller.
 fn in_variables(functions: &[Function], case: &Case<'_>) -> Vec<Evidence> {
+    let all: Vec<(Addr, Evidence)> =
+        places(functions, case).into_iter().filter_map(|at| Some((at, record(at, functions, case)?))).collect();
+    // What is on a stack may be left over, with another number beside it.
+    let has_record = all.iter().any(|(at, _)| !is_in_stack(*at, case));
+    all.into_iter().filter(|(at, _)| !has_record || !is_in_stack(*at, case)).map(|(_, record)| record).collect()
+}
+
+fn is_in_stack(at: Addr, case: &Case<'_>) -> bool {
+    case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)))
+}
+
+/// Where the addresses of the names of source files of these functions are: the first ones in stacks, and elsewhere.
+fn places(functions: &[Function], case: &Case<'_>) -> Vec<Addr> {
     let find = || {
         functions.iter().find(|function| function.file.is_some())?;
         let regions = case.cpus?.written().filter(|_| case.look.is_stored())?;
-        let mut found: Vec<Addr> = Vec::new();
+        let (mut in_stacks, mut elsewhere): (Vec<Addr>, Vec<Addr>) = (Vec::new(), Vec::new());
         for region in regions {
             words(region, case, &mut |at, word| {
-                let is_it = || at.is_multiple_of(case.width()) && is_file(word, functions, case);
-                if found.len() < MOST && !found.contains(&at) && is_it() {
-                    found.push(at);
+                if at.is_multiple_of(case.width()) && is_file(word, functions, case) {
+                    let found = if is_in_stack(at, case) { &mut in_stacks } else { &mut elsewhere };
+                    if found.len() < MOST && !found.contains(&at) {
+                        found.push(at);
+                    }
                 }
             })?;
         }
-        Some(found)
+        elsewhere.extend(in_stacks);
+        Some(elsewhere)
     };
-    let all: Vec<(Addr, Evidence)> =
-        find().unwrap_or_default().into_iter().filter_map(|at| Some((at, record(at, functions, case)?))).collect();
-    // What is on a stack may be left over, with another number beside it.
-    let is_in_stack = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
-    let has_record = all.iter().any(|(at, _)| !is_in_stack(*at));
-    all.into_iter().filter(|(at, _)| !has_record || !is_in_stack(*at)).map(|(_, record)| record).collect()
+    find().unwrap_or_default()
 }
 
 /// True for the address of the name of a source file of one of these functions.
@@ -79,21 +149,23 @@ fn is_file(at: Addr, functions: &[Function], case: &Case<'_>) -> bool {
 
 /// `fault_record says "drv/spi.c", line 148; beside it "len <= MAX"`.
 fn record(at: Addr, functions: &[Function], case: &Case<'_>) -> Option<Evidence> {
+    let (file, beside) = (constant_text(read(at, case)?, case)?, beside(at, case)?);
+    let line = beside.iter().find(|line| is_line(**line, &file, functions) == Some(true))?;
+    let texts = texts(&beside, case);
+    let name = case.look.block(at)?;
+    Some(Evidence::memory(at, format!("{name} says \"{file}\", line {line}{texts}")))
+}
+
+/// The words of a variable on each side of one of them.
+fn beside(at: Addr, case: &Case<'_>) -> Option<Vec<u64>> {
     let variable = case.look.variable(at)?;
-    let end = variable.address.checked_add(variable.size)?;
-    let (file, width) = (constant_text(read(at, case)?, case)?, case.width());
+    let (end, width) = (variable.address.checked_add(variable.size)?, case.width());
     let places = (0..=BESIDE.checked_mul(2)?).filter_map(|n| {
         let from = at.checked_sub(BESIDE.checked_mul(width)?)?;
         from.checked_add(n.checked_mul(width)?)
     });
     let within = places.filter(|place| *place >= variable.address && *place < end && *place != at);
-    let beside: Vec<u64> = within.filter_map(|place| read(place, case)).collect();
-    let line = beside.iter().find(|line| is_line(**line, &file, functions) == Some(true))?;
-    let texts: Vec<String> = beside.iter().filter_map(|word| constant_text(*word, case)).collect();
-    let texts: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
-    let texts = if texts.is_empty() { String::new() } else { format!("; beside it {}", texts.join(", ")) };
-    let name = case.look.block(at)?;
-    Some(Evidence::memory(at, format!("{name} says \"{file}\", line {line}{texts}")))
+    Some(within.filter_map(|place| read(place, case)).collect())
 }
 
 /// True for a line near that of one of these functions in a file; `None` where no line of them in that file is known.

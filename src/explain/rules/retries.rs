@@ -163,10 +163,15 @@ impl<'c> Retry<'c> {
                 (failed.times, failed.seqs.1)
             }
         };
-        let is_new = seq >= events.count.saturating_sub(events.count / 4);
+        let is_new = seq >= events.recent();
         let (name, often) = (self.thread.label(), many(times, "time", "times"));
         let text = format!("{name} {}, here, {often} one after the other", self.lack.words);
-        (times >= TRIES && is_new).then(|| Evidence::event(seq, text))
+        // One that works for long between two tries does not block for another reason.
+        let blocked = events.activity(self.thread.address).and_then(|activity| activity.blocked);
+        let lasts = events.span.1.saturating_sub(blocked.map_or(events.span.0, |(at, ..)| at));
+        let between = i64::try_from(times).ok().and_then(|times| lasts.checked_div(times))?;
+        let is_tight = events.sleeps.period().is_none_or(|period| between <= period.saturating_mul(2));
+        (times >= TRIES && is_new && is_tight).then(|| Evidence::event(seq, text))
     }
 
     fn next(&self, case: &Case<'_>) -> String {

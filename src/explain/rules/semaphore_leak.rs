@@ -93,6 +93,9 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     chain.last().filter(|last| gives(**last) == Some(task.address))?;
     let work = |of: &Addr| graph.tasks.at(*of)?.wait.filter(|wait| wait.forever && !wait.sends);
     let works: Vec<Wait> = chain.iter().map(work).collect::<Option<_>>()?;
+    if !works.iter().all(|work| matches!(work.kind, Kind::Queue | Kind::Semaphore)) {
+        return None;
+    }
     let is_long = events.is_long(task.address, wait.object)
         && chain.iter().zip(&works).all(|(of, work)| events.is_long(*of, work.object));
     let given = events.object(wait.object)?.givers.values().next().filter(|_| is_long || graph.is_still)?;
@@ -100,29 +103,41 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     let (waiter, name) = (case.label(task.address), case.label(giver));
     let object = case.object(wait.object);
     let from = chain.iter().skip(1).copied().chain([task.address]);
-    let waits = works.iter().zip(from).map(|(work, from)| {
-        let gives = if work.kind == Kind::Queue { "sends" } else { "puts" };
-        let to = if work.kind == Kind::Queue { ", to which" } else { ", which" };
-        format!("waits for {}{to} only {} {gives}", case.object(work.object), case.label(from))
+    let waits = chain.iter().zip(works.iter().zip(from)).map(|(of, (work, from))| {
+        let (which, gives) = if work.kind == Kind::Queue { ("to which", "sends") } else { ("which", "puts") };
+        let who = if *of == giver { String::new() } else { format!("{} ", case.label(*of)) };
+        format!("{who}waits for {}, {which} only {} {gives}", case.object(work.object), case.label(from))
     });
     let claim = format!(
         "{waiter} waits for {object}: of {initial} it has none left, and {name}, which gives it back, {}",
-        waits.collect::<Vec<_>>().join(", and that one ")
+        waits.collect::<Vec<_>>().join("; ")
     );
+    // One of those between may also have kept work for itself.
+    let between: Vec<String> = chain.iter().skip(1).map(|of| case.label(*of)).collect();
+    let is_direct = between.is_empty();
+    let between = between.join(", ");
+    let kept = (!is_direct).then(|| format!("{between} may not pass on all work, or need several messages for one"));
+    let next = format!("look for a path of {name} that returns without tx_semaphore_put");
+    let next = if is_direct { next } else { format!("{next}, and for work that {between} did not pass on") };
     let mut threads = chain.clone();
     threads.push(task.address);
     Some(
-        Finding::new(Code::SemaphoreLeak, case.cap(Confidence::Likely), claim)
-            .against([format!("that only {name} gives {object} back is inferred from events")])
-            .evidence([waiting(task.address, wait.object, case, graph)])
-            .evidence(chain.iter().zip(&works).map(|(of, work)| waiting(*of, work.object, case, graph)))
-            .evidence([Evidence::event(
-                given.seq,
-                format!("{name} puts {object} for the last time; {} in the trace", many(given.times, "time", "times")),
-            )])
-            .next(format!("look for a path of {name} that returns without tx_semaphore_put"))
-            .affected(graph.waiters(&threads))
-            .threads(threads),
+        Finding::new(
+            Code::SemaphoreLeak,
+            case.cap(if is_direct { Confidence::Likely } else { Confidence::Hint }),
+            claim,
+        )
+        .against([format!("that only {name} gives {object} back is inferred from events")])
+        .against(kept)
+        .evidence([waiting(task.address, wait.object, case, graph)])
+        .evidence(chain.iter().zip(&works).map(|(of, work)| waiting(*of, work.object, case, graph)))
+        .evidence([Evidence::event(
+            given.seq,
+            format!("{name} puts {object} for the last time; {} in the trace", many(given.times, "time", "times")),
+        )])
+        .next(next)
+        .affected(graph.waiters(&threads))
+        .threads(threads),
     )
 }
 

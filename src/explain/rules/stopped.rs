@@ -282,8 +282,8 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
         (None, false) if breakpoint => return None,
         (None, false) if is_for_failures(&cpu.functions, case) => (
             Code::Assert,
-            if recorded::is_so(cpu, case)
-                || is_of_one_instruction(of, cpu, case) && (is_shared(cpu, case) || has_starved(thread, case))
+            if is_of_one_instruction(of, cpu, case)
+                && (is_shared(cpu, case) || has_starved(thread, case) || recorded::is_so(cpu, case))
             {
                 Confidence::Likely
             } else {
@@ -360,8 +360,8 @@ fn is_for_failures(functions: &[Function], case: &Case<'_>) -> bool {
 fn is_of_one_instruction(of: Loop, cpu: &CpuState, case: &Case<'_>) -> bool {
     let code = case.look.bytes(of.start, 4).unwrap_or_default();
     match cpu.registers.architecture() {
-        // B of Thumb.
-        Architecture::CortexM => code.starts_with(&[0xFE, 0xE7]),
+        // B of Thumb, also behind a NOP.
+        Architecture::CortexM => code.starts_with(&[0xFE, 0xE7]) || code == [0x00, 0xBF, 0xFD, 0xE7],
         // C.J and JAL.
         Architecture::Riscv32 | Architecture::Riscv64 => {
             code.starts_with(&[0x01, 0xA0]) || code.starts_with(&[0x6F, 0, 0, 0])

@@ -23,6 +23,8 @@ const WORD: u64 = 4;
 const FAR: u64 = 1024;
 /// The most functions of which one may have written there by an index below 0.
 const MOST: usize = 2;
+/// The most functions that are looked for.
+const ALL: usize = 8;
 
 /// What speaks against it.
 pub(super) const AGAINST: &str = "that an index was wrong is inferred from where it leads: the code may check it";
@@ -44,7 +46,10 @@ impl WrongIndex {
 
     /// The same of an index below 0: of one function, or of one of two.
     pub fn below(at: Addr, case: &Case<'_>) -> Vec<Self> {
-        let all = by(at, &index_below, case).unwrap_or_default();
+        let is_called =
+            |wrong: &Wrong| case.usage().is_some_and(|usage| !usage.callers_of(wrong.store.function).is_empty());
+        let mut all = by(at, &index_below, case).unwrap_or_default();
+        all.retain(is_called);
         if all.len() > MOST { Vec::new() } else { all.iter().map(|wrong| wrong.said(case)).collect() }
     }
 
@@ -53,6 +58,18 @@ impl WrongIndex {
         let claim = format!("{}; {}", finding.claim, self.words);
         Finding { claim, ..finding }.against([AGAINST]).evidence([self.evidence]).next(self.next)
     }
+}
+
+/// Adds who may have written there by an index below 0 to a finding.
+pub(super) fn may_be(all: Vec<WrongIndex>, finding: Finding) -> Finding {
+    let words: Vec<&str> = all.iter().map(|wrong| wrong.words.as_str()).collect();
+    let next: Vec<&str> = all.iter().map(|wrong| wrong.next.as_str()).collect();
+    if words.is_empty() {
+        return finding;
+    }
+    let claim = format!("{}; perhaps an index was below 0: {}", finding.claim, words.join("; or "));
+    let next = format!("{}; and {}", next.join("; "), finding.next);
+    Finding { claim, ..finding }.against([AGAINST]).evidence(all.into_iter().map(|wrong| wrong.evidence)).next(next)
 }
 
 /// A store of a function that may have written to an address.
@@ -82,25 +99,27 @@ impl Wrong {
     }
 }
 
-/// The first such store of each function. `index`: which index of an array leads to an address.
+/// The first such store of each function, of so many. `index`: which index of an array leads to an address.
 fn by(at: Addr, index: &dyn Fn(&ArrayPlace, Addr) -> Option<i64>, case: &Case<'_>) -> Option<Vec<Wrong>> {
     let all = case.usage()?.indexed_stores()?;
     let base = |stored: &Stored| if let Value::Near(at) = stored.place { Some(Addr::from(at)) } else { None };
+    let variable = |at| case.look.variable(at).map(|variable| variable.address);
     let (mut found, mut looked) = (BTreeMap::new(), BTreeMap::new());
     for (store, stored) in all {
-        let Some(first) = base(stored) else { continue };
+        let Some(first) = base(stored).filter(|_| !found.contains_key(&store.function)) else { continue };
         let arrays: &Vec<ArrayPlace> = looked.entry(first).or_insert_with(|| case.look.arrays_at(first));
-        let wrong = arrays.iter().find_map(|array| Some((array, index(array, at)?)));
+        let Some((array, index)) = arrays.iter().find_map(|array| Some((array, index(array, at)?))) else { continue };
         // The compiler may have added the place of the array in its variable to the index.
-        let comes_there = |array: &ArrayPlace, (other, stored): &(Store, Stored)| {
-            let variable = |at| case.look.variable(at).map(|variable| variable.address);
-            let is_of_array = |from: &Addr| other.function == store.function && variable(*from) == variable(first);
+        let own = variable(first);
+        let comes_there = |(other, stored): &(Store, Stored)| {
+            let is_of_array = |from: &Addr| other.function == store.function && variable(*from) == own;
             base(stored).filter(is_of_array).is_some_and(|from| is_written(array, at, from, stored.bytes.into()))
         };
-        if let Some((array, index)) = wrong
-            && all.iter().any(|other| comes_there(array, other))
-        {
-            found.entry(store.function).or_insert(Wrong { store: *store, array: array.array.clone(), index });
+        if all.iter().any(comes_there) {
+            found.insert(store.function, Wrong { store: *store, array: array.array.clone(), index });
+        }
+        if found.len() > ALL {
+            break;
         }
     }
     Some(found.into_values().collect())

@@ -410,6 +410,22 @@ impl Usage<'_> {
         })
     }
 
+    /// The calls, by what threads and interrupts come to, of functions that do not return, and these: the loops at the end of an assertion.
+    pub fn stops(&self) -> Vec<(Addr, Addr)> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let mut functions: BTreeSet<Addr> =
+            self.users.iter().flat_map(|(user, _)| self.reached(*user)).map(|(function, _)| function).collect();
+        let calls = |function: &Addr| self.walker.paths(&follow, (*function, [Value::Unknown; 4]));
+        let paths: Vec<Paths> = functions.iter().filter_map(calls).collect();
+        functions.retain(|function| !self.walker.of_function((*function, [Value::Unknown; 4])).returns);
+        let all = paths.iter().flat_map(Paths::calls);
+        let stops = all.filter_map(|call| match call.to {
+            Callee::At(to) => functions.contains(&to).then_some((call.at, to)),
+            _ => None,
+        });
+        stops.collect()
+    }
+
     /// How many calls of a function the code has.
     pub fn sites_of(&self, function: Addr) -> usize {
         self.walker.code().edges().iter().filter(|(_, to)| *to == function & !1).count()

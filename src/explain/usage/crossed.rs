@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key};
-use super::{Usage, Use, User};
+use super::{Need, Usage, Use, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::Value;
 use crate::kernel::Kind;
@@ -30,6 +30,8 @@ struct Same {
     act: Act,
     kind: Kind,
     object: Addr,
+    /// Event flags of which it is one.
+    flags: Option<u64>,
 }
 
 impl Usage<'_> {
@@ -42,7 +44,8 @@ impl Usage<'_> {
         if handlers.is_empty() || !handlers.iter().all(is_handler) {
             return None;
         }
-        let mut started = self.without_lock_in(Same { act: Act::Takes, kind, object }, &handlers, variable)?;
+        let mut started =
+            self.without_lock_in(Same { act: Act::Takes, kind, object, flags: None }, &handlers, variable)?;
         let is_named = |user: &User| matches!(user, User::Handler(_));
         if started.answering.iter().any(is_named) {
             started.answering.retain(is_named);
@@ -53,12 +56,12 @@ impl Usage<'_> {
     /// The only function in which threads give what a server waits for, where several of them hold no lock there.
     pub fn requested(
         &self,
-        kind: Kind,
-        object: Addr,
+        request: &Need,
         server: User,
         variable: &dyn Fn(Addr) -> Option<Region>,
     ) -> Option<Started> {
-        self.without_lock_in(Same { act: Act::Gives, kind, object }, &[server], variable)
+        let Need { act, kind, object, wanted: flags } = *request;
+        self.without_lock_in(Same { act, kind, object, flags }, &[server], variable)
     }
 
     fn without_lock_in(
@@ -67,9 +70,12 @@ impl Usage<'_> {
         answering: &[User],
         variable: &dyn Fn(Addr) -> Option<Region>,
     ) -> Option<Started> {
-        let Same { act, kind, object } = same;
-        let users = self.who(act, Some(kind), object, None)?;
-        let is_it = |one: &Use| one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object);
+        let Same { act, kind, object, flags } = same;
+        let users = self.who(act, Some(kind), object, flags)?;
+        let is_flag = |one: &Use| one.flags.zip(flags).is_none_or(|(own, flags)| u64::from(own) & flags != 0);
+        let is_it = |one: &Use| {
+            one.action.act == act && one.action.kind == Some(kind) && one.object == Some(object) && is_flag(one)
+        };
         let does = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
         let all: BTreeSet<Key> = users.iter().flat_map(|user| self.reached(*user)).filter(does).collect();
         let functions: BTreeSet<Addr> = all.iter().map(|(function, _)| *function).collect();

@@ -34,7 +34,7 @@ impl ByCode<'_, '_> {
         }
         let one = self.without_answer(task.address, need, server, request)?;
         let finding = self.unanswered_finding(&one, Code::EventNeverSet, Confidence::Hint, String::new());
-        let started = self.usage.requested(request.kind, request.object, User::Thread(server), &|at| self.variable(at));
+        let started = self.usage.requested(&request, User::Thread(server), &|at| self.variable(at));
         let started = started.filter(|started| started.threads.contains(&User::Thread(task.address)));
         Some(match started {
             Some(started) => self.with_writers(finding, &request, &started),
