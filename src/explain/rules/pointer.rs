@@ -208,48 +208,13 @@ impl Pointer {
                 let name = case.look.place(place).map_or(at, |name| format!("{name} ({place:#x})"));
                 (format!("{name}{}", beyond.words), beyond.next.clone())
             }
-            (_, Some(Held { words, is_free: true, .. } | Held { words, was_released: true, .. }), _) => {
-                (format!("{at}, {words}"), format!("look for what uses {place:#x} after its release"))
-            }
-            (_, Some(Held { words, changed_owner, .. }), _) => match older_text(place, value, case) {
-                Some(older) => (
-                    format!("{at}, {words}; {older}"),
-                    "look for a path on which this member of the block is not set before it is used".to_owned(),
-                ),
-                None if changed_owner => (
-                    format!("{at}, {words}"),
-                    format!(
-                        "look for who writes to {place:#x}: who released the block may have left its address to an interrupt, a device or \
-                         another thread"
-                    ),
-                ),
-                None => (format!("{at}, {words}"), format!("look for who writes to {place:#x}")),
-            },
-            (_, None, Some(thread)) => (
-                format!("{at}, in the stack of {}", thread.label()),
-                through.map_or_else(
-                    || "find out who sets this local variable, or writes past another one".to_owned(),
-                    |name| {
-                        format!(
-                            "look for a function of {} that sets {name} to a local variable of its own, and returns while {name} is \
-                             still used",
-                            thread.label()
-                        )
-                    },
-                ),
-            ),
+            (_, Some(held), _) => in_block(&at, held, place, value, case),
+            (_, None, Some(thread)) => in_stack(&at, thread, through),
             (_, None, None) if is_in_no_variable => (
                 format!("{place:#x}, which is in no variable"),
                 format!("look for who writes to {place:#x}, which may be allocated memory"),
             ),
-            (_, None, None) => {
-                let name = case.look.place(place)?;
-                let next = if is_constant(place, case) { "look at the initial value of" } else { "look for who writes to" };
-                match &past_end {
-                    Some(past_end) => (format!("{name} ({place:#x}){}", past_end.words), past_end.next.clone()),
-                    None => (format!("{name} ({place:#x})"), format!("{next} {name}")),
-                }
-            }
+            (_, None, None) => in_variable(place, past_end.as_ref(), case)?,
         };
         let word = case.look.bytes(place, case.width()).and_then(|bytes| case.words(&bytes, true).first().copied());
         // A divisor may be a part of the word.
@@ -294,6 +259,45 @@ impl Pointer {
             may_be_of_heap,
         })
     }
+}
+
+/// In words where a pointer was read from, and what to look at: in a block of a pool. `at`: the place.
+fn in_block(at: &str, held: Held, place: Addr, value: u64, case: &Case<'_>) -> (String, String) {
+    let Held { words, is_free, was_released, changed_owner } = held;
+    let here = format!("{at}, {words}");
+    if is_free || was_released {
+        return (here, format!("look for what uses {place:#x} after its release"));
+    }
+    if let Some(older) = older_text(place, value, case) {
+        let next = "look for a path on which this member of the block is not set before it is used";
+        return (format!("{here}; {older}"), next.to_owned());
+    }
+    let writer = format!("look for who writes to {place:#x}");
+    let left = "who released the block may have left its address to an interrupt, a device or another thread";
+    (here, if changed_owner { format!("{writer}: {left}") } else { writer })
+}
+
+/// The same in the stack of a thread. `through`: the variable that points there.
+fn in_stack(at: &str, thread: &Thread, through: Option<String>) -> (String, String) {
+    let name = thread.label();
+    let next = match through {
+        None => "find out who sets this local variable, or writes past another one".to_owned(),
+        Some(through) => format!(
+            "look for a function of {name} that sets {through} to a local variable of its own, and returns while {through} is still used"
+        ),
+    };
+    (format!("{at}, in the stack of {name}"), next)
+}
+
+/// The same in a variable.
+fn in_variable(place: Addr, past_end: Option<&PastEnd>, case: &Case<'_>) -> Option<(String, String)> {
+    let name = case.look.place(place)?;
+    let here = format!("{name} ({place:#x})");
+    Some(match past_end {
+        Some(past_end) => (format!("{here}{}", past_end.words), past_end.next.clone()),
+        None if is_constant(place, case) => (here, format!("look at the initial value of {name}")),
+        None => (here, format!("look for who writes to {name}")),
+    })
 }
 
 /// Where the function around an instruction begins, and all of its code.
