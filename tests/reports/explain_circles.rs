@@ -37,8 +37,8 @@ pub(super) const QUEUE_SEND: u64 = 69;
 const BYTE_ALLOCATE: u64 = 20;
 const THREAD_CREATE: u64 = 100;
 pub(super) const SLEEP: u64 = 112;
-const SEMAPHORE_GET: u64 = 83;
-const SEMAPHORE_PUT: u64 = 88;
+pub(super) const SEMAPHORE_GET: u64 = 83;
+pub(super) const SEMAPHORE_PUT: u64 = 88;
 const FLAGS_GET: u64 = 32;
 const FLAGS_SET: u64 = 36;
 
@@ -451,7 +451,7 @@ fn alone(name: &str, mut does: impl FnMut(&mut Story, u64)) -> Vec<Value> {
 }
 
 /// The code, the confidence and the claim of the first finding.
-fn first(findings: &[Value]) -> (String, String, String) {
+pub(super) fn first(findings: &[Value]) -> (String, String, String) {
     let first = findings.first().expect("a finding");
     let of = |key: &str| first[key].as_str().unwrap().to_owned();
     (of("code"), of("confidence"), of("claim"))
@@ -580,66 +580,4 @@ fn a_timer_that_was_activated_after_its_delete_was_no_finding() {
     assert!(claim.contains("Print calls tx_timer_delete for"), "{claim}");
     assert!(asks("created-between", &[CREATE, DELETE, CREATE, ACTIVATE]).is_empty());
     assert!(asks("only-read", &[CREATE, DELETE, INFO_GET]).is_empty());
-}
-
-/// Print is less urgent than Beat, for which a semaphore is put and never taken.
-#[test]
-fn a_threshold_keeps_off_a_thread_without_an_event() {
-    let puts = |name: &str, grows: bool| {
-        let mut story = Story::default();
-        story.events.push(Entry::thread(PRINT, 20, QUEUE_SEND, 1, [LINES, 0, 0, 0]));
-        for round in 0..20 {
-            story.at += 10_000;
-            story.events.push(Entry::isr(PRINT, RESUME, story.at, [SCAN, SLEEPS, 0, SCAN]));
-            story.by(SCAN, SEMAPHORE_PUT, [REPLIES, if grows { round } else { 0 }, 0, 0]);
-            story.by(SCAN, SLEEP, [1, 0, 0, 0]);
-            story.blocks(SCAN, SLEEPS, PRINT);
-        }
-        story.findings(name)
-    };
-    let (code, confidence, claim) = first(&puts("threshold", true));
-    assert_eq!((code.as_str(), confidence.as_str()), ("starvation", "hint"), "{claim}");
-    assert!(claim.contains("Print (priority 20)") && claim.contains("was put 20 times and not taken"), "{claim}");
-    let found = puts("threshold-taken", false);
-    assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
-}
-
-/// Whoever takes a tray gives it to the next, over two queues, and the last one puts it back. Where it does not, all of them wait in the
-/// end; the one who waits for a tray got no work of the last one itself, and nothing was found.
-#[test]
-fn a_credit_that_comes_back_over_several_threads_was_not_missed() {
-    const TRAYS: u64 = 0x2000_2600;
-    const SEMAPHORE: u64 = 6;
-    let found = |name: &str, count: u64, lost: u64| {
-        let mut story = Story { semaphore: Some((TRAYS, count)), ..Story::default() };
-        let passes = |story: &mut Story, is_lost: bool| {
-            story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
-            story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
-            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
-            story.by(PRINT, QUEUE_SEND, [REPLIES, 0, FOREVER, 0]);
-            story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 1]);
-            if !is_lost {
-                story.by(BEAT, SEMAPHORE_PUT, [TRAYS, 0, 0, 0]);
-            }
-        };
-        (0..12).for_each(|n| passes(&mut story, n % 4 == 3 && n / 4 < lost));
-        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
-        story.blocks(PRINT, QUEUE, BEAT);
-        story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
-        story.blocks(BEAT, QUEUE, SCAN);
-        story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 0, 0]);
-        story.blocks(SCAN, SEMAPHORE, 0);
-        for _ in 0..30 {
-            story.wakes(TIMERS, 3);
-            story.blocks(TIMERS, 3, 0);
-        }
-        let all = story.findings(name);
-        let text = |first: &Value| ["code", "confidence", "claim"].map(|name| first[name].as_str().unwrap().to_owned());
-        all.first().map(text)
-    };
-    let claim = "Scan waits for semaphore trays: of 3 it has none left, and Beat, which gives it back, waits for queue replies, to which only \
-                 Print sends; Print waits for queue lines, to which only Scan sends";
-    assert_eq!(found("trays-lost", 3, 3), Some(["semaphore-leak", "hint", claim].map(str::to_owned)));
-    let signal = found("trays-signal", 0, 3);
-    assert!(signal.is_none_or(|[code, ..]| code != "semaphore-leak"), "a signal has no credits");
 }

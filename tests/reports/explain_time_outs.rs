@@ -112,8 +112,8 @@ fn a_request_that_was_repeated_before_its_answer_came_was_not_seen() {
         livelocks.map(|finding| finding["claim"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let repeated = found("repeated", false);
-    let claim = "Print waits for queue replies for too short a time, and goes on before it comes: 8 times queue replies was given only after \
-                 Print had given queue lines again, and before anybody took that; the waits lasted";
+    let claim = "Print waits for queue replies for too short a time, and asks again before anything comes: 8 times something came to queue \
+                 replies only after Print had given something to queue lines again, and before anybody took that; the waits lasted";
     assert!(repeated.len() == 1 && repeated[0].starts_with(claim), "{repeated:?}");
     assert!(found("answered", true).is_empty(), "a sign of life in each pause");
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::explain_circles::{
     BEAT, FOREVER, IMAGE, LINES, MUTEX, MUTEX_GET, MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME,
-    SCAN, SLEEP, SLEEPS, SUSPEND, Story, TIMERS,
+    SCAN, SEMAPHORE_GET, SEMAPHORE_PUT, SLEEP, SLEEPS, SUSPEND, Story, TIMERS, first,
 };
 use super::support::builder::Entry;
 
@@ -279,4 +279,66 @@ fn an_inversion_that_was_over_was_not_seen() {
     assert!(claim.ends_with("; that wait is over"), "{claim}");
     let short = found("inversion-short", 100);
     assert!(of_code(&short, "priority-inversion").is_none(), "{short:?}");
+}
+
+/// Whoever takes a tray gives it to the next, over two queues, and the last one puts it back. Where it does not, all of them wait in the
+/// end; the one who waits for a tray got no work of the last one itself, and nothing was found.
+#[test]
+fn a_credit_that_comes_back_over_several_threads_was_not_missed() {
+    const TRAYS: u64 = 0x2000_2600;
+    const SEMAPHORE: u64 = 6;
+    let found = |name: &str, count: u64, lost: u64| {
+        let mut story = Story { semaphore: Some((TRAYS, count)), ..Story::default() };
+        let passes = |story: &mut Story, is_lost: bool| {
+            story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+            story.by(PRINT, QUEUE_SEND, [REPLIES, 0, FOREVER, 0]);
+            story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 1]);
+            if !is_lost {
+                story.by(BEAT, SEMAPHORE_PUT, [TRAYS, 0, 0, 0]);
+            }
+        };
+        (0..12).for_each(|n| passes(&mut story, n % 4 == 3 && n / 4 < lost));
+        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+        story.blocks(PRINT, QUEUE, BEAT);
+        story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+        story.blocks(BEAT, QUEUE, SCAN);
+        story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 0, 0]);
+        story.blocks(SCAN, SEMAPHORE, 0);
+        for _ in 0..30 {
+            story.wakes(TIMERS, 3);
+            story.blocks(TIMERS, 3, 0);
+        }
+        let all = story.findings(name);
+        let text = |first: &Value| ["code", "confidence", "claim"].map(|name| first[name].as_str().unwrap().to_owned());
+        all.first().map(text)
+    };
+    let claim = "Scan waits for semaphore trays: of 3 it has none left, and Beat, which gives it back, waits for queue replies, to which only \
+                 Print sends; Print waits for queue lines, to which only Scan sends";
+    assert_eq!(found("trays-lost", 3, 3), Some(["semaphore-leak", "hint", claim].map(str::to_owned)));
+    let signal = found("trays-signal", 0, 3);
+    assert!(signal.is_none_or(|[code, ..]| code != "semaphore-leak"), "a signal has no credits");
+}
+
+/// Print is less urgent than Beat, for which a semaphore is put and never taken.
+#[test]
+fn a_threshold_keeps_off_a_thread_without_an_event() {
+    let puts = |name: &str, grows: bool| {
+        let mut story = Story::default();
+        story.events.push(Entry::thread(PRINT, 20, QUEUE_SEND, 1, [LINES, 0, 0, 0]));
+        for round in 0..20 {
+            story.at += 10_000;
+            story.events.push(Entry::isr(PRINT, RESUME, story.at, [SCAN, SLEEPS, 0, SCAN]));
+            story.by(SCAN, SEMAPHORE_PUT, [REPLIES, if grows { round } else { 0 }, 0, 0]);
+            story.by(SCAN, SLEEP, [1, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, PRINT);
+        }
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&puts("threshold", true));
+    assert_eq!((code.as_str(), confidence.as_str()), ("starvation", "hint"), "{claim}");
+    assert!(claim.contains("Print (priority 20)") && claim.contains("was put 20 times and not taken"), "{claim}");
+    let found = puts("threshold-taken", false);
+    assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
 }

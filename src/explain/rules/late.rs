@@ -36,13 +36,13 @@ fn repeats(thread: Addr, one: &Repeated, case: &Case<'_>, graph: &Graph) -> Opti
     let in_kernel = in_kernel_ticks(&[one.waited, one.delay], case);
     let times = many(one.times, "time", "times");
     let claim = format!(
-        "{name} waits for {answers} for too short a time, and goes on before it comes: {times} {answers} was given only after {name} had given \
-         {requests} again, and before anybody took that; the waits lasted {} ticks of the trace, and {answers} was given at most {} ticks \
-         after the time-out{in_kernel}",
+        "{name} waits for {answers} for too short a time, and asks again before anything comes: {times} something came to {answers} only \
+         after {name} had given something to {requests} again, and before anybody took that; the waits lasted {} ticks of the trace, and \
+         something came at most {} ticks after the time-out{in_kernel}",
         one.waited, one.delay
     );
     let taken = |seq: u64| {
-        Evidence::event(seq, format!("the repeated request in {requests} is taken, and {answers} was given before"))
+        Evidence::event(seq, format!("what {name} gave to {requests} is taken here, after something came to {answers}"))
     };
     let (first, last) = one.seqs;
     Some(
@@ -50,7 +50,7 @@ fn repeats(thread: Addr, one: &Repeated, case: &Case<'_>, graph: &Graph) -> Opti
             .against(["what it gives may be no request, or it may make several requests at once on purpose"])
             .evidence([taken(first), taken(last)])
             .next(format!(
-                "give {name} a longer time to wait for {answers}, and let it take what is left there before it gives {requests} again"
+                "give {name} a longer time to wait for {answers}, and let it take what is left there before it asks again"
             ))
             .affected(graph.waiters(&[task.address]))
             .threads([task.address]),

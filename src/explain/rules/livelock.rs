@@ -39,7 +39,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 
 /// Those that failed often, up to the end of the trace.
 fn tries(events: &Events) -> Vec<Try> {
-    let recent = events.count.saturating_sub(RECENT.max(events.count / 4));
+    let recent = events.newest.saturating_sub(RECENT.max(events.count / 4));
     let failed = events.tries.failed.iter().filter(|(_, failed)| failed.times >= FEWEST && failed.seqs.1 >= recent);
     failed
         .filter_map(|((thread, lock), failed)| {

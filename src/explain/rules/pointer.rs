@@ -51,6 +51,9 @@ const DIVISOR: &str = "divisor";
 /// By what its place is inferred.
 const BY_CODE: &str = "the code in front of the instruction";
 const BY_CHAIN: &str = "memory: what this function's variables lead to holds it";
+/// Of a divisor that the exception frame has with another value.
+const OLDER: &str =
+    "the exception frame has another value in the divisor's register: QEMU pushes that of before the load";
 
 /// The place from which a pointer was read, or a divisor.
 pub(super) struct Pointer {
@@ -110,7 +113,9 @@ impl Pointer {
 
     /// The place from which the divisor of the instruction at a place was read, where that is 0.
     pub fn of_divisor(place: &Place, case: &Case<'_>, graph: &Graph) -> Option<Self> {
-        Self::read_from(Self::zero_divisor(place, case)?, DIVISOR, case, graph)
+        let found = Self::read_from(Self::zero_divisor(place, case)?, DIVISOR, case, graph)?;
+        let is_other = matches!(place.effect, Some(Effect::Divide(Some(value))) if value != 0);
+        Some(Self { against: is_other.then_some(OLDER), ..found })
     }
 
     /// The word that the divisor of the instruction at a place was read from, where that is 0.

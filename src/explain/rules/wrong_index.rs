@@ -99,7 +99,7 @@ impl Wrong {
     }
 }
 
-/// The first such store of each function, of so many. `index`: which index of an array leads to an address.
+/// The first such store of each function, up to a limit. `index`: which index of an array leads to an address.
 fn by(at: Addr, index: &dyn Fn(&ArrayPlace, Addr) -> Option<i64>, case: &Case<'_>) -> Option<Vec<Wrong>> {
     let all = case.usage()?.indexed_stores()?;
     let base = |stored: &Stored| if let Value::Near(at) = stored.place { Some(Addr::from(at)) } else { None };
@@ -172,6 +172,7 @@ mod tests {
         assert!(!is_written(there + 8, 0x2000_0064, 4), "another member");
         assert!(!is_written(there + 4, 0x2000_0064, 1), "a part of the word");
     }
+
     /// An open thermocouple reads -2700, and its bucket was 72 words in front of the array: the count of a mutex.
     #[test]
     fn an_index_below_0_leads_in_front_of_the_array() {
