@@ -54,7 +54,9 @@ impl<'a> Outcomes<'a> {
     /// the order of the trace.
     pub fn of(&mut self, event: &Event) -> Option<Outcome> {
         self.look_up_to(event.seq.saturating_add(self.ahead));
-        self.found.forget_before(event.seq);
+        if !self.found.forget_before(event.seq) {
+            return None;
+        }
         self.found.of(event.seq, self.tracker.system(), self.seen.map_or(0, |(_, ticks)| ticks), self.is_over)
     }
 
@@ -85,18 +87,30 @@ enum BlockedCall {
 
 /// Calls that blocked, by the numbers of their events.
 #[derive(Default)]
-struct Found(BTreeMap<u64, BlockedCall>);
+struct Found {
+    calls: BTreeMap<u64, BlockedCall>,
+    /// No call is of an event before this one.
+    oldest: u64,
+}
 
 impl Found {
-    fn forget_before(&mut self, seq: u64) {
-        while let Some(oldest) = self.0.first_entry().filter(|e| *e.key() < seq) {
-            oldest.remove();
+    fn insert(&mut self, seq: u64, call: BlockedCall) {
+        self.oldest = self.oldest.min(seq);
+        self.calls.insert(seq, call);
+    }
+
+    /// Forgets the calls before the event `seq`; true where the oldest call that is left may be of this event.
+    fn forget_before(&mut self, seq: u64) -> bool {
+        while self.oldest < seq {
+            self.calls.remove(&self.oldest);
+            self.oldest = self.calls.first_key_value().map_or(u64::MAX, |(first, _)| *first);
         }
+        self.oldest == seq
     }
 
     /// The outcome of the call with the event `seq`, where the last event that was looked at has the ticks `now`.
     fn of(&self, seq: u64, system: &System<'_>, now: i64, is_over: bool) -> Option<Outcome> {
-        match *self.0.get(&seq)? {
+        match *self.calls.get(&seq)? {
             BlockedCall::Over(outcome) => Some(outcome),
             BlockedCall::Waits { thread, since } => {
                 let is_blocked = system.thread(thread).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
@@ -156,7 +170,7 @@ impl Consumer for Found {
                 Change::Blocked { thread, .. } => {
                     let since = system.thread(thread).map(|t| t.since);
                     if let (Some(since), Some(call)) = (since, system.calls_of(thread).blocked_in) {
-                        self.0.insert(call.seq, BlockedCall::Waits { thread, since });
+                        self.insert(call.seq, BlockedCall::Waits { thread, since });
                     }
                 }
                 Change::Readied { by, waited: Some(wait), .. } => {
@@ -169,7 +183,7 @@ impl Consumer for Found {
                         _ => Waker::Unknown,
                     };
                     let ticks = step.event.ticks.saturating_sub(wait.from);
-                    self.0.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
+                    self.insert(call.seq, BlockedCall::Over(Outcome { ticks, by }));
                 }
                 _ => {}
             }
@@ -178,6 +192,6 @@ impl Consumer for Found {
 
     fn gap(&mut self) {
         // Whether these wait on is not known.
-        self.0.retain(|_, call| matches!(call, BlockedCall::Over(_)));
+        self.calls.retain(|_, call| matches!(call, BlockedCall::Over(_)));
     }
 }

@@ -222,7 +222,7 @@ impl Catalogue {
     }
 
     /// All definitions, in the order of their table.
-    pub fn iter(&self) -> impl Iterator<Item = &EventDef> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &EventDef> {
         self.defs.iter()
     }
 

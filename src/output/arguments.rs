@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use super::escape::escape_into;
+use super::escape::{escape_into, is_plain};
 use super::line::{Line, width_of};
 
 /// What shows that something is missing, after a space.
@@ -50,14 +50,23 @@ impl Arguments {
     pub(super) fn add(&mut self, label: &str, text: &str) -> ControlFlow<()> {
         self.text.push(' ');
         let start = self.text.len();
-        let mut is_plain = true;
         if !label.is_empty() {
-            is_plain = escape_into(label, &mut self.text);
+            self.text.push_str(label);
             self.text.push('=');
         }
-        let label = self.text.len();
-        is_plain &= escape_into(text, &mut self.text);
-        self.end(start, label, is_plain)
+        let mut value = self.text.len();
+        self.text.push_str(text);
+        let is_plain = self.text.get(start..).is_some_and(is_plain);
+        if !is_plain {
+            self.text.truncate(start);
+            if !label.is_empty() {
+                escape_into(label, &mut self.text);
+                self.text.push('=');
+            }
+            value = self.text.len();
+            escape_into(text, &mut self.text);
+        }
+        self.end(start, value, is_plain)
     }
 
     /// `(text)`; breaks where no more fits.
@@ -88,31 +97,40 @@ impl Arguments {
 
     /// Writes what fits, and a mark where that is not all. `dim` is around labels.
     pub(super) fn write(&self, line: &mut Line, dim: (&str, &str)) {
-        if self.used <= self.room && dim.0.is_empty() {
-            // Nearly every line of a file or a pipe.
-            return if self.is_wide { line.text(&self.text) } else { line.plain(&self.text) };
-        }
-        let mut left = self.room;
-        let mut fits = |part: &&Part| {
-            let mark = if self.used > self.room { MORE.len() + 1 } else { 0 };
-            let rest = left.checked_sub(part.columns).filter(|rest| *rest >= mark);
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        };
-        for part in self.parts.iter().take_while(|part| fits(part)) {
-            line.space(1);
-            let text = |from, to| self.text.get(from..to).unwrap_or_default();
-            if part.label > part.start {
-                line.mark(dim.0);
-                line.text(text(part.start, part.label));
-                line.unmark(dim.1);
+        let text = |from, to| self.text.get(from..to).unwrap_or_default();
+        let shown = self.parts.get(..self.fitting()).unwrap_or_default();
+        if dim.0.is_empty() {
+            // Nearly every line of a file or a pipe: what fits is written as it is.
+            let all = text(0, shown.last().map_or(0, |last| last.end));
+            if self.is_wide { line.text(all) } else { line.plain(all) }
+        } else {
+            for part in shown {
+                line.space(1);
+                if part.label > part.start {
+                    line.mark(dim.0);
+                    line.text(text(part.start, part.label));
+                    line.unmark(dim.1);
+                }
+                line.text(text(part.label, part.end));
             }
-            line.text(text(part.label, part.end));
         }
         if self.used > self.room {
             line.space(1);
             line.text(MORE);
         }
+    }
+
+    /// How many of the parts fit, with a mark behind them where these are not all.
+    fn fitting(&self) -> usize {
+        if self.used <= self.room {
+            return self.parts.len();
+        }
+        let mut left = self.room.checked_sub(MORE.len() + 1);
+        let fits = |part: &&Part| {
+            left = left.and_then(|left| left.checked_sub(part.columns));
+            left.is_some()
+        };
+        self.parts.iter().take_while(fits).count()
     }
 }
 

@@ -5,7 +5,7 @@
 use super::line::width_of;
 use super::row::Rows;
 use super::scale::Scale;
-use super::short::ShortNames;
+use super::short::{EventNames, InserterNames, ShortNames};
 use super::styles::Styles;
 use super::window::Window;
 use super::{View, escape};
@@ -150,7 +150,7 @@ impl Layout {
         window: &Window,
         rows: &mut Rows,
         options: &TableOptions,
-    ) -> (Self, ShortNames, ShortNames) {
+    ) -> (Self, InserterNames, EventNames) {
         let behind = options.width >= WIDE;
         let mut layout = Self { behind, ..Self::default() };
         layout.numbers(view, window, options);
@@ -165,7 +165,7 @@ impl Layout {
         let events = view.catalogue.iter().map(|def| escape(&def.name));
         let who = ShortNames::new(most(layout.who), true, names.who.into_iter().chain(threads));
         let events = ShortNames::new(most(layout.event), false, names.events.into_iter().chain(events));
-        (layout, who, events)
+        (layout, InserterNames::new(who), EventNames::new(events))
     }
 
     /// The columns of numbers.

@@ -3,8 +3,20 @@
 #![allow(clippy::arithmetic_side_effects, reason = "columns of one line, and bytes of it in memory")]
 
 use std::io::{self, Write};
+use std::iter::repeat_n;
 
 use super::escape::{columns, escape, is_plain};
+
+/// As many as are written at once.
+const SPACES: &str = "                                ";
+
+/// Adds so many spaces.
+pub(super) fn pad(text: &mut String, n: usize) {
+    match SPACES.get(..n) {
+        Some(spaces) => text.push_str(spaces),
+        None => text.extend(repeat_n(' ', n)),
+    }
+}
 
 /// A line that is being built. Spaces are written when something follows them, so no line ends in one.
 #[derive(Debug, Default)]
@@ -118,10 +130,11 @@ impl Line {
         }
     }
 
-    /// A number, which ends at a column this much further right.
-    pub(super) fn number(&mut self, width: usize, text: &str) {
-        self.space(width.saturating_sub(text.len()));
-        self.plain(text);
+    /// Cells of a row: text that is plain, and spaces behind it.
+    pub(super) fn cells(&mut self, text: &str) {
+        let shown = text.trim_end_matches(' ');
+        self.plain(shown);
+        self.space(text.len() - shown.len());
     }
 
     /// Marks the last column: something is missing.

@@ -158,7 +158,7 @@ fn order_of(def: &EventDef) -> Vec<usize> {
 }
 
 /// The place of a dense number in a list that grows to it; foreign numbers have none.
-fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<&mut Option<T>> {
+pub(super) fn place<T: Clone>(list: &mut Vec<Option<T>>, index: u32, len: usize) -> Option<&mut Option<T>> {
     let index = usize::try_from(index).ok().filter(|i| *i < len)?;
     if index >= list.len() {
         list.resize(len, None);

@@ -2,12 +2,86 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::escape::columns;
+use super::View;
+use super::escape::{columns, escape};
 use super::layout::UNLIMITED;
 use super::line::width_of;
+use super::row::{Rows, place};
+use super::window::Inserter;
+use crate::trace::Event;
 
 /// The most names that get a short form; the names after them are shown whole.
 const MOST: usize = 1 << 12;
+
+/// What a table shows for events: each name is joined, escaped and shortened once.
+#[derive(Debug, Default)]
+pub(super) struct EventNames {
+    short: ShortNames,
+    /// By the number of the definition.
+    defined: Vec<Option<Box<str>>>,
+    /// Of events without a definition, by their id.
+    made_up: HashMap<u32, Box<str>>,
+}
+
+impl EventNames {
+    /// With these short forms.
+    pub(super) fn new(short: ShortNames) -> Self {
+        Self { short, ..Self::default() }
+    }
+
+    /// The definitions may have changed.
+    pub(super) fn renew(&mut self) {
+        self.defined.clear();
+        self.made_up.clear();
+    }
+
+    /// What is shown for an event.
+    pub(super) fn of(&mut self, view: &View<'_>, event: &Event) -> &str {
+        let Self { short, defined, made_up } = self;
+        let shown = || Box::from(short.of(&escape(&Rows::event(view, event))));
+        if let Some(known) = event.def.and_then(|def| place(defined, def.number(), view.catalogue.iter().len())) {
+            return known.get_or_insert_with(shown);
+        }
+        if made_up.len() >= MOST {
+            made_up.clear();
+        }
+        made_up.entry(event.id).or_insert_with(shown)
+    }
+}
+
+/// What a table shows for who inserted an event.
+#[derive(Debug, Default)]
+pub(super) struct InserterNames {
+    short: ShortNames,
+    /// Who inserted the event of the row before, and what is shown for it: mostly it is the same again.
+    last: Option<Inserter>,
+    name: String,
+    shown: String,
+}
+
+impl InserterNames {
+    /// With these short forms.
+    pub(super) fn new(short: ShortNames) -> Self {
+        Self { short, ..Self::default() }
+    }
+
+    /// Names may have changed.
+    pub(super) fn renew(&mut self) {
+        self.last = None;
+    }
+
+    /// What is shown for it; with `behind` also whom it interrupted.
+    pub(super) fn of(&mut self, view: &View<'_>, rows: &mut Rows, inserter: Inserter, behind: bool) -> &str {
+        if self.last != Some(inserter) {
+            self.last = Some(inserter);
+            self.name.clear();
+            rows.add_who(view, inserter, behind, &mut self.name);
+            self.shown.clear();
+            self.shown.push_str(self.short.of(&self.name));
+        }
+        &self.shown
+    }
+}
 
 /// Names in a column of so many columns. All names are escaped.
 #[derive(Debug, Default)]

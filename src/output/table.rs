@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 use super::arguments::Arguments;
 use super::escape::escape_into;
 use super::layout::{GAP, Layout, TableOptions};
-use super::line::{Line, width_when_escaped, wrap};
+use super::line::{Line, pad, width_when_escaped, wrap};
 use super::row::Rows;
 use super::scale::Scale;
-use super::short::ShortNames;
+use super::short::{EventNames, InserterNames};
 use super::styles::{Style, style_of};
 use super::text::HexBuffer;
 use super::window::{Inserter, Window};
@@ -27,16 +27,18 @@ pub struct Table<W: Write> {
     line: Line,
     rows: Rows,
     layout: Layout,
-    who: ShortNames,
-    events: ShortNames,
+    who: InserterNames,
+    events: EventNames,
     arguments: Arguments,
     /// The outcome of the call of the event that comes next.
     outcome: Option<Outcome>,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
     legend: Legend,
-    /// A text that is built before it is written.
+    /// The cells of numbers, built before they are written.
     text: String,
+    /// One of them.
+    cell: String,
 }
 
 /// What the marks in the table mean, once they were printed.
@@ -56,21 +58,23 @@ impl<W: Write> Table<W> {
             options,
             rows: Rows::new(),
             layout: Layout::default(),
-            who: ShortNames::default(),
-            events: ShortNames::default(),
+            who: InserterNames::default(),
+            events: EventNames::default(),
             arguments: Arguments::default(),
             outcome: None,
             before: Vec::new(),
             legend: Legend::default(),
             text: String::new(),
+            cell: String::new(),
         }
     }
 
     fn head(&mut self) -> io::Result<()> {
-        let (layout, line) = (&self.layout, &mut self.line);
+        let Self { layout, line, text, .. } = self;
         let (on, off) = self.options.styles.around(Style::Head);
         let unit = |scale: Option<Scale>| scale.map_or("", |scale| scale.unit);
         line.mark(on);
+        text.clear();
         for (head, width) in [
             ("seq".to_owned(), layout.seq),
             (format!("delta {}", unit(layout.delta_in)), layout.delta),
@@ -80,8 +84,9 @@ impl<W: Write> Table<W> {
             ("pri".to_owned(), layout.priority),
             ("thr".to_owned(), layout.threshold),
         ] {
-            column(line, width, &head);
+            column(text, width, &head);
         }
+        line.cells(text);
         let who = line.at();
         line.text("who");
         line.to(who + layout.who + GAP);
@@ -96,7 +101,7 @@ impl<W: Write> Table<W> {
     /// Who inserted the event, with a star where the context changes; at an interrupt also whom it interrupted.
     fn who(&mut self, view: &View<'_>, event: &Event) {
         let changes = self.changes(view, event);
-        let Self { line, text, rows, layout, options, who, legend, .. } = self;
+        let Self { line, rows, layout, options, who, legend, .. } = self;
         let (on, off) = options.styles.around(if changes { Style::Bold } else { Style::Plain });
         let start = line.at();
         if changes {
@@ -105,9 +110,7 @@ impl<W: Write> Table<W> {
         }
         line.mark(on);
         line.text(if changes { "*" } else { "" });
-        text.clear();
-        rows.add_who(view, Inserter::of(event), layout.behind, text);
-        line.text(who.of(text));
+        line.text(who.of(view, rows, Inserter::of(event), layout.behind));
         line.unmark(off);
         line.to(start + layout.who);
         line.space(GAP);
@@ -119,15 +122,13 @@ impl<W: Write> Table<W> {
 
     /// The event's name.
     fn name(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, layout, options, events, text, .. } = self;
+        let Self { line, layout, options, events, .. } = self;
         let styles = &options.styles;
         let style = if styles.is_on() { style_of(event.def.and_then(|d| view.catalogue.def(d))) } else { Style::Plain };
         let (on, off) = styles.around(style);
         let start = line.at();
         line.mark(on);
-        text.clear();
-        escape_into(&Rows::event(view, event), text);
-        line.text(events.of(text));
+        line.text(events.of(view, event));
         line.unmark(off);
         line.to(start + layout.event);
         line.space(1);
@@ -177,17 +178,19 @@ impl<W: Write> Table<W> {
 
     /// The numbers to the left of who.
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, layout, options, text, .. } = self;
+        let Self { line, layout, options, text, cell, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
-        line.mark(on);
-        number(line, layout.seq, Some(event.seq));
-        ticks(line, text, layout.delta, layout.delta_in, event.delta);
-        ticks(line, text, layout.time, layout.time_in, event.ticks.checked_sub(options.base()));
+        text.clear();
+        number(text, layout.seq, Some(event.seq));
+        ticks(text, cell, layout.delta, layout.delta_in, event.delta);
+        ticks(text, cell, layout.time, layout.time_in, event.ticks.checked_sub(options.base()));
         let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
-        column(line, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
-        number(line, layout.core, Some(event.core));
-        number(line, layout.priority, event.priority);
-        number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
+        column(text, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
+        number(text, layout.core, Some(event.core));
+        number(text, layout.priority, event.priority);
+        number(text, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
+        line.mark(on);
+        line.cells(text);
         line.unmark(off);
     }
 
@@ -218,29 +221,30 @@ fn add_shortest(arguments: &mut Arguments, texts: [&str; 3]) -> ControlFlow<()> 
     arguments.add_in_brackets(fitting.unwrap_or(texts[2]))
 }
 
-/// Writes a cell of a column of numbers; a column of no width is not shown.
-fn column(line: &mut Line, width: usize, text: &str) {
+/// Adds a cell of a column of numbers, and the gap behind it; a column of no width is not shown.
+fn column(row: &mut String, width: usize, cell: &str) {
     if width > 0 {
-        line.number(width, text);
-        line.space(GAP);
+        pad(row, width.saturating_sub(cell.len()));
+        row.push_str(cell);
+        pad(row, GAP);
     }
 }
 
-/// Writes ticks in the unit of their column; a dash where they are not known.
-fn ticks(line: &mut Line, text: &mut String, width: usize, scale: Option<Scale>, ticks: Option<i64>) {
+/// Adds ticks in the unit of their column; a dash where they are not known.
+fn ticks(row: &mut String, cell: &mut String, width: usize, scale: Option<Scale>, ticks: Option<i64>) {
     let Some(scale) = scale else { return };
-    text.clear();
+    cell.clear();
     match ticks {
-        Some(ticks) => scale.add(text, ticks),
-        None => text.push('-'),
+        Some(ticks) => scale.add(cell, ticks),
+        None => cell.push('-'),
     }
-    column(line, width, text);
+    column(row, width, cell);
 }
 
-/// Writes a number, or nothing.
-fn number(line: &mut Line, width: usize, n: Option<impl itoa::Integer>) {
+/// Adds a number, or nothing.
+fn number(row: &mut String, width: usize, n: Option<impl itoa::Integer>) {
     let mut buffer = itoa::Buffer::new();
-    column(line, width, n.map_or("", |n| buffer.format(n)));
+    column(row, width, n.map_or("", |n| buffer.format(n)));
 }
 
 fn ends_isr(def: &EventDef) -> bool {
@@ -267,6 +271,8 @@ impl<W: Write> EventSink for Table<W> {
 
     fn renew(&mut self) {
         self.rows = Rows::new();
+        self.who.renew();
+        self.events.renew();
     }
 
     fn flush(&mut self) -> io::Result<()> {
