@@ -342,3 +342,81 @@ fn a_threshold_keeps_off_a_thread_without_an_event() {
     let found = puts("threshold-taken", false);
     assert!(found.iter().all(|finding| finding["code"] != "starvation"), "{found:?}");
 }
+
+/// "Nothing wrong found": the reader of a queue waited for a semaphore, and the queue filled up and refused messages.
+#[test]
+fn a_full_queue_whose_reader_waits_for_a_semaphore_was_not_seen_in_a_trace_that_shows_how_it_filled() {
+    const TRAYS: u64 = 0x2000_2600;
+    const SEMAPHORE: u64 = 6;
+    let found = |name: &str, sent: u64| {
+        let (stacks, semaphore) = (vec![(LINES, [16, 1])], Some((TRAYS, 1)));
+        let mut story = Story { stacks, semaphore, ..Story::default() };
+        let sends = |story: &mut Story, held: u64| {
+            story.wakes(SCAN, SLEEPS);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, held]);
+            story.by(SCAN, SLEEP, [10, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, 0);
+        };
+        for _ in 0..3 {
+            story.by(BEAT, SEMAPHORE_PUT, [TRAYS, 0, 0, 0]);
+            sends(&mut story, 0);
+            story.wakes(PRINT, QUEUE);
+            story.by(PRINT, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+            story.blocks(PRINT, QUEUE, BEAT);
+            story.goes_on(2);
+        }
+        sends(&mut story, 0);
+        story.wakes(PRINT, QUEUE);
+        story.by(PRINT, SEMAPHORE_GET, [TRAYS, FOREVER, 0, 0]);
+        story.blocks(PRINT, SEMAPHORE, BEAT);
+        for held in 0..sent {
+            sends(&mut story, held.min(4));
+            story.goes_on(2);
+        }
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&found("fills", 8));
+    assert_eq!((code.as_str(), confidence.as_str()), ("event-never-set", "hint"), "{claim}");
+    assert_eq!(
+        claim,
+        "Print waits for semaphore trays; meanwhile queue lines, which it reads, is full, and refused 4 messages"
+    );
+    let all = found("fills", 8);
+    assert!(
+        all[0].to_string().contains("Beat puts semaphore trays here for the last time, 3 times in the trace"),
+        "{all:?}"
+    );
+    let room = found("fills-room", 4);
+    assert!(room.iter().all(|one| !one.to_string().contains("refused")), "{room:?}");
+}
+
+/// "Nothing wrong found": a check of the program had failed, and it had disabled interrupts and stopped with the newest event.
+#[test]
+fn a_stop_by_the_only_call_that_disables_interrupts_was_not_seen() {
+    let found = |name: &str, before: bool, behind: bool| {
+        let mut story = Story::default();
+        if before {
+            story.by(BEAT, INTERRUPT_CONTROL, [1, 0, 0, 0]);
+            story.by(BEAT, INTERRUPT_CONTROL, [0, 0, 0, 0]);
+        }
+        story.goes_on(40);
+        story.wakes(SCAN, SLEEPS);
+        story.by(SCAN, INTERRUPT_CONTROL, [1, 0, 0, 0]);
+        if behind {
+            story.goes_on(1);
+        }
+        story.findings(name)
+    };
+    let all = found("stops", false, false);
+    let first = of_code(&all, "interrupts-masked").unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!((&first["rank"], &first["confidence"]), (&1.into(), &"hint".into()), "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(
+        claim.starts_with("Scan calls tx_interrupt_control(0x1) in the newest event, for the first time"),
+        "{claim}"
+    );
+    for all in [found("stops-often", true, false), found("stops-not", false, true)] {
+        assert!(of_code(&all, "interrupts-masked").is_none(), "{all:?}");
+    }
+}

@@ -32,6 +32,8 @@ struct Known {
 pub struct Postures {
     known: Vec<Known>,
     open: Option<Open>,
+    /// How many calls there are.
+    calls: u64,
 }
 
 /// A value that was not set back.
@@ -51,6 +53,7 @@ impl Postures {
     /// The next event: of a thread, where it is of one, and what it sets.
     pub(super) fn next(&mut self, thread: Option<Addr>, value: Option<u64>, seq: u64) {
         let before = self.open.filter(|open| Some(open.thread) == thread);
+        self.calls = self.calls.saturating_add(u64::from(value.is_some()));
         self.open = match (thread, value) {
             (Some(thread), Some(value)) => match before {
                 Some(before) if before.value == value => Some(before),
@@ -79,6 +82,13 @@ impl Postures {
         self.open = None;
     }
 
+    /// The only call, where it is the newest event. A thread that stops the system itself begins so.
+    #[must_use]
+    pub fn only(&self) -> Option<LeftPosture> {
+        let Open { thread, value, seq, .. } = self.open.filter(|open| self.calls == 1 && !open.goes_on)?;
+        Some(LeftPosture { thread, value, seq, times: 0 })
+    }
+
     /// What was set last, and is always set back at once, where the thread has gone on without that.
     #[must_use]
     pub fn left(&self) -> Option<LeftPosture> {
@@ -92,6 +102,21 @@ impl Postures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_only_call_is_the_newest_event() {
+        let only = |all: &[(Option<Addr>, Option<u64>)]| {
+            let mut postures = Postures::default();
+            (0..).zip(all).for_each(|(seq, (thread, value))| postures.next(*thread, *value, seq));
+            postures.only().map(|only| only.seq)
+        };
+        let (other, call) = ((Some(7), None), (Some(7), Some(1)));
+        assert_eq!(only(&[other, call]), Some(1));
+        assert_eq!(only(&[other, call, other]), None, "the thread went on");
+        assert_eq!(only(&[other, call, (None, None)]), None, "an interrupt came");
+        assert_eq!(only(&[call, (Some(7), Some(0)), other, call]), None, "it does so often");
+        assert_eq!(only(&[other]), None);
+    }
 
     /// One pair of calls after the other, and other events of the thread; then more events, each of a thread, with what it sets.
     fn left(pairs: u64, more: &[(Option<Addr>, Option<u64>)]) -> Option<u64> {

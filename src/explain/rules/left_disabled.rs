@@ -1,10 +1,12 @@
 //! A function of the thread that runs may return without restoring the interrupts that it disabled.
 //!
-//! There are two signs of it where the registers do not show whether interrupts are disabled:
+//! There are three signs of it where the registers do not show whether interrupts are disabled:
 //!
 //! - The kernel's time stands still: the thread calls `tx_time_get` again and again, and gets the same time.
 //! - By the trace, all last calls of `tx_interrupt_control` by the thread leave interrupts disabled, though it blocked meanwhile. Where
 //!   its code has no function that leaves them disabled, this is a hint: instructions may enable them, or calls that leave no event.
+//! - Without registers: the newest event of the trace is its only call of `tx_interrupt_control`. That is a hint: the program may have
+//!   stopped itself so.
 //!
 //! Where the registers show the mask, other rules look at it. Only a call of the kernel, which disables interrupts for a moment
 //! itself, is looked at here.
@@ -23,13 +25,37 @@ use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Above, Thread};
 use crate::session::{CpuState, Function};
 
+/// The fewest events of a trace in which one call is rare.
+const MANY: u64 = 100;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let cpus = case.cpus.into_iter().flat_map(|cpus| &cpus.all);
     let found: Vec<Finding> = cpus.filter_map(|cpu| by_calls(cpu, case).or_else(|| finding(cpu, case))).collect();
-    if found.is_empty() { by_the_last_call(case, graph).into_iter().collect() } else { found }
+    let by_one_call = || by_the_last_call(case, graph).or_else(|| by_the_only_call(case, graph));
+    if found.is_empty() { by_one_call().into_iter().collect() } else { found }
+}
+
+/// By the trace: the newest event is the only call of `tx_interrupt_control`. Code that stops the system after a check that failed
+/// disables interrupts first.
+fn by_the_only_call(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let events = case.events.filter(|events| events.cores <= 1 && events.count >= MANY)?;
+    let only = events.postures.only().filter(|_| case.cpus.is_none_or(|cpus| cpus.all.is_empty()))?;
+    let task = graph.stored(case, only.thread).filter(|task| matches!(task.does, Does::Runs | Does::Ready))?;
+    let (name, value) = (case.label(task.address), only.value);
+    let claim = format!(
+        "{name} calls tx_interrupt_control({value:#x}) in the newest event, for the first time in the trace: it may have disabled \
+         interrupts to stop the system itself, as after a check that failed"
+    );
+    let text = format!("{name} calls tx_interrupt_control({value:#x}) here, and no event comes behind it");
+    Some(
+        Finding::new(Code::InterruptsMasked, case.cap(Confidence::Hint), claim)
+            .against(["the trace may have been read just behind that call"])
+            .evidence([Evidence::event(only.seq, text)])
+            .next(format!("look at the events of {name} in front of it (`last`), and for where its code calls tx_interrupt_control"))
+            .threads([task.address]),
+    )
 }
 
 /// By the trace: the last call of `tx_interrupt_control` disables interrupts, the thread has gone on, and nothing else has come. Before it

@@ -4,7 +4,7 @@
 //! lose their messages: then it is a hint, as the reader may be suspended on purpose, or wait for a slow device. Where the trace shows no reader, the
 //! program does: the thread that uses the queue and does not send to it.
 
-use super::super::events::{Giver, TimeOuts};
+use super::super::events::{Events, Giver, TimeOuts, Untaken};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::time_outs;
@@ -13,7 +13,7 @@ use super::by_code;
 use super::flags_cleared;
 use super::owner_gone::LONG_WAIT;
 use super::users::uses;
-use super::words::{few, gives, shows, suspended_by, waiting, wanted};
+use super::words::{few, gives, shows, suspended_by, third, waiting, wanted};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
 use crate::kernel::{Kind, Object};
@@ -34,8 +34,13 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let more = |queue| {
         refused(queue, case, graph).or_else(|| slow(queue, case, graph)).or_else(|| elsewhere(queue, case, graph))
     };
-    let of = |queue| finding(queue, case, graph).or_else(|| more(queue));
-    let mut found: Vec<Finding> = full(case, graph).into_iter().filter_map(of).collect();
+    let of = |queue: &Addr| finding(*queue, case, graph).or_else(|| more(*queue));
+    let full = full(case, graph);
+    let mut found: Vec<Finding> = full.iter().filter_map(of).collect();
+    // From a trace alone, a queue without threads that wait for room.
+    let has_refused = case.events.filter(|_| case.kernel.is_none()).into_iter().flat_map(Events::objects);
+    let has_refused = has_refused.filter(|(queue, one)| one.refusals.is_some() && !full.contains(queue));
+    found.extend(has_refused.filter_map(|(queue, _)| refused(queue, case, graph)));
     let queues = case.kernel.into_iter().flat_map(|kernel| &kernel.objects).filter(|object| object.kind == Kind::Queue);
     found.extend(queues.filter_map(|queue| left(queue, case, graph)));
     found
@@ -112,30 +117,45 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let (events, reader) = (case.events?, reader(queue, case, graph)?);
     let task = reader.task;
     let wait = task.wait.filter(|wait| wait.forever && wait.object != queue && graph.wait(task.address).is_none())?;
-    let refused = events.object(queue)?.untaken.filter(|untaken| untaken.is_refused() && untaken.puts >= REFUSED)?;
+    let one = events.object(queue)?;
+    let untaken = one.untaken.filter(Untaken::is_refused).map(|untaken| (untaken.puts, untaken.first.0));
+    let refusals = || one.refusals.map(|refusals| (refusals.times, refusals.first.1));
+    let (refused, first) = untaken.or_else(refusals).filter(|(times, _)| *times >= REFUSED)?;
     let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
-    if refused.first.0 < since || !events.is_long(task.address, wait.object) {
+    if first < since || !events.is_long(task.address, wait.object) {
         return None;
     }
     let (name, object, label) = (case.label(task.address), case.object(wait.object), case.object(queue));
     let givers = by_code::givers(&wait, case, graph);
     let (what, by) = (wanted(&wait, givers.as_ref(), case), few(givers.as_ref()));
-    let times = many(refused.puts, "message", "messages");
+    let times = many(refused, "message", "messages");
     let claim = format!("{name} waits for {what}; meanwhile {label}, which it reads, is full, and refused {times}");
     let next = match by {
         Some(by) => conditions(&by, &wait, case),
         None => format!("find out who was to {} {object}", gives(wait.kind)),
     };
-    let first = Evidence::event(refused.first.0, format!("a message is sent to {label}, which is full"));
+    let first = Evidence::event(first, format!("a message is sent to {label}, which is full"));
+    let gave = if givers.is_none() { last_gift(&wait, case, graph) } else { None };
     Some(
         Finding::new(Code::EventNeverSet, case.cap(Confidence::Hint), claim)
             .against([if reader.is_inferred { BY_PROGRAM } else { BY_EVENTS }, "what it waits for may be slow"])
             .evidence([waiting(task.address, wait.object, case, graph), first])
             .evidence(givers.into_iter().flat_map(|givers| givers.evidence))
+            .evidence(gave)
             .next(next)
             .affected(graph.waiters(&[task.address]))
             .threads([task.address]),
     )
+}
+
+/// Who gave last what a thread waits for, where one alone did in the trace.
+fn last_gift(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
+    let mut givers = case.events?.object(wait.object)?.givers.iter();
+    let (Some((by, given)), None) = (givers.next(), givers.next()) else { return None };
+    let (who, does, object) = (giver(*by, case, graph), third(wait.kind), case.object(wait.object));
+    let times = many(given.times, "time", "times");
+    let text = format!("{who} {does} {object} here for the last time, {times} in the trace; no other does");
+    Some(Evidence::event(given.seq, text))
 }
 
 /// Messages come faster than the only reader takes them: each time that it asks for one, the queue is full, and others wait for room.

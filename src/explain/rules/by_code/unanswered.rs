@@ -22,6 +22,11 @@ use crate::kernel::api::Act;
 /// What speaks against it.
 const OTHER_REASON: &str = "that path may be for what needs no answer, and the answer be missing for another reason";
 
+/// True where one waits for some of the flags that another one needs, or for what has no flags.
+fn wants_some_of(needed: Option<u64>, wanted: Option<u64>) -> bool {
+    needed.zip(wanted).is_none_or(|(needed, wanted)| needed & wanted != 0)
+}
+
 /// A thread that did not get its answer.
 pub(super) struct Unanswered {
     thread: Addr,
@@ -137,8 +142,11 @@ impl ByCode<'_, '_> {
             ))
         );
         let users = [User::Thread(*server)];
-        let others: Vec<Addr> = self.graph.tasks.waiting(need.object).map(|task| task.address).collect();
-        let others: Vec<Addr> = others.into_iter().filter(|at| at != thread && at != server).collect();
+        // Another thread may wait for another flag of the group, which somebody else sets.
+        let is_for_it =
+            |task: &&Task| task.wait.is_some_and(|wait| wants_some_of(need.wanted, wait.wanted.map(|w| w.flags)));
+        let others = self.graph.tasks.waiting(need.object).filter(is_for_it).map(|task| task.address);
+        let others: Vec<Addr> = others.filter(|at| at != thread && at != server).collect();
         let behind =
             if code == Code::SemaphoreLeak { self.graph.waiters(&[*thread]) } else { self.stuck.behind(&[*thread]) };
         let behind: Vec<Addr> = others.into_iter().chain(behind).collect();
@@ -192,5 +200,18 @@ impl ByCode<'_, '_> {
             (Kind::Queue, _) => format!("a message in {object}"),
             _ => object,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "It explains: Panel waits for event flags", which waited for another flag of the group that a timer sets.
+    #[test]
+    fn a_thread_that_waits_for_another_flag_of_the_group_is_no_victim() {
+        assert!(wants_some_of(Some(0b01), Some(0b11)));
+        assert!(!wants_some_of(Some(0b01), Some(0b10)));
+        assert!(wants_some_of(None, None), "a semaphore has no flags");
     }
 }
