@@ -134,6 +134,26 @@ impl Code<'_> {
         self.on_all_ways(&all, read)
     }
 
+    /// The register by which the instruction divides. Of a Cortex-M.
+    #[must_use]
+    pub fn divisor(&self) -> Option<u16> {
+        self.lines()?.iter().find(|line| line.at == self.at)?.divisor()
+    }
+
+    /// The word of memory that the call in front of a return address got an argument from: the register, and its value. The registers
+    /// of the code are those at the return address.
+    #[must_use]
+    pub fn argument(&self, back: Addr, register: u16, value: u64) -> Option<Read> {
+        let all = self.lines()?;
+        let (call, _) = all.iter().zip(all.iter().skip(1)).find(|(_, next)| next.at == back)?;
+        let code = Code { at: call.at, ..*self };
+        let read = |way: &Way<'_, '_>| {
+            let found = way.origin(register, END, value, DEEP)?;
+            Some(Read { place: found.place, value, base: None, first: None })
+        };
+        code.on_all_ways(&all, read)
+    }
+
     /// What all ways to the instruction give. `all`: the instructions of the function.
     fn on_all_ways(&self, all: &[Line], read: impl Fn(&Way<'_, '_>) -> Option<Read>) -> Option<Read> {
         let found = ways(self.at, all, self)?.into_iter().map(|before| read(&Way::new(&before, self)));

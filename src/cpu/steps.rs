@@ -56,15 +56,18 @@ pub(super) const fn keeps_flags(first: u16) -> bool {
 /// The special registers PRIMASK, BASEPRI, BASEPRI_MAX and FAULTMASK (Armv7-M Architecture Reference Manual, B5.1.1).
 const MASKS: std::ops::RangeInclusive<u16> = 16..=19;
 
+/// True for MSR to one of them.
+pub(super) fn writes_mask(first: u16, second: u16) -> bool {
+    first & 0xFFF0 == 0xF380 && second & 0xFF00 == 0x8800 && MASKS.contains(&(second & 0xFF))
+}
+
 /// Whether an instruction disables interrupts: CPS, and MSR to one of their masks (B5.2.1 and B5.2.3). One that writes what is not known
 /// restores what was before.
 pub(super) fn disables_interrupts(first: u16, second: u16, state: &State) -> Option<bool> {
     match first {
         0xB671..=0xB673 => Some(true),
         0xB661..=0xB663 => Some(false),
-        0xF380..=0xF38F if second & 0xFF00 == 0x8800 && MASKS.contains(&(second & 0xFF)) => {
-            Some(matches!(state.get(first & 0xF), Value::Is(mask) if mask != 0))
-        }
+        _ if writes_mask(first, second) => Some(matches!(state.get(first & 0xF), Value::Is(mask) if mask != 0)),
         _ => None,
     }
 }

@@ -29,7 +29,8 @@ enum failure {
     OVERTAKEN,     /* is a transfer whose end is an event flag, by another one   */
     UNKNOWN_CODE,  /* is an index of a table of pointers, and is not checked      */
     WRITTEN_OVER,  /* is a request by another one, as no lock keeps them apart    */
-    COUNTED_BELOW  /* an array are ticks, and the count of a mutex is there        */
+    COUNTED_BELOW, /* an array are ticks, and the count of a mutex is there        */
+    ZERO_PASSED    /* is a number of samples by which the function called divides  */
 };
 
 #define BEGIN 20u
@@ -706,6 +707,55 @@ static VOID weigher_entry(ULONG unused)
     }
 }
 
+/* ---- a mean of the samples since the last one, also where there are none ---- */
+
+#define CCR (*(volatile uint32_t *)0xE000ED14u)
+
+static struct {
+    ULONG sum;
+    ULONG count;
+    ULONG mean;
+} tide;
+static ULONG echoes;
+
+static NOINLINE ULONG mean_of(ULONG all, ULONG count)
+{
+    return all / count;
+}
+
+/* What is counted is taken over, and counted from 0 again. */
+static NOINLINE VOID close_window(VOID)
+{
+    ULONG posture;
+    __asm__ volatile("mrs %0, primask\n cpsid i" : "=r"(posture) :: "memory");
+    tide.count = echoes;
+    echoes = 0;
+    __asm__ volatile("msr primask, %0" :: "r"(posture) : "memory");
+    tide.mean = mean_of(tide.sum * 100, tide.count);
+}
+
+static VOID sonar_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        if (!failing(ZERO_PASSED))
+            echoes++;
+    }
+}
+
+static VOID gauge_entry(ULONG unused)
+{
+    (void)unused;
+    CCR |= 1u << 4; /* DIV_0_TRP */
+    for (;;) {
+        mk_thread_sleep(5);
+        tide.sum = 40 + _tx_timer_system_clock;
+        close_window();
+        sum += tide.mean;
+    }
+}
+
 /* ---- ticks that are counted by temperature, also where the sensor is open ---- */
 
 static ULONG dwell[8];
@@ -966,6 +1016,10 @@ VOID app_define(VOID)
         break;
     case UNKNOWN_CODE:
         thread(PICK("weigher", "balance"), weigher_entry, 0, PICK(10, 9));
+        break;
+    case ZERO_PASSED:
+        thread(PICK("sonar", "radar"), sonar_entry, 0, PICK(8, 7));
+        thread(PICK("gauge", "meter"), gauge_entry, 0, PICK(12, 11));
         break;
     case COUNTED_BELOW:
         mk_mutex_create(&curve, PICK("curve", "graph"), 0);

@@ -546,3 +546,37 @@ fn a_pointer_from_a_table_has_the_place_of_its_first_element() {
         Some((0x2000_0124, None))
     );
 }
+
+/// The divisor that a function passed to another was followed no further. In front of the call, a critical section takes it over from a
+/// variable that is 0 again since, and another register has a copy of the pointer.
+#[test]
+fn an_argument_that_was_read_in_front_of_a_call_was_not_followed() {
+    let of = |code: &[u16], value: u64| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let mut registers = Registers::new(Architecture::CortexM);
+        for (name, value) in [("pc", 0x120), ("sp", 0x2000_1000), ("r4", 0x2000_1010)] {
+            assert!(registers.set(name, value));
+        }
+        let words = [(0x124, 0x2000_0054), (0x2000_0054, 0), (0x2000_1014, 0), (0x2000_1018, 7)];
+        let word = |at: Addr| words.iter().find(|(place, _)| *place == at).map(|(_, word)| u64::from(*word as u32));
+        let stack = Some(Region { start: 0x2000_0F00, len: 0x200 });
+        Code { at: 0x11C, registers: &registers, from: 0x100, code: &bytes, stack, word: &word }
+            .argument(0x120, 1, value)
+            .map(|read| read.place)
+    };
+    // push {r4, lr}; mov r4, r0; mrs r2, primask; cpsid i; ldr r3, =0x20000054; ldr r1, [r3]; str r1, [r0, #4]; movs r1, #0;
+    // str r1, [r3]; msr primask, r2; ldr r1, [r0, #4]; movs r0, #1; bl; pop {r4, pc}; nop; its address
+    let code = [
+        0xB510, 0x4604, 0xF3EF, 0x8210, 0xB672, 0x4B06, 0x6819, 0x6041, 0x2100, 0x6019, 0xF382, 0x8810, 0x6841, 0x2001,
+        0xF7FF, 0xFFE4, 0xBD10, 0xBF00,
+    ];
+    assert_eq!(of(&code, 0), Some(0x2000_0054), "from where the local variable was set");
+    assert_eq!(of(&code, 7), None, "it is not there");
+    let mut other = code;
+    // ldr r1, [r0, #8]
+    other[12] = 0x6881;
+    assert_eq!(of(&other, 7), Some(0x2000_1018));
+    // mov r4, r1: no register has a copy of the argument.
+    other[1] = 0x460C;
+    assert_eq!(of(&other, 7), None);
+}

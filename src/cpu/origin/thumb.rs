@@ -2,6 +2,7 @@
 
 use super::super::instruction::long_branch;
 use super::super::polling::{self, Step, Walk};
+use super::super::steps;
 use super::{Code, Does, Instruction, Line, Table, bit};
 use crate::abi::Addr;
 
@@ -324,6 +325,8 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         _ if first & 0xFFF0 == 0xEC50 => Does::Writes(bit(to) | bit(base)),
         _ if first & 0xEE00 == 0xEC00 => Does::Writes(moved),
         _ if first & 0xEE00 == 0xEE00 => Does::Writes(bit(to)),
+        // A critical section ends with it.
+        _ if steps::writes_mask(first, second) => Does::Writes(0),
         _ => by_step(first, second, at),
     }
 }

@@ -10,7 +10,7 @@ impl Way<'_, '_> {
         if let Some(now) = self.unchanged(register, at) {
             return Some(now);
         }
-        let (writer, does) = self.writer(register, at)?;
+        let Some((writer, does)) = self.writer(register, at) else { return self.copied(register, at) };
         match does {
             Does::Loads { .. } => {
                 let place = self.place(&does, writer, deep)?;
@@ -29,13 +29,25 @@ impl Way<'_, '_> {
         }
     }
 
+    /// What an argument of the function held in its register, in front of the instruction at a place, where another register still has a
+    /// copy of it.
+    fn copied(&self, register: u16, at: usize) -> Option<u64> {
+        let front = self.before.get(..at)?.iter().enumerate();
+        front.into_iter().find_map(|(place, line)| match line.does(register) {
+            Does::Moves { to, from, plus } if from == register && to != register => {
+                Some(self.cut(self.unchanged(to, place.checked_add(1)?)?.wrapping_sub(plus.cast_unsigned())))
+            }
+            _ => None,
+        })
+    }
+
     /// What a register held in front of the instruction at a place, where no word that the program writes was read for it.
     pub(super) fn plain(&self, register: u16, at: usize, deep: u8) -> Option<u64> {
         let deep = deep.checked_sub(1)?;
         if let Some(now) = self.unchanged(register, at) {
             return Some(now);
         }
-        let (writer, does) = self.writer(register, at)?;
+        let Some((writer, does)) = self.writer(register, at) else { return self.copied(register, at) };
         match does {
             Does::Literal { place, .. } => (self.code.word)(place),
             Does::Sets { value, is_top: false, .. } => Some(value),

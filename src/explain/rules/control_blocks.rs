@@ -9,7 +9,7 @@ use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
 use super::set_by::Writers;
-use super::shared::Shared;
+use super::shared::{self, Shared};
 use super::words::{function_at, text};
 use super::wrong_context;
 use super::wrong_index::WrongIndex;
@@ -429,7 +429,14 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
         all if all.len() > USERS => format!("; {} functions have its address", all.len()),
         all => format!("; {} {} its address", all.join(", "), if all.len() == 1 { "has" } else { "have" }),
     };
-    format!("{what}{by}")
+    let users = case.usage().filter(|_| !names.is_empty()).map(|usage| usage.users_of(memory)).unwrap_or_default();
+    let users = match users.len() {
+        0 => String::new(),
+        n if n > USERS => String::new(),
+        1 => format!(", and {} comes there", shared::names(&users, case)),
+        _ => format!(", and {} come there", shared::names(&users, case)),
+    };
+    format!("{what}{by}{users}")
 }
 
 /// Who writes to the array that ends in front of an address, in the same variable.

@@ -349,7 +349,8 @@ impl<'a, 'c> Look<'a, 'c> {
         let jumped = self.way.as_ref().filter(|_| !is_null_call);
         let came = jumped.map_or_else(String::new, |way| format!(", at {}", way.words));
         let pointer = self.pointer(graph).or_else(|| self.pointer_of_trap(graph)).or_else(|| self.chained(graph));
-        let passed = if pointer.is_none() { self.passed() } else { None };
+        let is_passed = pointer.as_ref().is_none_or(|pointer| pointer.is_passed);
+        let passed = if is_passed { self.passed() } else { None };
         let whereabouts = self.whereabouts(within, jumped.is_none() && !self.has_caller(), passed);
         let in_ram = self.code_in_ram().unwrap_or_default();
         let claim = format!("{}{whereabouts}: {words}{came}{in_ram}", self.name());

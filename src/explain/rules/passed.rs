@@ -4,12 +4,15 @@
 
 use super::super::Case;
 use super::super::usage::global_pointer;
+use super::pointer::{Pointer, stack_at};
 use super::{jump, place, through, words};
 use crate::abi::{Addr, Endian};
-use crate::cpu::{Architecture, Call, Callee, InstructionSet, Paths, Program, Registers, Value};
+use crate::cpu::{Architecture, Call, Callee, InstructionSet, Paths, Program, Read, Registers, Value};
 use crate::session::{Function, is_of_kernel};
 use crate::unwind::Origin;
 
+/// The register of a RISC-V's first argument.
+const RISCV_A0: u16 = 10;
 /// The most callers that are looked at.
 const MOST: usize = 3;
 /// The mark of the argument that is followed.
@@ -33,10 +36,36 @@ impl Access<'_> {
         code.base(self.failed)
     }
 
-    /// The function that passed the pointer: `cfg_set (gateway.c:198)`, or `cfg_set (gateway.c:198) through copy_text`. `functions`: of
+    /// The register with the pointer, or with a divisor that is 0, and what it holds, where that is known.
+    fn needed(&self, case: &Case<'_>) -> Option<(u16, Option<u64>)> {
+        let divisor = || Pointer::code_at(self.at, self.registers, None, case, &|code| code.divisor());
+        self.base(case).or_else(|| Some((divisor()?, Some(0))))
+    }
+
+    /// The word from which the caller read the pointer, or the divisor, that it passed. `caller`: its registers, where it goes on.
+    pub fn read_by_caller(&self, functions: &[Function], caller: &Registers, case: &Case<'_>) -> Option<Read> {
+        let architecture = self.registers.architecture();
+        let own = Body::of(self.at, architecture, case)?;
+        let (register, value) = self.needed(case)?;
+        let argument = own.argument_at(self.at, register)?;
+        let mut frames = functions.split_inclusive(|function| !function.is_inlined);
+        let inner = frames.next().filter(|inner| inner.first().is_some_and(|first| first.pc == self.at))?;
+        let back = frames.next().filter(|frame| is_call(inner, frame))?.first()?.pc;
+        let body = Body::of(back.checked_sub(1)?, architecture, case)?;
+        if body.jumps_on(back, own.first).is_some() {
+            return None;
+        }
+        let first = if architecture == Architecture::CortexM { 0 } else { RISCV_A0 };
+        let register = u16::try_from(argument).ok()?.checked_add(first)?;
+        let stack = stack_at(caller.sp(), case);
+        let read = |code: &crate::cpu::Code<'_>| code.argument(back, register, value?);
+        Pointer::code_at(back.checked_sub(2)?, caller, stack, case, &read)
+    }
+
+    /// The function that passed the pointer, or the divisor: `cfg_set (gateway.c:198)`, or `cfg_set (gateway.c:198) through copy_text`. `functions`: of
     /// the backtrace, the innermost first. Hostile text: escape before printing.
     pub fn passed(&self, functions: &[Function], case: &Case<'_>) -> Option<String> {
-        let (register, _) = self.base(case)?;
+        let (register, _) = self.needed(case)?;
         let own = Body::of(self.at, self.registers.architecture(), case)?;
         let mut argument = own.argument_at(self.at, register)?;
         let mut frames = functions.split_inclusive(|function| !function.is_inlined);

@@ -49,6 +49,7 @@ const FAULTS: std::ops::RangeInclusive<u32> = 3..=6;
 const POINTER: &str = "pointer";
 const DIVISOR: &str = "divisor";
 /// By what its place is inferred.
+const BY_CALLER: &str = "the code of the function that passed it";
 const BY_CODE: &str = "the code in front of the instruction";
 const BY_CHAIN: &str = "memory: what this function's variables lead to holds it";
 /// Of a divisor that the exception frame has with another value.
@@ -64,6 +65,8 @@ pub(super) struct Pointer {
     pub next: String,
     /// True where a message brought it.
     pub is_of_message: bool,
+    /// True where the caller of the function read it, and passed it.
+    pub is_passed: bool,
     /// The pointer, or the divisor.
     pub value: u64,
     /// What was read.
@@ -128,6 +131,17 @@ impl Pointer {
         Self::code_at(at, &place.registers, stack, case, &|code| code.zero_divisor())
     }
 
+    /// The place from which the caller of a function read the argument that is the pointer, or a divisor that is 0.
+    pub fn of_caller(access: &Access<'_>, place: &Place, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+        let caller = place.callers.first()?;
+        let noun = match place.effect? {
+            Effect::DivideByZero => DIVISOR,
+            effect => effect.address().map(|_| POINTER)?,
+        };
+        let read = access.read_by_caller(&place.functions, caller, case)?;
+        Some(Self { by: BY_CALLER, is_passed: true, ..Self::read_from(read, noun, case, graph)? })
+    }
+
     /// Of the instruction at an address, with the registers in front of it, and the stack in which its stack pointer is.
     pub fn of(at: Addr, registers: &Registers, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Option<Self> {
         let read = Self::code_at(at, registers, stack, case, &|code| code.pointer())?;
@@ -135,13 +149,13 @@ impl Pointer {
     }
 
     /// What the code of the function around an instruction shows.
-    fn code_at(
+    pub fn code_at<T>(
         at: Addr,
         registers: &Registers,
         stack: Option<Region>,
         case: &Case<'_>,
-        shows: &dyn Fn(&Code<'_>) -> Option<Read>,
-    ) -> Option<Read> {
+        shows: &dyn Fn(&Code<'_>) -> Option<T>,
+    ) -> Option<T> {
         let at = at & !1;
         let (from, code) = body(at, case)?;
         let word = |at: Addr| word(at, case);
@@ -254,6 +268,7 @@ impl Pointer {
             evidence,
             next,
             is_of_message: false,
+            is_passed: false,
             value,
             noun,
             by: BY_CODE,
@@ -432,7 +447,7 @@ fn pieces(from: Addr, len: u64, case: &Case<'_>) -> Option<Vec<u8>> {
 }
 
 /// The stack of the thread on which a stack pointer is.
-fn stack_at(sp: Option<Addr>, case: &Case<'_>) -> Option<Region> {
+pub(super) fn stack_at(sp: Option<Addr>, case: &Case<'_>) -> Option<Region> {
     let sp = sp?;
     case.kernel?.threads.iter().find(|thread| thread.holds(sp)).and_then(stack_of)
 }

@@ -119,7 +119,8 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let wait = task.wait.filter(|wait| wait.forever && wait.object != queue && graph.wait(task.address).is_none())?;
     let one = events.object(queue)?;
     let untaken = one.untaken.filter(Untaken::is_refused).map(|untaken| (untaken.puts, untaken.first.0));
-    let refusals = || one.refusals.map(|refusals| (refusals.times, refusals.first.1));
+    // Where there is memory, more is known of a queue that filled up within the trace.
+    let refusals = || one.refusals.filter(|_| case.kernel.is_none()).map(|refused| (refused.times, refused.first.1));
     let (refused, first) = untaken.or_else(refusals).filter(|(times, _)| *times >= REFUSED)?;
     let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
     if first < since || !events.is_long(task.address, wait.object) {

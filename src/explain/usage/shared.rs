@@ -58,21 +58,30 @@ impl Usage<'_> {
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         for user in self.users.iter().map(|(user, _)| *user).filter(is_known) {
             let Some(found) = self.accesses_of(user, &functions) else { return Vec::new() };
-            all.extend(found.into_iter().map(|(lock, function)| Access { user, lock, function }));
+            let found = found.into_iter().filter(|(_, key)| self.has_address(*key, memory));
+            all.extend(found.map(|(lock, (function, _))| Access { user, lock, function }));
         }
         all.into_iter().collect()
+    }
+
+    /// True where a function has an address of this memory: by itself, or as it is called here. A function of the C library gets it from one
+    /// caller, and what is another thread's from the next.
+    fn has_address(&self, key: Key, memory: Region) -> bool {
+        let is_in = |at: &u32| memory.contains(Addr::from(*at));
+        let is_given = || key.1.iter().filter_map(|value| value.known()).any(|at| is_in(&at));
+        is_given() || self.walker.of_function(key).used.iter().any(is_in) || self.addresses_of(key.0).iter().any(is_in)
     }
 
     /// Who comes to one of these functions, and holds no lock there.
     pub fn without_lock(&self, functions: &BTreeSet<Addr>) -> BTreeSet<User> {
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
-        let is_free = |(lock, _): &(Lock, Addr)| *lock == Lock::None;
+        let is_free = |(lock, _): &(Lock, Key)| *lock == Lock::None;
         users.filter(|user| self.accesses_of(*user, functions).is_some_and(|all| all.iter().any(is_free))).collect()
     }
 
     /// The same of one user, by the functions that access the memory; `None` where that takes too long.
-    fn accesses_of(&self, user: User, functions: &BTreeSet<Addr>) -> Option<BTreeSet<(Lock, Addr)>> {
+    fn accesses_of(&self, user: User, functions: &BTreeSet<Addr>) -> Option<BTreeSet<(Lock, Key)>> {
         let leads = self.leading(user, functions);
         let roots = self.users.iter().filter(|(other, _)| *other == user).filter_map(|(_, summary)| summary.key);
         let mut todo: Vec<(Key, Lock)> = roots.map(|key| (key, Lock::None)).collect();
@@ -85,7 +94,7 @@ impl Usage<'_> {
             let Some(paths) = self.walker.paths(&follow, key) else { continue };
             let inside = Inside::of(self, key, &paths, lock);
             if functions.contains(&key.0) {
-                found.insert((inside.of_function(), key.0));
+                found.insert((inside.of_function(), key));
             }
             let calls = self.walker.of_function(key);
             for call in paths.calls() {
@@ -120,12 +129,13 @@ impl Usage<'_> {
         keys.filter(|(at, _)| callers.contains(at)).any(calls)
     }
 
-    /// Who calls a function that has an address of this memory, after the kernel has started.
+    /// Who comes to a function that has an address of this memory there, after the kernel has started.
     pub fn users_of(&self, memory: Region) -> BTreeSet<User> {
         let functions = self.functions_with(memory);
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
-        users.filter(|user| self.reached(*user).iter().any(|(at, _)| functions.contains(at))).collect()
+        let has_it = |key: &Key| functions.contains(&key.0) && self.has_address(*key, memory);
+        users.filter(|user| self.reached(*user).iter().any(has_it)).collect()
     }
 
     /// True where a function may lock something: it, or what it calls, calls the kernel, disables interrupts, or calls through a pointer.

@@ -92,7 +92,13 @@ impl Look<'_, '_> {
         let place = self.place?;
         let divisor = || Pointer::of_divisor(place, self.case, graph).filter(|_| self.may_be_division());
         let pointer = || Pointer::of_place(place, self.way.as_ref(), self.case, graph);
-        divisor().or_else(|| if self.is_of_pointer() { pointer() } else { None })
+        let is_it = || self.is_of_pointer();
+        let by_caller = || {
+            let at = place.registers.pc().filter(|_| self.way.is_none() && (is_it() || self.may_be_division()))?;
+            let access = Access { at, failed: self.accessed(), registers: &place.registers };
+            Pointer::of_caller(&access, place, self.case, graph)
+        };
+        divisor().or_else(|| pointer().filter(|_| is_it())).or_else(by_caller)
     }
 
     /// The place in memory that holds the pointer, in what the variables of the function lead to.
@@ -212,9 +218,12 @@ impl Look<'_, '_> {
         message::brought_by_code(word, thread, at, self.functions(), self.case)
     }
 
-    /// The function that passed the pointer that failed.
+    /// The function that passed the pointer that failed, or the divisor.
     pub(super) fn passed(&self) -> Option<String> {
-        let (at, registers) = self.instruction()?;
+        let divides = |place: &&Place| place.effect == Some(Effect::DivideByZero) && self.may_be_division();
+        let division =
+            || self.place.filter(divides).and_then(|place| Some((place.registers.pc()?, place.registers.clone())));
+        let (at, registers) = self.instruction().or_else(division)?;
         Access { at, failed: self.accessed(), registers: &registers }.passed(self.functions(), self.case)
     }
 

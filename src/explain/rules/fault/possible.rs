@@ -200,15 +200,25 @@ impl<'a> Why<'a> {
         Some(Access { at: registers.pc()?, failed: Some(failed), registers })
     }
 
-    /// The function that passed the pointer.
+    /// The same, and a division.
+    fn access_or_division(&self) -> Option<Access<'_>> {
+        let (registers, effect) = (&self.place.registers, self.place.effect?);
+        let fails = effect == Effect::DivideByZero || effect.address().is_some();
+        Some(Access { at: registers.pc().filter(|_| fails)?, failed: effect.address(), registers })
+    }
+
+    /// The function that passed the pointer, or the divisor.
     fn passed(&self, case: &Case<'_>) -> Option<String> {
-        self.access()?.passed(&self.place.functions, case)
+        self.access_or_division()?.passed(&self.place.functions, case)
     }
 
     /// With where the pointer was read from.
     fn with_pointer(&self, finding: Finding, case: &Case<'_>, graph: &Graph) -> Finding {
         let chained = || Pointer::of_chain(&self.access()?, &self.place.functions, case, graph);
-        match Pointer::of_place(self.place, self.way.as_ref(), case, graph).or_else(chained) {
+        let divisor = || Pointer::of_divisor(self.place, case, graph);
+        let by_caller = || Pointer::of_caller(&self.access_or_division()?, self.place, case, graph);
+        let in_code = || if self.way.is_none() { divisor().or_else(by_caller) } else { None };
+        match Pointer::of_place(self.place, self.way.as_ref(), case, graph).or_else(chained).or_else(in_code) {
             Some(pointer) => pointer.added_to(finding, case),
             None => {
                 let own = finding.threads.first().map(|thread| (*thread, None));
