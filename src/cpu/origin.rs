@@ -140,8 +140,25 @@ impl Code<'_> {
         self.lines()?.iter().find(|line| line.at == self.at)?.divisor()
     }
 
+    /// The register of the argument that a register holds in front of the instruction, as the function got it: where all ways from the
+    /// start of the function show that, and none of them writes memory but the stack.
+    #[must_use]
+    pub fn unchanged_argument(&self, register: u16) -> Option<u16> {
+        let all = self.lines()?;
+        let ways = ways(self.at, &all, self)?;
+        let is_start = |way: &[Line]| way.first().map_or(self.at, |line| line.at) == self.from;
+        let writes = |way: &[Line]| way.iter().any(|line| line.stores() && !line.stores_in_stack());
+        let of = |way: &Vec<Line>| {
+            let way = Some(way).filter(|way| is_start(way) && !writes(way))?;
+            Way::new(way, self).argument(register, END, DEEP)
+        };
+        let found: Vec<u16> = ways.iter().map(of).collect::<Option<_>>()?;
+        let first = *found.first()?;
+        found.iter().all(|other| *other == first).then_some(first)
+    }
+
     /// The word of memory that the call in front of a return address got an argument from: the register, and its value. The registers
-    /// of the code are those at the return address.
+    /// of the code are those at the return address. The function that was called must not have written memory.
     #[must_use]
     pub fn argument(&self, back: Addr, register: u16, value: u64) -> Option<Read> {
         let all = self.lines()?;
@@ -182,6 +199,14 @@ impl Code<'_> {
             Architecture::CortexM => thumb::lines(self),
             architecture @ (Architecture::Riscv32 | Architecture::Riscv64) => Some(riscv::lines(self, architecture)),
             _ => None,
+        }
+    }
+
+    /// True for a register of arguments.
+    fn is_of_argument(&self, register: u16) -> bool {
+        match self.registers.architecture() {
+            Architecture::CortexM => register < 4,
+            _ => (10..18).contains(&register),
         }
     }
 

@@ -580,3 +580,25 @@ fn an_argument_that_was_read_in_front_of_a_call_was_not_followed() {
     other[1] = 0x460C;
     assert_eq!(of(&other, 7), None);
 }
+
+/// A divisor that the function computed from its argument was taken for what the caller passed.
+#[test]
+fn an_argument_that_was_changed_was_taken_for_that_of_the_caller() {
+    let of = |code: &[u16], at: Addr, register: u16| {
+        let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
+        let registers = Registers::new(Architecture::CortexM);
+        let word = |_: Addr| None;
+        Code { at, registers: &registers, from: 0x100, code: &bytes, stack: None, word: &word }
+            .unchanged_argument(register)
+    };
+    // udiv r0, r0, r1
+    assert_eq!(of(&[0xFBB0, 0xF0F1], 0x100, 1), Some(1));
+    // push {r7}; mov r3, r1; udiv r0, r0, r3
+    assert_eq!(of(&[0xB480, 0x460B, 0xFBB0, 0xF0F3], 0x104, 3), Some(1));
+    // subs r1, #1; udiv r0, r0, r1
+    assert_eq!(of(&[0x3901, 0xFBB0, 0xF0F1], 0x102, 1), None, "it is one less");
+    // str r0, [r3]; udiv r0, r0, r1
+    assert_eq!(of(&[0x6018, 0xFBB0, 0xF0F1], 0x102, 1), None, "what the caller read may have been written");
+    // udiv r0, r0, r4
+    assert_eq!(of(&[0xFBB0, 0xF0F4], 0x100, 4), None, "no argument");
+}

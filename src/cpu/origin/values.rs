@@ -29,10 +29,20 @@ impl Way<'_, '_> {
         }
     }
 
+    /// The register of the argument of which a register is a copy, in front of the instruction at a place.
+    pub(super) fn argument(&self, register: u16, at: usize, deep: u8) -> Option<u16> {
+        let deep = deep.checked_sub(1)?;
+        match self.writer(register, at) {
+            None => self.code.is_of_argument(register).then_some(register),
+            Some((writer, Does::Moves { from, plus: 0, .. })) => self.argument(from, writer, deep),
+            Some(_) => None,
+        }
+    }
+
     /// What an argument of the function held in its register, in front of the instruction at a place, where another register still has a
     /// copy of it.
     fn copied(&self, register: u16, at: usize) -> Option<u64> {
-        let front = self.before.get(..at)?.iter().enumerate();
+        let front = self.before.get(..at).filter(|_| self.code.is_of_argument(register))?.iter().enumerate();
         front.into_iter().find_map(|(place, line)| match line.does(register) {
             Does::Moves { to, from, plus } if from == register && to != register => {
                 Some(self.cut(self.unchanged(to, place.checked_add(1)?)?.wrapping_sub(plus.cast_unsigned())))

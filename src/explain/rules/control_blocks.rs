@@ -433,8 +433,11 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
     let users = match users.len() {
         0 => String::new(),
         n if n > USERS => String::new(),
-        1 => format!(", and {} comes there", shared::names(&users, case)),
-        _ => format!(", and {} come there", shared::names(&users, case)),
+        n => {
+            let (call, them) =
+                (if n == 1 { "calls" } else { "call" }, if names.len() == 1 { "it" } else { "some of them" });
+            format!(", and {} {call} {them}", shared::names(&users, case))
+        }
     };
     format!("{what}{by}{users}")
 }

@@ -25,6 +25,8 @@ use crate::cpu::{Architecture, Level, Registers};
 use crate::kernel::{Above, Thread};
 use crate::session::{CpuState, Function};
 
+/// `TX_INT_DISABLE` in tx_port.h of Cortex-M, and of Cortex-A and Cortex-R without and with fast interrupts.
+const DISABLE: [u64; 3] = [0x1, 0x80, 0xC0];
 /// The fewest events of a trace in which one call is rare.
 const MANY: u64 = 100;
 /// The functions of a backtrace that are named.
@@ -41,19 +43,22 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
 /// disables interrupts first.
 fn by_the_only_call(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let events = case.events.filter(|events| events.cores <= 1 && events.count >= MANY)?;
-    let only = events.postures.only().filter(|_| case.cpus.is_none_or(|cpus| cpus.all.is_empty()))?;
+    let only = events.postures.only().filter(|only| DISABLE.contains(&only.value));
+    let only = only.filter(|_| case.cpus.is_none_or(|cpus| cpus.all.is_empty()))?;
     let task = graph.stored(case, only.thread).filter(|task| matches!(task.does, Does::Runs | Does::Ready))?;
     let (name, value) = (case.label(task.address), only.value);
     let claim = format!(
         "{name} calls tx_interrupt_control({value:#x}) in the newest event, for the first time in the trace: it may have disabled \
          interrupts to stop the system itself, as after a check that failed"
     );
-    let text = format!("{name} calls tx_interrupt_control({value:#x}) here, and no event comes behind it");
+    let text = format!("{name} calls tx_interrupt_control({value:#x}) here, and no event comes after it");
     Some(
         Finding::new(Code::InterruptsMasked, case.cap(Confidence::Hint), claim)
-            .against(["the trace may have been read just behind that call"])
+            .against(["the trace may have been read just after that call", "what the value means depends on the port"])
             .evidence([Evidence::event(only.seq, text)])
-            .next(format!("look at the events of {name} in front of it (`last`), and for where its code calls tx_interrupt_control"))
+            .next(format!(
+                "look at the events of {name} before it (`last`), and find where its code calls tx_interrupt_control"
+            ))
             .threads([task.address]),
     )
 }

@@ -11,8 +11,6 @@ use crate::cpu::{Architecture, Call, Callee, InstructionSet, Paths, Program, Rea
 use crate::session::{Function, is_of_kernel};
 use crate::unwind::Origin;
 
-/// The register of a RISC-V's first argument.
-const RISCV_A0: u16 = 10;
 /// The most callers that are looked at.
 const MOST: usize = 3;
 /// The mark of the argument that is followed.
@@ -42,12 +40,14 @@ impl Access<'_> {
         self.base(case).or_else(|| Some((divisor()?, Some(0))))
     }
 
-    /// The word from which the caller read the pointer, or the divisor, that it passed. `caller`: its registers, where it goes on.
+    /// The word from which the caller read the pointer, or the divisor, that it passed, where the function that failed needs it as it is and
+    /// has written no memory. `caller`: its registers, where it goes on.
     pub fn read_by_caller(&self, functions: &[Function], caller: &Registers, case: &Case<'_>) -> Option<Read> {
         let architecture = self.registers.architecture();
         let own = Body::of(self.at, architecture, case)?;
         let (register, value) = self.needed(case)?;
-        let argument = own.argument_at(self.at, register)?;
+        let unchanged = |code: &crate::cpu::Code<'_>| code.unchanged_argument(register);
+        let argument = Pointer::code_at(self.at, self.registers, None, case, &unchanged)?;
         let mut frames = functions.split_inclusive(|function| !function.is_inlined);
         let inner = frames.next().filter(|inner| inner.first().is_some_and(|first| first.pc == self.at))?;
         let back = frames.next().filter(|frame| is_call(inner, frame))?.first()?.pc;
@@ -55,14 +55,13 @@ impl Access<'_> {
         if body.jumps_on(back, own.first).is_some() {
             return None;
         }
-        let first = if architecture == Architecture::CortexM { 0 } else { RISCV_A0 };
-        let register = u16::try_from(argument).ok()?.checked_add(first)?;
         let stack = stack_at(caller.sp(), case);
-        let read = |code: &crate::cpu::Code<'_>| code.argument(back, register, value?);
+        let read = |code: &crate::cpu::Code<'_>| code.argument(back, argument, value?);
         Pointer::code_at(back.checked_sub(2)?, caller, stack, case, &read)
     }
 
-    /// The function that passed the pointer, or the divisor: `cfg_set (gateway.c:198)`, or `cfg_set (gateway.c:198) through copy_text`. `functions`: of
+    /// The function that passed the pointer, or the divisor: `cfg_set (gateway.c:198)`, or `cfg_set (gateway.c:198) through copy_text`.
+    /// `functions`: of
     /// the backtrace, the innermost first. Hostile text: escape before printing.
     pub fn passed(&self, functions: &[Function], case: &Case<'_>) -> Option<String> {
         let (register, _) = self.needed(case)?;

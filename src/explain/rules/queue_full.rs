@@ -153,9 +153,13 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 fn last_gift(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
     let mut givers = case.events?.object(wait.object)?.givers.iter();
     let (Some((by, given)), None) = (givers.next(), givers.next()) else { return None };
+    // It may set other flags of the group.
+    if wait.wanted.is_some_and(|wanted| wanted.flags & given.flags == 0) {
+        return None;
+    }
     let (who, does, object) = (giver(*by, case, graph), third(wait.kind), case.object(wait.object));
     let times = many(given.times, "time", "times");
-    let text = format!("{who} {does} {object} here for the last time, {times} in the trace; no other does");
+    let text = format!("{who} {does} {object} here for the last time, {times} in the trace; no other does in it");
     Some(Evidence::event(given.seq, text))
 }
 

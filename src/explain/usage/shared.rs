@@ -4,7 +4,7 @@
 //! A lock may be taken by a function that is called for that. Not seen: accesses through a pointer that a function was passed, and a
 //! switch to a higher preemption-threshold, which is a lock, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::walk::{ANY, Follow, Key};
 use super::{Usage, Use, User};
@@ -31,6 +31,27 @@ pub enum Lock {
     Other,
 }
 
+/// As which arguments functions get an address of some memory.
+struct Given {
+    all: BTreeMap<Addr, [bool; 4]>,
+    memory: Region,
+}
+
+impl Given {
+    /// False where a function is known to get another address from this caller, as one of the C library does.
+    fn may_have(&self, (at, arguments): Key) -> bool {
+        let Some(given) = self.all.get(&at).filter(|given| given.contains(&true)) else { return true };
+        given.iter().zip(arguments).any(|(is_given, value)| {
+            let is_elsewhere = match value {
+                Value::Is(at) => !self.memory.contains(at.into()),
+                Value::Mark(_) => true,
+                _ => false,
+            };
+            *is_given && !is_elsewhere
+        })
+    }
+}
+
 /// A use of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
@@ -47,6 +68,7 @@ impl Usage<'_> {
     /// which it is a part. A function that passes an address in it to another one may do no more than that, and that one may take a lock.
     pub fn accesses(&self, memory: Region, variable: Region) -> Vec<Access> {
         let mut functions = self.functions_with(memory);
+        let given = self.given(&functions, memory);
         let with: Vec<Key> = self.users.iter().flat_map(|(user, _)| self.reached(*user)).collect();
         for key in with.into_iter().filter(|(at, _)| functions.contains(at)).collect::<BTreeSet<Key>>() {
             if self.passes_address(key, variable) {
@@ -58,18 +80,25 @@ impl Usage<'_> {
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         for user in self.users.iter().map(|(user, _)| *user).filter(is_known) {
             let Some(found) = self.accesses_of(user, &functions) else { return Vec::new() };
-            let found = found.into_iter().filter(|(_, key)| self.has_address(*key, memory));
+            let found = found.into_iter().filter(|(_, key)| given.may_have(*key));
             all.extend(found.map(|(lock, (function, _))| Access { user, lock, function }));
         }
         all.into_iter().collect()
     }
 
-    /// True where a function has an address of this memory: by itself, or as it is called here. A function of the C library gets it from one
-    /// caller, and what is another thread's from the next.
-    fn has_address(&self, key: Key, memory: Region) -> bool {
+    /// As which arguments these functions get an address of this memory, where they have none by themselves.
+    fn given(&self, functions: &BTreeSet<Addr>, memory: Region) -> Given {
         let is_in = |at: &u32| memory.contains(Addr::from(*at));
-        let is_given = || key.1.iter().filter_map(|value| value.known()).any(|at| is_in(&at));
-        is_given() || self.walker.of_function(key).used.iter().any(is_in) || self.addresses_of(key.0).iter().any(is_in)
+        let has_none = |at: &&Addr| !self.addresses_of(**at).iter().any(is_in);
+        let mut all: BTreeMap<Addr, [bool; 4]> =
+            functions.iter().filter(has_none).map(|at| (*at, [false; 4])).collect();
+        for (at, arguments) in self.users.iter().flat_map(|(user, _)| self.reached(*user)) {
+            let Some(given) = all.get_mut(&at) else { continue };
+            for (is_given, value) in given.iter_mut().zip(arguments) {
+                *is_given |= value.known().as_ref().is_some_and(is_in);
+            }
+        }
+        Given { all, memory }
     }
 
     /// Who comes to one of these functions, and holds no lock there.
@@ -134,7 +163,8 @@ impl Usage<'_> {
         let functions = self.functions_with(memory);
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
-        let has_it = |key: &Key| functions.contains(&key.0) && self.has_address(*key, memory);
+        let given = self.given(&functions, memory);
+        let has_it = |key: &Key| functions.contains(&key.0) && given.may_have(*key);
         users.filter(|user| self.reached(*user).iter().any(has_it)).collect()
     }
 
@@ -247,4 +277,22 @@ fn changes(call: &Call, usage: &Usage<'_>, act: Act) -> Vec<Lock> {
     let of = |act: Act| effect.uses.iter().filter(move |one| one.action.act == act).filter_map(lock);
     let back: BTreeSet<Lock> = of(if act == Act::Takes { Act::Gives } else { Act::Takes }).collect();
     of(act).filter(|lock| !back.contains(lock)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Radio uses sign without mutex text": `strncpy` was called by it, too, with a block of its own.
+    #[test]
+    fn what_one_caller_passes_to_a_function_of_the_library_was_said_of_the_other() {
+        let memory = Region { start: 0x2000_4950, len: 0x20 };
+        let all = BTreeMap::from([(0x417C, [true, false, false, false])]);
+        let given = Given { all, memory };
+        let of = |at, first| given.may_have((at, [first, Value::Is(0x2000_4950), Value::Unknown, Value::Unknown]));
+        assert!(of(0x417C, Value::Is(0x2000_4950)));
+        assert!(!of(0x417C, Value::Is(0x2000_4900)) && !of(0x417C, Value::Mark(0x2000_48A0)));
+        assert!(of(0x417C, Value::Unknown), "it may be that");
+        assert!(of(0x250, Value::Is(0)), "a function that has the address by itself");
+    }
 }

@@ -94,7 +94,8 @@ impl Look<'_, '_> {
         let pointer = || Pointer::of_place(place, self.way.as_ref(), self.case, graph);
         let is_it = || self.is_of_pointer();
         let by_caller = || {
-            let at = place.registers.pc().filter(|_| self.way.is_none() && (is_it() || self.may_be_division()))?;
+            let fails = if place.effect == Some(Effect::DivideByZero) { self.may_be_division() } else { is_it() };
+            let at = place.registers.pc().filter(|_| self.way.is_none() && fails)?;
             let access = Access { at, failed: self.accessed(), registers: &place.registers };
             Pointer::of_caller(&access, place, self.case, graph)
         };
