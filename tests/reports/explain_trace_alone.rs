@@ -348,7 +348,7 @@ fn a_threshold_keeps_off_a_thread_without_an_event() {
 fn a_full_queue_whose_reader_waits_for_a_semaphore_was_not_seen_in_a_trace_that_shows_how_it_filled() {
     const TRAYS: u64 = 0x2000_2600;
     const SEMAPHORE: u64 = 6;
-    let found = |name: &str, sent: u64| {
+    let found = |name: &str, sent: u64, is_flushed: bool| {
         let (stacks, semaphore) = (vec![(LINES, [16, 1])], Some((TRAYS, 1)));
         let mut story = Story { stacks, semaphore, ..Story::default() };
         let sends = |story: &mut Story, held: u64| {
@@ -374,21 +374,25 @@ fn a_full_queue_whose_reader_waits_for_a_semaphore_was_not_seen_in_a_trace_that_
             sends(&mut story, held.min(4));
             story.goes_on(2);
         }
+        if is_flushed {
+            sends(&mut story, 0);
+        }
         story.findings(name)
     };
-    let (code, confidence, claim) = first(&found("fills", 8));
+    let (code, confidence, claim) = first(&found("fills", 8, false));
     assert_eq!((code.as_str(), confidence.as_str()), ("event-never-set", "hint"), "{claim}");
     assert_eq!(
         claim,
         "Print waits for semaphore trays; meanwhile queue lines, which it reads, is full, and refused 4 messages"
     );
-    let all = found("fills", 8);
+    let all = found("fills", 8, false);
     assert!(
         all[0].to_string().contains("Beat puts semaphore trays here for the last time, 3 times in the trace"),
         "{all:?}"
     );
-    let room = found("fills-room", 4);
-    assert!(room.iter().all(|one| !one.to_string().contains("refused")), "{room:?}");
+    for all in [found("fills-room", 4, false), found("fills-flushed", 8, true)] {
+        assert!(all.iter().all(|one| !one.to_string().contains("refused")), "{all:?}");
+    }
 }
 
 /// "Nothing wrong found": a check of the program had failed, and it had disabled interrupts and stopped with the newest event.

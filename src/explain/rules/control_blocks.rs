@@ -431,8 +431,7 @@ pub(super) fn writer(at: Addr, case: &Case<'_>) -> String {
     };
     let users = case.usage().filter(|_| !names.is_empty()).map(|usage| usage.users_of(memory)).unwrap_or_default();
     let users = match users.len() {
-        0 => String::new(),
-        n if n > USERS => String::new(),
+        n if n == 0 || n > USERS => String::new(),
         n => {
             let (call, them) =
                 (if n == 1 { "calls" } else { "call" }, if names.len() == 1 { "it" } else { "some of them" });

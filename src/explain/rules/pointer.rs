@@ -133,7 +133,9 @@ impl Pointer {
 
     /// The place from which the caller of a function read the argument that is the pointer, or a divisor that is 0.
     pub fn of_caller(access: &Access<'_>, place: &Place, case: &Case<'_>, graph: &Graph) -> Option<Self> {
-        let caller = place.callers.first()?;
+        // Which bytes of a word are its lowest part.
+        let is_little = case.kernel?.layout.shape.endian == Endian::Little;
+        let caller = place.callers.first().filter(|_| is_little)?;
         let noun = match place.effect? {
             Effect::DivideByZero => DIVISOR,
             effect => effect.address().map(|_| POINTER)?,

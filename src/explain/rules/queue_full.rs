@@ -4,7 +4,7 @@
 //! lose their messages: then it is a hint, as the reader may be suspended on purpose, or wait for a slow device. Where the trace shows no reader, the
 //! program does: the thread that uses the queue and does not send to it.
 
-use super::super::events::{Events, Giver, TimeOuts, Untaken};
+use super::super::events::{Events, Giver, Refusals, TimeOuts, Untaken};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::time_outs;
@@ -120,7 +120,10 @@ fn refused(queue: Addr, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let one = events.object(queue)?;
     let untaken = one.untaken.filter(Untaken::is_refused).map(|untaken| (untaken.puts, untaken.first.0));
     // Where there is memory, more is known of a queue that filled up within the trace.
-    let refusals = || one.refusals.filter(|_| case.kernel.is_none()).map(|refused| (refused.times, refused.first.1));
+    // What another thread has flushed since is not full at the next message.
+    let is_full = |refused: &Refusals| one.untaken.is_some_and(|untaken| untaken.held.1 >= refused.capacity);
+    let refusals = || one.refusals.filter(|refused| case.kernel.is_none() && is_full(refused));
+    let refusals = || refusals().map(|refused| (refused.times, refused.first.1));
     let (refused, first) = untaken.or_else(refusals).filter(|(times, _)| *times >= REFUSED)?;
     let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
     if first < since || !events.is_long(task.address, wait.object) {
@@ -159,7 +162,8 @@ fn last_gift(wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
     }
     let (who, does, object) = (giver(*by, case, graph), third(wait.kind), case.object(wait.object));
     let times = many(given.times, "time", "times");
-    let text = format!("{who} {does} {object} here for the last time, {times} in the trace; no other does in it");
+    let text =
+        format!("{who} {does} {object} here for the last time, {times} in the trace; no other does in this trace");
     Some(Evidence::event(given.seq, text))
 }
 

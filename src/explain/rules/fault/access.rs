@@ -99,7 +99,7 @@ impl Look<'_, '_> {
             let access = Access { at, failed: self.accessed(), registers: &place.registers };
             Pointer::of_caller(&access, place, self.case, graph)
         };
-        divisor().or_else(|| pointer().filter(|_| is_it())).or_else(by_caller)
+        divisor().or_else(|| if is_it() { pointer() } else { None }).or_else(by_caller)
     }
 
     /// The place in memory that holds the pointer, in what the variables of the function lead to.
