@@ -5,31 +5,27 @@
 use std::io::{self, Write};
 use std::iter::repeat_n;
 
-use super::escape::{columns, escape, is_plain};
+use super::escape::{columns, escape, escape_into, is_plain};
+use super::styles::OFF;
 
 /// As many as are written at once.
 const SPACES: &str = "                                ";
 
-/// Adds so many spaces.
-pub(super) fn pad(text: &mut String, n: usize) {
-    match SPACES.get(..n) {
-        Some(spaces) => text.push_str(spaces),
-        None => text.extend(repeat_n(' ', n)),
-    }
-}
-
-/// A line that is being built. Spaces are written when something follows them, so no line ends in one.
+/// A line that is being built. It is cut at its width when it ends, and no line ends in a space.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    text: Vec<u8>,
+    /// Escaped text and escape sequences of colours.
+    text: String,
     width: usize,
-    /// The column after what is written; at most `width`.
+    /// The column that comes next.
     col: usize,
-    /// Spaces that are not written yet.
-    spaces: usize,
-    /// Where the last visible character begins in `text`, and its end.
-    last: (usize, usize),
-    full: bool,
+}
+
+/// A place in a line that [`Line::truncate`] goes back to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    bytes: usize,
+    col: usize,
 }
 
 impl Line {
@@ -40,113 +36,113 @@ impl Line {
 
     /// Writes the line to `out`; the next one begins empty.
     pub(super) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.text.push(b'\n');
-        let written = out.write_all(&self.text);
+        let shown = self.text.trim_end_matches(' ').len();
+        let spaces = self.text.len() - shown;
+        self.text.truncate(shown);
+        if self.col - spaces > self.width {
+            self.text = cut(&self.text, self.width);
+        }
+        self.text.push('\n');
+        let written = out.write_all(self.text.as_bytes());
         self.text.clear();
-        (self.col, self.spaces, self.last, self.full) = (0, 0, (0, 0), false);
+        self.col = 0;
         written
     }
 
     /// The column that comes next.
     pub(super) const fn at(&self) -> usize {
-        self.col + self.spaces
+        self.col
+    }
+
+    /// The place that comes next.
+    pub(super) const fn place(&self) -> Place {
+        Place { bytes: self.text.len(), col: self.col }
+    }
+
+    /// Takes back what was added since.
+    pub(super) fn truncate(&mut self, to: Place) {
+        self.text.truncate(to.bytes);
+        self.col = to.col;
     }
 
     /// So many spaces.
     pub(super) fn space(&mut self, n: usize) {
-        self.spaces += n;
+        match SPACES.get(..n) {
+            Some(spaces) => self.text.push_str(spaces),
+            None => self.text.extend(repeat_n(' ', n)),
+        }
+        self.col += n;
     }
 
-    /// So many spaces fewer than are still to be written.
-    pub(super) fn back(&mut self, n: usize) {
-        self.spaces = self.spaces.saturating_sub(n);
+    /// Takes back one space.
+    pub(super) fn back(&mut self) {
+        if self.text.ends_with(' ') {
+            self.text.pop();
+            self.col -= 1;
+        }
     }
 
     /// Spaces up to this column.
     pub(super) fn to(&mut self, col: usize) {
-        self.spaces = self.spaces.max(col.saturating_sub(self.col));
+        self.space(col.saturating_sub(self.col));
     }
 
-    /// An escape sequence, which takes no room.
+    /// Begins a colour: an escape sequence, which takes no room.
     pub(super) fn mark(&mut self, sequence: &str) {
-        if !sequence.is_empty() && !self.full {
-            self.write_spaces();
-            self.text.extend_from_slice(sequence.as_bytes());
-        }
+        self.text.push_str(sequence);
     }
 
-    /// The sequence that ends a colour, even where the line is full.
+    /// Ends a colour, before the spaces at the end.
     pub(super) fn unmark(&mut self, sequence: &str) {
-        self.text.extend_from_slice(sequence.as_bytes());
-    }
-
-    fn write_spaces(&mut self) {
-        let spaces = std::mem::take(&mut self.spaces).min(self.width - self.col);
-        if spaces > 0 {
-            self.text.resize(self.text.len() + spaces, b' ');
-            self.wrote(spaces, 1);
+        if !sequence.is_empty() {
+            let end = self.text.trim_end_matches(' ').len();
+            self.text.insert_str(end, sequence);
         }
     }
 
-    /// So many columns were added, the last of them of so many bytes.
-    fn wrote(&mut self, columns: usize, bytes: usize) {
-        self.col += columns;
-        self.last = (self.text.len() - bytes, self.text.len());
-    }
-
-    /// Any text, with what is hostile in it escaped; the part that fits.
+    /// Any text, with what is hostile in it escaped.
     pub(super) fn text(&mut self, text: &str) {
-        if is_plain(text) { self.plain(text) } else { self.escaped(&escape(text)) }
+        if is_plain(text) {
+            self.plain(text);
+        } else {
+            let start = self.text.len();
+            escape_into(text, &mut self.text);
+            self.col += self.text.get(start..).map_or(0, width_of);
+        }
     }
 
     /// Text that is plain: it has as many columns as bytes.
     pub(super) fn plain(&mut self, text: &str) {
-        if text.is_empty() || self.full {
-            return;
-        }
-        self.write_spaces();
-        let shown = text.len().min(self.width - self.col);
-        if shown > 0 {
-            self.text.extend_from_slice(text.as_bytes().get(..shown).unwrap_or_default());
-            self.wrote(shown, 1);
-        }
-        if shown < text.len() {
-            self.overflow();
-        }
+        self.text.push_str(text);
+        self.col += text.len();
     }
+}
 
-    /// Text that was escaped.
-    fn escaped(&mut self, text: &str) {
-        if text.is_empty() || self.full {
-            return;
-        }
-        self.write_spaces();
-        for c in text.chars() {
-            if self.col + columns(c) > self.width {
-                return self.overflow();
+/// The text of a line in so many columns: the last one is a mark, as something is missing. Colours end where they would.
+fn cut(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    // Where the last visible character begins and ends.
+    let (mut col, mut last, mut is_full) = (0, 0..0, false);
+    let mut rest = text.chars();
+    loop {
+        let before = rest.as_str();
+        let Some(c) = rest.next() else { return out };
+        if c == '\x1b' {
+            // All others were escaped.
+            let end = before.find('m').map_or(before.len(), |at| at + 1);
+            let (sequence, after) = before.split_at_checked(end).unwrap_or((before, ""));
+            if !is_full || sequence == OFF {
+                out.push_str(sequence);
             }
-            self.text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            self.wrote(columns(c), c.len_utf8());
-        }
-    }
-
-    /// Cells of a row: text that is plain, and spaces behind it.
-    pub(super) fn cells(&mut self, text: &str) {
-        let shown = text.trim_end_matches(' ');
-        self.plain(shown);
-        self.space(text.len() - shown.len());
-    }
-
-    /// Marks the last column: something is missing.
-    fn overflow(&mut self) {
-        self.full = true;
-        let (start, end) = self.last;
-        if self.col < self.width {
-            self.text.push(b'~');
-            self.wrote(1, 1);
-        } else if start < end {
-            // What follows the character are sequences.
-            self.text.splice(start..end, *b"~");
+            rest = after.chars();
+        } else if !is_full && col + columns(c) <= width {
+            last = out.len()..out.len() + c.len_utf8();
+            out.push(c);
+            col += columns(c);
+        } else if !is_full {
+            is_full = true;
+            last = if col < width { out.len()..out.len() } else { last };
+            out.replace_range(last.clone(), "~");
         }
     }
 }
@@ -211,6 +207,29 @@ mod tests {
             l.text("f");
         });
         assert_eq!(text, "\x1b[1mabcd~\x1b[0m\n");
+    }
+
+    #[test]
+    fn no_line_ends_in_a_space_and_no_colour_covers_one() {
+        assert_eq!(line(9, |l| (l.text("ab  "), l.space(3)).0), "ab\n");
+        let text = line(9, |l| {
+            l.mark("\x1b[1m");
+            l.text("ab ");
+            l.unmark("\x1b[0m");
+            l.back();
+            l.text("c");
+        });
+        assert_eq!(text, "\x1b[1mab\x1b[0mc\n");
+        let text = line(9, |l| {
+            l.text("ab");
+            let place = l.place();
+            l.mark("\x1b[1m");
+            l.text("温度");
+            l.unmark("\x1b[0m");
+            l.truncate(place);
+            l.text("c");
+        });
+        assert_eq!(text, "abc\n");
     }
 
     #[test]

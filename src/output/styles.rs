@@ -37,7 +37,7 @@ pub struct Styles {
 }
 
 /// Ends every colour.
-const OFF: &str = "\x1b[0m";
+pub(super) const OFF: &str = "\x1b[0m";
 
 impl Styles {
     /// Colours, or none. Without the command line's feature always none.

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use super::arguments::Arguments;
 use super::escape::escape_into;
 use super::layout::{GAP, Layout, TableOptions};
-use super::line::{Line, pad, width_when_escaped, wrap};
+use super::line::{Line, width_when_escaped, wrap};
 use super::row::Rows;
 use super::scale::Scale;
 use super::short::{EventNames, InserterNames};
@@ -29,15 +29,12 @@ pub struct Table<W: Write> {
     layout: Layout,
     who: InserterNames,
     events: EventNames,
-    arguments: Arguments,
     /// The outcome of the call of the event that comes next.
     outcome: Option<Outcome>,
     /// The last context shown on each core.
     before: Vec<Option<(ContextId, Option<u32>)>>,
     legend: Legend,
-    /// The cells of numbers, built before they are written.
-    text: String,
-    /// One of them.
+    /// A cell of ticks, built before it is written.
     cell: String,
 }
 
@@ -60,21 +57,18 @@ impl<W: Write> Table<W> {
             layout: Layout::default(),
             who: InserterNames::default(),
             events: EventNames::default(),
-            arguments: Arguments::default(),
             outcome: None,
             before: Vec::new(),
             legend: Legend::default(),
-            text: String::new(),
             cell: String::new(),
         }
     }
 
     fn head(&mut self) -> io::Result<()> {
-        let Self { layout, line, text, .. } = self;
+        let Self { layout, line, .. } = self;
         let (on, off) = self.options.styles.around(Style::Head);
         let unit = |scale: Option<Scale>| scale.map_or("", |scale| scale.unit);
         line.mark(on);
-        text.clear();
         for (head, width) in [
             ("seq".to_owned(), layout.seq),
             (format!("delta {}", unit(layout.delta_in)), layout.delta),
@@ -84,9 +78,8 @@ impl<W: Write> Table<W> {
             ("pri".to_owned(), layout.priority),
             ("thr".to_owned(), layout.threshold),
         ] {
-            column(text, width, &head);
+            column(line, width, &head);
         }
-        line.cells(text);
         let who = line.at();
         line.text("who");
         line.to(who + layout.who + GAP);
@@ -105,7 +98,7 @@ impl<W: Write> Table<W> {
         let (on, off) = options.styles.around(if changes { Style::Bold } else { Style::Plain });
         let start = line.at();
         if changes {
-            line.back(1);
+            line.back();
             legend.star = true;
         }
         line.mark(on);
@@ -135,30 +128,29 @@ impl<W: Write> Table<W> {
     }
 
     fn arguments(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, arguments, options, rows, outcome, .. } = self;
-        arguments.begin(options.width.saturating_sub(line.at()));
+        let Self { line, options, rows, outcome, .. } = self;
+        let mut arguments = Arguments::new(line, options.width, options.styles.around(Style::Dim));
         view.trace.asides(event, |label, text| {
             let _ = arguments.add_prose(label, text);
         });
         let outcome = outcome.take().map(|outcome| rows.outcome(view, &outcome));
         // The object says what the call was about; all other words come after the outcome.
         let mut before = outcome.as_ref().map(|_| usize::from(rows.leads_with_object(view, event)));
-        let add_outcome = |arguments: &mut Arguments| match &outcome {
+        let add_outcome = |arguments: &mut Arguments<'_>| match &outcome {
             Some(outcome) => add_shortest(arguments, outcome.texts()),
             None => ControlFlow::Continue(()),
         };
         rows.shown_args(view, event, |arg| {
             if before == Some(0) {
-                add_outcome(arguments)?;
+                add_outcome(&mut arguments)?;
             }
             before = before.and_then(|n| n.checked_sub(1));
             let add = if arg.is_prose { Arguments::add_prose } else { Arguments::add };
-            add(arguments, arg.label, arg.text)
+            add(&mut arguments, arg.label, arg.text)
         });
         if before.is_some() {
-            let _ = add_outcome(arguments);
+            let _ = add_outcome(&mut arguments);
         }
-        arguments.write(line, options.styles.around(Style::Dim));
     }
 
     /// True where another context than on the row before runs on this core: another thread, or another interrupt as far
@@ -178,19 +170,19 @@ impl<W: Write> Table<W> {
 
     /// The numbers to the left of who.
     fn numbers(&mut self, view: &View<'_>, event: &Event) {
-        let Self { line, layout, options, text, cell, .. } = self;
+        let Self { line, layout, options, cell, .. } = self;
         let (on, off) = options.styles.around(Style::Dim);
-        text.clear();
-        number(text, layout.seq, Some(event.seq));
-        ticks(text, cell, layout.delta, layout.delta_in, event.delta);
-        ticks(text, cell, layout.time, layout.time_in, event.ticks.checked_sub(options.base()));
-        let (mut hex, stamp) = (HexBuffer::default(), event.stamp.filter(|_| layout.stamp > 0));
-        column(text, layout.stamp, stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
-        number(text, layout.core, Some(event.core));
-        number(text, layout.priority, event.priority);
-        number(text, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
         line.mark(on);
-        line.cells(text);
+        number(line, layout.seq, Some(event.seq));
+        ticks(line, cell, layout.delta, layout.delta_in, event.delta);
+        ticks(line, cell, layout.time, layout.time_in, event.ticks.checked_sub(options.base()));
+        if layout.stamp > 0 {
+            let mut hex = HexBuffer::default();
+            column(line, layout.stamp, event.stamp.map_or("", |stamp| hex.format(stamp, view.stamp_digits())));
+        }
+        number(line, layout.core, Some(event.core));
+        number(line, layout.priority, event.priority);
+        number(line, layout.threshold, event.threshold.filter(|t| Some(*t) != event.priority));
         line.unmark(off);
     }
 
@@ -216,35 +208,37 @@ impl<W: Write> Table<W> {
 }
 
 /// Adds the longest of the texts that fits, in brackets; the shortest where none does.
-fn add_shortest(arguments: &mut Arguments, texts: [&str; 3]) -> ControlFlow<()> {
+fn add_shortest(arguments: &mut Arguments<'_>, texts: [&str; 3]) -> ControlFlow<()> {
     let fitting = texts.into_iter().find(|text| width_when_escaped(text) + 3 <= arguments.left());
     arguments.add_in_brackets(fitting.unwrap_or(texts[2]))
 }
 
 /// Adds a cell of a column of numbers, and the gap behind it; a column of no width is not shown.
-fn column(row: &mut String, width: usize, cell: &str) {
+fn column(line: &mut Line, width: usize, cell: &str) {
     if width > 0 {
-        pad(row, width.saturating_sub(cell.len()));
-        row.push_str(cell);
-        pad(row, GAP);
+        line.space(width.saturating_sub(cell.len()));
+        line.plain(cell);
+        line.space(GAP);
     }
 }
 
 /// Adds ticks in the unit of their column; a dash where they are not known.
-fn ticks(row: &mut String, cell: &mut String, width: usize, scale: Option<Scale>, ticks: Option<i64>) {
+fn ticks(line: &mut Line, cell: &mut String, width: usize, scale: Option<Scale>, ticks: Option<i64>) {
     let Some(scale) = scale else { return };
     cell.clear();
     match ticks {
         Some(ticks) => scale.add(cell, ticks),
         None => cell.push('-'),
     }
-    column(row, width, cell);
+    column(line, width, cell);
 }
 
 /// Adds a number, or nothing.
-fn number(row: &mut String, width: usize, n: Option<impl itoa::Integer>) {
-    let mut buffer = itoa::Buffer::new();
-    column(row, width, n.map_or("", |n| buffer.format(n)));
+fn number(line: &mut Line, width: usize, n: Option<impl itoa::Integer>) {
+    if width > 0 {
+        let mut buffer = itoa::Buffer::new();
+        column(line, width, n.map_or("", |n| buffer.format(n)));
+    }
 }
 
 fn ends_isr(def: &EventDef) -> bool {
