@@ -30,7 +30,11 @@ enum failure {
     UNKNOWN_CODE,  /* is an index of a table of pointers, and is not checked      */
     WRITTEN_OVER,  /* is a request by another one, as no lock keeps them apart    */
     COUNTED_BELOW, /* an array are ticks, and the count of a mutex is there        */
-    ZERO_PASSED    /* is a number of samples by which the function called divides  */
+    ZERO_PASSED,   /* is a number of samples by which the function called divides  */
+    UNSENT_KEPT,   /* are blocks that a full queue refuses, and are not released    */
+    LIST_BELOW,    /* an array is the list of free blocks, and an index is -1        */
+    BIT_NUMBER,    /* of a flag is set on one path, where its mask is meant           */
+    TIME_ASKED     /* is the time, until it is over, with interrupts disabled        */
 };
 
 #define BEGIN 20u
@@ -928,6 +932,180 @@ static VOID careful_entry(ULONG slave)
     }
 }
 
+/* ---- blocks that one of two senders does not release where the queue is full ---- */
+
+static TX_BLOCK_POOL readings;
+static UCHAR reading_memory[4 * (FRAME + sizeof(VOID *))] __attribute__((aligned(8)));
+static TX_QUEUE dial;
+static ULONG dial_storage[1], unsent;
+
+static NOINLINE VOID report_speed(ULONG speed)
+{
+    ULONG *block;
+    if (mk_block_allocate(&readings, (VOID **)&block, TX_NO_WAIT) != TX_SUCCESS)
+        return;
+    *block = speed;
+    if (mk_queue_send(&dial, &block, TX_NO_WAIT) != TX_SUCCESS)
+        unsent++;
+}
+
+static VOID speed_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(4);
+        report_speed(n);
+    }
+}
+
+static VOID distance_entry(ULONG unused)
+{
+    ULONG *block, n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(3);
+        mk_block_allocate(&readings, (VOID **)&block, TX_WAIT_FOREVER);
+        *block = n;
+        if (mk_queue_send(&dial, &block, TX_NO_WAIT) != TX_SUCCESS)
+            mk_block_release(block);
+    }
+}
+
+static VOID dashboard_entry(ULONG unused)
+{
+    ULONG *block;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&dial, &block, TX_WAIT_FOREVER);
+        sum += *block;
+        mk_block_release(block);
+        block = 0;
+        mk_thread_sleep(failing(UNSENT_KEPT) ? 9 : 1);
+    }
+}
+
+/* ---- an index of -1: the control block of a pool is in front of the array ---- */
+
+static struct {
+    TX_BLOCK_POOL records;
+    struct {
+        ULONG code;
+        ULONG counts[7];
+    } lanes[4];
+} bay;
+static volatile int unknown_lane = -1;
+
+static NOINLINE VOID account(int lane, ULONG code)
+{
+    bay.lanes[lane].code = code;
+}
+
+static VOID diverter_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(3);
+        account(failing(LIST_BELOW) ? unknown_lane : (int)(n & 3u), 0x94CE8B00u + n);
+    }
+}
+
+static VOID barcode_entry(ULONG unused)
+{
+    ULONG *block;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        if (mk_block_allocate(&bay.records, (VOID **)&block, TX_NO_WAIT) != TX_SUCCESS)
+            continue;
+        *block = sum++;
+        mk_block_release(block);
+    }
+}
+
+/* ---- the number of a bit in place of its mask, on a path that is seldom taken ---- */
+
+#define BAY_CLEAR 8u
+static TX_EVENT_FLAGS_GROUP tunnel;
+
+static NOINLINE VOID leave_bay(VOID)
+{
+    mk_flags_set(&tunnel, 1u << BAY_CLEAR);
+}
+
+static NOINLINE VOID leave_bay_with_trailer(VOID)
+{
+    mk_flags_set(&tunnel, BAY_CLEAR);
+}
+
+static VOID brush_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_flags_set(&tunnel, 1);
+        if (failing(BIT_NUMBER))
+            leave_bay_with_trailer();
+        else
+            leave_bay();
+    }
+}
+
+static VOID dryer_entry(ULONG unused)
+{
+    ULONG got;
+    (void)unused;
+    for (;;) {
+        mk_flags_get(&tunnel, 1u | 1u << BAY_CLEAR, TX_AND_CLEAR, &got, TX_WAIT_FOREVER);
+        sum += got;
+    }
+}
+
+/* ---- a time-out that cannot end, as no tick comes ---- */
+
+static volatile ULONG sensor_ready = 1;
+
+static ULONG asked;
+
+static NOINLINE ULONG since(ULONG begin)
+{
+    ULONG n;
+    for (n = 0; n < 1000; n++)
+        sum++;
+    if (++asked == 200)
+        run_ended();
+    return mk_time_get() - begin;
+}
+
+static NOINLINE ULONG read_scale(VOID)
+{
+    uint32_t mask;
+    ULONG begin;
+    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(mask)::"memory");
+    begin = mk_time_get();
+    if (__builtin_expect(sensor_ready != 0, 1)) {
+        __asm__ volatile("msr primask, %0" ::"r"(mask) : "memory");
+        return sensor_ready;
+    }
+    while (since(begin) < 3)
+        if (sensor_ready)
+            break;
+    __asm__ volatile("msr primask, %0" ::"r"(mask) : "memory");
+    return begin;
+}
+
+static VOID scale_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        if (failing(TIME_ASKED))
+            sensor_ready = 0;
+        sum += read_scale();
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -1020,6 +1198,26 @@ VOID app_define(VOID)
     case ZERO_PASSED:
         thread(PICK("sonar", "radar"), sonar_entry, 0, PICK(8, 7));
         thread(PICK("gauge", "meter"), gauge_entry, 0, PICK(12, 11));
+        break;
+    case UNSENT_KEPT:
+        mk_queue_create(&dial, PICK("dial", "needle"), 1, dial_storage, sizeof dial_storage);
+        mk_block_pool_create(&readings, PICK("readings", "figures"), FRAME, reading_memory, sizeof reading_memory);
+        thread(PICK("dashboard", "display"), dashboard_entry, 0, PICK(12, 11));
+        thread(PICK("speed", "rate"), speed_entry, 0, PICK(8, 7));
+        thread(PICK("distance", "length"), distance_entry, 0, PICK(9, 8));
+        break;
+    case LIST_BELOW:
+        mk_block_pool_create(&bay.records, PICK("records", "entries"), FRAME, reading_memory, sizeof reading_memory);
+        thread(PICK("barcode", "scanner"), barcode_entry, 0, PICK(12, 11));
+        thread(PICK("diverter", "switch"), diverter_entry, 0, PICK(8, 7));
+        break;
+    case BIT_NUMBER:
+        mk_flags_create(&tunnel, PICK("tunnel", "passage"));
+        thread(PICK("dryer", "fan"), dryer_entry, 0, PICK(8, 7));
+        thread(PICK("brush", "roller"), brush_entry, 0, PICK(12, 11));
+        break;
+    case TIME_ASKED:
+        thread(PICK("scale", "balance"), scale_entry, 0, PICK(12, 11));
         break;
     case COUNTED_BELOW:
         mk_mutex_create(&curve, PICK("curve", "graph"), 0);

@@ -289,6 +289,22 @@ fn a_transfer_with_a_lock_is_no_finding() {
     }
 }
 
+/// A thread that waits for a time to pass with interrupts disabled: the code in front of the call has a path that restores them.
+#[test]
+fn interrupts_that_are_disabled_around_a_call_were_not_seen() {
+    for (build, thread) in [("fault", "scale"), ("fault-other", "balance")] {
+        let [elf, core] = [format!("{build}.elf"), format!("{build}-time_asked.core.gz")]
+            .map(|name| fixture(&name).display().to_string());
+        let all = explain(&[&elf, &core, "--reg", "icsr=0x4000000"]);
+        let first = all.first().expect("a finding");
+        assert_eq!((&first["code"], &first["confidence"]), (&"interrupts-masked".into(), &"hint".into()), "{first}");
+        let text = first.to_string();
+        assert!(text.contains(thread) && text.contains("read_scale") && text.contains("SysTick is pending"), "{text}");
+        // Nothing waits that they would keep back.
+        assert!(explain(&[&elf, &core, "--reg", "icsr=0"]).is_empty());
+    }
+}
+
 /// On a RISC-V, too: the handler of traps stands for those of interrupts.
 #[test]
 fn the_code_of_a_riscv_explains_the_same_failures() {

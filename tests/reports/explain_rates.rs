@@ -128,8 +128,17 @@ fn planted(name: &str) -> Vec<String> {
         codes.extend(matches!(way, "quiet_overflow" | "stacks_overlap" | "heap_shared").then(|| "fault".to_owned()));
         // A fault: without the registers of faults its kind is not known.
         codes.extend(
-            matches!(way, "past_end" | "node_lost" | "head_lost" | "index_pointer" | "unknown_code" | "zero_passed")
-                .then(|| "fault".to_owned()),
+            matches!(
+                way,
+                "past_end"
+                    | "node_lost"
+                    | "head_lost"
+                    | "index_pointer"
+                    | "unknown_code"
+                    | "zero_passed"
+                    | "list_below"
+            )
+            .then(|| "fault".to_owned()),
         );
         // Without the code only that is known.
         codes.extend((way == "not_released").then(|| "pool-empty".to_owned()));

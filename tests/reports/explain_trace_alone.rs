@@ -11,6 +11,7 @@ use super::support::builder::Entry;
 
 // The kernel's numbers of events.
 const INTERRUPT_CONTROL: u64 = 40;
+const TIME_GET: u64 = 120;
 const BLOCK_ALLOCATE: u64 = 10;
 const BLOCK_RELEASE: u64 = 17;
 // A state of a thread.
@@ -422,5 +423,41 @@ fn a_stop_by_the_only_call_that_disables_interrupts_was_not_seen() {
     );
     for all in [found("stops-often", true, false), found("stops-not", false, true)] {
         assert!(of_code(&all, "interrupts-masked").is_none(), "{all:?}");
+    }
+}
+
+/// "Nothing wrong found" in the trace of a queue in whose count a thread had stored a time, past the end of an array.
+#[test]
+fn a_queue_that_counted_more_than_it_has_room_for_was_not_seen() {
+    // Four messages of one word.
+    let found = |name: &str, counts: &[u64], room: u64| {
+        let mut story = Story { stacks: vec![(LINES, [4 * room, 1])], ..Story::default() };
+        story.goes_on(4);
+        for count in counts {
+            story.wakes(SCAN, SLEEPS);
+            story.by(SCAN, TIME_GET, [2820, 0, 0, 0]);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, 0, *count]);
+            story.by(SCAN, SLEEP, [10, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, PRINT);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, *count]);
+            story.by(PRINT, SLEEP, [1, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, 0);
+            story.wakes(PRINT, SLEEPS);
+        }
+        story.findings(name)
+    };
+    let all = found("overcount", &[0, 4, 2820, 2819], 4);
+    let finding = all.first().expect("a finding");
+    assert_eq!(
+        (&finding["code"], &finding["confidence"]),
+        (&"corrupt-control-block".into(), &"likely".into()),
+        "{finding}"
+    );
+    let claim = finding["claim"].as_str().unwrap();
+    assert!(claim.contains("counts 2820 messages and has room for 4"), "{claim}");
+    assert!(claim.contains("2820 is the time that Scan reads in event"), "{claim}");
+    // The queue is full, or has as much room.
+    for all in [found("overcount-full", &[3, 4, 4, 4], 4), found("overcount-large", &[0, 4, 2820, 2819], 4000)] {
+        assert!(of_code(&all, "corrupt-control-block").is_none(), "{all:?}");
     }
 }

@@ -3,6 +3,7 @@
 
 mod activity;
 mod away;
+mod counted;
 mod deleted;
 mod end;
 mod interrupts;
@@ -16,6 +17,7 @@ mod refusals;
 mod repeated;
 mod resumes;
 mod same_buffer;
+mod set_back;
 mod silent;
 mod sleeps;
 mod standstill;
@@ -27,6 +29,7 @@ mod words;
 
 pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, LeftSet, SetFlags};
+pub use counted::Overcount;
 pub use deleted::AfterDelete;
 pub use interrupts::{Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
@@ -36,6 +39,7 @@ pub use postures::Postures;
 pub use refusals::{Reader, Refusals};
 pub use repeated::Repeated;
 pub use same_buffer::SameBuffer;
+pub use set_back::SetBack;
 pub use sleeps::{Asked, Clock, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::{LONG, Stretch, TimerWork};
@@ -44,6 +48,7 @@ pub use untaken::{Short, Untaken};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::counted::Counted;
 use self::deleted::Deleted;
 use self::interrupts::Interrupts;
 use self::objects::Taken;
@@ -125,6 +130,12 @@ pub struct Events {
     pub postures: Postures,
     /// Sleeps.
     pub sleeps: Sleeps,
+    /// The last call that set the time of the kernel back.
+    pub set_back: Option<SetBack>,
+    /// The thread that read the time of the kernel last, the time, and the event.
+    time_read: Option<(Addr, u64, u64)>,
+    /// What it was when it was last read or set.
+    time: Option<u64>,
     /// Locks that are asked for and not given.
     pub tries: Tries,
     /// Requests that a thread repeats before their answer comes.
@@ -366,6 +377,7 @@ impl Events {
             role.create.of(words).filter(|object| self.created.len() < MAX_OBJECTS || self.created.contains_key(object))
         {
             self.created.insert(object, event.seq);
+            self.one(object).into_iter().for_each(|one| one.counted = Counted::default());
             self.terminated.remove(&object);
             self.suspended.remove(&object);
         }
@@ -453,7 +465,7 @@ impl Events {
         let (no, forever) = (system.thread_of(event.context), self.mask);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-        let gaps = self.gaps;
+        let (gaps, time, room) = (self.gaps, self.time_read, counted::room(now, object, system.trace));
         let activity = no.and_then(|no| self.does(no));
         let blocks = activity.as_ref().map_or(0, |activity| activity.blocks);
         if let Some((activity, to)) = activity.zip(fields.buffer(words)) {
@@ -464,6 +476,7 @@ impl Events {
         one.taker(thread);
         one.asks_in(thread, event.seq);
         held.into_iter().for_each(|held| one.finds(held, event.seq));
+        held.zip(room).into_iter().for_each(|(held, room)| one.counted.next(event.seq, held, room, time));
         // Without a wait it may have failed. Where nothing is there, the thread waits, also in a trace that has no event of that.
         if waits.is_some_and(|wait| wait != 0) && !is_blocked && held != Some(0) {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
@@ -576,5 +589,6 @@ impl Consumer for Events {
         self.sleeps.forget();
         self.same_buffer.forget(self.newest);
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
+        (self.time_read, self.time, self.set_back) = (None, None, None);
     }
 }

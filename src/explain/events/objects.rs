@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Now;
 use super::away::Away;
+use super::counted::{self, Counted};
 use super::late::Late;
 use super::pools::{Pool, Sent};
 use super::refusals::Refusals;
@@ -197,6 +198,8 @@ pub struct One {
     pub sent_again: Option<SentAgain>,
     /// Releases or sets in a row while a thread waits, which gets nothing.
     pub short: Option<Short>,
+    /// What it counts, where it is a queue.
+    pub(super) counted: Counted,
     /// True where it is among those that a gap makes unknown.
     pub(super) is_listed: bool,
 }
@@ -273,7 +276,7 @@ impl One {
         self.away.forget();
         self.late.asks();
         (self.kept, self.untaken, self.short, self.time_outs) = (None, None, None, None);
-        (self.found, self.fullest, self.sent_again) = (None, None, None);
+        (self.found, self.fullest, self.sent_again, self.counted) = (None, None, None, Counted::default());
         self.pool.forget();
         self.is_listed = false;
     }
@@ -344,12 +347,14 @@ impl super::Events {
             let ready = system.find_thread(thread).and_then(|no| self.does(no)).and_then(|activity| activity.woken);
             self.same_buffer.sent(thread, (object, buffer, event.seq), ready);
         }
+        let (time, room) = (self.time_read, counted::room(now, object, system.trace));
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(kept) = fields.kept(words) {
             one.away.clear(by, kept, event.seq);
         }
         if let Some(held) = held {
+            room.into_iter().for_each(|room| one.counted.next(event.seq, held, room, time));
             if waits == Some(0) {
                 one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
                 Refusals::sent(one, object, (by, held, event.seq), system);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Events, Now, TIMER_THREAD};
+use super::{Events, Now, SetBack, TIMER_THREAD};
 use crate::abi::Addr;
 use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::trace::{ContextKind, Event};
@@ -162,8 +162,15 @@ impl Events {
         if !now.places.is_timed {
             return;
         }
-        self.sleeps.is_time_set |= now.places.sets_time(now.words);
+        if let Some(to) = now.places.set_time(now.words) {
+            self.sleeps.is_time_set = true;
+            self.set_back = SetBack::of(now.thread(), to, self.time, event.seq).or(self.set_back.take());
+            self.time = Some(to);
+        }
         if let Some(value) = now.places.clock(now.words) {
+            self.time = Some(value);
+            self.time_read = now.thread().map(|thread| (thread, value, event.seq));
+            now.thread().zip(self.set_back.as_mut()).into_iter().for_each(|(thread, set)| set.read(thread));
             self.sleeps.clock = Some(Clock::next(self.sleeps.clock, value, (event.seq, event.ticks)));
             self.sleeps.first_clock = self.sleeps.first_clock.or(self.sleeps.clock);
         }

@@ -151,9 +151,9 @@ impl Places {
         self.previous.of(words) == Some(READY)
     }
 
-    /// True for a call that changes the kernel's count of ticks.
-    pub fn sets_time(&self, words: &[u64]) -> bool {
-        self.time.of(words).is_some()
+    /// The new time of a call that changes the kernel's count of ticks.
+    pub fn set_time(&self, words: &[u64]) -> Option<u64> {
+        self.time.of(words)
     }
 
     /// True where memory that is released goes to a thread that waits for it.

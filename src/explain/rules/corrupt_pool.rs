@@ -15,6 +15,7 @@ use super::lost_blocks::{each_pointer, is_old, old};
 use super::main_stack;
 use super::static_pointers::{self, StaticPointer};
 use super::words::text;
+use super::wrong_index::{self, WrongIndex};
 use super::wrong_mask::giver;
 use crate::abi::{Addr, Region};
 use crate::cpu::Effect;
@@ -87,7 +88,8 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     let name = format!("{} {}", pool.kind.name(), pool.label());
     let around = Around::of(pool, damage, case, graph);
     let (mut confidence, mut detractors) = case.cap(Confidence::Likely);
-    if let Some(function) = changing(case) {
+    // A call that changes the list of free blocks never has it point elsewhere.
+    if let Some(function) = changing(case).filter(|_| damage.at.is_some()) {
         confidence = confidence.min(Confidence::Hint);
         detractors.push(format!("the CPU is in {function}, which may be about to change it"));
     }
@@ -101,7 +103,11 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(at) => format!("at {at:#x}, where a block begins, it holds {reads}{more}"),
         None => format!("its list of free blocks points to {reads}, where none of its blocks begins"),
     };
+    // The pointer to the first free block is in the control block, which others may write to.
+    let below = damage.at.is_none().then(|| head(pool, damage, case)).flatten();
+    let below = below.map(|at| WrongIndex::below(at, case)).unwrap_or_default();
     let front = match stack {
+        _ if !below.is_empty() => String::new(),
         Some(thread) => format!("; this is below the stack of {}, which was used to its end", thread.label()),
         None => around.in_front().map_or_else(String::new, |front| format!("; in front of it is {front}")),
     };
@@ -116,7 +122,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     // One of them may be of a block that was there before.
     let is_shared = kept.len() > 1 && !is_free;
     let still = static_pointers::said("", &kept, one, several);
-    let writer = if is_explained || around.is_known() { None } else { allocator(pool, case) };
+    let writer = if is_explained || around.is_known() || !below.is_empty() { None } else { allocator(pool, case) };
     let (by, who) = writer.map(|(by, who)| (format!("; {by}"), who)).unzip();
     let by = by.unwrap_or_default();
     let main = stack.is_none() && main_stack::is_above(pool, case);
@@ -125,7 +131,7 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool.address).map(|task| task.address).collect();
     behind.extend(followers(&damage.words, case));
     behind.extend(searchers(case));
-    Finding::new(
+    let finding = Finding::new(
         Code::CorruptPool,
         (confidence, detractors),
         format!("the memory of {name} was overwritten: {what}{front}{above}{still}{by}"),
@@ -148,7 +154,19 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         None => around.next(),
     })
     .threads([stack.map_or(pool.address, |thread| thread.address)])
-    .affected(behind)
+    .affected(behind);
+    wrong_index::may_be(below, finding)
+}
+
+/// Where the control block of a pool has the pointer to its first free block.
+fn head(pool: &Object, damage: &Damaged, case: &Case<'_>) -> Option<Addr> {
+    /// Words of a control block.
+    const WORDS: u64 = 12;
+    let words = case.words(&case.look.bytes(pool.address, case.width().checked_mul(WORDS)?)?, true);
+    let mut all = (0..).zip(&words).filter(|(_, word)| Some(*word) == damage.words.first());
+    // A small number may be the value of another member, too.
+    let (Some((index, _)), None) = (all.next(), all.next()) else { return None };
+    pool.address.checked_add(case.width().checked_mul(index)?)
 }
 
 /// The only thread that allocates blocks of a pool, by the code: others get them from it at most.

@@ -41,6 +41,16 @@ pub(super) struct Old {
 
 /// Those of a pool, where they are most of the blocks in use.
 pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
+    at_least(|used| used.saturating_sub(used / 4), pool, case)
+}
+
+/// The same, where they are at least half of them: a sign of a leak only where the code has a path for it.
+pub(super) fn half(pool: &Object, case: &Case<'_>) -> Option<Lost> {
+    at_least(|used| used.div_ceil(2), pool, case)
+}
+
+/// Where they are so many of the blocks in use.
+fn at_least(fewest: impl Fn(usize) -> usize, pool: &Object, case: &Case<'_>) -> Option<Lost> {
     if !case.look.is_stored() || case.trust.other_build {
         return None;
     }
@@ -65,7 +75,7 @@ pub(super) fn of(pool: &Object, case: &Case<'_>) -> Option<Lost> {
     reach(&mut is_known, &within);
     let is_lost = |block: usize| is_known.get(block) == Some(&false);
     let lost = is_known.iter().filter(|known| !**known).count();
-    if lost < FEWEST || lost < used.len().saturating_sub(used.len() / 4) {
+    if lost < FEWEST || lost < fewest(used.len()) {
         return None;
     }
     let evidence = seen.into_iter().filter_map(|(whose, (text, mut blocks))| {

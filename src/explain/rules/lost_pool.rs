@@ -7,7 +7,7 @@
 //! device: only a function that gets a block and releases it on another path makes it likely.
 
 use super::super::graph::Graph;
-use super::super::usage::{Leak, Usage, User};
+use super::super::usage::{Leak, LostWhenFull, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::lost_blocks;
@@ -35,7 +35,8 @@ fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
     let lost = lost_blocks::of(pool, case)?;
     let only = Dropped::of(pool, case);
     let claimed = match (&asked, &only) {
-        (Some(_), Some(_)) => Confidence::Likely,
+        (Some(_), Some(only)) if only.is_sure => Confidence::Likely,
+        (Some(_), Some(_)) => Confidence::Hint,
         // A thread that gets nothing may do without.
         (Some(asked), None) if asked.is_interrupt => Confidence::Hint,
         // Without a trace it is not known whether anybody asks for more.
@@ -72,12 +73,17 @@ pub(super) struct Dropped {
     pub words: String,
     pub evidence: Evidence,
     pub next: String,
+    /// False where others may release it.
+    is_sure: bool,
 }
 
 impl Dropped {
     /// `None` where there are several, or none.
     pub fn of(pool: &Object, case: &Case<'_>) -> Option<Self> {
         let all = drops(pool, case.usage()?);
+        if all.is_empty() {
+            return Self::when_full(pool, case);
+        }
         let [(user, leak, way)] = all.as_slice() else { return None };
         let (who, function) = (user_name(*user, case), function_at(leak.function, case));
         let (words, text, next) = match way {
@@ -97,6 +103,31 @@ impl Dropped {
             words,
             evidence: Evidence::symbol(leak.at, &place_at(leak.at, case), text.to_owned()),
             next,
+            is_sure: true,
+        })
+    }
+
+    /// The only one who does not release it where a queue is full.
+    fn when_full(pool: &Object, case: &Case<'_>) -> Option<Self> {
+        let usage = case.usage()?;
+        let users = usage.who(Act::Takes, Some(pool.kind), pool.address, None)?;
+        let lost = |user: &User| Some((*user, usage.lost_when_full(*user, pool.kind, pool.address)?));
+        let all: Vec<(User, LostWhenFull)> = users.iter().filter_map(lost).collect();
+        let [(user, lost)] = all.as_slice() else { return None };
+        let (who, function, queue) =
+            (user_name(*user, case), function_at(lost.function, case), case.object(lost.queue));
+        Some(Self {
+            user: *user,
+            words: format!(
+                "where {queue} is full, {who} does not release the block that it could not send, in {function}"
+            ),
+            evidence: Evidence::symbol(
+                lost.at,
+                &place_at(lost.at, case),
+                format!("{who} sends a block to {queue} here; if that fails, one path does not release the block"),
+            ),
+            next: format!("release the block in {function} where tx_queue_send fails"),
+            is_sure: false,
         })
     }
 

@@ -51,10 +51,20 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if mask.is_none() && !is_overdue && code.is_none() {
         return None;
     }
-    if !is_overdue && interrupts::is_in_kernel(cpu) || kept_back.as_ref().is_some_and(Vec::is_empty) {
+    // The kernel disables them for a moment, and enables them for who has not disabled them before.
+    let asks_in_vain = || {
+        let reads = case.events?.read_time_last(thread.address);
+        interrupts::still(case).filter(|still| reads && (still.period.is_none() || still.may_be_over()))
+    };
+    let asked = if interrupts::is_in_kernel(cpu) && code.is_some() { asks_in_vain() } else { None };
+    if !is_overdue && asked.is_none() && interrupts::is_in_kernel(cpu) || kept_back.as_ref().is_some_and(Vec::is_empty)
+    {
         return None;
     }
     let register = mask.map(Mask::register);
+    let in_vain = asked.map_or_else(String::new, |still| {
+        format!("; tx_time_get returned {} each of {} times, as no tick comes", still.clock.value, still.clock.calls)
+    });
     let mut evidence = shown(cpu, register, code.as_ref(), case);
     let waits = match &awaited {
         Some(Awaited { name, words, .. }) => format!("; {name}, whose handler may change {words}, is pending"),
@@ -63,7 +73,7 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_sure = is_overdue || awaited.is_some() && mask.is_some();
     let by_device = awaited.as_ref().map(|_| "a device may change it too (DMA)");
     evidence.extend(awaited.map(|awaited| awaited.evidence));
-    evidence.extend(still.as_ref().map(Still::shows));
+    evidence.extend(still.or(asked).as_ref().map(Still::shows));
     evidence.extend(tick.map(|tick| interrupts::shows(tick, &interrupts::name(case, tick.number))));
     let (confidence, detractors) = confidence(is_sure, kept_back.is_some(), mask.is_some(), case);
     let at = interrupts::whereabouts(case, cpu);
@@ -75,7 +85,7 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         Finding::new(
             Code::InterruptsMasked,
             (confidence, detractors),
-            format!("thread {} keeps interrupts disabled{by}{at}{waits}{path}", thread.label()),
+            format!("thread {} keeps interrupts disabled{by}{at}{waits}{in_vain}{path}", thread.label()),
         )
         .against(by_device)
         .evidence(evidence)

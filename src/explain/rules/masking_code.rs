@@ -1,6 +1,7 @@
 //! Whether the code that the CPU has come through disables interrupts: of each function that it is in, the last instruction in
 //! front of the place that disables or enables them, also by a call.
 
+use super::super::cpus::thread_of;
 use super::super::usage::{Controls, User};
 use super::super::{Case, Evidence};
 use super::words::place_of_function;
@@ -30,11 +31,19 @@ pub(super) fn of(case: &Case<'_>, cpu: &CpuState) -> Option<Disabled> {
         return None;
     }
     let own = cpu.functions.first().map(|function| function.pc & !1);
+    let by_paths = |pc| {
+        let thread = thread_of(cpu, case.kernel).filter(|_| own != Some(pc))?;
+        case.usage()?.disabled_at(User::Thread(thread.address), pc, &controls(case)?)
+    };
     for function in cpu.functions.iter().filter(|function| !function.is_inferred()).take(FUNCTIONS) {
+        // The kernel restores what it disables: what its caller did counts.
         if function.name.as_deref().is_some_and(is_of_kernel) {
-            return None;
+            continue;
         }
         let pc = function.pc & !1;
+        if let Some(at) = by_paths(pc) {
+            return Some(Disabled { at, words: place::of(std::slice::from_ref(function))? });
+        }
         let start = case.look.function(pc)?.address & !1;
         let len = pc.checked_sub(start).filter(|len| *len <= MOST)?;
         let code = case.look.bytes(start, len)?;
@@ -60,6 +69,14 @@ const RESTORE: &str = "_tx_thread_interrupt_restore";
 /// The argument that disables interrupts on a Cortex-M: `TX_INT_DISABLE` in `tx_port.h`.
 const OFF: u16 = 1;
 
+/// Those of this program.
+fn controls(case: &Case<'_>) -> Option<Controls> {
+    let at = |name| case.look.symbol(name).map(|symbol| symbol.address & !1);
+    // TX_INT_DISABLE in tx_port.h of the two.
+    let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
+    Some(Controls { set: SET.into_iter().filter_map(at).collect(), off, disable: at(DISABLE), restore: at(RESTORE) })
+}
+
 /// A function that leaves interrupts disabled on one of its paths.
 pub(super) struct Left {
     /// Where it begins.
@@ -73,12 +90,7 @@ pub(super) struct Left {
 
 /// One that a thread calls, by its code.
 pub(super) fn left_by(thread: Addr, case: &Case<'_>) -> Option<Left> {
-    let at = |name| case.look.symbol(name).map(|symbol| symbol.address & !1);
-    // TX_INT_DISABLE in tx_port.h of the two.
-    let off = if case.kernel?.processor == Some(Architecture::CortexM) { OFF.into() } else { 0 };
-    let set = SET.into_iter().filter_map(at).collect();
-    let controls = Controls { set, off, disable: at(DISABLE), restore: at(RESTORE) };
-    let leak = case.usage()?.leaves_disabled(User::Thread(thread), &controls)?;
+    let leak = case.usage()?.leaves_disabled(User::Thread(thread), &controls(case)?)?;
     let place = common_place(leak.at, leak.restored, case);
     let (does, on) = if leak.returns { ("return", "to its end") } else { ("go on", "on, and back here,") };
     let text = format!("it disables interrupts here, and a path leads from here {on} without restoring them");

@@ -28,6 +28,7 @@ mod handler_waits;
 mod heap;
 mod held_blocks;
 mod hold_and_wait;
+mod impossible_count;
 pub(super) mod interrupts;
 mod inversion;
 mod irq_priority;
@@ -165,6 +166,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "stack pointers in a trace that nothing else shows", find: trace_stacks::find },
+    Check { what: "counts of queues in a trace that nothing else shows", find: impossible_count::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
     Check { what: "interrupts that stay disabled", find: masked::find },
     Check { what: "a timer interrupt of a RISC-V that a thread keeps back", find: masked_riscv::find },

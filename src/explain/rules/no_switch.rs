@@ -11,6 +11,8 @@
 //! for less than two ticks, it is a hint; so it is where no thread is ready, as an interrupt at a fixed rate in a system that
 //! waits looks the same, halted within its handler by chance. Where all those calls get nothing, it is likely.
 //!
+//! Without registers it shows in the same way, and the code of the handlers may show which interrupt it is.
+//!
 //! The interrupts of a RISC-V come through one handler of traps: which one it is shows by the function in which the CPU is.
 
 use super::super::cpus::thread_of;
@@ -19,10 +21,10 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, FIRST, PENDSTSET, Still};
 use super::words::gives;
-use super::{place, silence, unacknowledged, words};
+use super::{isr_storm, place, silence, unacknowledged, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level};
-use crate::kernel::{Kernel, Kind, Under};
+use crate::kernel::{Kernel, Kind, Thread, Under};
 use crate::session::CpuState;
 
 /// So many events of interrupts alone are more than a few handlers in a row.
@@ -38,15 +40,102 @@ const REFUSED: u64 = 256;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
-pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case)).collect()
+pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
+    let found = case.cpus.into_iter().flat_map(|cpus| &cpus.all).filter_map(|cpu| finding(cpu, case));
+    found.chain(without_registers(case, graph)).collect()
+}
+
+/// The events of a trace in which those of threads would be seen.
+fn events_of_all<'c>(case: &Case<'c>) -> Option<&'c Events> {
+    let events = case.events.filter(|events| events.has_clock && events.cores <= 1);
+    // Where events of threads are not inserted, that none comes shows nothing.
+    events.filter(|_| silence::inserts_all(case) == Some(true))
+}
+
+/// The same where no register is known: no thread runs, and the one that is to run next has been ready for long.
+fn without_registers(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let (kernel, events) = (case.kernel?, events_of_all(case)?);
+    let is_known = |cpu: &CpuState| cpu.registers.pc().is_some();
+    if case.cpus.is_some_and(|cpus| cpus.all.iter().any(is_known)) || kernel.preempt_disable != Some(0) {
+        return None;
+    }
+    // Events of the interrupt itself say which one it is.
+    if !isr_storm::find(case, graph).is_empty() {
+        return None;
+    }
+    let next = kernel.execute.first().and_then(|next| kernel.thread(*next))?;
+    let ready = Ready::of(next, events).filter(|ready| kernel.current.first() == Some(&0) && ready.count >= ALONE)?;
+    // The handlers in which a device may stay without an acknowledgement.
+    let handlers = case.look.handlers().into_iter().map(|(number, _)| u64::from(number));
+    let paths: Vec<(u64, Kept)> =
+        handlers.filter_map(|number| Some((number, unacknowledged::path(number, false, case)?))).collect();
+    let path = match <[_; 1]>::try_from(paths) {
+        Ok([(number, path)]) => Some((interrupts::name(case, number), path)),
+        Err(_) => None,
+    };
+    let (full, calls) = calls(events, case).unzip();
+    let by = path.as_ref().map_or_else(String::new, |(name, path)| format!("; it may be {name}: {}", path.words));
+    let which = path.as_ref().map_or_else(|| "this interrupt".to_owned(), |(name, _)| format!("it, if it is {name}"));
+    // A handler that gives much at once lasts less than a tick.
+    let period = events.sleeps.period().and_then(|period| period.checked_mul(PERIODS));
+    let is_sure = ready.count >= REFUSED || period.is_some_and(|period| ready.lasts >= period);
+    let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+    Some(
+        Finding::new(
+            Code::IsrStorm,
+            case.cap(claimed),
+            format!(
+                "an interrupt comes again and again, or does not end: {}{}{by}",
+                ready.words(next, case),
+                full.unwrap_or_default()
+            ),
+        )
+        .against(["no register says in which interrupt the CPU is"])
+        .evidence([ready.shows(next)])
+        .against(path.as_ref().and_then(|(_, path)| path.against))
+        .evidence(path.into_iter().flat_map(|(_, path)| path.evidence))
+        .evidence(calls)
+        .next(format!(
+            "read the registers of the CPU (--reg): they say which interrupt it is; {}",
+            words::acknowledge(&which)
+        ))
+        .affected(kernel.threads.iter().map(|thread| thread.address)),
+    )
+}
+
+/// Since when a thread is ready, where all events since then are of interrupts.
+struct Ready {
+    seq: u64,
+    lasts: i64,
+    count: u64,
+}
+
+impl Ready {
+    fn of(next: &Thread, events: &Events) -> Option<Self> {
+        // What shows no change of its state was ready before the first event.
+        let oldest = (events.span.0, events.newest.saturating_add(1).saturating_sub(events.count));
+        let since = events.activity(next.address).filter(|next| !next.was_ready).and_then(|next| next.since);
+        let (since, seq) = since.unwrap_or(oldest);
+        let none_ran = events.last_of_threads.is_none_or(|last| last < seq);
+        let count = events.newest.saturating_sub(seq);
+        let lasts = events.span.1.saturating_sub(since);
+        (none_ran && count >= FEWEST).then_some(Self { seq, lasts, count })
+    }
+
+    /// `thread rx is ready, and no thread has run for 12000 ticks of the trace`.
+    fn words(&self, next: &Thread, case: &Case<'_>) -> String {
+        let lasts = words::trace_ticks(self.lasts, case);
+        format!("thread {} is ready, and no thread has run for {lasts}", next.label())
+    }
+
+    fn shows(&self, next: &Thread) -> Evidence {
+        let text = format!("{} is ready here; {} events follow, all of them of interrupts", next.label(), self.count);
+        Evidence::event(self.seq, text)
+    }
 }
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
-    let kernel = case.kernel?;
-    // Where events of threads are not inserted, that none comes shows nothing.
-    let events = case.events.filter(|events| events.has_clock && events.cores <= 1);
-    let events = events.filter(|_| silence::inserts_all(case) == Some(true));
+    let (kernel, events) = (case.kernel?, events_of_all(case));
     // A handler that is an endless loop is another rule.
     let number = match cpu.registers.level() {
         _ if cpu.in_loop.is_some() => return None,
@@ -177,28 +266,18 @@ pub(super) fn next_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case:
 fn thread_waits(cpu: &CpuState, kernel: &Kernel, events: &Events, case: &Case<'_>) -> Option<Kept> {
     let pends = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSVSET != 0);
     let next = kernel.execute.get(cpu.core).copied().and_then(|next| kernel.thread(next))?;
-    // What shows no change of its state was ready before the first event.
-    let oldest = (events.span.0, events.newest.saturating_add(1).saturating_sub(events.count));
-    let since = events.activity(next.address).filter(|next| !next.was_ready).and_then(|next| next.since);
-    let (since, seq) = since.unwrap_or(oldest);
     let is_other = match thread_of(cpu, case.kernel) {
         Some(thread) => pends.is_some() && thread.address != next.address,
         None => matches!(cpu.under, Some(Under::Scheduler(_))),
     };
-    let none_ran = events.last_of_threads.is_none_or(|last| last < seq);
-    let count = events.newest.saturating_sub(seq);
-    if !is_other || !none_ran || count < FEWEST {
-        return None;
-    }
-    let (lasts, name) = (events.span.1.saturating_sub(since), next.label());
+    let ready = Ready::of(next, events).filter(|_| is_other)?;
     let pends =
         pends.map(|icsr| Evidence::register("icsr", icsr, "PendSV, which switches threads, is pending".to_owned()));
-    let shown = Evidence::event(seq, format!("{name} is ready here; {count} events follow, all of them of interrupts"));
     Some(Kept {
         confidence: Confidence::Likely,
         against: None,
-        words: format!("thread {name} is ready, and no thread has run for {}", words::trace_ticks(lasts, case)),
-        evidence: std::iter::once(shown).chain(pends).collect(),
+        words: ready.words(next, case),
+        evidence: std::iter::once(ready.shows(next)).chain(pends).collect(),
     })
 }
 

@@ -10,17 +10,80 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::usage::{Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code::givers;
+use super::by_code::{givers, user_name};
 use super::words::{missing, place_at, waiting};
 use super::wrong_mask::giver;
+use crate::abi::Addr;
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
 
+/// Functions of the kernel by which a program sees flags without a wait for them.
+const LOOKS: [&str; 2] = ["_tx_event_flags_info_get", "_tx_event_flags_set_notify"];
+/// The numbers below are those of the first flags of a group, which are often set together.
+const FEWEST: u64 = 3;
+
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
-    let Some(events) = case.events else { return Vec::new() };
     let is_it = |wait: &Wait| wait.kind == Kind::EventFlags && (wait.forever || case.kernel.is_none());
-    let waits = |task: &Task| task.wait.filter(|wait| is_it(wait) && events.is_long(task.address, wait.object));
-    graph.tasks.list.iter().filter_map(|task| finding(task, &waits(task)?, events, case, graph)).collect()
+    let of = |task: &Task| {
+        let wait = task.wait.filter(is_it)?;
+        let events = case.events.filter(|events| events.is_long(task.address, wait.object));
+        let by_events = events.and_then(|events| finding(task, &wait, events, case, graph));
+        // A wait that is not long may be over soon.
+        let may_be_long = case.events.is_none() || events.is_some();
+        let by_number = || by_number(task, &wait, case, graph).filter(|_| may_be_long);
+        match by_events {
+            Some(finding) if finding.confidence > Confidence::Hint => Some(finding),
+            hint => by_number().or(hint),
+        }
+    };
+    graph.tasks.list.iter().filter_map(of).collect()
+}
+
+/// By memory and the code, as the trace may be too short: the number of the bit that is missing is set as a mask, and no code waits for
+/// these flags.
+fn by_number(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let wanted = missing(wait, case).filter(|wanted| wanted.is_power_of_two())?;
+    let number = u64::from(wanted.trailing_zeros());
+    let current = case.kernel?.object(wait.object)?.get("current")?;
+    if number < FEWEST || current & number != number || !wait.forever {
+        return None;
+    }
+    let usage = case.usage()?;
+    let who = |act, flags| usage.who(act, Some(Kind::EventFlags), wait.object, Some(flags));
+    let is_awaited = !who(Act::Takes, number)?.is_empty();
+    let site = |user: User, flags: u64| {
+        let sets = |one: &Use| {
+            let is_it = one.action.act == Act::Gives && one.object == Some(wait.object);
+            is_it && one.flags.map(u64::from) == Some(flags)
+        };
+        usage.site_with(user, sets)
+    };
+    let sites = who(Act::Gives, number)?.into_iter().filter_map(|user| Some((user, site(user, number)?)));
+    let sites: Vec<(User, Addr)> = sites.collect();
+    let is_never_set = who(Act::Gives, wanted)?.is_empty();
+    let ([(user, at)], false, false) = (sites.as_slice(), is_awaited, is_never_set) else { return None };
+    // Who sets the mask itself on another path means the same flag here, unless the program looks at flags in another way.
+    let is_seen = LOOKS.iter().any(|name| case.look.symbol(name).is_some());
+    let is_sure = site(*user, wanted).is_some() && !is_seen;
+    let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+    let (name, who, object) = (case.label(task.address), user_name(*user, case), case.object(wait.object));
+    let place = place_at(*at, case);
+    let claim = format!(
+        "{name} waits for {wanted:#x} of {object}, and {number:#x} is set, for which no code waits: that is the number of the \
+         bit, and {wanted:#x} its mask; {who} sets {number:#x} in {place}"
+    );
+    Some(
+        Finding::new(Code::WrongEventMask, case.cap(claimed), claim)
+            .against([format!("{who} may set {number:#x} on purpose; who waits is inferred from the program's code")])
+            .evidence([
+                waiting(task.address, wait.object, case, graph),
+                Evidence::memory(wait.object, format!("{object}: {current:#x} is set")),
+                Evidence::symbol(*at, &place, format!("{who} sets {number:#x} of {object} here")),
+            ])
+            .waiters(graph.waiters(&[task.address]), task.address, case, graph)
+            .next(format!("compare the flags with which {who} calls tx_event_flags_set on each of its paths"))
+            .threads([task.address]),
+    )
 }
 
 /// Flags that were set instead of others.

@@ -304,6 +304,13 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let flushed = lost.as_ref().and_then(|_| flushed::of(pool, case));
     let alone = lost.as_ref().and_then(|_| released_alone::of(pool, case)).filter(|_| flushed.is_none());
+    let object = || case.kernel?.object(pool);
+    let dropped = || Dropped::of(object()?, case);
+    let dropped = if flushed.is_none() && alone.is_none() { dropped() } else { None };
+    // Fewer that are lost are a sign only where there is a path for it.
+    let lost = lost.or_else(|| lost_blocks::half(object().filter(|_| dropped.is_some())?, case));
+    let dropped = dropped.filter(|_| lost.is_some());
+    let path = dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words));
     let (code, claimed, claim, next) = match (&lost, &flushed, &alone) {
         (Some(lost), _, Some(alone)) => {
             let claim = format!("{claim}: {}; {}", lost.words, alone.words);
@@ -313,7 +320,9 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
             (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}; {words}", lost.words), flushed::NEXT.to_owned())
         }
         (Some(lost), None, None) => {
-            (Code::PoolLeak, Confidence::Hint, format!("{claim}: {}", lost.words), NO_POINTER.to_owned())
+            let claim = format!("{claim}: {}{path}", lost.words);
+            let next = dropped.as_ref().map_or_else(|| NO_POINTER.to_owned(), |dropped| dropped.next.clone());
+            (Code::PoolLeak, Confidence::Hint, claim, next)
         }
         (None, ..) => (Code::PoolEmpty, claimed, claim, next),
     };
@@ -326,6 +335,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
+        .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
+        .evidence(dropped.map(|dropped| dropped.evidence))
         .against(flushed.as_ref().map(|_| flushed::AGAINST))
         .evidence(flushed.map(|(_, evidence)| evidence))
         .against(alone.as_ref().map(|_| released_alone::AGAINST))
@@ -382,8 +393,13 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
     let state = room.map_or_else(String::new, |room| format!(" ({})", room.text));
     let state = if fragmented { format!(", which is fragmented{state}") } else { state };
     let lost = lost(pool, case);
+    let dropped = case.kernel.filter(|_| lost.is_some()).and_then(|kernel| Dropped::of(kernel.object(pool)?, case));
+    let path = dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words));
     let (code, why, against, next) = match &lost {
-        Some(lost) => (Code::PoolLeak, format!("; {}", lost.words), NOT_IN_MEMORY, NO_POINTER.to_owned()),
+        Some(lost) => {
+            let next = dropped.as_ref().map_or_else(|| NO_POINTER.to_owned(), |dropped| dropped.next.clone());
+            (Code::PoolLeak, format!("; {}{path}", lost.words), NOT_IN_MEMORY, next)
+        }
         None => {
             let why = alike
                 .as_ref()
@@ -410,6 +426,8 @@ fn refused(stored: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Gr
         .against([against])
         .evidence(all.iter().map(events_of))
         .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
+        .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
+        .evidence(dropped.map(|dropped| dropped.evidence))
         .next(next)
         .affected(graph.waiters(&threads))
         .threads(threads)

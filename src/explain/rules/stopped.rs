@@ -7,6 +7,7 @@
 //! interrupts enabled may be idle on purpose: it is a hint. Faults have a rule of their own.
 
 use super::super::cpus::thread_of;
+use super::super::events::SetBack;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
 use super::interrupts::{self, Mask};
@@ -239,6 +240,18 @@ fn by_nmi(cpu: &CpuState, of: Loop, case: &Case<'_>, graph: &Graph) -> Option<Fi
     )
 }
 
+/// That the time of the kernel was set back, where a thread has just read it since: it may have counted on a greater time.
+fn set_back(thread: &Thread, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let events = case.events?;
+    let set = events.set_back.as_ref().filter(|set| set.was_just_read(events.stored(thread.address)))?;
+    let (by, SetBack { seq, from, to, .. }) = (case.label(set.by), set);
+    let words = format!(
+        "before, {by} set the kernel's time back from {from} to {to} (event {seq}); {} has read the new time since",
+        thread.label()
+    );
+    Some((words, Evidence::event(*seq, format!("{by} calls tx_time_set({to}); {from} was read before"))))
+}
+
 /// A loop that its own code never leaves.
 fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let is_own = |number: u32| isr_stuck::has_own_handler(u64::from(number), case);
@@ -307,9 +320,15 @@ fn endless(cpu: &CpuState, of: Loop, case: &Case<'_>) -> Option<Finding> {
     let disabled = primask.filter(|mask| mask & 1 == 1);
     evidence.extend(disabled.map(|mask| Evidence::register("primask", mask, "interrupts are disabled".to_owned())));
     evidence.extend(place::callers(&cpu.functions, CALLERS));
+    let set_back = if code == Code::Assert { thread.and_then(|thread| set_back(thread, case)) } else { None };
     if code == Code::Assert {
         evidence.extend(recorded::of(cpu, case));
     }
+    let claim = match &set_back {
+        Some((words, _)) => format!("{claim}; {words}"),
+        None => claim,
+    };
+    evidence.extend(set_back.map(|(_, evidence)| evidence));
     // What came is not known of a RISC-V without its registers.
     let is_unknown =
         cpu.exception.is_some() && cpu.registers.get("xpsr").is_none() && cpu.registers.get("mcause").is_none();

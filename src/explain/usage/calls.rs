@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dropped::may_skip;
-use super::walk::{Follow, Key};
-use super::{Leak, Usage, Use, User};
+use super::walk::{ANY, Follow, Key};
+use super::{Leak, Usage, Use, User, returns_to};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee, Paths, Value};
 use crate::kernel::Kind;
@@ -91,6 +91,12 @@ impl Controls {
         }
     }
 
+    /// The same, with functions that do so for their callers.
+    fn disables_with(&self, call: &Call, alone: &BTreeMap<Addr, bool>) -> Option<bool> {
+        let by_function = || if let Callee::At(to) = call.to { alone.get(&to).copied() } else { None };
+        self.disables(call).or_else(by_function)
+    }
+
     /// What a function does that disables interrupts for its caller, or restores them, and calls nothing else.
     fn does_alone(&self, paths: &Paths) -> Option<bool> {
         let mut all = paths.calls().map(|call| self.disables(call));
@@ -110,10 +116,7 @@ impl Usage<'_> {
         let all: Vec<(Key, Paths)> = self.reached(user).into_iter().filter(of_program).filter_map(paths).collect();
         let alone = all.iter().filter_map(|((at, _), paths)| Some((*at, controls.does_alone(paths)?)));
         let alone: BTreeMap<Addr, bool> = alone.collect();
-        let of = |call: &Call| {
-            let by_function = || if let Callee::At(to) = call.to { alone.get(&to).copied() } else { None };
-            controls.disables(call).or_else(by_function)
-        };
+        let of = |call: &Call| controls.disables_with(call, &alone);
         let disables = |call: &Call| of(call) == Some(true);
         let restores = |call: &Call| of(call) == Some(false);
         let direct = all.iter().filter(|(_, paths)| paths.calls().any(restores)).map(|((at, _), _)| *at);
@@ -131,6 +134,25 @@ impl Usage<'_> {
             let restored =
                 paths.calls().find(|call| restores(call)).filter(|_| is_so && !may_skip(paths, &disables))?.at;
             Some(LeftDisabled { function: *function, at, restored, returns: paths.returns() })
+        })
+    }
+
+    /// The call, or the instruction, with which a function of a user disables interrupts, where they are disabled at the call with this
+    /// return address: a path leads from there to that call, and none from where they are restored.
+    pub fn disabled_at(&self, user: User, pc: Addr, controls: &Controls) -> Option<Addr> {
+        let follow = Follow { walker: &self.walker, succeeds: false };
+        let is_there = |call: &Call| returns_to(call, pc);
+        let is_caller = |(at, _): &Key| self.walker.is_in(pc, *at) && !self.walker.is_of_kernel(*at);
+        self.reached(user).into_iter().filter(is_caller).find_map(|key| {
+            let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete)?;
+            let called = paths.calls().filter_map(|call| if let Callee::At(to) = call.to { Some(to) } else { None });
+            let does = |to: Addr| Some((to, controls.does_alone(&self.walker.paths(&follow, (to, ANY))?)?));
+            let alone: BTreeMap<Addr, bool> = called.collect::<BTreeSet<_>>().into_iter().filter_map(does).collect();
+            let is = |call: &Call, disables| controls.disables_with(call, &alone) == Some(disables);
+            let leads =
+                |from: &dyn Fn(&Call) -> bool, until| paths.leads_between(from, is_there, |call| is(call, until));
+            let by = paths.calls().find(|by| is(by, true) && leads(&|call| call.at == by.at, false))?.at;
+            (!leads(&|call| is(call, false), true)).then_some(by)
         })
     }
 

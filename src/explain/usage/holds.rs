@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key, Succeeding, Summary};
-use super::{Leak, Usage, Use, User, is_through_pointer};
+use super::{Leak, Usage, Use, User, is_through_pointer, returns_to};
 use crate::abi::Addr;
 use crate::cpu::{Call, Callee};
 use crate::kernel::Kind;
 use crate::kernel::api::Act;
-
-/// The most bytes of the instruction of a call.
-const LONGEST: Addr = 4;
 
 /// Where a thread is.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +110,7 @@ impl Usage<'_> {
     fn is_after_call(&self, key: Key, semaphore: Addr, pc: Addr) -> Option<bool> {
         let follow = Succeeding::of(&self.walker, semaphore);
         let paths = self.walker.paths(&follow, key).filter(|paths| paths.is_complete)?;
-        let is_there = |call: &Call| pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len));
+        let is_there = |call: &Call| returns_to(call, pc);
         let is_on_path = paths.calls().any(is_there);
         is_on_path.then(|| paths.leads_between(self.takes(semaphore), is_there, self.gives(semaphore)))
     }

@@ -33,6 +33,7 @@ use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 pub use crossed::Started;
+pub use dropped::LostWhenFull;
 pub use guarded::{Guard, part};
 pub use holds::Stack;
 use program::Code;
@@ -487,6 +488,14 @@ const REACH: u32 = 4096;
 fn is_anchor(constant: u32, used: &BTreeSet<u32>) -> bool {
     let near = used.range(constant.saturating_add(1)..constant.saturating_add(REACH)).next();
     near.is_some() && !used.contains(&constant)
+}
+
+/// The most bytes of the instruction of a call.
+const LONGEST: Addr = 4;
+
+/// True for the call with this return address.
+fn returns_to(call: &Call, pc: Addr) -> bool {
+    pc.checked_sub(call.at).is_some_and(|len| (1..=LONGEST).contains(&len))
 }
 
 /// True for a call through a pointer.

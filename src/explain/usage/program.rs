@@ -36,6 +36,9 @@ const INSIDE: [&str; 4] = [
     "_tx_thread_system_suspend",
     "_tx_thread_system_ni_suspend",
 ];
+/// Functions of C that write text to memory, also by their names in newlib for numbers that are integers: they keep no pointer.
+const FORMATTING: [&str; 8] =
+    ["sprintf", "snprintf", "vsprintf", "vsnprintf", "siprintf", "sniprintf", "vsiprintf", "vsniprintf"];
 /// What the names of the kernel's functions begin with.
 const KERNEL: &str = "_tx";
 
@@ -125,6 +128,11 @@ impl<'c> Code<'c> {
         code.written = code.in_memory(&cpus.written()?, case)?;
         code.pointed.extend(code.written.keys());
         Some(code)
+    }
+
+    /// True for a function that is known to keep no pointer that it gets.
+    pub fn keeps_nothing(&self, at: Addr) -> bool {
+        (self.symbol)(at).is_some_and(|symbol| FORMATTING.contains(&symbol.name.as_str()))
     }
 
     /// The direct calls of functions that do something with objects, outside of the kernel; `None` where a function that is not

@@ -285,6 +285,9 @@ impl<'c> Walker<'c> {
         let calls_argument = plain.calls_pointer && arguments.iter().any(is_function);
         let matters = !plain.uses.is_empty() || has_marks || calls_argument;
         let all = if matters && arguments != ANY { self.of_function((to, arguments)) } else { plain };
+        if self.code.keeps_nothing(to) {
+            return Rc::new(Summary { keeps: BTreeSet::new(), ..Summary::clone(&all) });
+        }
         if call.passes.is_empty() {
             return all;
         }
