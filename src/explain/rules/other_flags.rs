@@ -1,6 +1,10 @@
 //! A thread waits for ever for event flags, and the one that sets them has set other ones since: those of another signal by mistake,
 //! as a number of a bit (3) where its mask (0x8) was meant.
 //!
+//! Where the trace is too short, memory and the code show it: the number of the missing bit is set as a mask, and no code waits for
+//! these flags. It is likely where the only one that sets them also sets the mask itself, and the program does not look at flags in
+//! another way.
+//!
 //! Against it: who sets several signals sets others, too. So it counts only where the other flags were set already or are the number of
 //! the bit, and where that one set the wanted ones before, in the trace, or sets them by its code. It is likely where they are the number
 //! of the bit, and are no flag that it also sets on purpose; else a hint.
