@@ -2,6 +2,7 @@
 //! condition is not known. Constants are followed through registers and the function's own stack frame, so that the arguments
 //! of a call are known where the program gives constants.
 
+mod leads;
 mod variant;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,80 +248,6 @@ impl Paths {
     /// True where some path comes to an end of the function.
     pub fn returns(&self) -> bool {
         self.pieces.iter().any(|piece| piece.returns)
-    }
-
-    /// True where a path leads from a call for which `from` holds to the end of the function, or to another such call, without
-    /// a call for which `stops` holds between them.
-    pub fn leads_out(&self, from: impl Fn(&Call) -> bool, stops: impl Fn(&Call) -> bool) -> bool {
-        let ends = |call: &Call| if stops(call) { Some(false) } else { from(call).then_some(true) };
-        self.leads(&from, &ends, true)
-    }
-
-    /// True where a path leads from a call for which `from` holds to one for which `to` holds, without a call for which `stops`
-    /// holds between them.
-    pub fn leads_between(
-        &self,
-        from: impl Fn(&Call) -> bool,
-        to: impl Fn(&Call) -> bool,
-        stops: impl Fn(&Call) -> bool,
-    ) -> bool {
-        let ends = |call: &Call| if to(call) { Some(true) } else { stops(call).then_some(false) };
-        self.leads(&from, &ends, false)
-    }
-
-    /// True where one of the paths from a call for which `from` holds leads to where `ends` says so: it ends a path, for good or
-    /// not. `at_end`: whether the end of the function does for good.
-    fn leads(&self, from: &dyn Fn(&Call) -> bool, ends: &dyn Fn(&Call) -> Option<bool>, at_end: bool) -> bool {
-        let mut todo: Vec<(usize, usize)> = Vec::new();
-        for (index, piece) in self.pieces.iter().enumerate() {
-            let begins = piece.calls.iter().enumerate().filter(|(_, call)| from(call));
-            todo.extend(begins.map(|(n, _)| (index, n.saturating_add(1))));
-        }
-        let mut seen = vec![false; self.pieces.len()];
-        while let Some((index, begin)) = todo.pop() {
-            let Some(piece) = self.pieces.get(index) else { continue };
-            let rest = piece.calls.get(begin..).unwrap_or_default();
-            match rest.iter().find_map(ends) {
-                Some(true) => return true,
-                Some(false) => continue,
-                None if piece.returns && at_end => return true,
-                None => {}
-            }
-            for next in &piece.next {
-                if let Some(seen) = seen.get_mut(*next).filter(|seen| !**seen) {
-                    *seen = true;
-                    todo.push((*next, 0));
-                }
-            }
-        }
-        false
-    }
-
-    /// True where a path leads from a call for which `from` holds to one for which `to` holds.
-    pub fn leads_to(&self, from: impl Fn(&Call) -> bool, to: impl Fn(&Call) -> bool) -> bool {
-        self.pieces.iter().enumerate().any(|(index, piece)| {
-            let begin = piece.calls.iter().position(&from);
-            begin.is_some_and(|begin| {
-                piece.calls.get(begin..).unwrap_or_default().iter().any(&to) || self.reaches(index, &to)
-            })
-        })
-    }
-
-    /// True where a call for which `to` holds is behind a piece.
-    fn reaches(&self, start: usize, to: &impl Fn(&Call) -> bool) -> bool {
-        let (mut seen, mut todo) = (vec![false; self.pieces.len()], vec![start]);
-        while let Some(piece) = todo.pop().and_then(|index| self.pieces.get(index)) {
-            for next in &piece.next {
-                if self.pieces.get(*next).is_some_and(|piece| piece.calls.iter().any(to)) {
-                    return true;
-                }
-                if let Some(seen) = seen.get_mut(*next).filter(|seen| !**seen) {
-                    *seen = true;
-                    todo.push(*next);
-                }
-            }
-        }
-        false
     }
 
     /// True where a call for which `is` holds may be made again and again.

@@ -13,7 +13,7 @@ pub struct Overcount {
     pub before: Option<(u64, u64)>,
     /// The first event in which it counts more, and what it counts.
     pub first: (u64, u64),
-    /// How many events there are in which it counts more.
+    /// How many events one after the other agree on it: each call changes the count by one at most.
     pub times: u64,
     /// The thread that reads this number as the time of the kernel between these two events, and the event.
     pub time: Option<(Addr, u64)>,
@@ -23,6 +23,8 @@ pub struct Overcount {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counted {
     last: Option<(u64, u64)>,
+    /// What it counted in the last event.
+    held: u64,
     pub over: Option<Overcount>,
 }
 
@@ -32,13 +34,14 @@ impl Counted {
         if held <= room {
             self.last = Some((seq, held));
         } else if let Some(over) = &mut self.over {
-            over.times = over.times.saturating_add(1);
+            over.times = over.times.saturating_add(u64::from(held.abs_diff(self.held) <= 1));
         } else {
             let is_between = |read: u64| self.last.is_none_or(|(before, _)| before < read);
             let time = time.filter(|(_, value, read)| *value == held && is_between(*read));
             let time = time.map(|(thread, _, read)| (thread, read));
             self.over = Some(Overcount { room, before: self.last, first: (seq, held), times: 1, time });
         }
+        self.held = held;
     }
 }
 
@@ -78,6 +81,8 @@ mod tests {
         [(20, 2820), (22, 2819)].into_iter().for_each(|(seq, held)| counted.next(seq, held, 10, time));
         let over = Overcount { room: 10, before: Some((14, 10)), first: (20, 2820), times: 2, time: Some((0x100, 18)) };
         assert_eq!(counted.over, Some(over));
+        counted.next(24, 77_000, 10, None);
+        assert_eq!(counted.over, Some(over), "a damaged event agrees with none");
         let mut counted = Counted::default();
         counted.next(19, 3, 10, None);
         counted.next(20, 2820, 10, time);

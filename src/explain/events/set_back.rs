@@ -1,4 +1,4 @@
-//! A call that sets the time of the kernel back (`tx_time_set`), and who reads the time behind it: what a thread read before is greater
+//! A call that sets the time of the kernel back (`tx_time_set`), and who reads the time after it: what a thread read before is greater
 //! then.
 
 use crate::abi::Addr;
@@ -15,7 +15,7 @@ pub struct SetBack {
     pub by: Addr,
     /// The event.
     pub seq: u64,
-    /// The time that was read last before, and the new one.
+    /// The time that was read or set last before, and the new one.
     pub from: u64,
     pub to: u64,
     /// How often each thread has read the time since.
@@ -23,7 +23,7 @@ pub struct SetBack {
 }
 
 impl SetBack {
-    /// A thread sets the time. `last`: what was read last.
+    /// A thread sets the time. `last`: what was read or set last.
     pub(super) fn of(by: Option<Addr>, to: u64, last: Option<u64>, seq: u64) -> Option<Self> {
         let from = last.filter(|last| *last > to)?;
         Some(Self { by: by?, seq, from, to, readers: Vec::new() })

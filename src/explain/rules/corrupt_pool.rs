@@ -103,8 +103,10 @@ fn finding(pool: &Object, damage: &Damaged, kernel: &Kernel, case: &Case<'_>, gr
         Some(at) => format!("at {at:#x}, where a block begins, it holds {reads}{more}"),
         None => format!("its list of free blocks points to {reads}, where none of its blocks begins"),
     };
-    // The pointer to the first free block is in the control block, which others may write to.
-    let below = damage.at.is_none().then(|| head(pool, damage, case)).flatten();
+    // The pointer to the first free block is in the control block, which others may write to; who has the block in front of the last one is
+    // nearer.
+    let is_head = damage.at.is_none() && around.front.is_none_or(|front| front.is_free);
+    let below = is_head.then(|| head(pool, damage, case)).flatten();
     let below = below.map(|at| WrongIndex::below(at, case)).unwrap_or_default();
     let front = match stack {
         _ if !below.is_empty() => String::new(),

@@ -51,7 +51,7 @@ pub(super) fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     if mask.is_none() && !is_overdue && code.is_none() {
         return None;
     }
-    // The kernel disables them for a moment, and enables them for who has not disabled them before.
+    // The kernel disables them for a moment, and then restores what its caller had.
     let asks_in_vain = || {
         let reads = case.events?.read_time_last(thread.address);
         interrupts::still(case).filter(|still| reads && (still.period.is_none() || still.may_be_over()))

@@ -300,8 +300,6 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let mut behind: Vec<Addr> = graph.tasks.waiting(pool).map(|task| task.address).collect();
     behind.extend(graph.waiters(&behind));
     let others: Vec<Addr> = behind.iter().copied().filter(|other| *other != task.address).collect();
-    // Memory comes back, and is soon used again.
-    let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let flushed = lost.as_ref().and_then(|_| flushed::of(pool, case));
     let alone = lost.as_ref().and_then(|_| released_alone::of(pool, case)).filter(|_| flushed.is_none());
     let object = || case.kernel?.object(pool);
@@ -310,6 +308,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     // Fewer that are lost are a sign only where there is a path for it.
     let lost = lost.or_else(|| lost_blocks::half(object().filter(|_| dropped.is_some())?, case));
     let dropped = dropped.filter(|_| lost.is_some());
+    // Memory comes back, and is soon used again.
+    let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let path = dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words));
     let (code, claimed, claim, next) = match (&lost, &flushed, &alone) {
         (Some(lost), _, Some(alone)) => {

@@ -249,7 +249,7 @@ fn set_back(thread: &Thread, case: &Case<'_>) -> Option<(String, Evidence)> {
         "before, {by} set the kernel's time back from {from} to {to} (event {seq}); {} has read the new time since",
         thread.label()
     );
-    Some((words, Evidence::event(*seq, format!("{by} calls tx_time_set({to}); {from} was read before"))))
+    Some((words, Evidence::event(*seq, format!("{by} calls tx_time_set({to}); the time was {from} or more before"))))
 }
 
 /// A loop that its own code never leaves.

@@ -138,7 +138,7 @@ impl Usage<'_> {
     }
 
     /// The call, or the instruction, with which a function of a user disables interrupts, where they are disabled at the call with this
-    /// return address: a path leads from there to that call, and none from where they are restored.
+    /// return address: a path leads from there to that call, and none from where they are restored, nor one that does not disable them.
     pub fn disabled_at(&self, user: User, pc: Addr, controls: &Controls) -> Option<Addr> {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let is_there = |call: &Call| returns_to(call, pc);
@@ -152,7 +152,9 @@ impl Usage<'_> {
             let leads =
                 |from: &dyn Fn(&Call) -> bool, until| paths.leads_between(from, is_there, |call| is(call, until));
             let by = paths.calls().find(|by| is(by, true) && leads(&|call| call.at == by.at, false))?.at;
-            (!leads(&|call| is(call, false), true)).then_some(by)
+            let may_be_enabled =
+                leads(&|call| is(call, false), true) || paths.leads_from_start(is_there, |call| is(call, true));
+            (!may_be_enabled).then_some(by)
         })
     }
 
