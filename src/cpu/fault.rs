@@ -5,7 +5,7 @@ mod arm;
 mod cortex_m;
 mod riscv;
 
-pub use cortex_m::{FrameDoubt, NO_THUMB};
+pub use cortex_m::{FrameDoubt, NO_THUMB, as_cfsr};
 
 use super::{Architecture, Group, Origin, Registers};
 use crate::abi::Addr;

@@ -43,7 +43,7 @@ pub use before::with_those_before;
 pub use calls::{Call, Callee, Function, Outcome, Paths, Piece, Program, Variant};
 pub use code::CodeRanges;
 pub use cortex_m::{INTERRUPT_STATE, is_exc_return};
-pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt, NO_THUMB};
+pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt, NO_THUMB, as_cfsr};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use instruction::{Effect, LOOP, Loop, Size, Waiting, cannot_fail, endless_loop, long_branch, waiting};
 pub use instruction_set::InstructionSet;

@@ -224,6 +224,8 @@ pub(super) struct State {
 const SLOTS: usize = 64;
 /// The most bytes of a message, and of what is looked at of other variables.
 const MESSAGE: i32 = 64;
+/// What an argument points to is taken to have so many bytes.
+const OBJECT: i32 = 64;
 /// The number of the stack pointer in Thumb code.
 pub(super) const SP: u16 = 13;
 
@@ -383,12 +385,21 @@ impl State {
     }
 
     /// What a call leaves of the registers and, where an address of the frame is known elsewhere, of the frame. What another
-    /// call left there stays, unless its address is an argument. `result`: what it returns.
+    /// call left there stays, unless its address is an argument, and so do addresses of the frame, which calls seldom replace, unless they
+    /// are in what an argument points to. `result`: what it returns.
     pub(super) fn after_call(&mut self, arguments: &[Value; 4], result: Value) {
         self.is_shared |= arguments.iter().any(|argument| matches!(argument, Value::Frame(_)));
         if self.is_shared {
             let is_given = |at: &i32| arguments.contains(&Value::Frame(*at));
-            self.slots.retain(|at, value| matches!(value, Value::Return | Value::Mark(_)) && !is_given(at));
+            let is_within = |at: &i32| {
+                let above = |from: i32| (0..OBJECT).contains(&at.wrapping_sub(from));
+                arguments.iter().any(|value| matches!(value, Value::Frame(from) if above(*from)))
+            };
+            self.slots.retain(|at, value| match value {
+                Value::Return | Value::Mark(_) => !is_given(at),
+                Value::Frame(_) => !is_within(at),
+                _ => false,
+            });
         }
         self.instructions.changed_by_calls().iter().for_each(|n| self.set(*n, Value::Unknown));
         self.set(self.instructions.result(), result);

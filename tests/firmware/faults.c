@@ -34,7 +34,9 @@ enum failure {
     UNSENT_KEPT,   /* are blocks that a full queue refuses, and are not released    */
     LIST_BELOW,    /* an array is the list of free blocks, and an index is -1        */
     BIT_NUMBER,    /* of a flag is set on one path, where its mask is meant           */
-    TIME_ASKED     /* is the time, until it is over, with interrupts disabled        */
+    TIME_ASKED,    /* is the time, until it is over, with interrupts disabled        */
+    PAGE_LOCAL,    /* is a variable that is larger than the stack, and hardly used    */
+    FLAG_COMPUTED  /* is another one than its waiter wants, by the number of a board  */
 };
 
 #define BEGIN 20u
@@ -1106,6 +1108,79 @@ static VOID scale_entry(ULONG unused)
     }
 }
 
+/* ---- a page is a local variable, larger than the stack, and its first line alone is written: below the stack ---- */
+
+#define PAGE_LINE 104
+
+static NOINLINE VOID write_page(ULONG n)
+{
+    CHAR page[FW_STACK + 120];
+    ULONG i;
+    for (i = 0; i < PAGE_LINE; i++)
+        page[i] = (CHAR)('0' + (n + i) % 10);
+    __asm__ volatile("" ::"r"(page) : "memory");
+    sum += (ULONG)page[n % PAGE_LINE];
+}
+
+static VOID printer_entry(ULONG unused)
+{
+    ULONG n = 0;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        n++;
+        if (failing(PAGE_LOCAL))
+            write_page(n);
+        else
+            sum += n;
+    }
+}
+
+static NOINLINE VOID turn_valve(ULONG n)
+{
+    mk_thread_sleep(1 + n % 2);
+    sum += n;
+}
+
+static VOID valve_entry(ULONG unused)
+{
+    ULONG n = 0;
+    (void)unused;
+    for (;;)
+        turn_valve(n++);
+}
+
+/* ---- the flag that says that a valve is open is computed ---- */
+
+#define STEAM_OPEN 6
+
+static TX_EVENT_FLAGS_GROUP steam;
+static TX_SEMAPHORE opens;
+static volatile ULONG revision;
+
+static VOID board_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&opens, TX_WAIT_FOREVER);
+        if (failing(FLAG_COMPUTED))
+            revision = 4;
+        mk_flags_set(&steam, 1u << (STEAM_OPEN + revision));
+    }
+}
+
+static VOID milk_entry(ULONG unused)
+{
+    ULONG got;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_semaphore_put(&opens);
+        mk_flags_get(&steam, 1u << STEAM_OPEN, TX_AND_CLEAR, &got, TX_WAIT_FOREVER);
+        sum += got;
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -1218,6 +1293,16 @@ VOID app_define(VOID)
         break;
     case TIME_ASKED:
         thread(PICK("scale", "balance"), scale_entry, 0, PICK(12, 11));
+        break;
+    case FLAG_COMPUTED:
+        mk_flags_create(&steam, PICK("steam", "vapour"));
+        mk_semaphore_create(&opens, PICK("opens", "releases"), 0);
+        thread(PICK("board", "panel"), board_entry, 0, PICK(12, 11));
+        thread(PICK("milk", "foam"), milk_entry, 0, PICK(8, 7));
+        break;
+    case PAGE_LOCAL:
+        thread(PICK("valve", "sluice"), valve_entry, 0, PICK(8, 7));
+        thread(PICK("printer", "plotter"), printer_entry, 0, PICK(12, 11));
         break;
     case COUNTED_BELOW:
         mk_mutex_create(&curve, PICK("curve", "graph"), 0);

@@ -24,7 +24,7 @@ pub(super) const FOREVER: u64 = 0xFFFF_FFFF;
 pub(super) const SLEEPS: u64 = 4;
 pub(super) const QUEUE: u64 = 5;
 pub(super) const MUTEX: u64 = 13;
-const FLAGS: u64 = 7;
+pub(super) const FLAGS: u64 = 7;
 const PRIORITY_CHANGE: u64 = 14;
 
 // The kernel's numbers of events.
@@ -39,8 +39,8 @@ const THREAD_CREATE: u64 = 100;
 pub(super) const SLEEP: u64 = 112;
 pub(super) const SEMAPHORE_GET: u64 = 83;
 pub(super) const SEMAPHORE_PUT: u64 = 88;
-const FLAGS_GET: u64 = 32;
-const FLAGS_SET: u64 = 36;
+pub(super) const FLAGS_GET: u64 = 32;
+pub(super) const FLAGS_SET: u64 = 36;
 
 /// Events one after the other.
 #[derive(Default)]

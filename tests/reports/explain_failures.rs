@@ -190,6 +190,7 @@ fn is_of_registers(way: &Way) -> bool {
             "callback_sleeps",
             "heap_shared",
             "counted_below",
+            "page_local",
         ]
         .contains(&way.name.as_str())
 }

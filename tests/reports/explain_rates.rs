@@ -137,6 +137,7 @@ fn planted(name: &str) -> Vec<String> {
                     | "unknown_code"
                     | "zero_passed"
                     | "list_below"
+                    | "page_local"
             )
             .then(|| "fault".to_owned()),
         );

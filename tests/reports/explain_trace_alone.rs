@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::explain_circles::{
-    BEAT, FOREVER, IMAGE, LINES, MUTEX, MUTEX_GET, MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME,
-    SCAN, SEMAPHORE_GET, SEMAPHORE_PUT, SLEEP, SLEEPS, SUSPEND, Story, TIMERS, first,
+    BEAT, FLAGS, FLAGS_GET, FLAGS_SET, FOREVER, IMAGE, LINES, MUTEX, MUTEX_GET, MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE,
+    QUEUE_SEND, REPLIES, RESUME, SCAN, SEMAPHORE_GET, SEMAPHORE_PUT, SLEEP, SLEEPS, SUSPEND, Story, TIMERS, first,
 };
 use super::support::builder::Entry;
 
@@ -460,4 +460,102 @@ fn a_queue_that_counted_more_than_it_has_room_for_was_not_seen() {
     for all in [found("overcount-full", &[3, 4, 4, 4], 4), found("overcount-large", &[0, 4, 2820, 2819], 4000)] {
         assert!(of_code(&all, "corrupt-control-block").is_none(), "{all:?}");
     }
+}
+
+/// "Nothing wrong found": the wait was not four times as long as others, and 4 is a flag of its own, which no thread asks for.
+#[test]
+fn a_number_of_a_bit_that_is_a_flag_was_not_seen() {
+    let found = |name: &str, last: u64, asks: u64, beats: u64| {
+        let mut story = Story::default();
+        // `flags`: what Print sets. Scan waits for 0x10.
+        let round = |story: &mut Story, flags: u64, waits: u64| {
+            story.by(SCAN, FLAGS_GET, [REPLIES, 0x10, 0, 1]);
+            story.blocks(SCAN, FLAGS, BEAT);
+            story.by(BEAT, FLAGS_GET, [REPLIES, 0x1 | asks, 0x1, 1]);
+            story.goes_on(waits);
+            story.wakes(PRINT, SLEEPS);
+            story.by(PRINT, FLAGS_SET, [REPLIES, flags, 0, 1]);
+            if flags == 0x10 {
+                story.by(PRINT, RESUME, [SCAN, FLAGS, 0, SCAN]);
+            }
+            story.by(PRINT, SLEEP, [10, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, BEAT);
+        };
+        (0..5).for_each(|_| round(&mut story, 0x10, 12));
+        round(&mut story, last, 6);
+        story.goes_on(beats);
+        story.findings(name)
+    };
+    let (code, confidence, claim) = first(&found("bit-number", 4, 0, 10));
+    assert_eq!((code.as_str(), confidence.as_str()), ("wrong-event-mask", "likely"), "{claim}");
+    let said = "Scan waits for 0x10 of queue replies, and Print has set 0x4 of it since: that is the number of the bit";
+    assert!(claim.starts_with(said), "{claim}");
+    let sure = |findings: Vec<Value>| {
+        let found = of_code(&findings, "wrong-event-mask");
+        found.is_some_and(|finding| finding["confidence"] == "likely")
+    };
+    assert!(!sure(found("bit-number-asked", 4, 4, 10)), "a thread asks for it");
+    assert!(!sure(found("bit-number-soon", 4, 0, 0)), "a wait as long as others");
+    assert!(!sure(found("bit-number-other", 8, 0, 10)), "another number");
+}
+
+/// The thread that waits for memory was the answer: who reads the queue that the blocks go through had not passed some of them on.
+#[test]
+fn a_reader_that_did_not_pass_its_blocks_on_was_not_seen() {
+    const POOL: u64 = IMAGE;
+    const MEMORY: u64 = 8;
+    // `keeps`: in this round Print drops its message. `keeps_block`: in this one Scan keeps a block for itself.
+    let found = |name: &str, keeps: &[u64], keeps_block: Option<u64>| {
+        let mut story = Story::default();
+        for round in 0..9 {
+            let block = 0x2000_3000 + 0x40 * round;
+            story.wakes(SCAN, SLEEPS);
+            story.by(SCAN, BLOCK_ALLOCATE, [POOL, block, FOREVER, 9 - round]);
+            if keeps_block == Some(round) {
+                story.by(SCAN, SLEEP, [4, 0, 0, 0]);
+                story.blocks(SCAN, SLEEPS, 0);
+                continue;
+            }
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+            if round > 0 {
+                story.by(SCAN, RESUME, [PRINT, QUEUE, 0, PRINT]);
+            }
+            story.by(SCAN, SLEEP, [4, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, PRINT);
+            if round == 0 {
+                story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+            }
+            if keeps.contains(&round) {
+                story.by(PRINT, FLAGS_SET, [BEAT, 0x100, 0, 0]);
+            } else {
+                story.by(PRINT, BLOCK_RELEASE, [POOL, block, 0, 0]);
+            }
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+            story.blocks(PRINT, QUEUE, 0);
+            story.goes_on(1);
+        }
+        story.wakes(SCAN, SLEEPS);
+        story.by(SCAN, BLOCK_ALLOCATE, [POOL, 0, FOREVER, 0]);
+        story.blocks(SCAN, MEMORY, 0);
+        story.goes_on(30);
+        story.findings(name)
+    };
+    let is_it = |finding: &Value| {
+        let claim = finding["claim"].as_str().unwrap();
+        finding["code"] == "pool-leak" && claim.contains("passed nothing on")
+    };
+    let leaks = found("not-passed-on", &[3, 6], None);
+    let first = leaks.first().filter(|first| is_it(first)).unwrap_or_else(|| panic!("{leaks:?}"));
+    let claim = first["claim"].as_str().unwrap();
+    assert!(
+        claim.contains("Scan waits for it: Print passed nothing on") && claim.contains("after 2 of 9 messages"),
+        "{claim}"
+    );
+    assert_eq!(first["confidence"], "likely", "{claim}");
+    let none = [
+        found("not-passed-on-none", &[], None),
+        found("not-passed-on-other", &[3], Some(6)),
+        found("not-passed-on-most", &[1, 2, 3, 5, 6, 7], None),
+    ];
+    assert!(none.iter().flatten().all(|finding| !is_it(finding)), "{none:?}");
 }

@@ -17,6 +17,7 @@ mod explain_stalls;
 mod explain_tick_clock;
 mod explain_time_outs;
 mod explain_trace_alone;
+mod explain_trace_faults;
 mod lost_events;
 mod query_and_output;
 mod report_clock;

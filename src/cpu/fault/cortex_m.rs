@@ -90,6 +90,24 @@ const NMI: u32 = 2;
 /// `shcsr`: the exception of this number is active, or was interrupted by another. HARDFAULTACT is of Armv8-M alone.
 const ACTIVE: [(u64, u32); 5] = [(1 << 2, 3), (1, 4), (1 << 1, 5), (1 << 3, 6), (1 << 4, 7)];
 
+/// The fewest of `cfsr` that is not rather a count, where the exception does not say of which fault it is.
+const FEWEST: u64 = 0x80;
+
+/// What a word says where it is the `cfsr` that the handler of this exception read: its bits. `None` where it has others, or is of another
+/// fault than that handler's.
+pub fn as_cfsr(word: u64, exception: u32) -> Option<Vec<FaultBit>> {
+    let known = CFSR.iter().fold(0, |all, (bit, ..)| all | bit);
+    let own = match exception {
+        HARD_FAULT if word >= FEWEST => known,
+        4 => MEM_MANAGE,
+        5 => BUS_FAULT,
+        6 => known & !(MEM_MANAGE | BUS_FAULT),
+        _ => return None,
+    };
+    let bits = set_bits("cfsr", word, &CFSR, |_| Some(true));
+    (word & !(known & own) == 0 && bits.iter().any(|bit| bit.kind.is_some())).then_some(bits)
+}
+
 /// The fault handler that runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handler {

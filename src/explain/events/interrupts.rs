@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::{Events, Now};
+use crate::analysis::tracker::System;
+
 /// The most numbers that are followed.
 const MAX: usize = 512;
 
@@ -32,7 +35,7 @@ pub struct Interrupt {
     /// Ticks at its last end.
     pub ended: i64,
     /// How often it began, and how often of these the clock stepped back from the event before.
-    begun: u64,
+    pub begun: u64,
     backs: u64,
     /// Ticks from one beginning to the next, the last ones.
     gaps: [i64; GAPS],
@@ -129,6 +132,19 @@ pub struct Open {
     pub since: i64,
     /// Interrupts that came on top of it since.
     pub above: u64,
+    /// The last event of the application that its handler inserted.
+    pub inserted: Option<Inserted>,
+}
+
+/// An event of the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inserted {
+    /// Which one of the trace.
+    pub seq: u64,
+    /// Its id.
+    pub id: u32,
+    /// Its words.
+    pub words: [u64; 4],
 }
 
 /// The interrupt that gives the kernel its tick.
@@ -172,7 +188,7 @@ impl Interrupts {
         self.newest = Some(number);
         self.open.iter_mut().for_each(|open| open.above = open.above.saturating_add(1));
         if self.open.len() < MAX {
-            self.open.push(Open { number, seq, since: at, above: 0 });
+            self.open.push(Open { number, seq, since: at, above: 0, inserted: None });
         }
         if self.by_number.len() >= MAX && !self.by_number.contains_key(&number) {
             return;
@@ -249,6 +265,14 @@ impl Interrupts {
         }
     }
 
+    /// The handler of the innermost one inserts an event of the application.
+    fn inserts(&mut self, seq: u64, id: u32, words: &[u64]) {
+        if let Some(open) = self.open.last_mut() {
+            let word = |n: usize| words.get(n).copied().unwrap_or_default();
+            open.inserted = Some(Inserted { seq, id, words: [word(0), word(1), word(2), word(3)] });
+        }
+    }
+
     /// Events are missing.
     pub fn forget(&mut self) {
         self.open.clear();
@@ -258,6 +282,15 @@ impl Interrupts {
             (one.begun, one.backs, one.wakes) = (0, 0, 0);
         }
         self.before = None;
+    }
+}
+
+impl Events {
+    /// What a handler inserts for the application.
+    pub(super) fn by_interrupt(&mut self, now: &Now<'_>, system: &System<'_>) {
+        if now.is_of_interrupt() && system.catalogue.is_user_id(now.event.id) {
+            self.interrupts.inserts(now.event.seq, now.event.id, now.words);
+        }
     }
 }
 

@@ -9,7 +9,9 @@ mod end;
 mod interrupts;
 mod late;
 mod negative;
+mod now;
 mod objects;
+mod passed_on;
 mod pointers;
 mod pools;
 mod postures;
@@ -31,9 +33,10 @@ pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, LeftSet, SetFlags};
 pub use counted::Overcount;
 pub use deleted::AfterDelete;
-pub use interrupts::{Interrupt, Open, Tick};
+pub use interrupts::{Inserted, Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
+pub use passed_on::{Messages, NotPassedOn};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use postures::Postures;
 pub use refusals::{Reader, Refusals};
@@ -51,12 +54,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::counted::Counted;
 use self::deleted::Deleted;
 use self::interrupts::Interrupts;
+use self::now::Now;
 use self::objects::Taken;
+use self::passed_on::Readers;
 use self::repeated::AllRepeated;
 use self::resumes::Resumes;
 use self::sleeps::Sleeps;
 use self::tries::Tries;
-use self::words::{Fields, Places};
+use self::words::Fields;
 use super::state::Task;
 use crate::abi::Addr;
 use crate::analysis::tracker::{Change, Consumer, Step, System, ThreadNo, ThreadState, Who, place};
@@ -65,7 +70,7 @@ use crate::catalogue::{Catalogue, Role};
 use crate::error::Error;
 use crate::kernel::Kind;
 use crate::query::{Filters, Query};
-use crate::trace::{Context, ContextKind, Direction, Event, Interner, Trace};
+use crate::trace::{Direction, Event, Interner, Trace};
 
 /// The most objects that are followed: a damaged trace may name any number.
 const MAX_OBJECTS: usize = 1 << 12;
@@ -144,6 +149,8 @@ pub struct Events {
     pub wrong: Vec<WrongCall>,
     /// Calls with a negative time to wait.
     pub negative: NegativeWaits,
+    /// What the readers of queues do with their messages.
+    pub readers: Readers,
     /// Messages of several threads from the same memory.
     pub same_buffer: SameBuffer,
     /// Buffers of messages that threads pass.
@@ -369,8 +376,8 @@ impl Events {
 
     /// What the call that an event is does to its object.
     fn call(&mut self, now: &Now<'_>, role: &Role, system: &System<'_>) {
-        let Now { event, words, places, context } = *now;
-        let in_interrupt = context.is_some_and(|c| c.kind == ContextKind::Isr);
+        let Now { event, words, places, .. } = *now;
+        let in_interrupt = now.is_of_interrupt();
         // A call that creates a thread acts on no object.
         self.deleted.call(now, role, system);
         if let Some(object) =
@@ -454,6 +461,12 @@ impl Events {
                 None => Giver::Other,
             };
             self.repeated.gives(by, object, event.ticks);
+            match (by, places.buffer(words), places.memory(event, words)) {
+                (Some(thread), Some(_), _) => self.readers.sends(thread, object),
+                (Some(thread), None, Some(_)) => self.readers.releases(thread),
+                (Some(thread), None, None) => self.readers.gives(thread, object, event.seq),
+                (None, ..) => {}
+            }
             self.put(now, object, giver, waits, system);
         }
     }
@@ -466,8 +479,11 @@ impl Events {
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
         let (gaps, time, room) = (self.gaps, self.time_read, counted::room(now, object, system.trace));
+        let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
+        if fields.buffer(words).is_some() {
+            self.readers.receives(thread, object, event.seq);
+        }
         let activity = no.and_then(|no| self.does(no));
-        let blocks = activity.as_ref().map_or(0, |activity| activity.blocks);
         if let Some((activity, to)) = activity.zip(fields.buffer(words)) {
             activity.asks(Received { queue: object, to, seq: event.seq, gaps }, held.is_some_and(|held| held > 0));
         }
@@ -497,22 +513,6 @@ impl Events {
                 one.wanted.insert(thread, wanted);
             }
         }
-    }
-}
-
-/// The event that is looked at, with what each check asks of it.
-#[derive(Clone, Copy)]
-struct Now<'e> {
-    event: &'e Event,
-    words: &'e [u64],
-    places: Places,
-    context: Option<&'e Context>,
-}
-
-impl Now<'_> {
-    /// The thread that inserted it.
-    fn thread(&self) -> Option<Addr> {
-        self.context.filter(|context| context.kind == ContextKind::Thread).map(|context| context.address)
     }
 }
 
@@ -560,6 +560,7 @@ impl Consumer for Events {
         let (words, places) = (system.trace.words(event), self.fields.of_event(event));
         let now = Now { event, words, places, context: system.trace.contexts.get(event.context) };
         self.by_thread(&now, system);
+        self.by_interrupt(&now, system);
         self.sleeps(&now);
         self.resume_call(&now);
         if let Some(role) = system.role(event) {
@@ -584,6 +585,7 @@ impl Consumer for Events {
         self.interrupts.forget();
         self.tries.forget();
         self.repeated.forget();
+        self.readers.forget();
         self.timers.forget();
         self.postures.forget();
         self.sleeps.forget();

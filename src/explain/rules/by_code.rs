@@ -9,6 +9,7 @@
 
 mod circles;
 mod cleared_late;
+mod computed_flags;
 mod crossed;
 mod ended;
 mod given;
@@ -65,6 +66,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         ByCode::unregistered,
         ByCode::restarted,
         ByCode::unsent,
+        ByCode::computed_flags,
         ByCode::unanswered,
         ByCode::places,
         ByCode::lost_requests,

@@ -431,7 +431,7 @@ impl<'a, 'c> Look<'a, 'c> {
                 return finding;
             }
             let before = finding.claim.len();
-            let finding = self.with_index(self.with_protection(finding));
+            let finding = self.with_index(self.with_protection(finding), graph);
             let is_unknown = finding.claim.len() == before && self.is_of_pointer();
             // The address that is recorded may be that of the word in which an access begins.
             let own = self.place.and_then(|place| place.effect).and_then(Effect::address);
@@ -442,7 +442,11 @@ impl<'a, 'c> Look<'a, 'c> {
         // A local variable is a copy, as an argument in code without optimisation.
         let copied = local.filter(|_| !is_brought && !pointer.is_of_message).map(|_| pointer.value);
         let finding = pointer.added_to(finding, self.case).behind(is_null.then_some(Behind::NoMemory));
-        finding.with_block_of(copied, self.own_stack(), self.case, graph)
+        let finding = finding.with_block_of(copied, self.own_stack(), self.case, graph);
+        match local.filter(|_| copied.is_some()) {
+            Some(word) => self.with_sent_local(finding, word),
+            None => finding,
+        }
     }
 
     /// The thread, and the part of its stack that is in use.
@@ -494,6 +498,7 @@ mod possible;
 mod protection;
 mod resumed;
 mod riscv;
+mod sent_local;
 mod stack;
 mod sure;
 mod text;

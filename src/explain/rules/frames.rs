@@ -48,6 +48,13 @@ pub(super) fn of_function(at: Addr, case: &Case<'_>) -> Option<u64> {
     frame(first, &code)
 }
 
+/// The same of any function: also of one that calls nothing, and saves no return address.
+pub(super) fn of_any(at: Addr, case: &Case<'_>) -> Option<u64> {
+    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    let (first, code) = through::code(at, case)?;
+    frame(first, &code).or_else(|| frame_from(first, &code, Some(0)))
+}
+
 /// Bytes of the registers that a function of a Cortex-M saves for its caller, with its return address: by the first instruction that pushes
 /// lr. What it pushes of r0 to r3 is room for local variables.
 pub(super) fn saved(at: Addr, case: &Case<'_>) -> Option<u64> {
@@ -69,7 +76,11 @@ pub(super) fn is_pushed(words: &[u64], index: usize) -> bool {
 
 /// Bytes from behind the return address that a function pushes down to the end of its frame; `None` where it pushes none.
 fn frame(start: Addr, code: &[u8]) -> Option<u64> {
-    let mut bytes: Option<u64> = None;
+    frame_from(start, code, None)
+}
+
+/// The same; with bytes at the start all that it pushes counts.
+fn frame_from(start: Addr, code: &[u8], mut bytes: Option<u64>) -> Option<u64> {
     let mut is_second = false;
     for (_, first, second) in through::instructions(start, code, Architecture::CortexM).take(FIRST) {
         // Of an instruction of two halves the second one is none.
@@ -80,8 +91,11 @@ fn frame(start: Addr, code: &[u8]) -> Option<u64> {
         let more = pushes(first, second, bytes.is_some());
         let more = more.or_else(|| bytes.and_then(|_| lowers(first, second)));
         bytes = more.map(|more| bytes.unwrap_or(0).saturating_add(more)).or(bytes);
-        let leaves =
-            first & 0xF000 == 0xD000 || first & 0xF800 == 0xE000 || first & 0xF800 == 0xF000 && second >> 15 == 1;
+        let returns = first == 0x4770 || first & 0xFF00 == 0xBD00;
+        let leaves = returns
+            || first & 0xF000 == 0xD000
+            || first & 0xF800 == 0xE000
+            || first & 0xF800 == 0xF000 && second >> 15 == 1;
         if bytes.is_some() && leaves {
             break;
         }

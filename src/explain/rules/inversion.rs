@@ -11,6 +11,7 @@ use super::super::graph::{Edge, Graph};
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::polls;
+use super::loop_calls;
 use super::starvation::{NO_ROUND, is_enough, is_shown, keeps, starves};
 use super::words::{holds, in_kernel_ticks, no_owner, priority, shows, waiting};
 use crate::abi::Addr;
@@ -288,7 +289,10 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
     let (waiter, owner, object) = (case.label(edge.waiter), case.label(edge.holder), case.object(edge.object));
     let events = case.events.filter(|events| is_enough(events));
     let kept = events.and_then(|events| kept(edge, culprit.address, events, graph));
-    let is_shown = events.is_some_and(|events| is_failure(edge, culprit.address, events, graph));
+    // It goes through its loop again and again.
+    let calls = graph.tasks.at(culprit.address).filter(|_| kept.is_some()).and_then(|hog| loop_calls::of(hog, case));
+    let is_failure = || events.is_some_and(|events| is_failure(edge, culprit.address, events, graph));
+    let is_shown = calls.is_some() || is_failure();
     let is_sure = kept.is_some() && is_shown && bound.is_none();
     let name = culprit.label();
     let lasts = kept.map_or_else(String::new, |(since, ran)| {
@@ -311,17 +315,19 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         Code::PriorityInversion,
         case.cap(if is_sure { Confidence::Likely } else { Confidence::Hint }),
         format!(
-            "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} {runs} {owner} from running",
+            "{waiter}{} waits for {object}, which {owner}{} {owns}; {name}{} {runs} {owner} from running{}",
             priority(edge.waiter, graph),
             priority(edge.holder, graph),
-            priority(culprit.address, graph)
+            priority(culprit.address, graph),
+            calls.as_ref().map_or("", |calls| calls.words.as_str())
         ),
     )
     .against(bound)
     .against((kept.is_some() && !is_shown).then_some(NO_ROUND))
-    .against([match kept {
-        Some(_) => "a long computation that ends looks the same",
-        None => "one moment does not show how long it lasts: `inversions` has what the events show",
+    .against([match (kept, &calls) {
+        (_, Some(calls)) => calls.against,
+        (Some(_), None) => "a long computation that ends looks the same",
+        (None, None) => "one moment does not show how long it lasts: `inversions` has what the events show",
     }])
     .against((!is_mutex).then(|| no_owner(edge)))
     .evidence([
@@ -330,6 +336,7 @@ fn in_memory(edge: &Edge, culprit: &Thread, bound: Option<String>, case: &Case<'
         shows(culprit.address, format!("{name}: {does}{lasts}"), graph),
     ])
     .evidence(loop_of(culprit, case))
+    .evidence(calls.into_iter().flat_map(|calls| calls.evidence))
     .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
     .next(next)
     .threads([edge.waiter, edge.holder])

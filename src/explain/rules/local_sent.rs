@@ -51,7 +51,7 @@ fn finding(queue: &Object, case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Words of messages, also of those that were taken, that lie in the stack of a thread: where, what, and whose.
-fn in_stacks<'k>(queue: &Object, case: &Case<'k>) -> Vec<(Addr, u64, &'k Thread)> {
+pub(super) fn in_stacks<'k>(queue: &Object, case: &Case<'k>) -> Vec<(Addr, u64, &'k Thread)> {
     let find = || {
         let kernel = case.kernel?;
         let width = kernel.layout.shape.word.bytes() as u64;

@@ -36,6 +36,7 @@ mod isr_storm;
 mod isr_stuck;
 mod jump;
 mod kernel_pointer;
+mod large_frames;
 mod late;
 mod left_by_callback;
 mod left_disabled;
@@ -61,6 +62,7 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_created;
+mod not_passed_on;
 mod not_returned;
 mod not_started;
 mod notified;
@@ -72,6 +74,7 @@ mod passed;
 mod past_end;
 pub(super) mod place;
 mod pointer;
+mod pool_memory;
 mod pools;
 mod preempt_left;
 mod queue_full;
@@ -110,6 +113,7 @@ mod tick_rate;
 mod tick_storm;
 mod timer_waited;
 mod timers_still;
+mod trace_fault;
 mod trace_stacks;
 mod unacknowledged;
 mod unchecked;
@@ -144,6 +148,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "start-up code over the RAM of an older run", find: reset::find },
     Check { what: "handlers of stacks that were used up", find: stack_handler::find },
     Check { what: "faults", find: fault::find },
+    Check { what: "faults that only the trace shows", find: trace_fault::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "what the program wrote down about a stop of its own", find: written_stop::find },
@@ -165,6 +170,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "what is below the main stack", find: main_stack::find },
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
+    Check { what: "stacks that are too small for the frames of what their threads call", find: large_frames::find },
     Check { what: "stack pointers in a trace that nothing else shows", find: trace_stacks::find },
     Check { what: "counts of queues in a trace that nothing else shows", find: impossible_count::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
@@ -207,6 +213,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "event flags that another thread takes", find: flags_taken::find },
     Check { what: "blocks of pools that wait in queues", find: waiting_blocks::find },
     Check { what: "pools that are used up, and for which nobody waits", find: lost_pool::find },
+    Check { what: "messages that a reader neither passes on nor releases", find: not_passed_on::find },
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "event flags that are set instead of others", find: other_flags::find },
     Check { what: "messages from the same memory", find: same_buffer::find },

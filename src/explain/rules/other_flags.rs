@@ -14,7 +14,7 @@ use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
 use super::super::usage::{Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::by_code::{givers, user_name};
+use super::by_code::{givers, not_got, user_name};
 use super::words::{missing, place_at, waiting};
 use super::wrong_mask::giver;
 use crate::abi::Addr;
@@ -30,11 +30,13 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let is_it = |wait: &Wait| wait.kind == Kind::EventFlags && (wait.forever || case.kernel.is_none());
     let of = |task: &Task| {
         let wait = task.wait.filter(is_it)?;
-        let events = case.events.filter(|events| events.is_long(task.address, wait.object));
-        let by_events = events.and_then(|events| finding(task, &wait, events, case, graph));
+        // Others may wait for other flags of the group.
+        let is_long = case
+            .events
+            .is_none_or(|events| events.is_long(task.address, wait.object) || events.is_long_for_it(task.address));
+        let by_events = case.events.and_then(|events| finding(task, &wait, (events, is_long), case, graph));
         // A wait that is not long may be over soon.
-        let may_be_long = case.events.is_none() || events.is_some();
-        let by_number = || by_number(task, &wait, case, graph).filter(|_| may_be_long);
+        let by_number = || by_number(task, &wait, case, graph).filter(|_| is_long);
         match by_events {
             Some(finding) if finding.confidence > Confidence::Hint => Some(finding),
             hint => by_number().or(hint),
@@ -99,26 +101,56 @@ struct Other {
     is_number: bool,
     /// True where it has never set them before.
     is_new: bool,
+    /// True where no thread asks for any of them.
+    is_unasked: bool,
 }
 
 impl Other {
     /// `wanted`: the flags that are missing. `sets`: whether the code of the giver sets them. `since`: the event with which the wait
     /// began.
-    fn of(by: Giver, given: Given, wanted: u64, (current, since): (u64, u64), sets: bool) -> Option<Self> {
-        // One flag alone is rather one of the group than a number: 2 may be the second of them.
+    fn of(by: Giver, given: Given, wanted: u64, group: &Group, sets: bool) -> Option<Self> {
+        let Group { current, asked, since } = *group;
+        let is_unasked = given.last & asked == 0;
+        // One flag alone is rather one of the group than a number: 2 may be the second of them, and 4 the third that a thread asks for.
+        let may_be_number = !given.last.is_power_of_two() || is_unasked && given.last >= FEWEST;
         let is_number = wanted.is_power_of_two()
             && given.last != 0
-            && !given.last.is_power_of_two()
+            && may_be_number
             && given.last == u64::from(wanted.trailing_zeros());
         let is_new = given.before & given.last == 0;
         let is_vain = given.last != 0 && given.last & !current == 0 && is_new;
         let is_its = given.before & wanted != 0 || sets;
-        let is_other = given.seq > since && given.last & wanted == 0 && (is_number || is_vain);
-        (is_its && is_other).then_some(Self { by, given, is_number, is_new })
+        // Who is more urgent than the thread that waits sets the number before the wait begins.
+        let is_last = is_number && is_new;
+        let is_other = (given.seq > since || is_last) && given.last & wanted == 0 && (is_number || is_vain);
+        (is_its && is_other).then_some(Self { by, given, is_number, is_new, is_unasked })
+    }
+
+    /// True for a mistake that shows however long the wait lasts: a number that was never set before. One flag alone, as 4, may be of the
+    /// group, if a thread asks for it.
+    const fn is_plain(&self) -> bool {
+        self.is_number && self.is_new && (self.is_unasked || !self.given.last.is_power_of_two())
     }
 }
 
-fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+/// What is known of a group and of the wait for it.
+struct Group {
+    /// The flags that are set.
+    current: u64,
+    /// Those that any thread asked for.
+    asked: u64,
+    /// The event with which the wait began.
+    since: u64,
+}
+
+/// By the events. `is_long`: the wait lasts far longer than others for the same group.
+fn finding(
+    task: &Task,
+    wait: &Wait,
+    (events, is_long): (&Events, bool),
+    case: &Case<'_>,
+    graph: &Graph,
+) -> Option<Finding> {
     let wanted = missing(wait, case)?;
     let one = events.object(wait.object)?;
     let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
@@ -133,13 +165,25 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
         }
         _ => false,
     };
-    let of = |(by, given): (&Giver, &Given)| Other::of(*by, *given, wanted, (current, since), sets(*by));
+    let waited_for = graph.tasks.waiting(wait.object).filter_map(|task| task.wait?.wanted);
+    let asked = waited_for.fold(one.asked, |all, wanted| all | wanted.flags);
+    // The trace may be too short to show all that is asked for: the code shows the rest.
+    let set = one.givers.values().fold(0, |all, given| all | given.last) & !asked;
+    let asked = asked | set & !not_got(set, wait.object, case);
+    let group = Group { current, asked, since };
+    let of = |(by, given): (&Giver, &Given)| Other::of(*by, *given, wanted, &group, sets(*by));
     let mut all = one.givers.iter().filter_map(of);
     let (Some(other), None) = (all.next(), all.next()) else { return None };
+    // Waits that have ended show how long is usual.
+    let may_be_over = || !other.is_plain() || one.longest_wait == 0 || events.is_usual(task.address, wait.object);
+    if !is_long && may_be_over() {
+        return None;
+    }
     let (name, who, object) = (case.label(task.address), giver(other.by, case, graph), case.object(wait.object));
     let set = other.given.last;
+    let when = if other.given.seq > since { "since" } else { "last" };
     let instead = if other.is_number {
-        format!("{who} has set {set:#x} of it since: that is the number of the bit, and {wanted:#x} its mask")
+        format!("{who} has set {set:#x} of it {when}: that is the number of the bit, and {wanted:#x} its mask")
     } else {
         format!("{who}, which otherwise sets {wanted:#x}, has set {set:#x} of it since")
     };
@@ -147,8 +191,9 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
     let place = site.as_ref().and_then(|site| site.symbol.clone()).map(|place| format!(" (in {place})"));
     // Several interrupts whose numbers are not known are one here.
     let is_one = !matches!(other.by, Giver::Interrupt(None) | Giver::Other);
-    let is_sure = other.is_number && other.is_new && is_one;
+    let is_sure = other.is_number && other.is_new && is_one && (is_long || other.given.seq > since);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+    let first = if other.is_new { ", for the first time in the trace" } else { "" };
     let claim = format!("{name} waits for {wanted:#x} of {object}, and {instead}{}", place.unwrap_or_default());
     Some(
         Finding::new(Code::WrongEventMask, case.cap(claimed), claim)
@@ -157,7 +202,7 @@ fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &G
             )])
             .evidence([
                 waiting(task.address, wait.object, case, graph),
-                Evidence::event(other.given.seq, format!("{who} sets {set:#x} of {object}")),
+                Evidence::event(other.given.seq, format!("{who} sets {set:#x} of {object}{first}")),
             ])
             .evidence(site)
             .waiters(graph.waiters(&[task.address]), task.address, case, graph)
@@ -185,8 +230,20 @@ mod tests {
 
     fn of(last: u64, before: u64, wanted: u64, current: u64) -> Option<(bool, bool)> {
         let given = Given { times: 2, seq: 9, flags: last | before, last, before };
-        let other = Other::of(Giver::Thread(0x100), given, wanted, (current, 5), false)?;
+        let other = Other::of(Giver::Thread(0x100), given, wanted, &Group { current, asked: 0x6, since: 5 }, false)?;
         Some((other.is_number, other.is_new))
+    }
+
+    /// The drive of a drum set 4 where it had set 0x10, a flag that no thread asked for: it was taken for one of the group.
+    #[test]
+    fn a_number_that_is_a_flag_of_its_own_was_missed() {
+        let of = |asked| {
+            let given = Given { times: 3, seq: 9, flags: 0x16, last: 4, before: 0x12 };
+            let group = Group { current: u64::MAX, asked, since: 5 };
+            Other::of(Giver::Thread(0x100), given, 0x10, &group, false)
+        };
+        assert!(of(0x33).is_some_and(|other| other.is_number && other.is_plain()));
+        assert!(of(0x37).is_some_and(|other| !other.is_number), "a thread asks for it");
     }
 
     /// The driver of a latch set `3` instead of `1 << 3` on one of its paths.

@@ -3,26 +3,21 @@
 //!
 //! Against it: the word may have been written again since, with the same value.
 
-use std::collections::BTreeSet;
-
 use super::super::address;
-use super::super::events::{Freed, Giver};
 use super::super::graph::Graph;
-use super::super::usage::User;
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::beyond::Beyond;
 use super::chain;
-use super::corrupt_pool::blocks;
 use super::jump::Way;
 use super::passed::Access;
 use super::past_end::PastEnd;
+use super::pool_memory::{Held, in_pool, kept, owners, with_kept};
 use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
-use super::static_pointers::{self, StaticPointer};
-use super::wrong_mask::giver;
+use super::static_pointers;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Code, Effect, Read, Registers, long_branch};
-use crate::kernel::{Kind, Object, PoolBlock, Thread};
+use crate::kernel::Thread;
 use crate::session::{Function, Place, is_of_kernel};
 use crate::sym::Symbol;
 
@@ -41,9 +36,6 @@ const AFTER: u64 = 16;
 const FRONT: usize = 6;
 /// The fewest of its characters there.
 const BACK: usize = 2;
-
-/// HardFault, MemManage, BusFault and UsageFault.
-const FAULTS: std::ops::RangeInclusive<u32> = 3..=6;
 
 /// What was read.
 const POINTER: &str = "pointer";
@@ -243,18 +235,9 @@ impl Pointer {
         let moved = if word.is_some_and(|word| word != value) { "; the code has moved it on since" } else { "" };
         let read = format!("the {noun} {value:#x} was read from here{moved}");
         let read = Evidence::memory(place, read).holds(word.unwrap_or(value));
-        // The block's owner may keep such a pointer; one that was kept after a release looks the same.
-        let block = block_at(place, case).filter(|_| stack.is_none());
-        let kept = block.map(|block| static_pointers::into(Region { start: block.start, len: block.len }, case));
-        let kept: Vec<StaticPointer> =
-            kept.unwrap_or_default().into_iter().filter(|one| !is_of_fault(one, case)).collect();
+        let kept = if stack.is_none() { kept(place, case) } else { Vec::new() };
         let words = static_pointers::said(&words, &kept, "points into it, too", "point into it, too");
-        let next = match kept.first() {
-            Some(first) => {
-                format!("{next}; and for a path that releases this block while {} points into it", first.name)
-            }
-            None => next,
-        };
+        let next = with_kept(next, &kept);
         let kept = kept.into_iter().map(|kept| kept.evidence);
         let owners = owners(place, case, graph).filter(|_| stack.is_none());
         let evidence = std::iter::once(read).chain(owners).chain(text_around(place, case)).chain(kept);
@@ -334,14 +317,6 @@ pub(super) fn body(at: Addr, case: &Case<'_>) -> Option<(Addr, Vec<u8>)> {
     }
     let code = pieces(from, len, case)?;
     (!jumps_by_call(from, &code, case)).then_some((from, code))
-}
-
-/// True for a variable that only handlers of faults use: they store there what the exception pushed.
-fn is_of_fault(one: &StaticPointer, case: &Case<'_>) -> bool {
-    let Some(usage) = case.usage() else { return false };
-    let functions = || FAULTS.flat_map(|number| usage.functions_of(User::Handler(number)));
-    let of_faults: BTreeSet<Addr> = functions().collect();
-    !one.users.is_empty() && one.users.is_subset(&of_faults)
 }
 
 /// True in memory that the program only reads.
@@ -465,92 +440,6 @@ fn is_memory(at: Addr, case: &Case<'_>) -> bool {
     let word = Region { start: at, len: case.width() };
     let mut stacks = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).filter_map(stack_of);
     case.cpus.is_some_and(|cpus| cpus.writes(word)) || stacks.any(|stack| word.is_within(stack))
-}
-
-/// A word in the memory of a pool.
-pub(super) struct Held {
-    pub words: String,
-    pub is_free: bool,
-    /// The trace shows that it was released, and it is in use again.
-    was_released: bool,
-    /// The trace shows that another one had it before.
-    changed_owner: bool,
-}
-
-pub(super) fn in_pool(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Held> {
-    let (pool, block) = pool_block(place, case)?;
-    let start = case.stored(block.start);
-    let memory = case.events.and_then(|events| events.object(pool.address)).map(|one| &one.pool);
-    let was_released = !block.is_free
-        && memory.is_some_and(|memory| memory.released(start).is_some() && !memory.live.contains_key(&start));
-    let owners = memory.and_then(|memory| memory.owners.get(&start));
-    let changed_owner = owners.is_some_and(|all| all.len() > 1);
-    Some(Held { words: words(place, &block, pool, case, graph), is_free: block.is_free, was_released, changed_owner })
-}
-
-/// The block of a pool in which a word is.
-pub(super) fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
-    pool_block(place, case).map(|(_, block)| block)
-}
-
-/// The threads that had the block in which a word is, where the trace shows several.
-fn owners(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
-    let (pool, block) = pool_block(place, case)?;
-    let all =
-        case.events?.object(pool.address)?.pool.owners.get(&case.stored(block.start)).filter(|all| all.len() > 1)?;
-    let named = all.iter().map(|(thread, seq)| format!("{} (event {seq})", giver(Giver::Thread(*thread), case, graph)));
-    let named: Vec<String> = named.collect();
-    let (_, newest) = all.last()?;
-    Some(Evidence::event(*newest, format!("this block was allocated one after the other by {}", named.join(", "))))
-}
-
-fn pool_block<'k>(place: Addr, case: &Case<'k>) -> Option<(&'k Object, PoolBlock)> {
-    let is_there = |pool: &&Object| {
-        let memory = pool.get("start").zip(pool.get("size")).map(|(start, len)| Region { start, len });
-        matches!(pool.kind, Kind::BlockPool | Kind::BytePool) && memory.is_some_and(|memory| memory.contains(place))
-    };
-    let pool = case.kernel?.objects.iter().find(is_there)?;
-    let all = blocks(pool, case)?.all;
-    let index = all.partition_point(|block| block.start <= place).checked_sub(1)?;
-    let block = all.get(index).filter(|block| place.saturating_sub(block.start) < block.len)?;
-    Some((pool, *block))
-}
-
-/// Whose memory it is. `place`: a word in the block.
-fn words(place: Addr, block: &PoolBlock, pool: &Object, case: &Case<'_>, graph: &Graph) -> String {
-    let which = format!("in a block of {}", case.object(pool.address));
-    let memory = case.events.and_then(|events| events.object(pool.address)).map(|one| &one.pool);
-    let who = |thread: Addr| giver(Giver::Thread(thread), case, graph);
-    let owner = memory.and_then(|memory| memory.live.get(&case.stored(block.start)));
-    let owner = owner.filter(|owner| !owner.is_doubtful);
-    let begins = || memory.and_then(|memory| memory.freed(case.stored(block.start)));
-    let freed = memory.and_then(|memory| memory.held(case.stored(place)).map(|(_, freed)| freed)).or_else(begins);
-    let freed = freed.filter(|freed| owner.is_none_or(|owner| freed.seq < owner.seq));
-    let earlier = |last: Addr| {
-        let all = memory.and_then(|memory| memory.owners.get(&case.stored(block.start))).into_iter().flatten();
-        let names: Vec<String> = all.filter(|(thread, _)| *thread != last).map(|(thread, _)| who(*thread)).collect();
-        if names.is_empty() { String::new() } else { format!(" (earlier, {} had it)", names.join(", ")) }
-    };
-    let before = |freed: Freed| {
-        let (owner, by) = (who(freed.block.thread), giver(freed.by, case, graph));
-        format!("{owner} had it, and {by} released it{}", earlier(freed.block.thread))
-    };
-    let released = memory.and_then(|memory| memory.released(case.stored(block.start)));
-    match (block.is_free, owner, freed) {
-        (true, _, Some(freed)) => format!("{which} that is free: {}", before(freed)),
-        (true, _, None) => format!("{which} that is free"),
-        (false, Some(owner), Some(freed)) => {
-            format!("{which} that {} has; before, {}", who(owner.thread), before(freed))
-        }
-        (false, Some(owner), None) => format!("{which} that {} has", who(owner.thread)),
-        // By whom is not known: without a clock the kernel may note the address in the event of another call.
-        (false, None, _) => match released {
-            Some((by, seq)) => {
-                format!("{which} that {} released (event {seq}) and that was allocated again", giver(by, case, graph))
-            }
-            None => which,
-        },
-    }
 }
 
 #[cfg(test)]

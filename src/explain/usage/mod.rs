@@ -9,6 +9,7 @@
 mod alone;
 mod calls;
 mod crossed;
+mod deepest;
 mod dropped;
 mod guarded;
 mod holds;
@@ -33,6 +34,7 @@ use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
 pub use crossed::Started;
+pub use deepest::Deepest;
 pub use dropped::LostWhenFull;
 pub use guarded::{Guard, part};
 pub use holds::Stack;

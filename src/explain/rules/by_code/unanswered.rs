@@ -42,19 +42,41 @@ impl ByCode<'_, '_> {
     /// Threads that wait for an answer of one that waits for a request, as nobody can help either.
     pub(super) fn unanswered(&self) -> Vec<Finding> {
         let of = |(thread, need): (&Addr, &Need)| {
-            let [User::Thread(server)] = self.stuck.helpers(*thread) else { return None };
+            // A semaphore that was created with a count has places: one is taken before the request, and lost where nobody puts it.
+            let places = created_with(need.object, self.case).filter(|(count, _)| *count > 0);
+            let places = places.filter(|_| need.kind == Kind::Semaphore);
+            // Who waits for a place, too, did not get it.
+            let helpers = match places {
+                Some(_) => self.others(*thread, need.object),
+                None => self.stuck.helpers(*thread).to_vec(),
+            };
+            let [User::Thread(server)] = helpers.as_slice() else { return None };
             // The one that did not get its answer makes the requests.
             self.stuck.helpers(*server).iter().find(|user| **user == User::Thread(*thread))?;
             let request = *self.stuck.waits.get(server)?;
-            let is_taken = self.takers(need)?.iter().any(|taker| *taker != User::Thread(*thread));
-            if is_taken {
+            let waits_too = |user: &User| {
+                let object = if let User::Thread(at) = user { self.waits_for(*at) } else { None };
+                places.is_some() && object == Some(need.object)
+            };
+            let is_taken = |user: &User| *user != User::Thread(*thread) && !waits_too(user);
+            if self.takers(need)?.iter().any(is_taken) {
                 return None;
             }
             let one = self.without_answer(*thread, *need, *server, request)?;
             let is_one_of_several = request.wanted.is_some_and(|flags| flags.count_ones() > 1);
-            let is_sure = !is_one_of_several && one.unasked.is_none();
+            let one = Unanswered { unasked: one.unasked.filter(|_| places.is_none()), ..one };
+            // Who also puts it may have lost a place itself.
+            let putters = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
+            let is_only = places.is_none() || putters.is_some_and(|all| all.len() == 1);
+            let is_sure = !is_one_of_several && one.unasked.is_none() && is_only;
             let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
-            Some(self.unanswered_finding(&one, Code::EventNeverSet, claimed, String::new()))
+            Some(match places {
+                Some((count, at)) => {
+                    let created = format!(" (created with {count} in {})", place_at(at, self.case));
+                    self.unanswered_finding(&one, Code::SemaphoreLeak, claimed, created)
+                }
+                None => self.unanswered_finding(&one, Code::EventNeverSet, claimed, String::new()),
+            })
         };
         self.stuck.waits.iter().filter_map(of).collect()
     }
@@ -134,14 +156,16 @@ impl ByCode<'_, '_> {
         let alone = unasked.map_or_else(String::new, |_| {
             format!("{name} has a path to this wait on which it {not_asked}, for which {giver} waits; or ")
         });
+        let all = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
+        let all = all.unwrap_or_default();
+        let of_these = if all.len() > 1 { " of those that do not wait for it" } else { "" };
         let claim = format!(
-            "{name} waits for {wanted}{created}, which only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \
+            "{name} waits for {wanted}{created}, which{of_these} only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \
              does not {give} what {name} waits for{}",
             in_vain.map_or_else(String::new, |flags| format!(
                 "; by its code it sets {flags:#x}, which is set, and for which no code waits"
             ))
         );
-        let users = [User::Thread(*server)];
         // Another thread may wait for another flag of the group, which somebody else sets.
         let is_for_it =
             |task: &&Task| task.wait.is_some_and(|wait| wants_some_of(need.wanted, wait.wanted.map(|w| w.flags)));
@@ -152,7 +176,8 @@ impl ByCode<'_, '_> {
         let behind: Vec<Addr> = others.into_iter().chain(behind).collect();
         Finding::new(code, self.case.cap(claimed), claim)
             .against([BY_CODE, OTHER_REASON])
-            .evidence([waiting(*thread, need.object, self.case, self.graph), self.users(&users, need)])
+            .against((all.len() > 1).then_some("a thread that waits may have taken it before, and not have put it"))
+            .evidence([waiting(*thread, need.object, self.case, self.graph), self.users(&all, need)])
             .evidence([Evidence::symbol(
                 leak.at,
                 &place,

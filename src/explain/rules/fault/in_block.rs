@@ -7,7 +7,7 @@
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Evidence, Finding};
 use super::super::lost_blocks::words;
-use super::super::{pointer, static_pointers};
+use super::super::{pointer, pool_memory, static_pointers};
 use crate::abi::{Addr, Region};
 use crate::explain::address;
 use crate::kernel::Kind;
@@ -44,7 +44,7 @@ fn of(failed: Addr, stack: Option<Region>, case: &Case<'_>, graph: &Graph) -> Op
     if found.len() >= MOST {
         return None;
     }
-    let held = |at| pointer::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| held.words);
+    let held = |at| pool_memory::in_pool(at, case, graph).filter(|held| !held.is_free).map(|held| held.words);
     let all = found.into_iter().filter(|at| held(*at).is_some());
     let all: Vec<(Addr, Region)> = all.filter_map(|at| Some((at, region(at, case)?))).collect();
     let mut pointed = Vec::new();
@@ -74,7 +74,7 @@ fn only(all: &[(Addr, Region)], addresses: &[Addr]) -> Option<(Addr, bool)> {
 
 /// The block in which a word is.
 fn region(at: Addr, case: &Case<'_>) -> Option<Region> {
-    pointer::block_at(at, case).map(|block| Region { start: block.start, len: block.len })
+    pool_memory::block_at(at, case).map(|block| Region { start: block.start, len: block.len })
 }
 
 impl Finding {

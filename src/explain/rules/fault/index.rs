@@ -1,8 +1,10 @@
 //! What the address of an access that failed was computed from: an index that is out of range, of which the word is no pointer.
 
 use super::super::super::address::NULL;
+use super::super::super::graph::Graph;
 use super::super::super::{Case, Confidence, Evidence, Finding};
-use super::super::pointer::{body, stack_of, word};
+use super::super::pointer::{body, stack_at, stack_of, word};
+use super::super::pool_memory::block_of;
 use super::super::set_by::{self, SetBy};
 use super::super::words::place_or_address;
 use super::Look;
@@ -14,7 +16,7 @@ const MOST: usize = 3;
 
 impl Look<'_, '_> {
     /// Adds it to a fault.
-    pub(super) fn with_index(&self, fault: Finding) -> Finding {
+    pub(super) fn with_index(&self, fault: Finding, graph: &Graph) -> Finding {
         let inputs = self.inputs();
         let Some(first) = inputs.first() else { return fault };
         let case = self.case;
@@ -28,10 +30,16 @@ impl Look<'_, '_> {
             format!("; {}", words.of(&name))
         });
         let (came, shown) = brought.map(|(words, shown)| (format!("; {words}"), shown)).unzip();
+        let is_in_stack = stack_at(Some(first.place), case).is_some();
+        let held = if is_in_stack { None } else { block_of(first.place, case, graph) };
+        let (in_block, in_block_shown, in_block_next) =
+            held.map_or_else(Default::default, |(words, shown, next)| (format!(", {words}"), shown, Some(next)));
+        // What is said of the block is of the first.
+        let (first_said, others) = said.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let others: String = others.iter().map(|said| format!(", {said}")).collect();
         let claim = format!(
-            "{}; the address was computed from {}{}",
+            "{}; the address was computed from {first_said}{in_block}{others}{}",
             fault.claim,
-            said.join(", "),
             by.or_else(|| came.clone()).unwrap_or_default()
         );
         let by_message = || {
@@ -40,7 +48,7 @@ impl Look<'_, '_> {
         };
         let next = set_by.as_ref().and_then(|set_by| set_by.next.clone()).or_else(by_message);
         let what = named_place(first.place, case);
-        let next = next.unwrap_or_else(|| format!("look for who sets {what}, and check its range"));
+        let next = next.or(in_block_next).unwrap_or_else(|| format!("look for who sets {what}, and check its range"));
         let confidence = fault.confidence.min(Confidence::Likely);
         Finding { claim, confidence, ..fault }
             .against(["what the address was computed from is inferred from the code in front of the instruction"])
@@ -53,6 +61,7 @@ impl Look<'_, '_> {
             }))
             .evidence(set_by.map(|set_by| set_by.evidence))
             .evidence(shown)
+            .evidence(in_block_shown)
             .next(next)
     }
 

@@ -1,0 +1,88 @@
+//! `explain` over faults that only a trace shows, from traces made by hand.
+#![cfg(all(unix, feature = "cli"))]
+
+use serde_json::Value;
+
+use super::explain_circles::{BEAT, FOREVER, LINES, PRINT, QUEUE_RECEIVE, SLEEPS, Story, first};
+use super::support::builder::Entry;
+
+// The kernel's numbers of events.
+const ISR_ENTER: u64 = 3;
+const ISR_EXIT: u64 = 4;
+/// Of the application.
+const CRASH: u64 = 4200;
+
+const SP: u64 = 0x2003_FFA4;
+
+fn enter(story: &mut Story, interrupted: u64, number: u64) {
+    story.at += 100;
+    story.events.push(Entry::isr(interrupted, ISR_ENTER, story.at, [SP, number, number, 0]));
+}
+
+fn exit(story: &mut Story, interrupted: u64, number: u64) {
+    story.at += 100;
+    story.events.push(Entry::isr(interrupted, ISR_EXIT, story.at, [SP, number, number, 0]));
+}
+
+/// An interrupt of the chip comes a few times; then one of another number comes over Print.
+fn story(chip: u64, last: u64) -> Story {
+    let mut story = Story::default();
+    for _ in 0..6 {
+        story.goes_on(1);
+        enter(&mut story, 0, chip);
+        exit(&mut story, 0, chip);
+    }
+    story.wakes(PRINT, SLEEPS);
+    story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+    enter(&mut story, PRINT, last);
+    story
+}
+
+fn keeps(story: &mut Story, words: [u64; 4]) {
+    story.at += 100;
+    story.events.push(Entry::isr(PRINT, CRASH, story.at, words));
+}
+
+fn is_fault(finding: &Value) -> bool {
+    ["usage-fault", "bus-fault", "mem-fault", "fault"].iter().any(|code| finding["code"] == *code)
+}
+
+/// "Nothing wrong found": the newest events were the beginning of the handler of UsageFault and what it kept.
+#[test]
+fn a_fault_that_only_the_trace_shows_was_not_seen() {
+    let mut divided = story(24, 6);
+    keeps(&mut divided, [0x226, 0x200_0000, 0x20F, 0x2000_9278]);
+    let (code, confidence, claim) = first(&divided.findings("trace-fault-divide"));
+    assert_eq!((code.as_str(), confidence.as_str()), ("usage-fault", "likely"), "{claim}");
+    assert!(claim.starts_with("UsageFault, in Print: a division by zero (DIVBYZERO)"), "{claim}");
+    let mut forced = story(24, 3);
+    keeps(&mut forced, [0x226, 0x8200, 0x4000_0000, 0x2000_9278]);
+    let (code, _, claim) = first(&forced.findings("trace-fault-hard"));
+    assert_eq!(code, "bus-fault", "{claim}");
+    assert!(claim.starts_with("HardFault, in Print: a bus error at a data access (PRECISERR)"), "{claim}");
+    // Without its registers it may be another interrupt.
+    let (code, confidence, claim) = first(&story(24, 5).findings("trace-fault-alone"));
+    assert_eq!((code.as_str(), confidence.as_str()), ("bus-fault", "hint"), "{claim}");
+}
+
+/// A program may count from the first interrupt of the chip, and a trace may end in any handler.
+#[test]
+fn an_interrupt_of_a_small_number_is_no_fault() {
+    let other_small = story(2, 6);
+    let mut ends = story(24, 6);
+    exit(&mut ends, PRINT, 6);
+    let mut goes_on = story(24, 6);
+    goes_on.goes_on(1);
+    let none = [
+        other_small.findings("trace-fault-chip"),
+        ends.findings("trace-fault-ends"),
+        goes_on.findings("trace-fault-goes-on"),
+        story(24, 16).findings("trace-fault-none"),
+    ];
+    for findings in none {
+        assert!(!findings.iter().any(is_fault), "{findings:?}");
+    }
+    let mut late = story(24, 6);
+    late.by(BEAT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+    assert!(!late.findings("trace-fault-late").iter().any(is_fault));
+}
