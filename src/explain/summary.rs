@@ -60,6 +60,10 @@ fn of_cpu(cpu: &CpuState, case: &Case<'_>) -> Option<String> {
                 None => format!("{name} runs thread {}{at}.", thread.label()),
             });
         }
+        // Memory alone does not show an interrupt.
+        (None, Under::Idle) if cpu.registers.pc().is_none() => {
+            "no thread has it: the system is idle, or an interrupt runs".to_owned()
+        }
         (None, Under::Idle) => "no thread runs, the system is idle".to_owned(),
         (None, Under::Scheduler(next)) => format!("no thread runs, {} is to run next", case.label(next)),
         _ => return None,

@@ -559,3 +559,34 @@ fn a_reader_that_did_not_pass_its_blocks_on_was_not_seen() {
     ];
     assert!(none.iter().flatten().all(|finding| !is_it(finding)), "{none:?}");
 }
+
+/// "Scan has ended", and the advice to put the semaphore on every path of it: another thread had terminated it.
+#[test]
+fn who_terminated_the_holder_of_a_semaphore_was_not_named() {
+    const TRAYS: u64 = 0x2000_2600;
+    const SEMAPHORE: u64 = 6;
+    const TERMINATE: u64 = 115;
+    let mut story = Story { semaphore: Some((TRAYS, 1)), ..Story::default() };
+    for thread in [SCAN, PRINT, SCAN, PRINT, SCAN, PRINT] {
+        story.wakes(thread, SLEEPS);
+        story.by(thread, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
+        story.by(thread, SEMAPHORE_PUT, [TRAYS, 0, 0, 0]);
+        story.by(thread, SLEEP, [4, 0, 0, 0]);
+        story.blocks(thread, SLEEPS, 0);
+    }
+    story.wakes(SCAN, SLEEPS);
+    story.by(SCAN, SEMAPHORE_GET, [TRAYS, FOREVER, 1, 0]);
+    story.by(SCAN, SLEEP, [90, 0, 0, 0]);
+    story.blocks(SCAN, SLEEPS, 0);
+    story.wakes(BEAT, SLEEPS);
+    story.by(BEAT, TERMINATE, [SCAN, SLEEPS, 0, 0]);
+    story.by(BEAT, SLEEP, [15, 0, 0, 0]);
+    story.blocks(BEAT, SLEEPS, 0);
+    story.wakes(PRINT, SLEEPS);
+    story.by(PRINT, SEMAPHORE_GET, [TRAYS, FOREVER, 0, 0]);
+    story.blocks(PRINT, SEMAPHORE, 0);
+    story.goes_on(30);
+    let (code, confidence, claim) = first(&story.findings("holder-terminated"));
+    let said = "Print waits for semaphore trays, which Scan holds; Scan was terminated by Beat";
+    assert_eq!((code.as_str(), confidence.as_str(), claim.as_str()), ("lock-owner-gone", "likely", said));
+}

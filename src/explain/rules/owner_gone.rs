@@ -95,15 +95,21 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
+    let ended = ended_by(edge.holder, case, graph).filter(|_| does != Does::Suspended);
+    let is = if ended.is_some() { "was terminated" } else { is };
     let (by, shown) = by_event.or(resumed).unzip();
     let in_code = || suspended_in_code(edge.holder, case).filter(|_| does == Does::Suspended);
     let (said, in_code) = if by.is_none() { in_code() } else { None }.unzip();
     let next = match (does, &by, &in_code) {
         (Does::Suspended, None, None) => "find out who suspends it (tx_thread_suspend), and why it is not resumed",
         (Does::Suspended, ..) => "let it put the lock before it is suspended, or resume it before the lock is needed",
+        _ if is == "was terminated" => {
+            "let it put the semaphore before it is terminated, or ask it to end instead (tx_thread_terminate gives no semaphore back)"
+        }
         _ => "give the semaphore back on every path of this thread",
     };
-    let by = by.or(said).map_or_else(String::new, |by| format!(": {by}"));
+    let (ended, terminates) = ended.unzip();
+    let by = by.or(said).map_or_else(|| ended.unwrap_or_default(), |by| format!(": {by}"));
     Some(
         Finding::new(
             Code::LockOwnerGone,
@@ -117,10 +123,19 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         ])
         .evidence(shown)
         .evidence(in_code)
+        .evidence(terminates)
         .waiters(graph.waiters(&[edge.holder]), edge.waiter, case, graph)
         .next(next)
         .threads([edge.holder, edge.waiter]),
     )
+}
+
+/// Who terminated a thread, by the events: ` by keeper`; and as evidence.
+fn ended_by(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let (by, seq) = case.events?.terminated(thread)?;
+    let by = case.label(graph.stored(case, by).map_or(by, |task| task.address));
+    let text = format!("{by} terminates {} (tx_thread_terminate)", case.label(thread));
+    Some((format!(" by {by}"), Evidence::event(seq, text)))
 }
 
 /// The only other one that suspends a thread, by the code: `by the code only monitor suspends it`; and as evidence.
