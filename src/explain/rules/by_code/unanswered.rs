@@ -157,7 +157,7 @@ impl ByCode<'_, '_> {
             format!("{name} has a path to this wait on which it {not_asked}, for which {giver} waits; or ")
         });
         let all = self.usage.who(need.act, Some(need.kind), need.object, need.wanted);
-        let all = all.unwrap_or_default();
+        let all = all.unwrap_or_else(|| vec![User::Thread(*server)]);
         let of_these = if all.len() > 1 { " of those that do not wait for it" } else { "" };
         let claim = format!(
             "{name} waits for {wanted}{created}, which{of_these} only {giver} {give}s; {alone}{giver} has a path on which it gets {asked}, and \

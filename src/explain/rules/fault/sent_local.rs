@@ -45,7 +45,7 @@ impl Look<'_, '_> {
         let reader = reader.map_or_else(|| "who reads it".to_owned(), |reader| format!("{reader}, which reads it,"));
         let words = format!(
             "{label} had {value:#x}, an address in that stack, as a message; {name} sends the address of a local variable to it in {place}, \
-             which has returned: {reader} may have written there"
+             which is not among the callers: it may have returned, and {reader} may have written there"
         );
         let message = format!("a message of {label}, which may have been taken: {value:#x}, in the stack of {name}");
         let evidence = [
