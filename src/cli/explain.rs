@@ -15,7 +15,7 @@ use crate::catalogue::Names;
 use crate::code::Code;
 use crate::elf::Machine;
 use crate::error::Error;
-use crate::explain::{Case, Confidence, Cpus, Events, Explanation, Look, Trust};
+use crate::explain::{Before, Case, Confidence, Cpus, Events, Explanation, Look, Trust};
 use crate::format::{DecodeOptions, Extent};
 use crate::kernel::Kernel;
 use crate::output::{Reader, View, report_writer};
@@ -129,12 +129,21 @@ pub(super) fn with_events(
     kernel: Option<&Kernel>,
     events: Option<&Events>,
 ) -> Result<Explanation, Error> {
+    let before = before(target, loaded);
     let cpus = Cpus::read(target, kernel)?;
     let trust = trust(target, kernel, loaded);
     let cpus = if trust.other_build { cpus.without_program() } else { cpus };
     let (memory, symbols) = target.parts();
     let look = Look::new(memory, symbols);
-    Ok(Explanation::of(&Case::new(kernel, Some(&cpus), events, trust, &look)))
+    Ok(Explanation::of(&Case::new(kernel, Some(&cpus), events, trust, &look).after(before.as_ref())))
+}
+
+/// What the buffer of the trace still has of the run before. A target that runs writes over it.
+fn before(target: &mut Target<'_>, loaded: Option<&Loaded>) -> Option<Before> {
+    let may_be = loaded.is_some_and(|loaded| Before::may_be_in(&loaded.trace)) && target.read_while_running().is_none();
+    let options = DecodeOptions { previous: may_be.then_some(true)?, ..DecodeOptions::default() };
+    let loaded = target.load(Extent::All, Names::default(), &options).ok()?;
+    Before::of(&loaded.trace, &loaded.catalogue)
 }
 
 /// What the rules find in a trace and the kernel beside it. The trace's issues stay as they are.

@@ -105,6 +105,10 @@ pub trait Program {
     fn reads(&self, _to: Callee, _arguments: [Value; 4]) -> Option<u32> {
         None
     }
+    /// True for a function that returns nothing, where that is known: what it leaves in the register of a result is none.
+    fn returns_nothing(&self, _function: Addr) -> bool {
+        false
+    }
     /// True where what has a mark is no null pointer.
     fn marks_are_set(&self) -> bool {
         false
@@ -470,7 +474,10 @@ impl Walk<'_> {
     }
 
     fn ends(&mut self, index: usize, at: Addr, state: &State) {
-        let result = state.result();
+        let result = match state.result() {
+            Value::Mark(_) if self.program.returns_nothing(self.first) => Value::Unknown,
+            result => result,
+        };
         self.paths.results.insert(result);
         if let Value::Mark(mark) = result {
             self.add(index, Call::of_instruction(at, Callee::Result, vec![mark]));

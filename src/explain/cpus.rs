@@ -9,7 +9,7 @@ use crate::cpu::{Effect, Fault, Level, Size};
 use crate::error::Error;
 use crate::kernel::{CalledFrom, Kernel, State, Thread, Under};
 use crate::mem::Memory;
-use crate::session::{CpuState, Function, Place, Target};
+use crate::session::{CpuState, Function, Place, Target, is_of_kernel};
 use crate::unwind::{Backtrace, Origin};
 
 /// The handler that a kernel built with stack checking calls where a stack was used beyond its end.
@@ -319,9 +319,10 @@ struct Callers {
 
 /// From where the threads that do not run called the kernel, and all of their callers.
 fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
-    // The stack of a thread that has ended is old.
+    // The stack of a thread that has completed is old. That of one that was terminated is as it was then.
     let is_alive =
-        |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(|state| !matches!(state, State(1 | 2)));
+        |thread: &&Thread| thread.core.is_none() && thread.state.is_some_and(|state| state != State::COMPLETED);
+    let kernel = &kernel.with_terminated();
     let threads: Vec<&Thread> = kernel.in_order().filter(is_alive).take(MOST_CALLS).collect();
     if threads.is_empty() || !target.has_unwind_information() {
         return Callers::default();
@@ -332,8 +333,16 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
         let name = function.name.clone().filter(|_| !function.is_inferred())?;
         Some(CalledFrom { pc: function.pc, function: name, file: function.file.clone(), line: function.line })
     };
-    // One that is ready may have been interrupted anywhere.
-    let is_in_call = |at: &Addr| kernel.thread(*at).is_some_and(|thread| thread.state != Some(State::READY));
+    // One that is ready may have been interrupted anywhere, and one that was terminated may have been ready.
+    let is_in_kernel = |backtrace: &Backtrace| {
+        let function = backtrace.frames.first().and_then(|frame| symbols.function(frame.pc & !1));
+        function.is_some_and(|function| is_of_kernel(&function.name))
+    };
+    let is_in_call = |at: &Addr, backtrace: &Backtrace| match kernel.thread(*at).and_then(|thread| thread.state) {
+        Some(State::READY) => false,
+        Some(State::TERMINATED) => is_in_kernel(backtrace),
+        state => state.is_some(),
+    };
     let pcs = |backtrace: &Backtrace| backtrace.frames.iter().map(|frame| frame.pc).collect::<Vec<_>>();
     let sure = |backtrace: &Backtrace| {
         let sure = backtrace.frames.iter().take_while(|frame| frame.origin != Origin::Found);
@@ -341,11 +350,12 @@ fn calls(kernel: &Kernel, target: &mut Target<'_>) -> Callers {
     };
     let all = || unwound.threads.iter().zip(&unwound.backtraces);
     let frames = all().map(|(thread, backtrace)| (*thread, sure(backtrace))).collect();
-    let whole = all().filter(|(thread, backtrace)| backtrace.is_complete() && is_in_call(thread));
+    let whole = all().filter(|(thread, backtrace)| backtrace.is_complete() && is_in_call(thread, backtrace));
     let callers = whole.map(|(thread, backtrace)| (*thread, pcs(backtrace))).collect();
     let (mut calls, mut outer) = (BTreeMap::new(), BTreeMap::new());
-    let named = unwound.threads.iter().zip(functions.called_from).zip(&functions.all);
-    for ((thread, function), all) in named.filter(|((thread, _), _)| is_in_call(thread)) {
+    let in_call = all().map(|(thread, backtrace)| is_in_call(thread, backtrace));
+    let named = unwound.threads.iter().zip(functions.called_from).zip(&functions.all).zip(in_call);
+    for ((thread, function), all) in named.filter(|(_, in_call)| *in_call).map(|(named, _)| named) {
         let Some(from) = function.as_ref().and_then(call) else { continue };
         let entry = kernel.thread(*thread).and_then(|thread| symbols.function(thread.entry? & !1));
         let entry = entry.map(|entry| Region { start: entry.address & !1, len: entry.size });

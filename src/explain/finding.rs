@@ -329,6 +329,8 @@ pub enum Behind {
     NoMemory,
     /// A callback of a timer, or an interrupt, goes on without what the kernel refused to it.
     RefusedCall,
+    /// The program was started again, perhaps by a watchdog: what was found of threads is of the run before.
+    EarlierRun,
 }
 
 impl Finding {

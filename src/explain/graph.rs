@@ -208,8 +208,14 @@ fn holder_by_stack(semaphore: Addr, tasks: &Tasks, case: &Case<'_>) -> Option<Ad
         let User::Thread(thread) = user else { return None };
         // Who waits for it does not have it.
         if tasks.at(thread)?.wait.is_none_or(|own| own.object != semaphore) {
-            let stack = case.cpus?.callers(thread).map(Stack::of_call).or_else(|| interrupted(thread, case))?;
-            let holds = usage.holds(user, semaphore, stack);
+            let has_completed = tasks.at(thread)?.does == Does::Completed;
+            let holds = if has_completed {
+                // It has returned from all of its functions.
+                usage.keeps(user, semaphore).is_empty().then_some(false)
+            } else {
+                let stack = case.cpus?.callers(thread).map(Stack::of_call).or_else(|| interrupted(thread, case))?;
+                usage.holds(user, semaphore, stack)
+            };
             holders.extend((holds != Some(false)).then_some((thread, holds == Some(true))));
         }
     }

@@ -113,6 +113,11 @@ impl<'a> Look<'a> {
         self.symbols.function(at)
     }
 
+    /// True where a function begins that returns nothing, where debug information says.
+    pub(super) fn returns_nothing(&self, at: Addr) -> bool {
+        self.symbols.returns_nothing(at)
+    }
+
     /// File and line at an address, where the program says them: `pump.c:12`. Hostile text.
     pub(super) fn line(&self, at: Addr) -> Option<String> {
         self.symbols.source_line(at & !1)

@@ -3,6 +3,7 @@
 //! application.
 
 mod address;
+mod before;
 mod cpus;
 mod events;
 mod finding;
@@ -14,6 +15,7 @@ mod summary;
 mod trust;
 mod usage;
 
+pub use before::Before;
 pub use cpus::Cpus;
 pub use events::Events;
 pub use finding::{Behind, Code, Confidence, Evidence, Finding, Source};
@@ -52,6 +54,8 @@ pub struct Case<'a> {
     pub cpus: Option<&'a Cpus>,
     /// What the events show, where there is a trace.
     pub events: Option<&'a Events>,
+    /// The run before, where the trace still has events of it.
+    pub before: Option<&'a Before>,
     /// How far memory can be trusted.
     pub trust: Trust,
     /// Memory and names.
@@ -221,6 +225,7 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
         Behind::OtherThreads => return findings,
         Behind::NoMemory => (&|finding| finding.denies_memory && !finding.is_usual, MOST_REASONS),
+        Behind::EarlierRun => (&|finding| !finding.is_usual && !finding.threads.is_empty(), 1),
         Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext && runs_in(finding), 1),
     };
     let mut left = most;
@@ -333,7 +338,13 @@ impl<'a> Case<'a> {
         trust: Trust,
         look: &'a Look<'a>,
     ) -> Self {
-        Self { kernel, cpus, events, trust, look, usage: OnceCell::new() }
+        Self { kernel, cpus, events, before: None, trust, look, usage: OnceCell::new() }
+    }
+
+    /// The same with what is left of the run before.
+    #[must_use]
+    pub fn after(self, before: Option<&'a Before>) -> Self {
+        Self { before, ..self }
     }
 
     /// Who uses what by the program's code; `None` where the code is not that of the target, or not known.

@@ -212,6 +212,18 @@ impl Kernel {
         Some(registers)
     }
 
+    /// The same, with threads that were terminated where they were then.
+    #[must_use]
+    pub fn with_terminated(&self) -> Self {
+        let mut kernel = self.clone();
+        for position in kernel.threads.iter_mut().map(|thread| &mut thread.position) {
+            if let Some(registers) = position.at_end.take() {
+                (position.pc, position.registers) = (registers.pc(), Some(registers));
+            }
+        }
+        kernel
+    }
+
     /// The registers of a core's CPU.
     fn registers_of_core(&self, core: usize) -> Option<&Registers> {
         self.registers.get(cpu_of(core, self.cpus.len(), self.registers.len())?)

@@ -20,6 +20,8 @@ pub struct Position {
     pub how: String,
     /// It never ran: its program counter is where it will start.
     pub never_ran: bool,
+    /// Of a thread that was terminated: the registers that it had then.
+    pub at_end: Option<Registers>,
 }
 
 /// What the source gives of the CPUs that stopped.
@@ -154,12 +156,16 @@ fn of_system(thread: &mut Thread, stop: &Stop) -> Result<(), String> {
 /// Where what it saved cannot be read, in words.
 fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize) -> Result<(), String> {
     // It returned, or was ended: its saved frame is not used again.
-    let ended = matches!(thread.state, Some(State(1 | 2)));
-    let saved = thread.saved.filter(|_| !ended);
-    let frame = stop.frames.zip(saved).map(|(frames, saved)| {
+    let ended = matches!(thread.state, Some(State::COMPLETED | State::TERMINATED));
+    let frame = stop.frames.zip(thread.saved).filter(|_| thread.state != Some(State::COMPLETED));
+    let mut frame = frame.map(|(frames, saved)| {
         let frames = Frames { floats: thread.floats.or(frames.floats), ..frames };
         frames.read(memory, saved, &stop.code)
     });
+    if ended {
+        let at_end = frame.take().and_then(Result::ok).filter(|frame| frame.kind != SavedKind::NeverRan);
+        thread.position.at_end = at_end.map(|frame| frame.registers);
+    }
     if let Some(Ok(frame)) = frame {
         let how = frame.kind.name();
         thread.position = Position {
@@ -167,6 +173,7 @@ fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize)
             never_ran: frame.kind == SavedKind::NeverRan,
             how: frame.remark.map_or_else(|| how.to_owned(), |remark| format!("{how}; {remark}")),
             registers: Some(frame.registers),
+            at_end: None,
         };
         return Ok(());
     }
@@ -190,7 +197,7 @@ fn rest(thread: &mut Thread, memory: &mut dyn Memory, stop: &Stop, cores: usize)
 fn settle(thread: &mut Thread, registers: Registers, how: &str) {
     thread.set_pointer(registers.sp().filter(|sp| thread.holds(*sp)));
     thread.position =
-        Position { pc: registers.pc(), registers: Some(registers), how: how.to_owned(), never_ran: false };
+        Position { pc: registers.pc(), registers: Some(registers), how: how.to_owned(), ..Position::default() };
 }
 
 /// A running thread's registers are those of its CPU; in an interrupt they are the interrupt's.

@@ -18,6 +18,10 @@ pub struct State(pub u32);
 impl State {
     /// Ready to run, or running.
     pub const READY: Self = Self(0);
+    /// Its function has returned.
+    pub const COMPLETED: Self = Self(1);
+    /// `tx_thread_terminate` ended it.
+    pub const TERMINATED: Self = Self(2);
     /// In the middle of a change of its priority, while the kernel has taken it from the list of ready threads.
     pub const PRIORITY_CHANGE: Self = Self(14);
 

@@ -121,6 +121,16 @@ impl Symbols for ElfSymbols {
         self.dwarf.member_offset(type_name, member)
     }
 
+    fn returns_nothing(&self, address: Addr) -> bool {
+        let thumb = u64::from(self.elf.machine() == Machine::ARM);
+        let found = self.elf.covering(self.linked(address) & !thumb).filter(|s| s.kind != SymbolKind::Object);
+        found.is_some_and(|function| {
+            let linked =
+                Symbol { name: function.name.to_owned(), address: function.address & !thumb, ..self.moved(function) };
+            self.dwarf.returns_nothing(&linked)
+        })
+    }
+
     fn member(&self, address: Addr) -> Option<Member> {
         let (variable, offset) = self.within(address)?;
         self.dwarf.member(&variable, offset)

@@ -67,6 +67,11 @@ impl Symbols for Layers {
         self.sources.iter().find(|source| source.variable(address).is_some())?.array_behind(address)
     }
 
+    fn returns_nothing(&self, address: Addr) -> bool {
+        let owns = |s: &&Arc<dyn Symbols>| s.function(address).is_some();
+        self.sources.iter().find(owns).is_some_and(|s| s.returns_nothing(address))
+    }
+
     fn arrays_at(&self, address: Addr) -> Vec<ArrayPlace> {
         let owns = |s: &&Arc<dyn Symbols>| s.variable(address).is_some();
         self.sources.iter().find(owns).map(|s| s.arrays_at(address)).unwrap_or_default()

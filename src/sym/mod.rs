@@ -73,6 +73,11 @@ pub trait Symbols {
         others.map(|(other, _)| *other).collect()
     }
 
+    /// True for the start of a function that returns nothing, where debug information says.
+    fn returns_nothing(&self, address: Addr) -> bool {
+        false
+    }
+
     /// Offset of a member in a struct type, where debug information says.
     fn member_offset(&self, type_name: &str, member: &str) -> Option<u64> {
         None

@@ -444,3 +444,49 @@ fn a_mutex_that_nobody_has_and_that_is_counted_was_a_moment() {
     assert_eq!(first("counted-by-none", &options), said("likely"));
     assert_eq!(first("counted-without-registers", &[]), said("hint"));
 }
+
+/// The return address behind the first call of a function, in a file whose code begins at address 0 and at this offset.
+fn behind_call(elf: &[u8], function: u32) -> u32 {
+    const TEXT: usize = 0x1000;
+    let calls = |at: u32| {
+        let offset = function.wrapping_sub(at + 4);
+        let sign = offset >> 31;
+        // J1 and J2 are set where the distance is small (Armv7-M Architecture Reference Manual, A7.7.18).
+        let halves = [0xF000 | sign << 10 | (offset >> 12 & 0x3FF), 0xF800 | (offset >> 1 & 0x7FF)];
+        let bytes: Vec<u8> = halves.iter().flat_map(|half| (*half as u16).to_le_bytes()).collect();
+        elf[TEXT + at as usize..].starts_with(&bytes)
+    };
+    (0..0x2000).step_by(2).find(|at| calls(*at)).expect("a call") + 4 + 1
+}
+
+/// Nothing was found, or a thread whose return address was damaged, where interrupts had overflowed the main stack into the stack of a
+/// thread below it.
+#[test]
+fn the_main_stack_that_overflowed_into_a_stack_was_not_named() {
+    const TOP: usize = 0x2000_7ff0;
+    // The last variable of the program, the stacks of its threads, ends here.
+    const END: usize = 0x2000_4960;
+    const MAIN: usize = END + 0x200;
+    let elf = fixture("failure.elf");
+    // What it calls has a frame of nine words.
+    let back = behind_call(&std::fs::read(&elf).unwrap(), u32::try_from(symbol(&elf, "mk_mutex_get") & !1).unwrap());
+    let found = |name: &str, words: &[(usize, u32)]| {
+        let used = (0..16).map(|n| (END + 64 + 4 * n, 0x100 + n as u32));
+        let words: Vec<(usize, u32)> =
+            used.chain([(TOP, u32::try_from(MAIN).unwrap())]).chain(words.iter().copied()).collect();
+        let option = format!("_tx_thread_system_stack_ptr={TOP:#x}");
+        let all = explain_damaged_with(name, &words, &["--symbol", &option]);
+        all.into_iter().find(|finding| finding["code"] == "stack-overflow")
+    };
+    let own = u32::try_from(END + 0x80).unwrap();
+    let above: Vec<(usize, u32)> = (0..4).map(|n| (END + 4 * n, n as u32 + 7)).collect();
+    let spilled = [above.as_slice(), &[(END - 8, own), (END - 20, own + 8), (END - 12, back)]].concat();
+    let claim = |found: Option<Value>| found.expect("a finding")["claim"].as_str().unwrap().to_owned();
+    let words = claim(found("main-stack-words", &spilled));
+    assert!(words.starts_with("the main stack (512 bytes below 0x20004b60)"), "{words}");
+    assert!(words.contains("overflowed into the stack of ") && words.contains("words of a stack are there"), "{words}");
+    assert_eq!(found("main-stack-one", &[above.as_slice(), &[(END - 8, own), (END - 12, back)]].concat()), None);
+    let reaches = claim(found("main-stack-frame", &[(END + 4, back)]));
+    assert!(reaches.contains("overflowed into the stack of "), "{reaches}");
+    assert_eq!(found("main-stack-room", &[(END + 0x100, back)]), None, "its frame has room");
+}

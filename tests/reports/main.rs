@@ -8,6 +8,7 @@ mod support;
 mod columns_in_schema;
 mod explain_circles;
 mod explain_crashes;
+mod explain_earlier_run;
 mod explain_failures;
 mod explain_jumps;
 mod explain_overwritten;

@@ -43,6 +43,10 @@ impl<V: Variant> Program for V {
         self.follow().reads(to, arguments)
     }
 
+    fn returns_nothing(&self, function: Addr) -> bool {
+        self.follow().returns_nothing(function)
+    }
+
     fn marks_are_set(&self) -> bool {
         self.follow().marks_are_set()
     }

@@ -18,11 +18,21 @@ pub(super) struct Beyond {
 }
 
 impl Beyond {
+    /// The array of words that ends where a word is.
+    pub fn array_before(place: Addr, case: &Case<'_>) -> Option<ArrayPlace> {
+        let is_it = |array: &ArrayPlace| array.element == case.width() && array.array.lengths.len() == 1;
+        let mut all = case.look.arrays_at(place.checked_sub(1)?).into_iter();
+        all.find(|array| is_it(array) && end(array) == Some(place))
+    }
+
     /// Of a word that code reads at an index. `first`: where the word is with the index 0.
     pub fn of(place: Addr, first: Option<Addr>, case: &Case<'_>) -> Option<Self> {
         let first = first?;
         // An array within an array: the one index of both may lead out of the inner one.
         let all = case.look.arrays_at(first);
+        if all.is_empty() {
+            return behind(place, first, case);
+        }
         let (array, index) = all.first().and_then(|array| Some((array, index(array, place)?)))?;
         // Code that subtracts from the index may add to another place than that of its array: in front of it may be anything.
         let variable = |at| case.look.variable(at).map(|variable| variable.address);
@@ -34,17 +44,36 @@ impl Beyond {
             1 => format!(", where element {index} of {} would be", array.array),
             _ => format!(", outside of the array {}, in which the code reads", array.array),
         };
-        Some(Self {
-            words,
-            next: format!("find out where the index of {} comes from, and who checks it", array.array.name),
-        })
+        Some(Self { words, next: next(&array) })
     }
+}
+
+/// The same where the index 0 leads to no array, as where the code adds the place of the array in its structure to the index: right
+/// behind an array of pointers in the same variable.
+fn behind(place: Addr, first: Addr, case: &Case<'_>) -> Option<Beyond> {
+    let variable = |at| case.look.variable(at).map(|variable| variable.address);
+    let is_of_one = variable(place).is_some_and(|of| variable(first) == Some(of));
+    let array = Beyond::array_before(place, case).filter(|_| is_of_one && place != first)?;
+    let index = array.array.lengths.first()?;
+    Some(Beyond { words: format!(", where element {index} of {} would be", array.array), next: next(&array) })
+}
+
+fn next(array: &ArrayPlace) -> String {
+    format!("find out where the index of {} comes from, and who checks it", array.array.name)
+}
+
+/// The bytes of an array.
+fn len(array: &ArrayPlace) -> Option<u64> {
+    array.array.lengths.iter().copied().try_fold(array.element, u64::checked_mul)
+}
+
+fn end(array: &ArrayPlace) -> Option<Addr> {
+    array.address.checked_add(len(array)?)
 }
 
 /// The index of an array that leads to a place outside of it.
 fn index(array: &ArrayPlace, place: Addr) -> Option<i64> {
-    let elements = array.array.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
-    let len = elements.checked_mul(array.element)?;
+    let len = len(array)?;
     let far = place.wrapping_sub(array.address).cast_signed();
     let is_outside = far < 0 || far.cast_unsigned() >= len;
     let is_near = far.unsigned_abs() < len.checked_add(FAR)?;

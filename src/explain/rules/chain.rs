@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::super::Case;
+use super::beyond::Beyond;
 use super::shared;
 use crate::abi::{Addr, Region};
 use crate::cpu::Read;
@@ -16,6 +17,8 @@ const MOST: usize = 128;
 const DEPTH: usize = 8;
 /// The most bytes of a variable whose pointers are followed.
 const LARGEST: u64 = 64;
+/// The same of one in which a word behind an array is looked for.
+const LARGEST_OF_ARRAYS: u64 = 1024;
 
 /// The first word that holds a value, in what the variables of the innermost function lead to.
 pub(super) fn read(value: u64, functions: &[Function], case: &Case<'_>) -> Option<Read> {
@@ -24,7 +27,24 @@ pub(super) fn read(value: u64, functions: &[Function], case: &Case<'_>) -> Optio
     }
     let variables = shared::variables(functions.get(..1)?, case);
     let small = variables.iter().map(|(variable, _)| variable).filter(|variable| variable.size <= LARGEST);
-    small.filter_map(|variable| from(variable.address, variable.size, value, case)).next()
+    small.filter_map(|variable| from(variable.address, variable.size, value, case)).next().or_else(|| {
+        let all = variables.iter().map(|(variable, _)| variable).filter(|variable| variable.size <= LARGEST_OF_ARRAYS);
+        all.filter_map(|variable| behind_array(variable.address, variable.size, value, case)).next()
+    })
+}
+
+/// The only word of a variable that holds a value, where it is no pointer by its type and follows an array of pointers: an index that is one
+/// too large leads there.
+fn behind_array(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> {
+    let words = case.words(&case.look.bytes(variable, size)?, true).into_iter().zip(0..);
+    let place = |n: u64| variable.checked_add(n.checked_mul(case.width())?);
+    let mut places = words.filter(|(word, _)| *word == value).filter_map(|(_, n)| place(n));
+    let place = places.next().filter(|at| case.look.is_pointer(*at) == Some(false))?;
+    let array = Beyond::array_before(place, case).filter(|array| case.look.is_pointer(array.address) == Some(true));
+    if places.next().is_some() {
+        return None;
+    }
+    Some(Read { place, value, base: None, first: Some(array?.address) })
 }
 
 fn from(variable: Addr, size: u64, value: u64, case: &Case<'_>) -> Option<Read> {

@@ -4,7 +4,7 @@
 
 use super::super::{Case, Evidence};
 use super::{jump, through, words};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::cpu::Architecture;
 use crate::kernel::{High, Thread};
 
@@ -25,18 +25,21 @@ pub(super) fn below(thread: &Thread, start: Addr, size: u64, case: &Case<'_>) ->
     if !kernel.threads.iter().any(|thread| matches!(thread.stack.high, High::Bytes(_))) {
         return None;
     }
-    let words = case.words(&case.look.bytes(start, BOTTOM.min(size))?, true);
+    of_stack(Region { start, len: size }, &format!("of {} ", thread.label()), case)
+}
+
+/// That a frame of what was called on a stack reaches below its start. `of`: `of pump `.
+pub(super) fn of_stack(stack: Region, of: &str, case: &Case<'_>) -> Option<Evidence> {
+    case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
+    let words = case.words(&case.look.bytes(stack.start, BOTTOM.min(stack.len))?, true);
     words.iter().enumerate().find_map(|(index, word)| {
         let called = jump::called_in_front_of(*word, case).filter(|_| word & 1 == 1 && !is_pushed(&words, index))?;
-        let at = start.checked_add(u64::try_from(index.checked_mul(4)?).ok()?)?;
+        let at = stack.start.checked_add(u64::try_from(index.checked_mul(4)?).ok()?)?;
         let (first, code) = through::code(called, case)?;
         let lowest = at.checked_add(4)?.checked_sub(frame(first, &code)?)?;
-        let under = start.checked_sub(lowest).filter(|under| (1..=FARTHEST).contains(under))?;
-        let text = format!(
-            "{} of {} was called here: its frame reaches {under} bytes below the stack",
-            words::function_at(called, case),
-            thread.label()
-        );
+        let under = stack.start.checked_sub(lowest).filter(|under| (1..=FARTHEST).contains(under))?;
+        let function = words::function_at(called, case);
+        let text = format!("{function} {of}was called here: its frame reaches {under} bytes below the stack");
         Some(Evidence::stack(at, text).holds(*word))
     })
 }

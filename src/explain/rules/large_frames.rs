@@ -96,7 +96,7 @@ fn fault_of(thread: &Thread, case: &Case<'_>) -> Option<(Evidence, bool)> {
 }
 
 /// `uplink_entry (16 bytes) > send_trip (1136 bytes)`: the outermost first.
-fn chain(deepest: &Deepest, case: &Case<'_>) -> String {
+pub(super) fn chain(deepest: &Deepest, case: &Case<'_>) -> String {
     let mut with_frame: Vec<&(Addr, u64)> = deepest.functions.iter().filter(|(_, bytes)| *bytes > 0).collect();
     with_frame.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     with_frame.truncate(NAMED);

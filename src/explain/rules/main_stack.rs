@@ -9,9 +9,11 @@
 use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::corrupt_pool;
-use super::stack_calls::is_return;
+use super::by_code::user_name;
+use super::stack_calls::{self, is_return};
+use super::{corrupt_pool, frames, large_frames, words};
 use crate::abi::{Addr, Region};
 use crate::code;
 use crate::kernel::{Kernel, Kind, Object};
@@ -26,6 +28,9 @@ const WAY: u64 = 32;
 /// Bytes below the main stack in which the words of an overflow are looked for, and the fewest of these.
 const SPILLED: u64 = 64;
 const FEWEST: usize = 3;
+/// The fewest of them in the stack of a thread that are addresses in the main stack.
+const FEW_OWN: usize = 2;
+const NEXT: &str = "make the main stack larger, and look for interrupts that interrupt each other, and handlers with large local variables";
 /// Bytes from the end of the main stack on that it used last.
 const DEEP: u64 = 256;
 /// The longest run of the same bytes in them.
@@ -44,7 +49,7 @@ struct Damage {
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let Some(top) = top(kernel, case) else { return Vec::new() };
-    if let Some(found) = spilled(top, kernel, case) {
+    if let Some(found) = spilled(top, kernel, case).or_else(|| reaches_below(top, kernel, case)) {
         return vec![found];
     }
     let near = |damage: &Damage| top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
@@ -103,13 +108,25 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     // Where the end of the main stack was not used, it is cleared or filled with one word.
     let above: BTreeSet<Addr> =
         case.words(&case.look.bytes(end, SPILLED.min(top.saturating_sub(end)))?, true).into_iter().collect();
+    // The oldest end of a thread's stack never has addresses in the main stack. Its own calls leave return addresses there.
+    let victims = || kernel.threads.iter().filter(|thread| thread.holds(end.saturating_sub(width)));
+    let is_in_stack = victims().next().is_some();
+    let is_kept = if is_in_stack { all.iter().filter(|(_, word, _)| is_own(*word)).count() < FEW_OWN } else { is_kept };
     if owned.is_empty() || is_kept || all.len() < FEWEST || above.len() < FEWEST {
         return None;
     }
-    let names: Vec<&str> = variables.iter().rev().take(3).map(|name| name.as_str()).collect();
+    let of_thread = |name: &str| {
+        victims().next().map_or_else(|| name.to_owned(), |thread| format!("the stack of {}", thread.label()))
+    };
+    let names: Vec<String> = variables.iter().rev().take(3).map(|name| of_thread(name)).collect();
+    let room = top.saturating_sub(end);
+    let calls = stack_calls::of_main(Region { start, len: top.saturating_sub(start) }, room, case);
+    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
+    let largest = largest.map_or_else(String::new, |largest| format!("; {}", largest.text));
+    let (by, handler) = deepest(case).unzip();
+    let by = by.unwrap_or_default();
     let more = variables.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let room = top.saturating_sub(end);
     let text = |word: Addr| if is_own(word) { "an address in the main stack" } else { "a return address" };
     let shown = all.iter().rev().take(3);
     let shown = shown.map(|(at, word, name)| {
@@ -123,7 +140,7 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
             Code::StackOverflow,
             case.cap(Confidence::Likely),
             format!(
-                "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}: words of a stack are there",
+                "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}: words of a stack are there{largest}{by}",
                 names.join(", ")
             ),
         )
@@ -131,9 +148,61 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
         .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
         .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])
         .evidence(shown)
-        .next("make the main stack larger, and look for interrupts that interrupt each other, and handlers with large local variables")
+        .evidence(calls.map(|calls| calls.evidence))
+        .evidence(handler)
+        .next(NEXT)
         .threads(over)
+        .threads(victims().map(|thread| thread.address))
         .affected(issues.filter_map(|issue| issue.place.address)),
+    )
+}
+
+/// The handler whose calls need the most of the main stack, by the code: `; by the code the handler of IRQ 8 may need the most
+/// of it, in note (gate.c:55): up to 640 bytes`; and as evidence.
+fn deepest(case: &Case<'_>) -> Option<(String, Evidence)> {
+    let usage = case.usage()?;
+    let frame = |at: Addr| frames::of_any(at, case).unwrap_or(0);
+    let all = usage.handlers().into_iter().map(|number| (usage.deepest(User::Handler(number), &frame), number));
+    let (deepest, number) = all.max().filter(|(deepest, _)| deepest.bytes > 0)?;
+    let (first, _) = *deepest.functions.last()?;
+    let (name, bytes) = (user_name(User::Handler(number), case), deepest.bytes);
+    let shown = Evidence::symbol(first, &words::function_at(first, case), large_frames::chain(&deepest, case));
+    let own = deepest.functions.iter().rev().nth(1);
+    let through = own.map_or_else(String::new, |(at, _)| format!(", in {}", words::place_at(*at, case)));
+    Some((format!("; by the code the handler of {name} may need the most of it{through}: up to {bytes} bytes"), shown))
+}
+
+/// A frame of what was called on the main stack reaches below its end.
+fn reaches_below(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+    let end = end_of_variables(top, case)?;
+    let room = top.checked_sub(end)?;
+    let stack = Region { start: end, len: room };
+    let evidence = frames::of_stack(stack, "", case)?;
+    let calls = stack_calls::of_main(stack, room, case);
+    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
+    let largest = largest.map_or_else(String::new, |largest| format!("; {}", largest.text));
+    let (by, handler) = deepest(case).unzip();
+    let by = by.unwrap_or_default();
+    let last = end.checked_sub(4)?;
+    let victim = kernel.threads.iter().find(|thread| thread.holds(last));
+    let below = match victim {
+        Some(thread) => format!("the stack of {}", thread.label()),
+        None => case.look.variable(last)?.name,
+    };
+    Some(
+        Finding::new(
+            Code::StackOverflow,
+            case.cap(Confidence::Likely),
+            format!("the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {below}{largest}{by}"),
+        )
+        .against(["a word that only looks like a return address gives the same"])
+        .evidence([Evidence::stack(top, format!("{TOP}: the main stack begins here, and grows down")).named(TOP)])
+        .evidence([Evidence::memory(end, format!("the last variable below it ends here: the main stack has {room} bytes"))])
+        .evidence([evidence])
+        .evidence(calls.map(|calls| calls.evidence))
+        .evidence(handler)
+        .next(NEXT)
+        .threads(victim.map(|thread| thread.address)),
     )
 }
 

@@ -15,6 +15,7 @@ mod corrupt_pool;
 mod created_again;
 mod deadlock;
 pub(super) mod disabled_interrupt;
+mod earlier_run;
 mod fault;
 mod flag_lock;
 mod flags_cleared;
@@ -233,6 +234,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "whether threads of the application exist", find: no_thread::find },
     Check { what: "event flags of which none was ever set", find: never_seen::flags },
     Check { what: "interrupts that have not ended at the newest event", find: not_returned::find },
+    Check { what: "events of the run before the last start", find: earlier_run::find },
 ];
 
 /// Threads that are ready and do not run: by the events, else as one that runs gives way to nobody, or tries the same again

@@ -95,8 +95,9 @@ fn gone(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     } else if is_mutex && !is_long {
         detractors.push(format!("{holder} may be resumed soon: one moment does not show how long it is suspended"));
     }
-    let ended = ended_by(edge.holder, case, graph).filter(|_| does != Does::Suspended);
-    let is = if ended.is_some() { "was terminated" } else { is };
+    let by_events = ended_by(edge.holder, case, graph).filter(|_| does != Does::Suspended);
+    let is = if by_events.is_some() { "was terminated" } else { is };
+    let ended = by_events.or_else(|| ended_in_code(edge.holder, case).filter(|_| does == Does::Terminated));
     let (by, shown) = by_event.or(resumed).unzip();
     let in_code = || suspended_in_code(edge.holder, case).filter(|_| does == Does::Suspended);
     let (said, in_code) = if by.is_none() { in_code() } else { None }.unzip();
@@ -136,6 +137,20 @@ fn ended_by(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Evi
     let by = case.label(graph.stored(case, by).map_or(by, |task| task.address));
     let text = format!("{by} terminates {} (tx_thread_terminate)", case.label(thread));
     Some((format!(" by {by}"), Evidence::event(seq, text)))
+}
+
+/// The only other one that terminates a thread, by the code: `: by the code only keypad terminates it, in export_cancel (main.c:137)`;
+/// and as evidence.
+fn ended_in_code(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let usage = case.usage()?;
+    let all = usage.who(Act::Ends, None, thread, None)?;
+    let mut others = all.into_iter().filter(|user| *user != User::Thread(thread));
+    let by = others.next().filter(|_| others.next().is_none())?;
+    let at = usage.site(by, |one| one.action.act == Act::Ends && one.object == Some(thread))?;
+    let (name, place) = (user_name(by, case), place_at(at, case));
+    let text =
+        format!("by the code, {name} terminates {} here (tx_thread_terminate), and no other does", case.label(thread));
+    Some((format!(": by the code only {name} terminates it, in {place}"), Evidence::symbol(at, &place, text)))
 }
 
 /// The only other one that suspends a thread, by the code: `by the code only monitor suspends it`; and as evidence.

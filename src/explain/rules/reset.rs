@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::User;
-use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
 use super::{interrupts, place, words};
 use crate::abi::{Addr, Region};
 use crate::kernel::Thread;
@@ -40,6 +40,7 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
             case.cap_of_registers(Confidence::Proven),
             format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before{by}"),
         )
+        .behind(Some(Behind::EarlierRun))
         .against(["a debugger may have started it again"])
         .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))

@@ -6,7 +6,7 @@
 use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::{frames, jump, through, words};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 use crate::cpu::Architecture;
 use crate::kernel::Thread;
 use crate::session::is_of_kernel;
@@ -36,19 +36,40 @@ pub(super) struct Largest {
 /// The functions that a stack has return addresses of.
 pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Calls> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
+    let functions = functions_in(Region { start, len: size }, case);
+    let largest = largest(&functions, Some(thread), size, case);
+    calls(start, &functions, largest, case)
+}
+
+/// The functions that memory has return addresses of, which a stack of so many bytes was used in that is none of a thread.
+pub(super) fn of_main(memory: Region, size: u64, case: &Case<'_>) -> Option<Calls> {
+    let functions = functions_in(memory, case);
+    let largest = largest(&functions, None, size, case);
+    calls(memory.start, &functions, largest, case)
+}
+
+fn functions_in(memory: Region, case: &Case<'_>) -> Vec<(Addr, String)> {
     let mut functions: Vec<(Addr, String)> = Vec::new();
-    for into in (0..size.min(MOST)).step_by(usize::try_from(PIECE).ok()?) {
-        let len = PIECE.min(size.checked_sub(into)?);
-        let Some(bytes) = case.look.bytes(start.checked_add(into)?, len) else { continue };
-        for function in case.words(&bytes, true).into_iter().filter_map(|word| caller(word, case)) {
+    let mut into = 0;
+    while let Some(left) = memory.len.min(MOST).checked_sub(into).filter(|left| *left > 0) {
+        let bytes = memory.start.checked_add(into).and_then(|at| case.look.bytes(at, PIECE.min(left)));
+        for function in case.words(&bytes.unwrap_or_default(), true).into_iter().filter_map(|word| caller(word, case)) {
             if !functions.iter().any(|(_, name)| *name == function.1) {
                 functions.push(function);
             }
         }
+        into = into.saturating_add(PIECE);
     }
-    let names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
-    let largest = largest(&functions, thread, size, case);
-    let first = names.first()?;
+    functions
+}
+
+fn calls(start: Addr, functions: &[(Addr, String)], largest: Option<Largest>, case: &Case<'_>) -> Option<Calls> {
+    let mut names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
+    let first = *names.first()?;
+    // A library has no lines: who called it is named, too.
+    let has_line = |(at, _): &&(Addr, String)| case.look.line(*at).is_some();
+    let own = functions.iter().position(|function| has_line(&function)).filter(|index| *index >= NAMED);
+    names.extend(own.and_then(|index| functions.get(index)).map(|(_, name)| name.as_str()));
     let text = format!(
         "it holds return addresses of these functions, from its lowest address on: {}{}",
         names.join(", "),
@@ -59,11 +80,11 @@ pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Calls> {
 
 /// The function that makes the largest frame, of those that the stack has return addresses of. A function whose frame has no room is
 /// not among them: so also of those that the thread calls by its code, where that is half of the stack or more.
-fn largest(functions: &[(Addr, String)], thread: &Thread, size: u64, case: &Case<'_>) -> Option<Largest> {
+fn largest(functions: &[(Addr, String)], thread: Option<&Thread>, size: u64, case: &Case<'_>) -> Option<Largest> {
     let frame = |at: Addr| frames::of_function(at, case).filter(|bytes| *bytes >= LARGE);
     let called = functions.iter().filter_map(|(at, name)| Some((frame(*at)?, name.clone()))).max();
     let by_code = || {
-        let all = case.usage()?.functions_of(User::Thread(thread.address));
+        let all = case.usage()?.functions_of(User::Thread(thread?.address));
         let of = all.into_iter().filter_map(|at| Some((frame(at).filter(|bytes| *bytes >= size / 2)?, at)));
         let (bytes, at) = of.max()?;
         Some((bytes, function_name(at, case)?))

@@ -295,6 +295,12 @@ impl<'c> Usage<'c> {
         self.users.iter().filter(|(user, _)| *user != User::Start).flat_map(of).collect()
     }
 
+    /// The exceptions that have handlers.
+    pub fn handlers(&self) -> BTreeSet<u32> {
+        let number = |(user, _): &(User, _)| if let User::Handler(number) = user { Some(*number) } else { None };
+        self.users.iter().filter_map(number).collect()
+    }
+
     /// The exceptions whose handlers call the kernel.
     pub fn calling_handlers(&self) -> impl Iterator<Item = u32> + '_ {
         let calls = self.users.iter().filter(|(_, summary)| !summary.uses.is_empty());

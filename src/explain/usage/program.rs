@@ -36,9 +36,31 @@ const INSIDE: [&str; 4] = [
     "_tx_thread_system_suspend",
     "_tx_thread_system_ni_suspend",
 ];
-/// Functions of C that write text to memory, also by their names in newlib for numbers that are integers: they keep no pointer.
-const FORMATTING: [&str; 8] =
-    ["sprintf", "snprintf", "vsprintf", "vsnprintf", "siprintf", "sniprintf", "vsiprintf", "vsniprintf"];
+/// Functions of C that write to memory or compare it, also by their names in newlib for numbers that are integers: they keep no pointer.
+const WITHOUT_MEMORY: [&str; 22] = [
+    "sprintf",
+    "snprintf",
+    "vsprintf",
+    "vsnprintf",
+    "siprintf",
+    "sniprintf",
+    "vsiprintf",
+    "vsniprintf",
+    "memcpy",
+    "memmove",
+    "memset",
+    "memcmp",
+    "strcpy",
+    "strncpy",
+    "strlcpy",
+    "strcat",
+    "strncat",
+    "strlcat",
+    "strlen",
+    "strnlen",
+    "strcmp",
+    "strncmp",
+];
 /// What the names of the kernel's functions begin with.
 const KERNEL: &str = "_tx";
 
@@ -52,6 +74,7 @@ pub(super) struct Code<'c> {
     pub set: InstructionSet,
     pub global_pointer: Option<u32>,
     symbol: Box<dyn Fn(Addr) -> Option<Symbol> + 'c>,
+    returns_nothing: Box<dyn Fn(Addr) -> bool + 'c>,
     is_read_only: Box<dyn Fn(Addr) -> bool + 'c>,
     /// Address and bytes of each region.
     regions: Vec<(Addr, Vec<u8>)>,
@@ -107,6 +130,7 @@ impl<'c> Code<'c> {
         let actions = api::names().filter_map(action).collect();
         let mut code = Self {
             symbol: Box::new(|at| look.function(at)),
+            returns_nothing: Box::new(|at| look.returns_nothing(at)),
             is_read_only: Box::new(|at| cpus.is_read_only(at)),
             set,
             global_pointer,
@@ -132,7 +156,12 @@ impl<'c> Code<'c> {
 
     /// True for a function that is known to keep no pointer that it gets.
     pub fn keeps_nothing(&self, at: Addr) -> bool {
-        (self.symbol)(at).is_some_and(|symbol| FORMATTING.contains(&symbol.name.as_str()))
+        (self.symbol)(at).is_some_and(|symbol| WITHOUT_MEMORY.contains(&symbol.name.as_str()))
+    }
+
+    /// True for a function that returns nothing.
+    pub fn returns_nothing(&self, function: Addr) -> bool {
+        (self.returns_nothing)(function)
     }
 
     /// The direct calls of functions that do something with objects, outside of the kernel; `None` where a function that is not

@@ -436,6 +436,10 @@ impl Program for Follow<'_, '_> {
         self.walker.code.message_bytes(queue.known().filter(|_| sends)?)
     }
 
+    fn returns_nothing(&self, function: Addr) -> bool {
+        self.walker.code.returns_nothing(function)
+    }
+
     fn marks_are_set(&self) -> bool {
         self.succeeds
     }

@@ -118,8 +118,33 @@ impl Dwarf {
         Some(ArrayMember { name: array.path, lengths: array.lengths })
     }
 
+    /// True for the symbol of a function that returns nothing.
+    pub fn returns_nothing(&self, function: &Symbol) -> bool {
+        let returns = |view: &View<'_>, budget: &Budget, found: Found| {
+            let has_type = |place: Place<'_>| {
+                place.unit.entry(place.entry).map_or(true, |entry| entry.attr_value(dw::DW_AT_type).is_some())
+            };
+            found.place(view).is_none_or(|place| origins(view, budget, place).any(has_type))
+        };
+        let found = |view: &View<'_>, budget: &Budget, found| Some(returns(view, budget, found));
+        self.find(dw::DW_TAG_subprogram, function, found) == Some(false)
+    }
+
     /// The variable, the member of it at an offset, the member of that, and so on.
     fn levels(&self, variable: &Symbol, at: u64) -> Option<Vec<Level>> {
+        let levels = |view: &View<'_>, budget: &Budget, found: Found| {
+            Walk { view, budget }.levels(found.place(view)?, variable, at)
+        };
+        self.find(dw::DW_TAG_variable, variable, levels)
+    }
+
+    /// What the entry of a symbol says.
+    fn find<T>(
+        &self,
+        tag: gimli::DwTag,
+        symbol: &Symbol,
+        says: impl FnOnce(&View<'_>, &Budget, Found) -> Option<T>,
+    ) -> Option<T> {
         if self.unavailable().is_some() {
             return None;
         }
@@ -127,13 +152,12 @@ impl Dwarf {
         let began = Instant::now();
         let budget = Budget::new(self.elf.bytes().len(), known.spent);
         let view = self.view();
-        let key = (variable.address, variable.name.clone());
-        let search = || Finder { view: &view, budget: &budget, name: &variable.name, address: variable.address }.run();
+        let key = (symbol.address, symbol.name.clone());
+        let search = || Finder { tag, view: &view, budget: &budget, name: &symbol.name, address: symbol.address }.run();
         let found = *known.found.entry(key).or_insert_with(search);
-        let walk = Walk { view: &view, budget: &budget };
-        let levels = found.and_then(|found| walk.levels(found.place(&view)?, variable, at));
+        let said = found.and_then(|found| says(&view, &budget, found));
         known.spent = known.spent.saturating_add(began.elapsed());
-        levels
+        said
     }
 }
 

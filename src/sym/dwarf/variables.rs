@@ -1,4 +1,4 @@
-//! The entry of a variable in the debug information. Its address decides which one it is: names are not unique, as each source
+//! The entry of a variable or a function in the debug information. Its address decides which one it is: names are not unique, as each source
 //! file may have a static variable of the same name.
 //!
 //! Only units are read in whose bytes the address is, or, as DWARF 5 allows, in whose part of `.debug_addr` it is.
@@ -14,12 +14,12 @@ use super::budget::Budget;
 use super::{Place, Slice, View, follow, places};
 use crate::abi::Addr;
 
-/// How often the entry of a variable may refer to another one: a definition to its declaration.
+/// How often an entry may refer to another one: a definition to its declaration.
 const MAX_ORIGINS: usize = 4;
 /// Where an address is in `.debug_addr` more often than this, every unit that uses it is read.
 const MAX_INDEXED: usize = 1024;
 
-/// Where the entry of a variable is.
+/// Where the entry is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     unit: DebugInfoOffset,
@@ -34,8 +34,10 @@ impl Found {
     }
 }
 
-/// The search for the variable of a symbol.
+/// The search for the variable or the function of a symbol.
 pub(super) struct Finder<'a, 'v> {
+    /// `DW_TAG_variable` or `DW_TAG_subprogram`.
+    pub tag: gimli::DwTag,
     pub view: &'v View<'a>,
     pub budget: &'v Budget,
     /// The name of the symbol.
@@ -113,21 +115,25 @@ impl<'a> Finder<'a, '_> {
         part().is_none_or(|part| all.iter().any(|at| part.contains(at)))
     }
 
-    /// The entry of a variable of this name at the address, in functions too.
+    /// The entry of this name at the address, in functions too.
     fn in_unit(&self, header: &UnitHeader<Slice<'a>>, unit: Arc<Unit<Slice<'a>>>) -> Option<UnitOffset> {
         let mut raw = header.entries_raw(&unit.abbreviations, None).ok()?;
         while !raw.is_empty() {
             self.budget.step()?;
             let entry = raw.next_offset();
             let Some(abbreviation) = raw.read_abbreviation().ok()? else { continue };
-            if abbreviation.tag() != dw::DW_TAG_variable {
+            if abbreviation.tag() != self.tag {
                 raw.skip_attributes(abbreviation.attributes()).ok()?;
                 continue;
             }
             let mut is_here = false;
             for spec in abbreviation.attributes() {
                 let attribute = raw.read_attribute(*spec).ok()?;
-                is_here |= attribute.name() == dw::DW_AT_location && self.is_at(&unit, attribute.value());
+                is_here |= match attribute.name() {
+                    dw::DW_AT_location => self.is_at(&unit, attribute.value()),
+                    dw::DW_AT_low_pc => self.begins_at(&unit, attribute.value()),
+                    _ => false,
+                };
             }
             if is_here && self.is_named(Place { unit: Arc::clone(&unit), entry }) {
                 return Some(entry);
@@ -146,6 +152,16 @@ impl<'a> Finder<'a, '_> {
             _ => None,
         };
         at == Some(self.address) && matches!(operations.next(), Ok(None))
+    }
+
+    /// The same of the address where a function begins.
+    fn begins_at(&self, unit: &Unit<Slice<'a>>, low: AttributeValue<Slice<'a>>) -> bool {
+        let at = match low {
+            AttributeValue::Addr(address) => Some(address),
+            AttributeValue::DebugAddrIndex(index) => self.view.address(unit, index).ok(),
+            _ => None,
+        };
+        at == Some(self.address)
     }
 
     fn is_named(&self, place: Place<'a>) -> bool {
@@ -175,7 +191,8 @@ pub(super) fn origins<'a, 'v>(
     std::iter::successors(Some(place), next).take(MAX_ORIGINS)
 }
 
-/// True where a symbol is that of a variable of this name. For static variables within functions GCC appends a number
+/// True where a symbol is that of a variable or a function of this name. For functions that it changed GCC appends what it did
+/// (`raise.constprop.0`); for static variables within functions GCC appends a number
 /// (`count.0`), and clang puts the function's name in front (`poll.count`).
 fn is_name_of(symbol: &str, name: &[u8]) -> bool {
     !name.is_empty() && (symbol.as_bytes() == name || symbol.split('.').any(|part| part.as_bytes() == name))
