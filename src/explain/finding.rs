@@ -70,6 +70,8 @@ pub enum Code {
     CorruptPool,
     /// A control block holds what cannot be right.
     CorruptControlBlock,
+    /// A variable of the application was overwritten.
+    CorruptData,
     /// The CPU runs start-up code over the RAM of an older run.
     Reset,
 }
@@ -125,6 +127,7 @@ impl Code {
             Self::WrongContext => "wrong-context",
             Self::CorruptPool => "corrupt-pool",
             Self::CorruptControlBlock => "corrupt-control-block",
+            Self::CorruptData => "corrupt-data",
             Self::Reset => "reset",
         }
     }
@@ -329,6 +332,12 @@ pub enum Behind {
     NoMemory,
     /// A callback of a timer, or an interrupt, goes on without what the kernel refused to it.
     RefusedCall,
+    /// A pool is used up, of which blocks may be lost.
+    SamePool,
+    /// A thread does not block, perhaps because messages for it were refused.
+    RefusedMessages,
+    /// A fault, perhaps because of data that were overwritten.
+    Overwritten,
     /// The program was started again, perhaps by a watchdog: what was found of threads is of the run before.
     EarlierRun,
 }

@@ -163,6 +163,10 @@ fn without_symptoms(all: Vec<Finding>) -> Vec<Finding> {
             let is_circle = finding.code == Code::Deadlock && cause.code == Code::WrongContext;
             let is_of_circle = is_circle && finding.threads.iter().all(&known);
             let follows = finding.code.may_be_symptom() || cause.code.damages(finding.code) || is_of_circle;
+            // Messages were refused before the loop began.
+            if is_refusal(&finding) && cause.code == Code::Starvation {
+                return false;
+            }
             // A switch of threads fails at what an overflow left of a saved stack, whichever thread is current then.
             if finding.is_in_switch && cause.code == Code::StackOverflow && cause.confidence > Confidence::Hint {
                 return true;
@@ -207,12 +211,25 @@ fn with_circles(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// True for messages that a full queue refused, at some time.
+fn is_refusal(finding: &Finding) -> bool {
+    finding.code == Code::QueueFull && finding.is_usual
+}
+
 /// What was found of other threads may be why a program stopped itself, and what denied memory why a variable holds a null pointer.
 fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let Some((first, behind)) = findings.first().and_then(|first| Some((first, first.behind?))) else {
-        return findings;
+    let by_code = |first: &Finding| {
+        let is_fault = first.code.is_fault() || matches!(first.code, Code::Fault | Code::IsrFault);
+        match first.code {
+            Code::PoolEmpty => Some(Behind::SamePool),
+            Code::Starvation => Some(Behind::RefusedMessages),
+            _ => is_fault.then_some(Behind::Overwritten),
+        }
     };
+    let behind = |first: &Finding| Some((first.clone(), first.behind.or_else(|| by_code(first))?));
+    let Some((first, behind)) = findings.first().and_then(behind) else { return findings };
     let (threads, runs) = (first.threads.clone(), first.runs.clone());
+    let pools: BTreeSet<u64> = first.evidence.iter().filter_map(|one| one.address).collect();
     let runs_in = |finding: &Finding| finding.runs.iter().any(|at| runs.contains(at));
     // What is said of the thread that stopped follows from the stop.
     // A pool is used up for all who ask for its memory.
@@ -221,10 +238,17 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
         let is_about_others = !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at));
         !finding.is_usual && (is_about_others || is_pool)
     };
+    let is_of_pool =
+        |finding: &Finding| finding.evidence.iter().any(|one| one.address.is_some_and(|at| pools.contains(&at)));
     let (is_it, most): (&dyn Fn(&Finding) -> bool, usize) = match behind {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
         Behind::OtherThreads => return findings,
         Behind::NoMemory => (&|finding| finding.denies_memory && !finding.is_usual, MOST_REASONS),
+        Behind::SamePool => (&|finding| finding.code == Code::PoolLeak && is_of_pool(finding), 1),
+        Behind::RefusedMessages => {
+            (&|finding| is_refusal(finding) && finding.threads.iter().any(|at| threads.contains(at)), 1)
+        }
+        Behind::Overwritten => (&|finding| finding.code == Code::CorruptData, 1),
         Behind::EarlierRun => (&|finding| !finding.is_usual && !finding.threads.is_empty(), 1),
         Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext && runs_in(finding), 1),
     };
@@ -265,7 +289,13 @@ fn calls(finding: &Finding, case: &Case<'_>) -> Option<Evidence> {
     let mut threads: Vec<u64> = finding.threads.iter().chain(&finding.affected).copied().collect();
     let mut seen = BTreeSet::new();
     threads.retain(|thread| seen.insert(*thread));
-    let all: Vec<_> = threads.iter().filter_map(|thread| Some((*thread, case.cpus?.call(*thread)?))).collect();
+    // One that was interrupted in its own code called nothing.
+    let is_call = |thread: u64, call: &CalledFrom| {
+        let first = case.cpus.and_then(|cpus| cpus.frames(thread)?.first().copied());
+        first != Some(call.pc)
+    };
+    let call = |thread: &u64| Some((*thread, case.cpus?.call(*thread).filter(|call| is_call(*thread, call))?));
+    let all: Vec<_> = threads.iter().filter_map(call).collect();
     let (_, first) = all.first()?;
     let text = |(thread, call): &(u64, &CalledFrom)| {
         let is_own = finding.threads.contains(thread);

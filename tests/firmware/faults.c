@@ -36,7 +36,8 @@ enum failure {
     BIT_NUMBER,    /* of a flag is set on one path, where its mask is meant           */
     TIME_ASKED,    /* is the time, until it is over, with interrupts disabled        */
     PAGE_LOCAL,    /* is a variable that is larger than the stack, and hardly used    */
-    FLAG_COMPUTED  /* is another one than its waiter wants, by the number of a board  */
+    FLAG_COMPUTED, /* is another one than its waiter wants, by the number of a board  */
+    NAME_FULL      /* is copied to its end, and its 0 over a byte of a pointer         */
 };
 
 #define BEGIN 20u
@@ -1150,6 +1151,46 @@ static VOID valve_entry(ULONG unused)
         turn_valve(n++);
 }
 
+/* ---- a name that is as long as its place ---- */
+
+static ULONG shown[128] __attribute__((aligned(256)));
+static struct {
+    CHAR tag[8];
+    volatile ULONG *level;
+    ULONG readings;
+} gauges[4];
+
+static NOINLINE VOID rename_gauge(ULONG number, const CHAR *tag)
+{
+    CHAR *to = gauges[number].tag;
+    while ((*to++ = *tag++) != 0)
+        continue;
+}
+
+static VOID clerk_entry(ULONG unused)
+{
+    static const CHAR *const tags[4] = {"INLET", "OUTLET", "RETURN-2", "BYPASS"};
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(6);
+        rename_gauge(n % 4, tags[n % 4]);
+    }
+}
+
+static VOID tank_entry(ULONG unused)
+{
+    ULONG n, i;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        for (i = 0; i < 4; i++) {
+            *gauges[i].level = n + i;
+            gauges[i].readings++;
+        }
+    }
+}
+
 /* ---- the flag that says that a valve is open is computed ---- */
 
 #define STEAM_OPEN 6
@@ -1299,6 +1340,12 @@ VOID app_define(VOID)
         mk_semaphore_create(&opens, PICK("opens", "releases"), 0);
         thread(PICK("board", "panel"), board_entry, 0, PICK(12, 11));
         thread(PICK("milk", "foam"), milk_entry, 0, PICK(8, 7));
+        break;
+    case NAME_FULL:
+        for (ULONG i = 0; i < 4; i++)
+            gauges[i].level = &shown[65 + i];
+        thread(PICK("tank", "basin"), tank_entry, 0, PICK(8, 7));
+        thread(PICK("clerk", "scribe"), clerk_entry, 0, PICK(12, 11));
         break;
     case PAGE_LOCAL:
         thread(PICK("valve", "sluice"), valve_entry, 0, PICK(8, 7));

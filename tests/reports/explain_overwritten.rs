@@ -490,3 +490,40 @@ fn the_main_stack_that_overflowed_into_a_stack_was_not_named() {
     assert!(reaches.contains("overflowed into the stack of "), "{reaches}");
     assert_eq!(found("main-stack-room", &[(END + 0x100, back)]), None, "its frame has room");
 }
+
+/// "Nothing wrong found": a thread was ready by its state, and in no list of ready threads.
+#[test]
+fn a_ready_thread_that_is_in_no_list_was_healthy() {
+    const READER: usize = 0x2000_30a8;
+    // The kernel's array of lists, in a program whose kernel calls it otherwise.
+    let lists = symbol(&fixture("failure.elf"), "ready");
+    let option = format!("_tx_thread_priority_list={lists:#x}");
+    // `tx_thread_state` in the control block of this program.
+    const STATE: usize = 0x30;
+    let found = |name: &str, words: &[(usize, u32)]| {
+        let all = explain_damaged_with(name, words, &["--symbol", &option]);
+        all.into_iter().find(|finding| finding["claim"].as_str().unwrap().contains("in no list of ready threads"))
+    };
+    assert_eq!(found("ready-lists", &[]), None, "the others are in their lists");
+    let lost = found("ready-lost", &[(READER + STATE, 0)]).expect("a finding");
+    assert_eq!([&lost["code"], &lost["confidence"]], ["corrupt-control-block", "likely"], "{lost}");
+    assert!(lost["claim"].as_str().unwrap().starts_with("reader is ready"), "{lost}");
+}
+
+/// "No code sets the flag" was said of a thread whose wait an interrupt had begun in its place.
+#[test]
+fn a_wait_that_an_interrupt_began_was_that_of_the_thread() {
+    const WRITER: usize = 0x2000_2ff4;
+    let elf = fixture("failure.elf");
+    let (ram, _) = parts(&fixture("failure-healthy.core.gz"));
+    // r4 to r11 and lr are below what the exception pushed, of which pc is the seventh word.
+    let pc = word(&ram, WRITER + 8 - RAM.0) + 36 + 24;
+    let own = u32::try_from(symbol(&elf, "writer_entry") & !1).unwrap();
+    let all = explain_damaged("outer-wait", &[(pc, own)]);
+    let found = all.iter().find(|finding| finding["code"] == "wrong-context").expect("a finding");
+    assert_eq!(found["confidence"], "likely", "{found}");
+    let claim = found["claim"].as_str().unwrap();
+    assert!(claim.starts_with("writer waits for queue records, and it was interrupted in writer_entry"), "{claim}");
+    let healthy = explain_damaged("own-wait", &[]);
+    assert!(healthy.iter().all(|finding| finding["code"] != "wrong-context"), "{healthy:?}");
+}

@@ -60,6 +60,21 @@ pub struct SetFlags {
     pub seq: u64,
 }
 
+/// Flags that a thread asks for at once again and again, of which some are never there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lacking {
+    /// Those that it asks for.
+    pub wanted: u64,
+    /// Those of them that were there the last time.
+    pub there: u64,
+    /// Those that were there no time, and that nobody has set since the first.
+    pub missing: u64,
+    /// How often it asked.
+    pub times: u64,
+    /// The first event and the last.
+    pub seqs: (u64, u64),
+}
+
 /// The flags of one group.
 #[derive(Debug, Clone, Default)]
 pub struct Away {
@@ -79,6 +94,8 @@ pub struct Away {
     calls: BTreeMap<(Giver, u64), u64>,
     /// What was set, and no thread has asked for since, the newest last.
     unread: Vec<SetFlags>,
+    /// What threads lack, since they last got all.
+    lacking: BTreeMap<Addr, Lacking>,
 }
 
 impl Away {
@@ -88,6 +105,7 @@ impl Away {
             return;
         }
         self.asked.insert(thread, cleared.asked);
+        self.lacks(thread, cleared.lacks, seq);
         if cleared.asked != 0 {
             self.takers.insert(thread);
         }
@@ -98,6 +116,27 @@ impl Away {
             *left = LeftSet { flags: left.flags & cleared.left, times: left.times.saturating_add(1), seq };
         }
         self.take(thread, cleared.taken, seq);
+    }
+
+    fn lacks(&mut self, thread: Addr, lacks: Option<(u64, u64)>, seq: u64) {
+        let Some((wanted, there)) = lacks else {
+            self.lacking.remove(&thread);
+            return;
+        };
+        let new = Lacking { wanted, there, missing: wanted & !there, times: 0, seqs: (seq, seq) };
+        let one = self.lacking.entry(thread).or_insert(new);
+        if one.wanted != wanted {
+            *one = new;
+        }
+        one.there = there;
+        one.missing &= !there;
+        one.times = one.times.saturating_add(1);
+        one.seqs.1 = seq;
+    }
+
+    /// The threads that lack flags that nobody sets, as the trace stores their addresses.
+    pub fn lacking(&self) -> impl Iterator<Item = (Addr, Lacking)> {
+        self.lacking.iter().filter(|(_, one)| one.missing != 0).map(|(thread, one)| (*thread, *one))
     }
 
     /// The wait of a thread ends, as what it asked for is given.
@@ -122,6 +161,7 @@ impl Away {
     /// Flags are set.
     pub fn set(&mut self, by: Giver, flags: u64, seq: u64) {
         self.read(flags);
+        self.lacking.values_mut().for_each(|one| one.missing &= !flags);
         if flags != 0 && self.unread.len() < MAX_THREADS {
             self.unread.push(SetFlags { by, flags, seq });
         }
@@ -193,7 +233,7 @@ mod tests {
 
     const COPY: Addr = 0x100;
     const INDEX: Addr = 0x200;
-    const ONE: Cleared = Cleared { asked: 1, taken: 1, left: 0 };
+    const ONE: Cleared = Cleared { asked: 1, taken: 1, left: 0, lacks: None };
 
     #[test]
     fn a_flag_is_a_lock_of_the_thread_that_took_it_and_used_to_set_it() {
@@ -229,7 +269,7 @@ mod tests {
                 away.set(Giver::Interrupt(None), 1, seq);
             }
             away.clear(Giver::Thread(COPY), !1, seq + 1);
-            away.get(COPY, Cleared { asked: 1, taken: 0, left: 0 }, seq + 2);
+            away.get(COPY, Cleared { asked: 1, taken: 0, left: 0, lacks: None }, seq + 2);
             away.read(1);
             if !early {
                 away.set(Giver::Interrupt(None), 1, seq + 3);
@@ -248,7 +288,7 @@ mod tests {
     #[test]
     fn a_wait_that_is_over_takes_the_flags_that_it_asked_for() {
         let mut away = Away::default();
-        away.get(INDEX, Cleared { asked: 1, taken: 0, left: 0 }, 1);
+        away.get(INDEX, Cleared { asked: 1, taken: 0, left: 0, lacks: None }, 1);
         away.set(Giver::Thread(COPY), 1, 2);
         away.given(INDEX, 1);
         away.set(Giver::Thread(INDEX), 1, 3);

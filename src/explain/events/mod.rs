@@ -15,6 +15,7 @@ mod passed_on;
 mod pointers;
 mod pools;
 mod postures;
+mod priorities;
 mod refusals;
 mod repeated;
 mod resumes;
@@ -30,7 +31,7 @@ mod waits;
 mod words;
 
 pub use activity::{Activity, Received, WrongCall};
-pub use away::{ClearedFlags, LeftSet, SetFlags};
+pub use away::{ClearedFlags, Lacking, LeftSet, SetFlags};
 pub use counted::Overcount;
 pub use deleted::AfterDelete;
 pub use interrupts::{Inserted, Interrupt, Open, Tick};
@@ -39,6 +40,7 @@ pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use passed_on::{Messages, NotPassedOn};
 pub use pools::{Block, Freed, Refused, SentAndFreed, Twice};
 pub use postures::Postures;
+pub use priorities::{Priorities, Risen};
 pub use refusals::{Reader, Refusals};
 pub use repeated::Repeated;
 pub use same_buffer::SameBuffer;
@@ -133,6 +135,8 @@ pub struct Events {
     pub timers: TimerWork,
     /// What calls of `tx_interrupt_control` set.
     pub postures: Postures,
+    /// Priorities that rise.
+    pub priorities: Priorities,
     /// Sleeps.
     pub sleeps: Sleeps,
     /// The last call that set the time of the kernel back.

@@ -33,6 +33,8 @@ pub struct Messages {
     pub others: Vec<NotPassedOn>,
     /// More of them than are remembered.
     pub is_cut: bool,
+    /// The event with which it asked for the first one: what it did with an older message is not known.
+    pub begun: u64,
     /// The event with which it asked for the message that it has.
     asked: u64,
     is_passed: bool,
@@ -46,7 +48,7 @@ pub struct Readers(BTreeMap<Addr, Messages>);
 impl Readers {
     /// A thread asks for a message.
     pub fn receives(&mut self, thread: Addr, queue: Addr, seq: u64) {
-        let begins = Messages { queue, asked: seq, ..Messages::default() };
+        let begins = Messages { queue, begun: seq, asked: seq, ..Messages::default() };
         let has_room = self.0.len() < MAX_THREADS;
         match self.0.get_mut(&thread) {
             Some(messages) if messages.queue == queue => messages.ends(seq),

@@ -18,9 +18,12 @@ impl Events {
     /// Whether a thread did something.
     pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
         let posture = now.places.posture(now.words);
+        now.places.reprioritized(now.words).into_iter().for_each(|thread| self.priorities.called(thread));
         self.postures.next(now.thread(), posture, now.event.seq);
         let Some(thread) = now.thread() else { return };
         self.last_of_threads = Some(now.event.seq);
+        let registered = system.trace.objects.at(thread).and_then(|object| object.priority);
+        self.priorities.event(thread, now.event.priority, registered, now.event.seq);
         self.interrupts.alone = Alone::default();
         if now.places.is_timed
             && let Some(asked) = now.places.sleep(now.words)

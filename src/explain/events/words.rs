@@ -25,6 +25,8 @@ pub struct Places {
     posture: Word,
     /// The thread that a call of `tx_thread_resume` is for, and the state in which it finds it.
     resumed: (Word, Word),
+    /// The thread whose priority a call changes.
+    reprioritized: Word,
     /// True where one of these is of time.
     pub is_timed: bool,
 }
@@ -46,6 +48,7 @@ impl Places {
         previous: Word::NONE,
         posture: Word::NONE,
         resumed: (Word::NONE, Word::NONE),
+        reprioritized: Word::NONE,
         is_timed: false,
     };
 }
@@ -85,6 +88,7 @@ impl Fields {
                 previous: find(&|field| field.name == "previous_state"),
                 posture: find(&|field| field.name == "new_interrupt_posture"),
                 resumed: (of_resume("thread_ptr"), of_resume("thread_state")),
+                reprioritized: find(&|field| def.name == "tx_thread_priority_change" && field.name == "thread_ptr"),
             }
         };
         Self(catalogue.iter().map(places).collect())
@@ -127,6 +131,11 @@ impl Places {
     /// What a call of `tx_interrupt_control` passes: it enables or disables interrupts.
     pub fn posture(&self, words: &[u64]) -> Option<u64> {
         self.posture.of(words)
+    }
+
+    /// The thread whose priority a call changes.
+    pub fn reprioritized(&self, words: &[u64]) -> Option<Addr> {
+        self.reprioritized.of(words)
     }
 
     /// The thread that a call is to resume, and the state in which it finds it.
@@ -206,6 +215,8 @@ pub struct Cleared {
     pub taken: u64,
     /// Those that it gets at once and leaves set.
     pub left: u64,
+    /// Where it asks for several at once and not all are there: those that it asks for, and those of them that are there.
+    pub lacks: Option<(u64, u64)>,
 }
 
 impl Cleared {
@@ -215,7 +226,8 @@ impl Cleared {
         let asked = if option & 1 != 0 { wanted } else { 0 };
         let is_given = there != 0 && (option & 2 == 0 || there == wanted);
         let got = if is_given { there } else { 0 };
-        Self { asked, taken: got & asked, left: got & !asked }
+        let lacks = if option & 2 != 0 && !is_given { Some((wanted, there)) } else { None };
+        Self { asked, taken: got & asked, left: got & !asked, lacks }
     }
 }
 
@@ -225,10 +237,10 @@ mod tests {
 
     #[test]
     fn flags_are_taken_by_calls_that_clear_and_get_them() {
-        assert_eq!(Cleared::of(1, 3, 1), Cleared { asked: 1, taken: 1, left: 0 });
-        assert_eq!(Cleared::of(1, 2, 1), Cleared { asked: 1, taken: 0, left: 0 }, "it waits");
-        assert_eq!(Cleared::of(1, 1, 0), Cleared { asked: 0, taken: 0, left: 1 }, "it leaves them set");
-        assert_eq!(Cleared::of(3, 1, 3), Cleared { asked: 3, taken: 0, left: 0 }, "it wants both");
-        assert_eq!(Cleared::of(3, 7, 3), Cleared { asked: 3, taken: 3, left: 0 });
+        assert_eq!(Cleared::of(1, 3, 1), Cleared { asked: 1, taken: 1, left: 0, lacks: None });
+        assert_eq!(Cleared::of(1, 2, 1), Cleared { asked: 1, taken: 0, left: 0, lacks: None }, "it waits");
+        assert_eq!(Cleared::of(1, 1, 0), Cleared { asked: 0, taken: 0, left: 1, lacks: None }, "it leaves them set");
+        assert_eq!(Cleared::of(3, 1, 3), Cleared { asked: 3, taken: 0, left: 0, lacks: Some((3, 1)) }, "it wants both");
+        assert_eq!(Cleared::of(3, 7, 3), Cleared { asked: 3, taken: 3, left: 0, lacks: None });
     }
 }

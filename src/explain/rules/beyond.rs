@@ -22,7 +22,7 @@ impl Beyond {
     pub fn array_before(place: Addr, case: &Case<'_>) -> Option<ArrayPlace> {
         let is_it = |array: &ArrayPlace| array.element == case.width() && array.array.lengths.len() == 1;
         let mut all = case.look.arrays_at(place.checked_sub(1)?).into_iter();
-        all.find(|array| is_it(array) && end(array) == Some(place))
+        all.find(|array| is_it(array) && array.end() == Some(place))
     }
 
     /// Of a word that code reads at an index. `first`: where the word is with the index 0.
@@ -62,18 +62,9 @@ fn next(array: &ArrayPlace) -> String {
     format!("find out where the index of {} comes from, and who checks it", array.array.name)
 }
 
-/// The bytes of an array.
-fn len(array: &ArrayPlace) -> Option<u64> {
-    array.array.lengths.iter().copied().try_fold(array.element, u64::checked_mul)
-}
-
-fn end(array: &ArrayPlace) -> Option<Addr> {
-    array.address.checked_add(len(array)?)
-}
-
 /// The index of an array that leads to a place outside of it.
 fn index(array: &ArrayPlace, place: Addr) -> Option<i64> {
-    let len = len(array)?;
+    let len = array.bytes()?;
     let far = place.wrapping_sub(array.address).cast_signed();
     let is_outside = far < 0 || far.cast_unsigned() >= len;
     let is_near = far.unsigned_abs() < len.checked_add(FAR)?;

@@ -140,6 +140,11 @@ pub(super) fn masks_by_priority(case: &Case<'_>) -> bool {
     kernel_level(case).is_some()
 }
 
+/// What a kernel that masks interrupts by their priority writes to BASEPRI.
+pub(super) fn level(case: &Case<'_>) -> Option<u64> {
+    Some(kernel_level(case)?.value)
+}
+
 /// True for an interrupt that the kernel's critical sections do not keep back, by its priority; `None` where that is not known.
 pub(super) fn is_above_kernel(number: u64, case: &Case<'_>) -> Option<bool> {
     let level = kernel_level(case)?;

@@ -82,7 +82,7 @@ impl Dropped {
     pub fn of(pool: &Object, case: &Case<'_>) -> Option<Self> {
         let all = drops(pool, case.usage()?);
         if all.is_empty() {
-            return Self::when_full(pool, case);
+            return Self::when_full(pool, case).or_else(|| Self::kept(pool, case));
         }
         let [(user, leak, way)] = all.as_slice() else { return None };
         let (who, function) = (user_name(*user, case), function_at(leak.function, case));
@@ -127,6 +127,28 @@ impl Dropped {
                 format!("{who} sends a block to {queue} here; if that fails, one path does not release the block"),
             ),
             next: format!("release the block in {function} where tx_queue_send fails"),
+            is_sure: false,
+        })
+    }
+
+    /// The only one who keeps the address of its block in a variable: where another one was kept there, that block is lost.
+    fn kept(pool: &Object, case: &Case<'_>) -> Option<Self> {
+        let usage = case.usage()?;
+        let users = usage.who(Act::Takes, Some(pool.kind), pool.address, None)?;
+        let kept = |user: &User| Some((*user, usage.stores_memory(*user, pool.kind, pool.address)?));
+        let all: Vec<(User, Leak)> = users.iter().filter_map(kept).collect();
+        let [(user, leak)] = all.as_slice() else { return None };
+        let (who, place) = (user_name(*user, case), place_at(leak.at, case));
+        Some(Self {
+            user: *user,
+            words: format!(
+                "{who} alone keeps the address of its block in a variable, in {place}: if one was there before that is not released, its block is lost"
+            ),
+            evidence: Evidence::symbol(leak.at, &place, "the address of a block is stored here".to_owned()),
+            next: format!(
+                "look whether {} releases the block whose address it writes over",
+                function_at(leak.function, case)
+            ),
             is_sure: false,
         })
     }

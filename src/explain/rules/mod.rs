@@ -37,6 +37,7 @@ mod isr_storm;
 mod isr_stuck;
 mod jump;
 mod kernel_pointer;
+mod lacking_flags;
 mod large_frames;
 mod late;
 mod left_by_callback;
@@ -63,6 +64,8 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_created;
+mod not_in_list;
+mod not_own_wait;
 mod not_passed_on;
 mod not_returned;
 mod not_started;
@@ -78,6 +81,7 @@ mod pointer;
 mod pool_memory;
 mod pools;
 mod preempt_left;
+mod priority_risen;
 mod queue_full;
 mod raised_priority;
 mod recorded;
@@ -106,6 +110,7 @@ mod starvation;
 pub(super) mod static_pointers;
 mod stopped;
 mod storage_overlap;
+mod text_over_pointer;
 mod thread_block;
 mod threshold;
 mod through;
@@ -165,6 +170,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "lists that a callback of a timer waited in", find: timer_waited::find },
     Check { what: "control blocks and their lists", find: control_blocks::find },
     Check { what: "where control blocks say that stacks are", find: thread_block::find },
+    Check { what: "texts that run over pointers", find: text_over_pointer::find },
     Check { what: "blocks of pools", find: corrupt_pool::find },
     Check { what: "blocks of pools that were released twice", find: released_twice::find },
     Check { what: "blocks of pools that were free and were released", find: released_free::find },
@@ -172,6 +178,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "control blocks below stacks", find: overflow_into_block::find },
     Check { what: "stacks", find: stacks::find },
     Check { what: "stacks that are too small for the frames of what their threads call", find: large_frames::find },
+    Check { what: "priorities that no call changes", find: priority_risen::find },
     Check { what: "stack pointers in a trace that nothing else shows", find: trace_stacks::find },
     Check { what: "counts of queues in a trace that nothing else shows", find: impossible_count::find },
     Check { what: "threads that go on though they wait", find: runs_on::find },
@@ -190,9 +197,11 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
+    Check { what: "ready threads that are in no list", find: not_in_list::find },
     Check { what: "waits for what is there", find: given_while_waited::find },
     Check { what: "services that an interrupt must not call, and that the CPU is in", find: forbidden_call::find },
     Check { what: "calls that interrupts and callbacks of timers may not make", find: wrong_context::find },
+    Check { what: "waits of threads that called nothing", find: not_own_wait::find },
     Check { what: "callbacks of timers that sleep", find: callback_sleeps::find },
     Check { what: "calls of interrupts and of callbacks with a time to wait", find: handler_waits::find },
     Check { what: "waits in a circle", find: deadlock::find },
@@ -218,6 +227,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "pools that drain or are used up", find: pools::find },
     Check { what: "event flags that are set instead of others", find: other_flags::find },
     Check { what: "messages from the same memory", find: same_buffer::find },
+    Check { what: "event flags that are never there together", find: lacking_flags::find },
     Check { what: "full queues", find: queue_full::find },
     Check { what: "messages that full queues refused", find: refused_messages::find },
     Check { what: "messages with addresses of local variables", find: local_sent::find },

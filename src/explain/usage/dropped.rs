@@ -87,6 +87,22 @@ impl Usage<'_> {
         wait.known().filter(|wait| *wait != u32::MAX).map(|_| queue)
     }
 
+    /// Where a user stores the address of memory that it gets from a pool, other than on its stack.
+    pub fn stores_memory(&self, user: User, kind: Kind, object: Addr) -> Option<Leak> {
+        let mark = u32::try_from(object).ok()?;
+        let is_it =
+            |one: &Use| one.action.act == Act::Takes && one.action.kind == Some(kind) && one.object == Some(object);
+        let own = |key: &Key| self.walker.of_function(*key).own.iter().any(is_it);
+        let stored = |key: Key| {
+            let paths = self.walker.paths(&Follow { walker: &self.walker, succeeds: true }, key)?;
+            let takes = |call: &Call| self.walker.action(call).is_some_and(|one| is_it(&one));
+            let stores = |call: &Call| call.to == Callee::Store && call.passes.contains(&mark);
+            let at = paths.calls().find(|call| stores(call))?.at;
+            paths.leads_between(takes, |call| call.at == at, |_| false).then_some(Leak { function: key.0, at })
+        };
+        self.reached(user).into_iter().filter(own).find_map(stored)
+    }
+
     /// A function to which a user passes memory of a pool, or of a queue's messages, and which returns on one path without
     /// releasing it, while the user does not release it behind the call.
     pub fn drops(&self, user: User, kind: Kind, object: Addr) -> Option<Leak> {

@@ -57,6 +57,20 @@ pub struct ArrayPlace {
     pub element: u64,
 }
 
+impl ArrayPlace {
+    /// Its length in bytes; `None` where no memory has so many.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        self.array.lengths.iter().copied().try_fold(self.element, u64::checked_mul)
+    }
+
+    /// The address behind its last element.
+    #[must_use]
+    pub fn end(&self) -> Option<Addr> {
+        self.address.checked_add(self.bytes()?)
+    }
+}
+
 impl std::fmt::Display for ArrayMember {
     /// As it is declared: `metering.window[16]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -46,7 +46,18 @@ impl ByCode<'_, '_> {
         if set.is_empty() && behind.is_empty() || is_first {
             return None;
         }
-        let is_number = set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
+        // A number that is one flag itself may be meant as that flag, unless no code gets it.
+        let number = u64::from(wanted.trailing_zeros());
+        let is_stray = |set: &Set| set.flag == number && set.is_stray;
+        let may_be_number = !number.is_power_of_two() || set.iter().any(is_stray);
+        let is_number =
+            may_be_number && set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
+        let own = self.usage.who(need.act, Some(need.kind), need.object, Some(wanted)).unwrap_or_default();
+        let who = if own.contains(&User::Thread(thread)) {
+            "no code but its own sets"
+        } else {
+            "no code of the program sets"
+        };
         let others: Vec<String> = behind.iter().filter_map(|at| waits(*at, self.case, self.graph)).collect();
         let only = [User::Thread(thread)];
         let direct = behind.iter().filter(|at| self.stuck.helpers(**at) == only);
@@ -57,7 +68,7 @@ impl ByCode<'_, '_> {
             "" => String::new(),
             first => format!("; only {name} can go on with that for which others wait: {first}"),
         };
-        let claim = format!("{name} waits for {wanted:#x} of {object}, which no code of the program sets{instead}");
+        let claim = format!("{name} waits for {wanted:#x} of {object}, which {who}{instead}");
         Some(
             Finding::new(
                 Code::WrongEventMask,

@@ -1,0 +1,137 @@
+//! A thread that is ready by its state, and is in no list of ready threads: it never runs again. The kernel does both in one
+//! critical section, so something came in between: an interrupt that the kernel does not keep back and that calls it, or a write over the
+//! control block or the list. Where a handler gives what the thread waited for last, it is the interrupt that may have done so.
+//!
+//! Against it: a dump that was taken in the middle of a call of the kernel looks the same.
+
+use super::super::graph::Graph;
+use super::super::usage::User;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::user_name;
+use super::control_blocks::is_within_call;
+use super::irq_priority;
+use super::words::place_at;
+use crate::abi::{Addr, Region};
+use crate::kernel::api::Act;
+use crate::kernel::{Kernel, State, Thread};
+
+/// The lists of ready threads, by priority.
+const LISTS: &str = "_tx_thread_priority_list";
+/// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
+const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
+const FIRST: u32 = 16;
+/// The most handlers that are named.
+const NAMED: usize = 2;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    let Some(kernel) = case.kernel.filter(|kernel| kernel.current.len() == 1 && !kernel.is_initializing()) else {
+        return Vec::new();
+    };
+    // What runs or is to run next is in a list, and a damaged list is said as such.
+    let is_known = kernel.issues.iter().all(|issue| issue.code != crate::code::Code::KernelDamaged);
+    if is_within_call(case) || case.trust.was_running || case.trust.other_build || !is_known {
+        return Vec::new();
+    }
+    let is_lost = |thread: &&Thread| {
+        let may_run = kernel.current.contains(&thread.address) || kernel.execute.contains(&thread.address);
+        thread.state == Some(State::READY) && !may_run && is_in_list(thread, kernel, case) == Some(false)
+    };
+    kernel.threads.iter().filter(is_lost).filter_map(|thread| finding(thread, kernel, case)).collect()
+}
+
+/// Whether the list of its priority has a thread; `None` where that cannot be read.
+fn is_in_list(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<bool> {
+    let first = head(thread, case)?.1;
+    let next = kernel.layout.thread.offset("tx_thread_ready_next")?;
+    let mut at = first;
+    for _ in 0..=kernel.threads.len() {
+        if at == thread.address {
+            return Some(true);
+        }
+        if at == 0 {
+            break;
+        }
+        at = word(at.checked_add(next)?, case)?;
+        if at == first {
+            return Some(false);
+        }
+    }
+    // A list that does not close is another matter.
+    (first == 0).then_some(false)
+}
+
+/// Where the list of its priority begins, and the first thread in it.
+fn head(thread: &Thread, case: &Case<'_>) -> Option<(Addr, Addr)> {
+    let lists = case.look.symbol(LISTS)?;
+    let into = u64::from(thread.priority?).checked_mul(case.width())?;
+    let at = lists.address.checked_add(into).filter(|_| lists.size == 0 || into < lists.size)?;
+    Some((at, word(at, case)?))
+}
+
+fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
+    case.words(&case.look.bytes(at, case.width())?, true).first().copied()
+}
+
+fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+    let name = thread.label();
+    let (list, first) = head(thread, case)?;
+    let last = thread.suspended_last().and_then(|at| kernel.object(at));
+    let givers = last.and_then(|object| case.usage()?.who(Act::Gives, Some(object.kind), object.address, None));
+    let number = |user: User| if let User::Handler(number) = user { Some(number) } else { None };
+    let handlers: Vec<u32> = givers.into_iter().flatten().filter_map(number).take(NAMED).collect();
+    let claim = format!("{name} is ready, and is in no list of ready threads: it never runs again");
+    let shown = [
+        Evidence::memory(thread.address, format!("{name}: its state is ready")),
+        Evidence::memory(list, format!("{LISTS}[{}]: the list of its priority", thread.priority.unwrap_or_default()))
+            .holds(first),
+    ];
+    let of = |code, claim: String, claimed| Finding::new(code, case.cap(claimed), claim).evidence(shown.clone());
+    let Some((object, first)) = last.zip(handlers.first()) else {
+        return Some(
+            of(Code::CorruptControlBlock, claim, Confidence::Likely)
+                .next(format!("look for interrupts that the kernel does not keep back, and for a write over {name}"))
+                .threads([thread.address]),
+        );
+    };
+    let names: Vec<String> = handlers.iter().map(|number| user_name(User::Handler(*number), case)).collect();
+    let (by, object) = (names.join(" or "), case.object(object.address));
+    let level = irq_priority::level(case);
+    let set = handlers.iter().find_map(|number| set_priority(*number, case));
+    let set_words = set.as_ref().map_or_else(String::new, |(words, ..)| format!("; {words}"));
+    // A kernel that disables all interrupts is not interrupted: then it is the write over the control block that is left.
+    let is_urgent = |value: u64| level.is_some_and(|level| value < level);
+    let is_shown = set.as_ref().is_some_and(|(_, value, _)| is_urgent(*value))
+        || irq_priority::is_above_kernel(u64::from(*first), case) == Some(true);
+    let is_excluded = level.is_none() || set.as_ref().is_some_and(|(_, value, _)| !is_urgent(*value));
+    if is_excluded && !is_shown {
+        return Some(
+            of(Code::CorruptControlBlock, claim, Confidence::Likely)
+                .next(format!("look for a write over {name}, or over {LISTS}"))
+                .threads([thread.address]),
+        );
+    }
+    let base = level.map_or_else(String::new, |level| format!(" (BASEPRI {level:#x})"));
+    let claim = format!(
+        "{claim}; the handler of {by} gives {object}, for which it waited last: it may have come in the middle of a call that the kernel \
+         protects{base}{set_words}"
+    );
+    Some(
+        of(Code::IrqPriority, claim, if is_shown { Confidence::Likely } else { Confidence::Hint })
+            .against(["a write over the control block or the list may have done the same"])
+            .evidence(set.map(|(_, _, evidence)| evidence))
+            .next(format!("compare the priority of {by} with the BASEPRI that the kernel uses: a priority is in the upper bits of its byte"))
+            .threads([thread.address]),
+    )
+}
+
+/// The constant that the program sets the priority of an interrupt to: in words, the value, and as evidence.
+fn set_priority(number: u32, case: &Case<'_>) -> Option<(String, u64, Evidence)> {
+    let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
+    let stores = case.usage()?.stores(at, PRIORITIES, &|_| false);
+    let mut all = stores.iter().filter_map(|store| Some((store.at, u64::from(store.value? & 0xFF))));
+    let (site, value) = all.next().filter(|_| all.next().is_none())?;
+    let place = place_at(site, case);
+    let name = user_name(User::Handler(number), case);
+    let words = format!("{place} sets the priority of {name} to {value:#x}");
+    Some((words.clone(), value, Evidence::symbol(site, &place, format!("by the code, {words}"))))
+}
