@@ -44,7 +44,7 @@ impl Beyond {
             1 => format!(", where element {index} of {} would be", array.array),
             _ => format!(", outside of the array {}, in which the code reads", array.array),
         };
-        Some(Self { words, next: next(&array) })
+        Some(Self { words, next: next(array) })
     }
 }
 

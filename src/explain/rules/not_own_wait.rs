@@ -26,9 +26,18 @@ fn interrupted_at(thread: &Thread, case: &Case<'_>) -> Option<Addr> {
     let own = case.cpus?.frames(thread.address)?.first().filter(|first| **first == pc)?;
     // That it is a function of the application is known where it is the one that would have called the kernel.
     case.cpus?.call(thread.address).filter(|call| call.pc == pc)?;
-    let function = case.look.function(*own & !1)?;
-    // Between a call of the kernel and the switch of threads nothing else runs.
-    (!is_of_kernel(&function.name)).then_some(*own)
+    // All threads that called the kernel were switched away from in the same function, whatever it is called.
+    let function = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1);
+    let here = function(*own)?;
+    let is_halted = |other: &&Thread| {
+        let is_other = other.address != thread.address && other.core.is_none() && !other.position.never_ran;
+        is_other
+            && other.state.is_some_and(|state| !matches!(state, State::READY | State::COMPLETED | State::TERMINATED))
+    };
+    let mut others =
+        case.kernel?.threads.iter().filter(is_halted).filter_map(|other| function(other.position.pc?)).peekable();
+    let is_of_kernel = case.look.function(*own & !1).is_some_and(|function| is_of_kernel(&function.name));
+    (!is_of_kernel && others.peek().is_some() && others.all(|other| other != here)).then_some(*own)
 }
 
 fn finding(thread: &Thread, task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {

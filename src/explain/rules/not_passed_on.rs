@@ -13,7 +13,7 @@ use crate::abi::Addr;
 use crate::trace::many;
 
 /// The fewest times that the reader passed a message on, and that it did not, for more than a hint.
-const FEWEST_PASSED: u64 = 2;
+const FEWEST_PASSED: u64 = 3;
 const FEWEST: usize = 2;
 /// The rounds that are shown.
 const SHOWN: usize = 2;
@@ -41,7 +41,7 @@ fn finding(pool: Addr, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
     blocks.sort_unstable_by_key(|block| block.seq);
     let of = |(reader, messages): (Addr, &Messages)| {
         let is_other = blocks.iter().all(|block| block.thread != reader);
-        let is_it = is_other && !messages.is_cut && messages.passed > 0;
+        let is_it = is_other && !messages.is_cut && messages.passed > messages.others.len() as u64;
         let known = blocks.partition_point(|block| block.seq < messages.begun);
         let matched = matched(blocks.get(known..)?, &messages.others).filter(|_| is_it)?;
         Some((reader, messages.clone(), matched))
