@@ -211,7 +211,7 @@ fn holder_by_stack(semaphore: Addr, tasks: &Tasks, case: &Case<'_>) -> Option<Ad
             let has_completed = tasks.at(thread)?.does == Does::Completed;
             let holds = if has_completed {
                 // It has returned from all of its functions.
-                usage.keeps(user, semaphore).is_empty().then_some(false)
+                (!usage.may_keep(user, semaphore)).then_some(false)
             } else {
                 let stack = case.cpus?.callers(thread).map(Stack::of_call).or_else(|| interrupted(thread, case))?;
                 usage.holds(user, semaphore, stack)

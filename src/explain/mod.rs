@@ -37,6 +37,9 @@ use usage::Usage;
 const FIRST_INTERRUPT: u64 = 16;
 const FIRST_NAMED: u64 = 11;
 
+/// So many bytes behind an address that a pointer holds may be written through it.
+const NEAR: u64 = 256;
+
 /// The most findings that may be behind a null pointer.
 const MOST_REASONS: usize = 2;
 
@@ -229,7 +232,7 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     let behind = |first: &Finding| Some((first.clone(), first.behind.or_else(|| by_code(first))?));
     let Some((first, behind)) = findings.first().and_then(behind) else { return findings };
     let (threads, runs) = (first.threads.clone(), first.runs.clone());
-    let pools: BTreeSet<u64> = first.evidence.iter().filter_map(|one| one.address).collect();
+    let places: BTreeSet<u64> = first.evidence.iter().filter_map(|one| one.address).collect();
     let runs_in = |finding: &Finding| finding.runs.iter().any(|at| runs.contains(at));
     // What is said of the thread that stopped follows from the stop.
     // A pool is used up for all who ask for its memory.
@@ -238,8 +241,14 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
         let is_about_others = !finding.threads.is_empty() && !finding.threads.iter().any(|at| threads.contains(at));
         !finding.is_usual && (is_about_others || is_pool)
     };
+    // A pointer that leads to what failed, or a little in front of it.
+    let leads_there = |to: u64| places.range(to..=to.saturating_add(NEAR)).next().is_some();
+    let may_be_of = |finding: &Finding| {
+        let to = finding.evidence.first().and_then(|first| first.value);
+        finding.confidence > Confidence::Hint || to.is_some_and(leads_there)
+    };
     let is_of_pool =
-        |finding: &Finding| finding.evidence.iter().any(|one| one.address.is_some_and(|at| pools.contains(&at)));
+        |finding: &Finding| finding.evidence.iter().any(|one| one.address.is_some_and(|at| places.contains(&at)));
     let (is_it, most): (&dyn Fn(&Finding) -> bool, usize) = match behind {
         Behind::OtherThreads if first.confidence > Confidence::Hint => (&is_of_others, 1),
         Behind::OtherThreads => return findings,
@@ -248,7 +257,7 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
         Behind::RefusedMessages => {
             (&|finding| is_refusal(finding) && finding.threads.iter().any(|at| threads.contains(at)), 1)
         }
-        Behind::Overwritten => (&|finding| finding.code == Code::CorruptData, 1),
+        Behind::Overwritten => (&|finding| finding.code == Code::CorruptData && may_be_of(finding), 1),
         Behind::EarlierRun => (&|finding| !finding.is_usual && !finding.threads.is_empty(), 1),
         Behind::RefusedCall => (&|finding| finding.code == Code::WrongContext && runs_in(finding), 1),
     };
@@ -335,7 +344,7 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
     if case.look.is_spent() {
         all.push(match case.look.is_stored() {
             true => "all memory: there is more than the 64 MiB that are read of a file".to_owned(),
-            false => "all blocks of pools: they would take too long over this link (a dump has them)".to_owned(),
+            false => "all blocks of places: they would take too long over this link (a dump has them)".to_owned(),
         });
     }
     if case.trust.was_running {

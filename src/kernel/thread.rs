@@ -20,6 +20,8 @@ impl State {
     pub const READY: Self = Self(0);
     /// Its function has returned.
     pub const COMPLETED: Self = Self(1);
+    /// It sleeps.
+    pub const SLEEPS: Self = Self(4);
     /// `tx_thread_terminate` ended it.
     pub const TERMINATED: Self = Self(2);
     /// In the middle of a change of its priority, while the kernel has taken it from the list of ready threads.

@@ -29,7 +29,8 @@ pub(super) fn read(value: u64, functions: &[Function], case: &Case<'_>) -> Optio
     let small = variables.iter().map(|(variable, _)| variable).filter(|variable| variable.size <= LARGEST);
     small.filter_map(|variable| from(variable.address, variable.size, value, case)).next().or_else(|| {
         let all = variables.iter().map(|(variable, _)| variable).filter(|variable| variable.size <= LARGEST_OF_ARRAYS);
-        all.filter_map(|variable| behind_array(variable.address, variable.size, value, case)).next()
+        let mut found = all.filter_map(|variable| behind_array(variable.address, variable.size, value, case));
+        found.next().filter(|_| found.next().is_none())
     })
 }
 

@@ -33,7 +33,10 @@ pub(super) fn of_stack(stack: Region, of: &str, case: &Case<'_>) -> Option<Evide
     case.kernel.filter(|kernel| kernel.processor == Some(Architecture::CortexM))?;
     let words = case.words(&case.look.bytes(stack.start, BOTTOM.min(stack.len))?, true);
     words.iter().enumerate().find_map(|(index, word)| {
-        let called = jump::called_in_front_of(*word, case).filter(|_| word & 1 == 1 && !is_pushed(&words, index))?;
+        // A pointer to a function may be behind the call with which another one ends.
+        let begins = case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1);
+        let called =
+            jump::called_in_front_of(*word, case).filter(|_| word & 1 == 1 && !begins && !is_pushed(&words, index))?;
         let at = stack.start.checked_add(u64::try_from(index.checked_mul(4)?).ok()?)?;
         let (first, code) = through::code(called, case)?;
         let lowest = at.checked_add(4)?.checked_sub(frame(first, &code)?)?;

@@ -30,6 +30,10 @@ const SPILLED: u64 = 64;
 const FEWEST: usize = 3;
 /// The fewest of them in the stack of a thread that are addresses in the main stack.
 const FEW_OWN: usize = 2;
+/// Functions of the heap of a C library.
+const HEAP: [&str; 3] = ["_sbrk", "_malloc_r", "malloc"];
+/// The number of SysTick, and of the first interrupt.
+const FIRST_THAT_RETURNS: u32 = 15;
 const NEXT: &str = "make the main stack larger, and look for interrupts that interrupt each other, and handlers with large local variables";
 /// Bytes from the end of the main stack on that it used last.
 const DEEP: u64 = 256;
@@ -49,7 +53,10 @@ struct Damage {
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let Some(top) = top(kernel, case) else { return Vec::new() };
-    if let Some(found) = spilled(top, kernel, case).or_else(|| reaches_below(top, kernel, case)) {
+    if let Some(found) = spilled(top, kernel, case) {
+        return vec![found];
+    }
+    if let Some(found) = reaches_below(top, kernel, case) {
         return vec![found];
     }
     let near = |damage: &Damage| top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
@@ -111,6 +118,9 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     // The oldest end of a thread's stack never has addresses in the main stack. Its own calls leave return addresses there.
     let victims = || kernel.threads.iter().filter(|thread| thread.holds(end.saturating_sub(width)));
     let is_in_stack = victims().next().is_some();
+    if is_in_stack && !is_alone(end, top, kernel) {
+        return None;
+    }
     let is_kept = if is_in_stack { all.iter().filter(|(_, word, _)| is_own(*word)).count() < FEW_OWN } else { is_kept };
     if owned.is_empty() || is_kept || all.len() < FEWEST || above.len() < FEWEST {
         return None;
@@ -138,7 +148,7 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     Some(
         Finding::new(
             Code::StackOverflow,
-            case.cap(Confidence::Likely),
+            case.cap(if is_in_stack && has_heap(case) { Confidence::Hint } else { Confidence::Likely }),
             format!(
                 "the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {}{more}: words of a stack are there{largest}{by}",
                 names.join(", ")
@@ -162,7 +172,9 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
 fn deepest(case: &Case<'_>) -> Option<(String, Evidence)> {
     let usage = case.usage()?;
     let frame = |at: Addr| frames::of_any(at, case).unwrap_or(0);
-    let all = usage.handlers().into_iter().map(|number| (usage.deepest(User::Handler(number), &frame), number));
+    // Those of faults do not return.
+    let numbers = usage.handlers().into_iter().filter(|number| *number >= FIRST_THAT_RETURNS);
+    let all = numbers.map(|number| (usage.deepest(User::Handler(number), &frame), number));
     let (deepest, number) = all.max().filter(|(deepest, _)| deepest.bytes > 0)?;
     let (first, _) = *deepest.functions.last()?;
     let (name, bytes) = (user_name(User::Handler(number), case), deepest.bytes);
@@ -172,13 +184,30 @@ fn deepest(case: &Case<'_>) -> Option<(String, Evidence)> {
     Some((format!("; by the code the handler of {name} may need the most of it{through}: up to {bytes} bytes"), shown))
 }
 
+/// True where no stack of a thread, no object and no memory of a pool is between the last variable and the top, as where memory behind the
+/// variables is given to them.
+fn is_alone(end: Addr, top: Addr, kernel: &Kernel) -> bool {
+    let between = |at: Addr| (end..top).contains(&at);
+    let stacks = kernel.threads.iter().filter_map(|thread| thread.stack.start);
+    let blocks = kernel.threads.iter().map(|thread| thread.address).chain(kernel.objects.iter().map(|o| o.address));
+    let storage = kernel.objects.iter().filter_map(|object| object.get("start"));
+    !stacks.chain(blocks).chain(storage).any(between)
+}
+
+/// True for a program with the heap of a C library, which may be between the last variable and the main stack.
+fn has_heap(case: &Case<'_>) -> bool {
+    HEAP.iter().any(|name| case.look.symbol(name).is_some())
+}
+
 /// A frame of what was called on the main stack reaches below its end.
 fn reaches_below(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
-    let end = end_of_variables(top, case)?;
+    let end = end_of_variables(top, case).filter(|end| is_alone(*end, top, kernel) && is_used(*end, top, case))?;
     let room = top.checked_sub(end)?;
     let stack = Region { start: end, len: room };
     let evidence = frames::of_stack(stack, "", case)?;
-    let calls = stack_calls::of_main(stack, room, case);
+    let calls = stack_calls::of_main(stack, room, case).filter(|calls| calls.count >= FEWEST);
+    // One word that looks like a return address shows little.
+    let claimed = if calls.is_some() && !has_heap(case) { Confidence::Likely } else { Confidence::Hint };
     let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
     let largest = largest.map_or_else(String::new, |largest| format!("; {}", largest.text));
     let (by, handler) = deepest(case).unzip();
@@ -192,7 +221,7 @@ fn reaches_below(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
     Some(
         Finding::new(
             Code::StackOverflow,
-            case.cap(Confidence::Likely),
+            case.cap(claimed),
             format!("the main stack ({room} bytes below {top:#x}), on which interrupts run, overflowed into {below}{largest}{by}"),
         )
         .against(["a word that only looks like a return address gives the same"])

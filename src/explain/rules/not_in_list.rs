@@ -9,9 +9,10 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::control_blocks::is_within_call;
-use super::irq_priority;
 use super::words::place_at;
+use super::{fault, irq_priority};
 use crate::abi::{Addr, Region};
+use crate::cpu::Stored;
 use crate::kernel::api::Act;
 use crate::kernel::{Kernel, State, Thread};
 
@@ -20,6 +21,9 @@ const LISTS: &str = "_tx_thread_priority_list";
 /// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
 const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
 const FIRST: u32 = 16;
+/// Priorities that a kernel has at least, and at most (`TX_MAX_PRIORITIES`).
+const LEAST_LISTS: u64 = 32;
+const MOST_LISTS: u64 = 1024;
 /// The most handlers that are named.
 const NAMED: usize = 2;
 
@@ -29,7 +33,9 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     };
     // What runs or is to run next is in a list, and a damaged list is said as such.
     let is_known = kernel.issues.iter().all(|issue| issue.code != crate::code::Code::KernelDamaged);
-    if is_within_call(case) || case.trust.was_running || case.trust.other_build || !is_known {
+    // A fault may have come in the middle of a call.
+    let is_in_fault = case.cpus.is_some_and(|cpus| cpus.all.iter().any(fault::is_in));
+    if is_in_fault || is_within_call(case) || case.trust.was_running || case.trust.other_build || !is_known {
         return Vec::new();
     }
     let is_lost = |thread: &&Thread| {
@@ -39,25 +45,32 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     kernel.threads.iter().filter(is_lost).filter_map(|thread| finding(thread, kernel, case)).collect()
 }
 
-/// Whether the list of its priority has a thread; `None` where that cannot be read.
+/// Whether a list of ready threads has a thread, that of its priority or another one; `None` where that cannot be read.
 fn is_in_list(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<bool> {
-    let first = head(thread, case)?.1;
+    let lists = case.look.symbol(LISTS)?;
     let next = kernel.layout.thread.offset("tx_thread_ready_next")?;
-    let mut at = first;
-    for _ in 0..=kernel.threads.len() {
-        if at == thread.address {
-            return Some(true);
+    let count = lists.size.checked_div(case.width()).filter(|count| *count > 0).unwrap_or(LEAST_LISTS);
+    for n in 0..count.min(MOST_LISTS) {
+        let first = word(lists.address.checked_add(n.checked_mul(case.width())?)?, case)?;
+        let mut at = first;
+        for _ in 0..=kernel.threads.len() {
+            if at == thread.address {
+                return Some(true);
+            }
+            if at == 0 {
+                break;
+            }
+            at = word(at.checked_add(next)?, case)?;
+            if at == first {
+                break;
+            }
         }
-        if at == 0 {
-            break;
-        }
-        at = word(at.checked_add(next)?, case)?;
-        if at == first {
-            return Some(false);
+        // A list that does not close is another matter.
+        if at != first && at != 0 {
+            return None;
         }
     }
-    // A list that does not close is another matter.
-    (first == 0).then_some(false)
+    Some(false)
 }
 
 /// Where the list of its priority begins, and the first thread in it.
@@ -86,7 +99,7 @@ fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
             .holds(first),
     ];
     let of = |code, claim: String, claimed| Finding::new(code, case.cap(claimed), claim).evidence(shown.clone());
-    let Some((object, first)) = last.zip(handlers.first()) else {
+    let Some(object) = last.filter(|_| !handlers.is_empty()) else {
         return Some(
             of(Code::CorruptControlBlock, claim, Confidence::Likely)
                 .next(format!("look for interrupts that the kernel does not keep back, and for a write over {name}"))
@@ -96,20 +109,18 @@ fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
     let names: Vec<String> = handlers.iter().map(|number| user_name(User::Handler(*number), case)).collect();
     let (by, object) = (names.join(" or "), case.object(object.address));
     let level = irq_priority::level(case);
-    let set = handlers.iter().find_map(|number| set_priority(*number, case));
-    let set_words = set.as_ref().map_or_else(String::new, |(words, ..)| format!("; {words}"));
     // A kernel that disables all interrupts is not interrupted: then it is the write over the control block that is left.
-    let is_urgent = |value: u64| level.is_some_and(|level| value < level);
-    let is_shown = set.as_ref().is_some_and(|(_, value, _)| is_urgent(*value))
-        || irq_priority::is_above_kernel(u64::from(*first), case) == Some(true);
-    let is_excluded = level.is_none() || set.as_ref().is_some_and(|(_, value, _)| !is_urgent(*value));
-    if is_excluded && !is_shown {
+    let all: Vec<(Option<bool>, Option<Set>)> = handlers.iter().map(|number| urgent(*number, level, case)).collect();
+    let is_shown = all.iter().any(|(is_urgent, _)| *is_urgent == Some(true));
+    if level.is_none() || all.iter().all(|(is_urgent, _)| *is_urgent == Some(false)) {
         return Some(
             of(Code::CorruptControlBlock, claim, Confidence::Likely)
                 .next(format!("look for a write over {name}, or over {LISTS}"))
                 .threads([thread.address]),
         );
     }
+    let set = all.into_iter().filter(|(is_urgent, _)| *is_urgent == Some(true)).find_map(|(_, set)| set);
+    let set_words = set.as_ref().map_or_else(String::new, |set| format!("; {}", set.words));
     let base = level.map_or_else(String::new, |level| format!(" (BASEPRI {level:#x})"));
     let claim = format!(
         "{claim}; the handler of {by} gives {object}, for which it waited last: it may have come in the middle of a call that the kernel \
@@ -118,20 +129,36 @@ fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
     Some(
         of(Code::IrqPriority, claim, if is_shown { Confidence::Likely } else { Confidence::Hint })
             .against(["a write over the control block or the list may have done the same"])
-            .evidence(set.map(|(_, _, evidence)| evidence))
+            .evidence(set.map(|set| set.evidence))
             .next(format!("compare the priority of {by} with the BASEPRI that the kernel uses: a priority is in the upper bits of its byte"))
             .threads([thread.address]),
     )
 }
 
-/// The constant that the program sets the priority of an interrupt to: in words, the value, and as evidence.
-fn set_priority(number: u32, case: &Case<'_>) -> Option<(String, u64, Evidence)> {
+/// The constant that the program sets the priority of an interrupt to.
+struct Set {
+    words: String,
+    value: u64,
+    evidence: Evidence,
+}
+
+/// Whether an interrupt is above what the kernel masks, by the NVIC, else by the code that sets its priority.
+fn urgent(number: u32, level: Option<u64>, case: &Case<'_>) -> (Option<bool>, Option<Set>) {
+    let set = set_priority(number, case);
+    let by_code = level.zip(set.as_ref()).map(|(level, set)| set.value < level);
+    (irq_priority::is_above_kernel(u64::from(number), case).or(by_code), set)
+}
+
+fn set_priority(number: u32, case: &Case<'_>) -> Option<Set> {
     let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
-    let stores = case.usage()?.stores(at, PRIORITIES, &|_| false);
-    let mut all = stores.iter().filter_map(|store| Some((store.at, u64::from(store.value? & 0xFF))));
-    let (site, value) = all.next().filter(|_| all.next().is_none())?;
-    let place = place_at(site, case);
-    let name = user_name(User::Handler(number), case);
+    // A store of more than a byte sets several priorities.
+    let is_it = |stored: &Stored| stored.bytes == 1 && stored.place.known().map(Addr::from) == Some(at);
+    let (all, _) = case.usage()?.all_stores(PRIORITIES);
+    let mut all = all.iter().filter(|(_, stored)| is_it(stored));
+    let (store, stored) = all.next().filter(|_| all.next().is_none())?;
+    let value = u64::from(stored.value.known()? & 0xFF);
+    let (place, name) = (place_at(store.at, case), user_name(User::Handler(number), case));
     let words = format!("{place} sets the priority of {name} to {value:#x}");
-    Some((words.clone(), value, Evidence::symbol(site, &place, format!("by the code, {words}"))))
+    let evidence = Evidence::symbol(store.at, &place, format!("by the code, {words}"));
+    Some(Set { words, value, evidence })
 }

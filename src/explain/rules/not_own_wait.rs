@@ -3,6 +3,8 @@
 //!
 //! Against it: another thread changed the state in the control block.
 
+use std::collections::BTreeSet;
+
 use super::super::graph::Graph;
 use super::super::state::Task;
 use super::super::usage::{Made, User};
@@ -11,7 +13,7 @@ use super::words::place_at;
 use super::{by_code, wrong_context};
 use crate::abi::Addr;
 use crate::kernel::api::{self, Act};
-use crate::kernel::{State, Thread};
+use crate::kernel::{Kind, State, Thread};
 use crate::session::is_of_kernel;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
@@ -26,18 +28,17 @@ fn interrupted_at(thread: &Thread, case: &Case<'_>) -> Option<Addr> {
     let own = case.cpus?.frames(thread.address)?.first().filter(|first| **first == pc)?;
     // That it is a function of the application is known where it is the one that would have called the kernel.
     case.cpus?.call(thread.address).filter(|call| call.pc == pc)?;
-    // All threads that called the kernel were switched away from in the same function, whatever it is called.
+    // All threads that wait or sleep were switched away from in the same function, whatever it is called.
     let function = |pc: Addr| case.look.function(pc & !1).map(|function| function.address & !1);
     let here = function(*own)?;
     let is_halted = |other: &&Thread| {
         let is_other = other.address != thread.address && other.core.is_none() && !other.position.never_ran;
-        is_other
-            && other.state.is_some_and(|state| !matches!(state, State::READY | State::COMPLETED | State::TERMINATED))
+        is_other && other.state.is_some_and(|state| state == State::SLEEPS || Kind::of_state(state.0).is_some())
     };
-    let mut others =
-        case.kernel?.threads.iter().filter(is_halted).filter_map(|other| function(other.position.pc?)).peekable();
+    let threads = case.kernel?.threads.iter().filter(is_halted);
+    let others: BTreeSet<Addr> = threads.filter_map(|other| function(other.position.pc?)).collect();
     let is_of_kernel = case.look.function(*own & !1).is_some_and(|function| is_of_kernel(&function.name));
-    (!is_of_kernel && others.peek().is_some() && others.all(|other| other != here)).then_some(*own)
+    (!is_of_kernel && others.len() == 1 && !others.contains(&here)).then_some(*own)
 }
 
 fn finding(thread: &Thread, task: &Task, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
@@ -61,14 +62,15 @@ fn finding(thread: &Thread, task: &Task, case: &Case<'_>, graph: &Graph) -> Opti
         }
         _ => String::new(),
     };
+    let perhaps = if by.len() == 1 { "" } else { "perhaps " };
     let behind = graph.waiters(&[thread.address]);
     Some(
         Finding::new(
             Code::WrongContext,
-            case.cap(Confidence::Likely),
+            case.cap(if by.len() == 1 { Confidence::Likely } else { Confidence::Hint }),
             format!(
-                "{name} waits for {object}, and it was interrupted in {place}, where it calls nothing: an interrupt called the kernel with a time \
-                 to wait, and the kernel suspended {name} in its place{who}"
+                "{name} waits for {object}, and it was interrupted in {place}, where it calls nothing: {perhaps}an interrupt called the kernel \
+                 with a time to wait, and the kernel suspended {name} in its place{who}"
             ),
         )
         .against(["a write over its control block may have changed its state"])

@@ -144,8 +144,8 @@ fn ended_by(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Evi
 fn ended_in_code(thread: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
     let usage = case.usage()?;
     let all = usage.who(Act::Ends, None, thread, None)?;
-    let mut others = all.into_iter().filter(|user| *user != User::Thread(thread));
-    let by = others.next().filter(|_| others.next().is_none())?;
+    let [by] = all.as_slice() else { return None };
+    let by = Some(*by).filter(|by| *by != User::Thread(thread))?;
     let at = usage.site(by, |one| one.action.act == Act::Ends && one.object == Some(thread))?;
     let (name, place) = (user_name(by, case), place_at(at, case));
     let text =

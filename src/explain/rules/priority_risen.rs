@@ -9,8 +9,9 @@ use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use crate::abi::Addr;
 
-/// The fewest changes: one may come from before the oldest event.
+/// The fewest changes, and those for more than a hint: a call in front of the oldest event, and mutexes that are put since, explain some.
 const FEWEST: u64 = 2;
+const SURE: u64 = 3;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let all = case.events.into_iter().flat_map(|events| events.priorities.risen());
@@ -35,10 +36,10 @@ fn finding(thread: Addr, risen: &Risen, case: &Case<'_>, graph: &Graph) -> Optio
     Some(
         Finding::new(
             Code::CorruptControlBlock,
-            (confidence.min(Confidence::Likely), detractors),
+            (confidence.min(if times >= SURE { Confidence::Likely } else { Confidence::Hint }), detractors),
             format!(
-                "the priority of {name} goes from {registered} to {highest} in {times} steps, and no call changes it: thread {name}{place} \
-                 is overwritten{kept}"
+                "the priority of {name} goes from {registered} to {highest} in {times} steps, and no call changes it: the control block of \
+                 {name}{place} may be overwritten{kept}"
             ),
         )
         .against(["calls that change it may not be among the events that are enabled"])

@@ -23,6 +23,8 @@ const LARGE: u64 = 64;
 /// What return addresses say of a stack.
 pub(super) struct Calls {
     pub evidence: Evidence,
+    /// How many functions there are.
+    pub count: usize,
     pub largest: Option<Largest>,
 }
 
@@ -75,7 +77,7 @@ fn calls(start: Addr, functions: &[(Addr, String)], largest: Option<Largest>, ca
         names.join(", "),
         largest.as_ref().map_or_else(String::new, |largest| format!("; {}", largest.text))
     );
-    Some(Calls { evidence: Evidence::stack(start, text).named(first), largest })
+    Some(Calls { evidence: Evidence::stack(start, text).named(first), count: functions.len(), largest })
 }
 
 /// The function that makes the largest frame, of those that the stack has return addresses of. A function whose frame has no room is

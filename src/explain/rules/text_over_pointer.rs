@@ -2,9 +2,9 @@
 //! long as the array writes its end there, and one that is longer its last characters. The pointer then leads to where nobody
 //! expects a write, and nothing else may show it: no thread waits, and a fault comes later and elsewhere.
 //!
-//! Against it: an array that is filled on purpose has no end, and the address of what is aligned may end in 0. It is likely where
-//! characters of the text are in the pointer, or where the texts of the other elements of an array have ends and their pointers lead to
-//! one variable, and this one elsewhere.
+//! Against it: an array that is filled on purpose has no end, and the address of what is aligned may end in 0, or have bytes that are
+//! characters. It is likely where characters are in the pointer, the texts of the other elements of an array have ends, and their
+//! pointers lead to one variable, and this one elsewhere.
 
 use std::ops::Range;
 
@@ -12,13 +12,15 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::static_pointers::kernel_memory;
 use super::words::{function_at, place_or_address};
-use crate::abi::{Addr, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::sym::{ArrayMember, ArrayPlace};
 
 /// Bytes that are read at once.
 const PIECE: u64 = 1024;
 /// The shortest text that is looked at, and the most texts.
 const SHORTEST: u64 = 4;
+/// The shortest array that is said to have been too short where nothing else shows it.
+const LONG: u64 = 8;
 const MOST: usize = 4096;
 /// The most arrays that one text may be in, one behind the other.
 const IN_ONE: usize = 16;
@@ -56,7 +58,8 @@ struct Others {
 }
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
-    if !case.look.is_stored() || case.trust.other_build || case.trust.without_lines.is_some() {
+    let is_little = case.kernel.is_some_and(|kernel| kernel.layout.shape.endian == Endian::Little);
+    if !is_little || !case.look.is_stored() || case.trust.other_build || case.trust.without_lines.is_some() {
         return Vec::new();
     }
     let texts = texts(case).unwrap_or_default();
@@ -78,6 +81,8 @@ fn texts(case: &Case<'_>) -> Option<Vec<Range<Addr>>> {
             let from = region.start.checked_add(into)?;
             let len = region.len.checked_sub(into)?.min(PIECE);
             let bytes = case.look.bytes(from, len).unwrap_or_default();
+            // What cannot be read ends a text.
+            begun = begun.filter(|_| !bytes.is_empty());
             for (byte, at) in bytes.iter().zip(from..) {
                 if is_text(*byte) {
                     begun = begun.or(Some(at));
@@ -166,12 +171,13 @@ fn others(outer: &ArrayPlace, array: &ArrayPlace, pointer: Addr, value: u64, cas
 
 fn finding(full: &Full, case: &Case<'_>) -> Option<Finding> {
     let Full { array, is_older, text, pointer, value, over, has_end, others } = full;
-    let confidence = match (has_end, over) {
-        (true, 1..) => Confidence::Likely,
-        (true, 0) if others.have_ends && others.is_elsewhere && !is_older => Confidence::Likely,
-        (true, 0) => Confidence::Hint,
+    let is_other = others.have_ends && others.is_elsewhere;
+    let confidence = match has_end {
+        true if *over > 0 && is_other => Confidence::Likely,
+        // A short one is rather filled on purpose.
+        true if others.have_ends || array.lengths.last().is_some_and(|length| *length >= LONG) => Confidence::Hint,
         // Who writes through it may have moved it on since.
-        (false, _) if !is_older && others.have_ends && others.is_elsewhere => Confidence::Hint,
+        false if !is_older && is_other => Confidence::Hint,
         _ => return None,
     };
     let name = case.look.place(*pointer)?;

@@ -93,6 +93,17 @@ impl Usage<'_> {
         all
     }
 
+    /// True where a function of a user that takes a semaphore may return without a put, or where that is not known.
+    pub fn may_keep(&self, user: User, semaphore: Addr) -> bool {
+        let (takes, gives) = (self.takes(semaphore), self.gives(semaphore));
+        let own = |key: &Key| self.walker.of_function(*key).own.iter().any(|one| is_it(one, semaphore, Act::Takes));
+        let may = |key: Key| match self.walker.paths(&Succeeding::of(&self.walker, semaphore), key) {
+            Some(paths) if paths.is_complete => paths.leads_out(&takes, &gives),
+            _ => true,
+        };
+        self.reached(user).into_iter().filter(own).any(may)
+    }
+
     /// True where that is so, or not known.
     pub fn may_hold(&self, user: User, semaphore: Addr, stack: Stack<'_>) -> bool {
         self.holds(user, semaphore, stack) != Some(false)
