@@ -141,7 +141,10 @@ pub(super) fn with_events(
 /// What the buffer of the trace still has of the run before. A target that runs writes over it.
 fn before(target: &mut Target<'_>, loaded: Option<&Loaded>) -> Option<Before> {
     let may_be = loaded.is_some_and(|loaded| Before::may_be_in(&loaded.trace)) && target.read_while_running().is_none();
-    let options = DecodeOptions { previous: may_be.then_some(true)?, ..DecodeOptions::default() };
+    if !may_be {
+        return None;
+    }
+    let options = DecodeOptions { previous: true, ..DecodeOptions::default() };
     let loaded = target.load(Extent::All, Names::default(), &options).ok()?;
     Before::of(&loaded.trace, &loaded.catalogue)
 }

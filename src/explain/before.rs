@@ -7,7 +7,7 @@ use crate::trace::{ContextKind, Event, Trace};
 /// The last events that are named.
 const MOST: u64 = 3;
 
-/// The least events that are taken for those of a run.
+/// The fewest events that are taken for those of a run.
 const LEAST: u64 = 16;
 
 /// What is left of the run before.
@@ -17,7 +17,7 @@ pub struct Before {
     pub buffer: Addr,
     /// How many of its events.
     pub events: u64,
-    /// Its last events, the newest last: `MUTEX_GET mutex=door_lock, by control?`. Hostile text: escape before printing.
+    /// Its last events, the newest last: `tx_mutex_get mutex=door_lock, perhaps by control?`. Hostile text: escape before printing.
     pub last: Vec<String>,
 }
 

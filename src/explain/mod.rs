@@ -269,7 +269,8 @@ fn with_reason(mut findings: Vec<Finding>) -> Vec<Finding> {
     });
     let claims: Vec<&str> = reasons.iter().map(|reason| reason.claim.as_str()).collect();
     if let Some(first) = findings.first_mut().filter(|_| !claims.is_empty()) {
-        first.claim = format!("{}; perhaps because {}", first.claim, claims.join("; "));
+        let how = if behind == Behind::SamePool { "not certain:" } else { "perhaps because" };
+        first.claim = format!("{}; {how} {}", first.claim, claims.join("; "));
     }
     findings.extend(reasons.into_iter().map(|reason| Finding { is_reason: true, ..reason }));
     findings.extend(others);

@@ -206,6 +206,7 @@ impl Away {
         self.cleared.clear();
         self.unread.clear();
         self.left.clear();
+        self.lacking.clear();
     }
 
     /// The only thread that has some of these flags, of a group in which it set them before after it had taken them.

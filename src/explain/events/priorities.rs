@@ -26,6 +26,7 @@ pub struct Risen {
 pub struct Priorities {
     risen: BTreeMap<Addr, Risen>,
     called: BTreeSet<Addr>,
+    gaps: u64,
 }
 
 impl Priorities {
@@ -41,6 +42,13 @@ impl Priorities {
         let one = self.risen.entry(thread).or_insert(new);
         if priority > one.highest {
             (one.highest, one.times, one.seqs.1) = (priority, one.times.saturating_add(1), seq);
+        }
+    }
+
+    /// What was seen before events were missing is forgotten: a call may be among them. `gaps`: how often that was so.
+    pub fn after(&mut self, gaps: u64) {
+        if self.gaps != gaps {
+            *self = Self { gaps, ..Self::default() };
         }
     }
 
@@ -72,7 +80,10 @@ mod tests {
             all.event(3, Some(priority), None, seq);
         }
         all.called(2);
+        all.after(0);
         let found: Vec<(Addr, Risen)> = all.risen().collect();
         assert_eq!(found, [(1, Risen { registered: 9, highest: 13, times: 2, seqs: (4, 6) })]);
+        all.after(1);
+        assert_eq!(all.risen().count(), 0, "the call may be missing");
     }
 }

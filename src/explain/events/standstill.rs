@@ -18,6 +18,7 @@ impl Events {
     /// Whether a thread did something.
     pub(super) fn by_thread(&mut self, now: &Now<'_>, system: &System<'_>) {
         let posture = now.places.posture(now.words);
+        self.priorities.after(self.gaps);
         now.places.reprioritized(now.words).into_iter().for_each(|thread| self.priorities.called(thread));
         self.postures.next(now.thread(), posture, now.event.seq);
         let Some(thread) = now.thread() else { return };

@@ -6,6 +6,9 @@ use crate::catalogue::{ArgKind, Catalogue, Word};
 use crate::kernel::{Kind, Wanted};
 use crate::trace::{DefId, Event};
 
+/// After these calls a thread may have any priority.
+const SETS_PRIORITY: [&str; 3] = ["tx_thread_priority_change", "tx_thread_create", "tx_thread_delete"];
+
 /// Where one definition has them.
 #[derive(Debug, Clone, Copy)]
 pub struct Places {
@@ -25,7 +28,7 @@ pub struct Places {
     posture: Word,
     /// The thread that a call of `tx_thread_resume` is for, and the state in which it finds it.
     resumed: (Word, Word),
-    /// The thread whose priority a call changes.
+    /// The thread whose priority a call sets, also one that creates or deletes it.
     reprioritized: Word,
     /// True where one of these is of time.
     pub is_timed: bool,
@@ -88,7 +91,7 @@ impl Fields {
                 previous: find(&|field| field.name == "previous_state"),
                 posture: find(&|field| field.name == "new_interrupt_posture"),
                 resumed: (of_resume("thread_ptr"), of_resume("thread_state")),
-                reprioritized: find(&|field| def.name == "tx_thread_priority_change" && field.name == "thread_ptr"),
+                reprioritized: find(&|field| SETS_PRIORITY.contains(&def.name.as_str()) && field.name == "thread_ptr"),
             }
         };
         Self(catalogue.iter().map(places).collect())
@@ -133,7 +136,7 @@ impl Places {
         self.posture.of(words)
     }
 
-    /// The thread whose priority a call changes.
+    /// The thread whose priority a call sets.
     pub fn reprioritized(&self, words: &[u64]) -> Option<Addr> {
         self.reprioritized.of(words)
     }

@@ -56,21 +56,22 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     if let Some(found) = spilled(top, kernel, case) {
         return vec![found];
     }
-    if let Some(found) = reaches_below(top, kernel, case) {
-        return vec![found];
-    }
+    // A block that was overwritten shows more than a frame that may have reached below.
+    damaged(top, kernel, case).or_else(|| reaches_below(top, kernel, case)).into_iter().collect()
+}
+
+/// The last control block below the top was overwritten.
+fn damaged(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let near = |damage: &Damage| top.checked_sub(damage.address).is_some_and(|below| below <= LARGEST);
     let mut all: Vec<Damage> = damages(kernel, case).into_iter().filter(near).collect();
     all.sort_by_key(|damage| std::cmp::Reverse(damage.address));
-    let Some(first) = all.first() else { return Vec::new() };
-    let Some(end) = end(first, top, case).filter(|end| is_last(*end, top, &all, kernel, case)) else {
-        return Vec::new();
-    };
-    let Some(claimed) = claimed(end, top, case) else { return Vec::new() };
+    let first = all.first()?;
+    let end = end(first, top, case).filter(|end| is_last(*end, top, &all, kernel, case))?;
+    let claimed = claimed(end, top, case)?;
     // A pool is damaged by whoever uses its memory after a release, too.
     let is_pool = all.iter().any(|damage| !damage.affected.is_empty());
     let claimed = if is_pool && !is_used(end, top, case) { Confidence::Hint } else { claimed };
-    vec![finding(&all, top, end, claimed, case)]
+    Some(finding(&all, top, end, claimed, case))
 }
 
 /// True where the words of the kernel at the end of a pool's memory are damaged, and the main stack directly above them was used to its

@@ -36,31 +36,9 @@ const INSIDE: [&str; 4] = [
     "_tx_thread_system_suspend",
     "_tx_thread_system_ni_suspend",
 ];
-/// Functions of C that write to memory or compare it, also by their names in newlib for numbers that are integers: they keep no pointer.
-const WITHOUT_MEMORY: [&str; 22] = [
-    "sprintf",
-    "snprintf",
-    "vsprintf",
-    "vsnprintf",
-    "siprintf",
-    "sniprintf",
-    "vsiprintf",
-    "vsniprintf",
-    "memcpy",
-    "memmove",
-    "memset",
-    "memcmp",
-    "strcpy",
-    "strncpy",
-    "strlcpy",
-    "strcat",
-    "strncat",
-    "strlcat",
-    "strlen",
-    "strnlen",
-    "strcmp",
-    "strncmp",
-];
+/// Functions of C that write text to memory, also by their names in newlib for numbers that are integers: they keep no pointer.
+const FORMATTING: [&str; 8] =
+    ["sprintf", "snprintf", "vsprintf", "vsnprintf", "siprintf", "sniprintf", "vsiprintf", "vsniprintf"];
 /// What the names of the kernel's functions begin with.
 const KERNEL: &str = "_tx";
 
@@ -156,7 +134,7 @@ impl<'c> Code<'c> {
 
     /// True for a function that is known to keep no pointer that it gets.
     pub fn keeps_nothing(&self, at: Addr) -> bool {
-        (self.symbol)(at).is_some_and(|symbol| WITHOUT_MEMORY.contains(&symbol.name.as_str()))
+        (self.symbol)(at).is_some_and(|symbol| FORMATTING.contains(&symbol.name.as_str()))
     }
 
     /// True for a function that returns nothing.
