@@ -466,7 +466,7 @@ impl Events {
             };
             self.repeated.gives(by, object, event.ticks);
             match (by, places.buffer(words), places.memory(event, words)) {
-                (Some(thread), Some(_), _) => self.readers.sends(thread, object),
+                (Some(thread), Some(_), _) => self.readers.sends(thread, object, event.seq),
                 (Some(thread), None, Some(_)) => self.readers.releases(thread),
                 (Some(thread), None, None) => self.readers.gives(thread, object, event.seq),
                 (None, ..) => {}

@@ -8,6 +8,8 @@ use crate::abi::Addr;
 /// The most threads that are followed, and the most rounds of one that are remembered.
 const MAX_THREADS: usize = 256;
 const MAX_ROUNDS: usize = 256;
+/// The most objects of one thread that are remembered.
+const MAX_GIVEN: usize = 8;
 
 /// A round in which a message was not passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,29 @@ pub struct NotPassedOn {
     /// The event with which it asked for the next one.
     pub to: u64,
     /// What it did for others in between: the first event, and the object.
+    pub instead: Option<(u64, Addr)>,
+}
+
+/// What a thread gives that reads messages: in how many rounds, and the last round in which it did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gift {
+    /// The object, as the trace stores its address.
+    pub object: Addr,
+    /// The rounds in which the thread gave it.
+    pub rounds: u64,
+    /// The rounds since the first of these in which it did not.
+    pub without: u64,
+    /// The last one of these.
+    pub last_without: Option<Without>,
+    is_given: bool,
+}
+
+/// A round in which a thread did not give something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Without {
+    /// The event with which the thread asked for this message.
+    pub from: u64,
+    /// The first event with which it gave something to others, and the object.
     pub instead: Option<(u64, Addr)>,
 }
 
@@ -39,6 +64,10 @@ pub struct Messages {
     asked: u64,
     is_passed: bool,
     instead: Option<(u64, Addr)>,
+    /// The semaphores and groups of event flags that the thread gives.
+    pub given: Vec<Gift>,
+    /// The first event in this round with which it sent or gave something.
+    first: Option<(u64, Addr)>,
 }
 
 /// All readers.
@@ -60,9 +89,10 @@ impl Readers {
     }
 
     /// A thread sends a message to a queue.
-    pub fn sends(&mut self, thread: Addr, queue: Addr) {
+    pub fn sends(&mut self, thread: Addr, queue: Addr, seq: u64) {
         if let Some(messages) = self.0.get_mut(&thread) {
             (messages.is_passed, messages.passed_to) = (true, Some(queue));
+            messages.first = messages.first.or(Some((seq, queue)));
         }
     }
 
@@ -75,12 +105,19 @@ impl Readers {
     pub fn gives(&mut self, thread: Addr, object: Addr, seq: u64) {
         if let Some(messages) = self.0.get_mut(&thread) {
             messages.instead = messages.instead.or(Some((seq, object)));
+            messages.first = messages.first.or(Some((seq, object)));
+            messages.gives(object);
         }
     }
 
     /// Events are missing.
     pub fn forget(&mut self) {
         self.0.clear();
+    }
+
+    /// The messages of a thread. `thread`: as the trace stores its address.
+    pub fn of(&self, thread: Addr) -> Option<&Messages> {
+        self.0.get(&thread)
     }
 
     /// Each thread, as the trace stores its address, with its messages.
@@ -90,7 +127,27 @@ impl Readers {
 }
 
 impl Messages {
+    fn gives(&mut self, object: Addr) {
+        let has_room = self.given.len() < MAX_GIVEN;
+        match self.given.iter_mut().find(|given| given.object == object) {
+            Some(given) => given.is_given = true,
+            None if has_room => {
+                self.given.push(Gift { object, rounds: 0, without: 0, last_without: None, is_given: true });
+            }
+            None => {}
+        }
+    }
+
     fn ends(&mut self, seq: u64) {
+        let without = Without { from: self.asked, instead: self.first.take() };
+        for given in &mut self.given {
+            if std::mem::take(&mut given.is_given) {
+                given.rounds = given.rounds.saturating_add(1);
+            } else {
+                given.without = given.without.saturating_add(1);
+                given.last_without = Some(without);
+            }
+        }
         let (from, instead) = (std::mem::replace(&mut self.asked, seq), self.instead.take());
         if std::mem::take(&mut self.is_passed) {
             self.passed = self.passed.saturating_add(1);
@@ -109,11 +166,11 @@ mod tests {
     #[test]
     fn a_round_goes_from_one_message_to_the_next() {
         let mut all = Readers::default();
-        all.sends(1, 9);
+        all.sends(1, 9, 5);
         for (seq, does) in [(10, Some(true)), (20, None), (30, Some(false)), (40, Some(true))] {
             all.receives(1, 7, seq);
             match does {
-                Some(true) => all.sends(1, 9),
+                Some(true) => all.sends(1, 9, seq + 1),
                 Some(false) => all.gives(1, 9, seq + 1),
                 None => {}
             }
@@ -123,6 +180,9 @@ mod tests {
         assert_eq!((found.passed, found.passed_to), (2, Some(9)));
         let others = [(20, 30, None), (30, 40, Some((31, 9)))];
         assert_eq!(found.others, others.map(|(from, to, instead)| NotPassedOn { from, to, instead }));
+        let given = found.given.first().map(|given| (given.object, given.rounds, given.without, given.last_without));
+        let without = Without { from: 40, instead: Some((41, 9)) };
+        assert_eq!(given, Some((9, 1, 1, Some(without))), "what it gave in one round, and not in the next one");
         all.receives(1, 8, 60);
         assert_eq!(all.all().next().map(|(_, found)| (found.queue, found.passed)), Some((8, 0)), "another queue");
     }

@@ -104,6 +104,8 @@ struct Rounds {
     released: (Option<u64>, Option<u64>),
     /// The event with which it asked last, and the address in it.
     asked: Option<(u64, Addr)>,
+    /// The most allocations of the pool from that of a block to its release.
+    oldest: u64,
 }
 
 impl Rounds {
@@ -158,8 +160,6 @@ pub struct Pool {
     pub allocated: u64,
     /// How many were released, by whom.
     pub released: BTreeMap<Giver, u64>,
-    /// The most allocations from that of a block to its release.
-    pub oldest: u64,
     /// The first block that was released twice.
     pub twice: Option<Twice>,
     /// By block, the newest times that its thread released it itself after it had sent a message.
@@ -245,11 +245,12 @@ impl Pool {
             self.releases.insert(memory, (by, seq));
         }
         if let Some(block) = self.live.remove(&memory) {
-            self.oldest = self.oldest.max(self.allocated.saturating_sub(block.number));
+            let age = self.allocated.saturating_sub(block.number);
             let times = self.released.entry(by).or_default();
             *times = times.saturating_add(1);
             if let Some(rounds) = self.rounds.get_mut(&block.thread).filter(|_| !block.is_doubtful) {
                 rounds.releases(block.round);
+                rounds.oldest = rounds.oldest.max(age);
             }
             if self.freed.len() >= MAX_BLOCKS {
                 self.freed.pop_first();
@@ -324,12 +325,13 @@ impl Pool {
         (is_all && self.live.values().all(|block| block.thread == newest.thread)).then_some(newest)
     }
 
-    /// Blocks that were left behind: they are kept far longer than any that was released, and a block of a later round of
-    /// their thread was released; of two later rounds for at least one of them. What a thread allocates and releases in one burst
+    /// Blocks that were left behind: they are kept far longer than any of their thread that was released, and a block of a later
+    /// round of it was released; of two later rounds for at least one of them. What a thread allocates and releases in one burst
     /// is in use until then.
     pub fn left_behind(&self) -> Vec<Block> {
-        let patience = self.oldest.saturating_mul(2).saturating_add(1);
-        let is_old = |block: &Block| self.allocated.saturating_sub(block.number) > patience;
+        let patience = |oldest: u64| oldest.saturating_mul(2).saturating_add(1);
+        let oldest = |block: &Block| self.rounds.get(&block.thread).map_or(0, |rounds| rounds.oldest);
+        let is_old = |block: &Block| self.allocated.saturating_sub(block.number) > patience(oldest(block));
         let rounds = |block: &Block| self.rounds.get(&block.thread).copied().unwrap_or_default();
         let kept = self.sorted(|block| is_old(block) && rounds(block).are_past(block.round));
         let long = kept.iter().filter(|block| rounds(block).are_long_past(block.round));

@@ -221,6 +221,11 @@ fn above_kernel(number: u64, priority: u64, level: &KernelLevel, case: &Case<'_>
         .affected(all)
 }
 
+/// What a handler calls, by its code: `tx_queue_send in uart_handler (uart.c:9)`, `the kernel`.
+pub(super) fn calls(number: u64, case: &Case<'_>) -> String {
+    named(&services(number, case))
+}
+
 /// A service of the kernel that a handler calls.
 struct Service {
     name: String,

@@ -7,7 +7,7 @@
 //!
 //! Against it: a device may have the address (DMA), or the program has an index in place of a pointer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::look::is_zero;
 use super::super::{Case, Evidence};
@@ -98,6 +98,22 @@ pub(super) fn each_pointer(used: &[PoolBlock], case: &Case<'_>, each: &mut dyn F
     case.cpus?.written()?.into_iter().try_for_each(|region| {
         words(region, case, &mut |at, word| holding(word, used).into_iter().for_each(|block| each(at, block)))
     })
+}
+
+/// The blocks of a pool, by their first bytes, whose addresses are on the stacks of threads, which may use them.
+pub(super) fn on_stacks(pool: &Object, case: &Case<'_>) -> BTreeSet<Addr> {
+    let Some(used) = blocks_in_use(pool, case) else { return BTreeSet::new() };
+    let mut all = BTreeSet::new();
+    for thread in case.kernel.into_iter().flat_map(|kernel| &kernel.threads) {
+        let pointer = thread.stack.pointer.filter(|sp| thread.stack.holds(*sp));
+        let Some((start, end)) = pointer.zip(thread.stack.end()) else { continue };
+        let region = Region { start, len: end.saturating_sub(start) };
+        // What could not be read of a stack shows no block.
+        let _ = words(region, case, &mut |_, word| {
+            all.extend(holding(word, &used).and_then(|block| used.get(block)).map(|block| block.start));
+        });
+    }
+    all
 }
 
 /// Marks the blocks to which those that are known lead.

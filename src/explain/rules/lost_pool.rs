@@ -84,7 +84,21 @@ impl Dropped {
         if all.is_empty() {
             return Self::when_full(pool, case).or_else(|| Self::kept(pool, case));
         }
-        let [(user, leak, way)] = all.as_slice() else { return None };
+        let [drop] = all.as_slice() else { return None };
+        Some(Self::said(drop, case))
+    }
+
+    /// The same of those of one thread, where the events show that it is this one.
+    pub fn of_thread(thread: Addr, pool: &Object, case: &Case<'_>) -> Option<Self> {
+        let all = drops(pool, case.usage()?);
+        let mut own = all.iter().filter(|(user, ..)| *user == User::Thread(thread));
+        match (own.next(), own.next()) {
+            (Some(drop), None) => Some(Self::said(drop, case)),
+            _ => Self::of(pool, case).filter(|dropped| dropped.is_by(thread)),
+        }
+    }
+
+    fn said((user, leak, way): &(User, Leak, Way), case: &Case<'_>) -> Self {
         let (who, function) = (user_name(*user, case), function_at(leak.function, case));
         let (words, text, next) = match way {
             Way::Returns => (
@@ -98,13 +112,13 @@ impl Dropped {
                 format!("look for the path of {function} on which a block is not released"),
             ),
         };
-        Some(Self {
+        Self {
             user: *user,
             words,
             evidence: Evidence::symbol(leak.at, &place_at(leak.at, case), text.to_owned()),
             next,
             is_sure: true,
-        })
+        }
     }
 
     /// The only one who does not release it where a queue is full.
@@ -154,7 +168,7 @@ impl Dropped {
     }
 
     /// True where it is this thread.
-    pub fn is_by(&self, thread: Addr) -> bool {
+    fn is_by(&self, thread: Addr) -> bool {
         self.user == User::Thread(thread)
     }
 }

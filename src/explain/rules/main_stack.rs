@@ -132,8 +132,8 @@ fn spilled(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let names: Vec<String> = variables.iter().rev().take(3).map(|name| of_thread(name)).collect();
     let room = top.saturating_sub(end);
     let calls = stack_calls::of_main(Region { start, len: top.saturating_sub(start) }, room, case);
-    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
-    let largest = largest.map_or_else(String::new, |largest| format!("; {}", largest.text));
+    let words = calls.as_ref().and_then(|calls| calls.words(0));
+    let largest = words.map_or_else(String::new, |words| format!("; {words}"));
     let (by, handler) = deepest(case).unzip();
     let by = by.unwrap_or_default();
     let more = variables.len().saturating_sub(names.len());
@@ -209,8 +209,8 @@ fn reaches_below(top: Addr, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
     let calls = stack_calls::of_main(stack, room, case).filter(|calls| calls.count >= FEWEST);
     // One word that looks like a return address shows little.
     let claimed = if calls.is_some() && !has_heap(case) { Confidence::Likely } else { Confidence::Hint };
-    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
-    let largest = largest.map_or_else(String::new, |largest| format!("; {}", largest.text));
+    let words = calls.as_ref().and_then(|calls| calls.words(0));
+    let largest = words.map_or_else(String::new, |words| format!("; {words}"));
     let (by, handler) = deepest(case).unzip();
     let by = by.unwrap_or_default();
     let last = end.checked_sub(4)?;

@@ -12,6 +12,7 @@ mod chain;
 mod control_blocks;
 mod copied;
 mod corrupt_pool;
+mod counter;
 mod created_again;
 mod deadlock;
 pub(super) mod disabled_interrupt;
@@ -64,6 +65,7 @@ mod no_switch;
 mod no_thread;
 mod no_tick;
 mod not_created;
+mod not_given;
 mod not_in_list;
 mod not_own_wait;
 mod not_passed_on;
@@ -81,6 +83,7 @@ mod pointer;
 mod pool_memory;
 mod pools;
 mod preempt_left;
+mod priority_by_code;
 mod priority_risen;
 mod queue_full;
 mod raised_priority;
@@ -197,6 +200,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
+    Check { what: "priorities of interrupts, by the code", find: priority_by_code::find },
     Check { what: "ready threads that are in no list", find: not_in_list::find },
     Check { what: "waits for what is there", find: given_while_waited::find },
     Check { what: "services that an interrupt must not call, and that the CPU is in", find: forbidden_call::find },

@@ -14,6 +14,7 @@ use super::super::state::{Task, Tasks, Wait};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_task;
 use super::disabled_interrupt::{self, Disabled};
+use super::not_given::NotGiven;
 use super::users::{callback_uses, uses};
 use super::words::{few, gives, waiting};
 use super::{by_code, flags_cleared, without_lock};
@@ -175,6 +176,9 @@ fn never(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Gra
         None => next(wait, disabled.as_ref(), &silent, names, &object),
     };
     let by = few(givers.as_ref()).map_or_else(String::new, |by| format!("; by the code only {by} {verb}"));
+    let without_it = NotGiven::of(wait.object, wait.kind, givers.as_ref(), case);
+    let by = format!("{by}{}", without_it.as_ref().map_or("", |without| &without.words));
+    evidence.extend(without_it.map(|without| without.evidence));
     let (lost, clears) = flags_cleared::by_itself(task, wait, case).filter(|_| !is_known).unzip();
     let lost = lost.map_or_else(String::new, |lost| format!("; {lost}"));
     evidence.extend(clears);

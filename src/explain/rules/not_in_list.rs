@@ -9,18 +9,14 @@ use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::control_blocks::is_within_call;
-use super::words::place_at;
+use super::priority_by_code::{Set, urgent};
 use super::{fault, irq_priority};
-use crate::abi::{Addr, Region};
-use crate::cpu::Stored;
+use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kernel, State, Thread};
 
 /// The lists of ready threads, by priority.
 const LISTS: &str = "_tx_thread_priority_list";
-/// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
-const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
-const FIRST: u32 = 16;
 /// Priorities that a kernel has at least, and at most (`TX_MAX_PRIORITIES`).
 const LEAST_LISTS: u64 = 32;
 const MOST_LISTS: u64 = 1024;
@@ -110,7 +106,7 @@ fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
     let (by, object) = (names.join(" or "), case.object(object.address));
     let level = irq_priority::level(case);
     // A kernel that disables all interrupts is not interrupted: then it is the write over the control block that is left.
-    let all: Vec<(Option<bool>, Option<Set>)> = handlers.iter().map(|number| urgent(*number, level, case)).collect();
+    let all: Vec<(Option<bool>, Option<Set>)> = handlers.iter().map(|number| urgent(*number, case)).collect();
     let is_shown = all.iter().any(|(is_urgent, _)| *is_urgent == Some(true));
     if level.is_none() || all.iter().all(|(is_urgent, _)| *is_urgent == Some(false)) {
         return Some(
@@ -133,32 +129,4 @@ fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding>
             .next(format!("compare the priority of {by} with the BASEPRI that the kernel uses: a priority is in the upper bits of its byte"))
             .threads([thread.address]),
     )
-}
-
-/// The constant that the program sets the priority of an interrupt to.
-struct Set {
-    words: String,
-    value: u64,
-    evidence: Evidence,
-}
-
-/// Whether an interrupt is above what the kernel masks, by the NVIC, else by the code that sets its priority.
-fn urgent(number: u32, level: Option<u64>, case: &Case<'_>) -> (Option<bool>, Option<Set>) {
-    let set = set_priority(number, case);
-    let by_code = level.zip(set.as_ref()).map(|(level, set)| set.value < level);
-    (irq_priority::is_above_kernel(u64::from(number), case).or(by_code), set)
-}
-
-fn set_priority(number: u32, case: &Case<'_>) -> Option<Set> {
-    let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
-    // A store of more than a byte sets several priorities.
-    let is_it = |stored: &Stored| stored.bytes == 1 && stored.place.known().map(Addr::from) == Some(at);
-    let (all, _) = case.usage()?.all_stores(PRIORITIES);
-    let mut all = all.iter().filter(|(_, stored)| is_it(stored));
-    let (store, stored) = all.next().filter(|_| all.next().is_none())?;
-    let value = u64::from(stored.value.known()? & 0xFF);
-    let (place, name) = (place_at(store.at, case), user_name(User::Handler(number), case));
-    let words = format!("{place} sets the priority of {name} to {value:#x}");
-    let evidence = Evidence::symbol(store.at, &place, format!("by the code, {words}"));
-    Some(Set { words, value, evidence })
 }

@@ -131,10 +131,12 @@ fn finding(used: &Used, below: &[&Damage], case: &Case<'_>) -> Finding {
         Some(left) => format!("all but the lowest {left} bytes were used"),
     };
     let calls = case.thread(used.thread).and_then(|thread| stack_calls::of(thread, case));
+    let words = calls.as_ref().and_then(|calls| calls.words(used.size.map_or(u64::MAX, |size| size / 2)));
+    let words = words.map_or_else(String::new, |words| format!("; {words}"));
     Finding::new(
         Code::StackOverflow,
         case.cap(Confidence::Likely),
-        format!("the stack of {name}{size} overflowed into the control block below it"),
+        format!("the stack of {name}{size} overflowed into the control block below it{words}"),
     )
     .against(["a write past the end of what is in front of that block may have done the same"])
     .evidence([Evidence::stack(start, format!("the stack of {name}: {fill}"))])

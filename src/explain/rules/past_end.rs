@@ -10,6 +10,11 @@ use super::{arrays, set_by};
 use crate::abi::{Addr, Region};
 use crate::sym::ArrayMember;
 
+/// Numbers that differ by less than this part of them are of one size.
+const NEAR: u64 = 16;
+/// The most bytes of a variable in which the same value is looked for.
+const LARGEST: u64 = 4096;
+
 /// Such a pointer.
 pub(super) struct PastEnd {
     /// `, right behind the array limits[16], which ends with 0x453b8000`, or `, and the text "..." in title runs on into it`.
@@ -50,16 +55,33 @@ fn text(place: Addr, case: &Case<'_>) -> Option<(String, String)> {
     Some((format!("and {words}"), "look for who writes a text there that is too long".to_owned()))
 }
 
-/// One more element of an array. The pointer and the last word of the array are alike in their highest byte, as numbers of one size
-/// are.
+/// One more element of an array: another word of the variable holds the same, or the last word of the array is a number of the same
+/// size.
 fn element(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Option<(String, String)> {
     let last = word(place.checked_sub(case.width())?, case)?;
+    let next = format!("look for who writes more elements of {} than there are", array.name);
+    if let Some(source) = same(place, value, case) {
+        let words = format!(
+            "right behind the array {array}; {source} holds the same {value:#x}, which may have been written past its end"
+        );
+        return Some((words, next));
+    }
     let bits = case.width().checked_mul(8)?.checked_sub(8)?;
     let highest = |word: u64| word.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0);
-    if last == value || highest(last) == 0 || highest(last) != highest(value) {
+    let is_near = last.abs_diff(value) <= value.max(last) / NEAR;
+    if last == value || highest(last) == 0 || highest(last) != highest(value) && !is_near {
         return None;
     }
     let words =
         format!("right behind the array {array}, which ends with {last:#x}: {value:#x} may be written past its end");
-    Some((words, format!("look for who writes more elements of {} than there are", array.name)))
+    Some((words, next))
+}
+
+/// Another word of the same variable that holds a value, by its name.
+fn same(place: Addr, value: u64, case: &Case<'_>) -> Option<String> {
+    let variable = case.look.variable(place)?;
+    let words = variable.size.min(LARGEST) / case.width().max(1);
+    let mut all = (0..words).filter_map(|n| variable.address.checked_add(n.checked_mul(case.width())?));
+    let at = all.find(|at| *at != place && word(*at, case) == Some(value))?;
+    case.look.place(at)
 }

@@ -71,11 +71,14 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     // What waits in a queue is in use: its reader has to release it.
     let of_memory = || case.kernel.and_then(|kernel| kernel.object(object));
     let in_queues = || of_memory().map(|pool| waiting_blocks::of_pool(pool, case)).unwrap_or_default();
+    // And a thread uses what is on its stack.
+    let on_stacks = || of_memory().map(|pool| lost_blocks::on_stacks(pool, case)).unwrap_or_default();
     let kept = |mut blocks: Vec<Block>| {
-        let queued = if blocks.is_empty() { Vec::new() } else { in_queues() };
-        let is_queued =
-            |block: &Block| queued.iter().flat_map(|w| w.blocks.keys()).any(|start| events.is(*start, block.start));
-        blocks.retain(|block| !is_queued(block));
+        if !blocks.is_empty() {
+            let queued = in_queues();
+            let in_use: Vec<Addr> = queued.iter().flat_map(|w| w.blocks.keys().copied()).chain(on_stacks()).collect();
+            blocks.retain(|block| !in_use.iter().any(|start| events.is(*start, block.start)));
+        }
         worst(&blocks)
     };
     let left = kept(one.pool.left_behind()).filter(|(_, blocks)| is_spread(blocks) || is_used_up);
@@ -104,8 +107,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let taken = |block: &Block| Evidence::event(block.seq, format!("{by} allocates a block that is not released"));
     let mut behind: Vec<Addr> = graph.tasks.waiting(object).map(|task| task.address).collect();
     behind.extend(without);
-    let dropped =
-        state.and_then(|pool| Dropped::of(pool, case)).filter(|dropped| dropped.is_by(full(thread, case, graph)));
+    let dropped = state.and_then(|pool| Dropped::of_thread(full(thread, case, graph), pool, case));
     // A trace may lack the events of threads that block.
     let is_still = |(thread, seq): &(Addr, u64)| {
         let waits = graph.tasks.waiting(object).any(|task| events.is(task.address, *thread));
@@ -115,8 +117,9 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let waiting = waiting.map(|(thread, seq)| (case.label(thread), seq));
     let waits_for_it = waiting.as_ref().map_or_else(String::new, |(waiter, _)| format!(", and {waiter} waits for it"));
     let claim = format!(
-        "{label} drains{waits_for_it}: of {} blocks that were allocated in the trace, {count} of {by} were not released; {others}{}",
+        "{label} drains{waits_for_it}: of {} blocks that were allocated in the trace, {count} of {by}{} were not released; {others}{}",
         one.pool.allocated,
+        same_length(&blocks),
         dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words)),
     );
     // Who allocates passes each block on.
@@ -145,6 +148,14 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
             .explains(graph.tasks.waiting(object).filter_map(|task| waits(task.address, case, graph)))
             .affected(behind),
     )
+}
+
+/// ` (of 200 bytes each)`, where all were asked for so.
+fn same_length(blocks: &[Block]) -> String {
+    let first = blocks.first().and_then(|block| block.len);
+    first
+        .filter(|_| blocks.iter().all(|block| block.len == first))
+        .map_or_else(String::new, |len| format!(" (of {len} bytes each)"))
 }
 
 /// The queues with messages of a thread that nobody has taken, where memory does not show what is in them: as many as blocks that

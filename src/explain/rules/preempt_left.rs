@@ -10,7 +10,7 @@ use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Events, Evidence, Finding};
-use super::{by_code, place, silence, starvation};
+use super::{by_code, irq_priority, place, priority_by_code, silence, starvation};
 use crate::abi::Addr;
 use crate::cpu::Level;
 use crate::kernel::{State, Thread};
@@ -59,12 +59,22 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let in_call = left.as_ref().map_or_else(String::new, |(thread, function)| {
         format!("; {} was switched out in {function}, which raises it", thread.label())
     });
+    let calling = || case.usage().into_iter().flat_map(|usage| usage.calling_handlers());
+    // By the code, where no register shows it.
+    let set = calling().find_map(|number| Some((number, priority_by_code::above(number, case)?)));
+    let why = set.as_ref().map_or_else(
+        || "perhaps an interrupt above the kernel's mask calls the kernel".to_owned(),
+        |(number, set)| {
+            let (by, level) = (by_code::user_name(User::Handler(*number), case), irq_priority::level(case));
+            let level = level.map_or_else(String::new, |level| format!(" ({level:#x})"));
+            format!("{by} calls the kernel, and {}, which the kernel's BASEPRI{level} does not mask", set.words)
+        },
+    );
     let claim = format!(
-        "the kernel switches to no other thread while {name} runs: {COUNT} is {count}, and {other}, which is more urgent, is ready{in_call}; \
-         perhaps an interrupt above the kernel's mask calls the kernel"
+        "the kernel switches to no other thread while {name} runs: {COUNT} is {count}, and {other}, which is more urgent, is ready{in_call}; {why}"
     );
     let at = case.look.symbol(COUNT)?.address;
-    let handlers = case.usage().into_iter().flat_map(|usage| usage.calling_handlers()).take(HANDLERS);
+    let handlers = calling().filter(|number| set.as_ref().is_none_or(|(only, _)| only == number)).take(HANDLERS);
     let handlers: Vec<String> = handlers.map(|number| by_code::user_name(User::Handler(number), case)).collect();
     let calling = match handlers.as_slice() {
         [] => String::new(),
@@ -83,6 +93,7 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .evidence(left.map(|(thread, function)| {
                 Evidence::memory(thread.address, format!("{} is ready, and in {function}", thread.label()))
             }))
+            .evidence(set.map(|(_, set)| set.evidence))
             .next(format!("compare the priorities of the interrupts with the mask of the kernel{calling}"))
             .threads([thread.address])
             .affected(ready.map(|task| task.address)),

@@ -11,6 +11,7 @@ use super::super::usage::time_outs;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code;
 use super::flags_cleared;
+use super::not_given::NotGiven;
 use super::owner_gone::LONG_WAIT;
 use super::users::uses;
 use super::words::{few, gives, shows, suspended_by, third, waiting, wanted};
@@ -355,9 +356,13 @@ fn why(queue: Addr, reader: &Reader<'_>, senders: &[Addr], case: &Case<'_>, grap
                 Some(by) => conditions(&by, &wait, case),
                 None => format!("find out who was to wake {called}"),
             };
+            let without = NotGiven::of(wait.object, wait.kind, givers.as_ref(), case);
+            let words = without.as_ref().map_or("", |without| &without.words);
+            let why = format!("waits for {what}{words}");
             let proof = std::iter::once(waiting(task.address, wait.object, case, graph));
+            let proof = proof.chain(without.map(|without| without.evidence));
             let proof = proof.chain(givers.into_iter().flat_map(|givers| givers.evidence)).collect();
-            Some((format!("waits for {what}"), proof, sure(long), next))
+            Some((why, proof, sure(long), next))
         }
         // Where the program has stopped itself, what was late then counts; else a time-out that is over in a long time only.
         (Some(wait), _) if !wait.forever && !senders.is_empty() => {

@@ -3,6 +3,8 @@
 //!
 //! Against it: a return address may be left over from a call that has ended. The stack was used by these calls, now or before.
 
+use std::collections::BTreeMap;
+
 use super::super::usage::User;
 use super::super::{Case, Evidence};
 use super::{frames, jump, through, words};
@@ -17,6 +19,8 @@ const MOST: u64 = 4096;
 const PIECE: u64 = 1024;
 /// The most functions that are named.
 const NAMED: usize = 5;
+/// So often a return address is on a stack where a function is called again before it returns.
+const NESTED: usize = 4;
 /// The fewest bytes of a frame that is worth a word.
 const LARGE: u64 = 64;
 
@@ -26,6 +30,16 @@ pub(super) struct Calls {
     /// How many functions there are.
     pub count: usize,
     pub largest: Option<Largest>,
+    /// `run_group is called again before it returns, 7 times on this stack`.
+    pub nested: Option<String>,
+}
+
+impl Calls {
+    /// What a claim says of them: a recursion, else the largest frame, where that is so large.
+    pub fn words(&self, least: u64) -> Option<&str> {
+        let largest = self.largest.as_ref().filter(|largest| largest.bytes >= least);
+        self.nested.as_deref().or_else(|| largest.map(|largest| largest.text.as_str()))
+    }
 }
 
 /// The function that makes the largest frame.
@@ -38,34 +52,53 @@ pub(super) struct Largest {
 /// The functions that a stack has return addresses of.
 pub(super) fn of(thread: &Thread, case: &Case<'_>) -> Option<Calls> {
     let (start, size) = (thread.stack.start?, thread.stack.size?);
-    let functions = functions_in(Region { start, len: size }, case);
+    let Found { functions, nested } = functions_in(Region { start, len: size }, case);
     let largest = largest(&functions, Some(thread), size, case);
-    calls(start, &functions, largest, case)
+    calls(start, &functions, (largest, nested), case)
 }
 
 /// The functions that memory has return addresses of, which a stack of so many bytes was used in that is none of a thread.
 pub(super) fn of_main(memory: Region, size: u64, case: &Case<'_>) -> Option<Calls> {
-    let functions = functions_in(memory, case);
+    let Found { functions, nested } = functions_in(memory, case);
     let largest = largest(&functions, None, size, case);
-    calls(memory.start, &functions, largest, case)
+    calls(memory.start, &functions, (largest, nested), case)
 }
 
-fn functions_in(memory: Region, case: &Case<'_>) -> Vec<(Addr, String)> {
+/// What memory has return addresses of.
+struct Found {
+    functions: Vec<(Addr, String)>,
+    nested: Option<String>,
+}
+
+fn functions_in(memory: Region, case: &Case<'_>) -> Found {
     let mut functions: Vec<(Addr, String)> = Vec::new();
+    let mut returns: BTreeMap<Addr, usize> = BTreeMap::new();
     let mut into = 0;
     while let Some(left) = memory.len.min(MOST).checked_sub(into).filter(|left| *left > 0) {
         let bytes = memory.start.checked_add(into).and_then(|at| case.look.bytes(at, PIECE.min(left)));
-        for function in case.words(&bytes.unwrap_or_default(), true).into_iter().filter_map(|word| caller(word, case)) {
+        for word in case.words(&bytes.unwrap_or_default(), true) {
+            let Some(function) = caller(word, case) else { continue };
+            let times = returns.entry(word).or_default();
+            *times = times.saturating_add(1);
             if !functions.iter().any(|(_, name)| *name == function.1) {
                 functions.push(function);
             }
         }
         into = into.saturating_add(PIECE);
     }
-    functions
+    let most = returns.into_iter().max_by_key(|(_, times)| *times).filter(|(_, times)| *times >= NESTED);
+    let nested = most.map(|(at, times)| {
+        format!("{} is called again before it returns, {times} times on this stack", words::function_at(at, case))
+    });
+    Found { functions, nested }
 }
 
-fn calls(start: Addr, functions: &[(Addr, String)], largest: Option<Largest>, case: &Case<'_>) -> Option<Calls> {
+fn calls(
+    start: Addr,
+    functions: &[(Addr, String)],
+    (largest, nested): (Option<Largest>, Option<String>),
+    case: &Case<'_>,
+) -> Option<Calls> {
     let mut names: Vec<&str> = functions.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
     let first = *names.first()?;
     // A library has no lines: who called it is named, too.
@@ -77,7 +110,7 @@ fn calls(start: Addr, functions: &[(Addr, String)], largest: Option<Largest>, ca
         names.join(", "),
         largest.as_ref().map_or_else(String::new, |largest| format!("; {}", largest.text))
     );
-    Some(Calls { evidence: Evidence::stack(start, text).named(first), count: functions.len(), largest })
+    Some(Calls { evidence: Evidence::stack(start, text).named(first), count: functions.len(), largest, nested })
 }
 
 /// The function that makes the largest frame, of those that the stack has return addresses of. A function whose frame has no room is

@@ -1,11 +1,12 @@
 //! The CPU is in the handler that the kernel calls where its check of the stack (TX_ENABLE_STACK_CHECKING) found it used up:
 //! that of the kernel, or the one that the application has registered. The thread is the one that the handler was given, which
-//! may not be current any more: a register holds it, or it is the current one.
+//! may not be the current one, as the kernel checks a thread that it resumes, too: a register holds it, or it is the only one whose stack
+//! is used up, or whose stack pointer is outside of its stack. The current one it is where nothing of its stack is known.
 
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
-use super::place;
+use super::{place, stack_calls};
 use crate::kernel::{High, Thread};
 use crate::session::CpuState;
 
@@ -24,7 +25,8 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let handler = called
         .take(CALLERS)
         .find(|function| cpus.stack_handlers.iter().any(|handler| handler.contains(function.pc & !1)))?;
-    let thread = given(cpu, case).or_else(|| thread_of(cpu, case.kernel));
+    let current = || thread_of(cpu, case.kernel).filter(|thread| !has_room(thread));
+    let thread = given(cpu, case).or_else(|| only(case)).or_else(current);
     let name = handler.name.clone().unwrap_or_else(|| format!("{:#x}", handler.pc));
     let text = format!("the CPU is in {name}, which the kernel calls where a stack was used up");
     let mut evidence = vec![Evidence::symbol(handler.pc, &name, text)];
@@ -33,7 +35,12 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
         Some(thread) => {
             evidence.extend(lowest(thread));
             let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
-            format!("the stack of {}{size} overflowed: the kernel's check found it", thread.label())
+            let calls = stack_calls::of(thread, case);
+            let least = thread.stack.size.map_or(u64::MAX, |size| size / 2);
+            let words = calls.as_ref().and_then(|calls| calls.words(least));
+            let words = words.map_or_else(String::new, |words| format!("; {words}"));
+            evidence.extend(calls.map(|calls| calls.evidence));
+            format!("the stack of {}{size} overflowed: the kernel's check found it{words}", thread.label())
         }
         None => "a stack overflowed: the kernel's check found it; of which thread is not known".to_owned(),
     };
@@ -53,6 +60,18 @@ fn given<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
     let kernel = case.kernel?;
     let held = ARGUMENTS.iter().filter_map(|name| cpu.registers.get(name));
     held.filter_map(|at| kernel.thread(at)).find(|thread| thread.stack.high == High::Full)
+}
+
+/// The only thread whose stack is used up.
+fn only<'k>(case: &Case<'k>) -> Option<&'k Thread> {
+    let is_outside = |thread: &Thread| thread.stack.pointer.is_some_and(|sp| !thread.stack.holds(sp));
+    let mut all = case.kernel?.threads.iter().filter(|thread| thread.stack.high == High::Full || is_outside(thread));
+    all.next().filter(|_| all.next().is_none())
+}
+
+/// True where the lowest bytes of a stack hold fill.
+fn has_room(thread: &Thread) -> bool {
+    matches!(thread.stack.high, High::Bytes(_))
 }
 
 fn lowest(thread: &Thread) -> Option<Evidence> {

@@ -83,9 +83,8 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
         found.code == Code::StackOverflow && !(found.claimed == Confidence::Hint && is_written_at_end(thread, case));
     let is_near = found.code == Code::StackNearOverflow;
     let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
-    let largest = calls.as_ref().and_then(|calls| calls.largest.as_ref());
-    let largest = largest.filter(|largest| is_near || largest.bytes >= size / 2);
-    let claim = largest.map_or_else(|| found.claim.clone(), |largest| format!("{}; {}", found.claim, largest.text));
+    let words = calls.as_ref().and_then(|calls| calls.words(if is_near { 0 } else { size / 2 }));
+    let claim = words.map_or_else(|| found.claim.clone(), |words| format!("{}; {words}", found.claim));
     let suffers = below
         .filter(|_| is_over)
         .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));

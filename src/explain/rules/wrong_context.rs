@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 
 use super::super::events::WrongCall;
 use super::super::graph::Graph;
-use super::super::state::Does;
+use super::super::state::{Does, Task};
 use super::super::usage::{Made, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::forbidden_call;
-use super::words::{place_at, waiting};
+use super::words::{self, place_at, waiting};
 use crate::abi::{Addr, Region};
 use crate::kernel::api::{self, Act, Forbidden};
 use crate::kernel::{Kernel, Kind, Object, Thread};
@@ -54,9 +54,26 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     };
     let (confidence, against) = case.by_events();
     let confidence = if is_doubtful { Confidence::Hint } else { confidence };
+    // Whoever waits for the object since then waits because of that call, as far as can be seen.
+    let is_since = |at: Addr| {
+        let since = events.activity(at).and_then(|activity| activity.since);
+        since.is_some_and(|(_, seq)| seq > first.seq)
+    };
+    let waits_for = |task: &&Task| {
+        let is_it = task.wait.is_some_and(|wait| wait.forever && first.object == Some(wait.object));
+        is_it && is_since(task.address)
+    };
+    let behind: Vec<Addr> = graph.tasks.list.iter().filter(waits_for).map(|task| task.address).collect();
+    let names: Vec<String> = behind.iter().take(SHOWN).map(|at| case.label(*at)).collect();
+    let waited = match (names.as_slice(), behind.len().saturating_sub(SHOWN)) {
+        ([], _) => String::new(),
+        ([one], _) => format!("; {one} waits for it since"),
+        (all, 0) => format!("; {} wait for it since", all.join(", ")),
+        (all, more) => format!("; {} and {more} more wait for it since", all.join(", ")),
+    };
     let both = "its buffer is that of a thread's call: an interrupt may have come while a thread inserted the event";
     Some(
-        Finding::new(Code::WrongContext, (confidence, against), claim(first, sites, case))
+        Finding::new(Code::WrongContext, (confidence, against), format!("{}{waited}", claim(first, sites, case)))
             .against(["a damaged event looks the same"])
             .against(is_doubtful.then_some(both))
             .evidence(alike.take(SHOWN).map(|(call, _)| shown(call)))
@@ -64,6 +81,8 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             .evidence(shown_damage)
             .evidence(first.object.and_then(|object| owner_by_interrupt(object, case)))
             .damaging_memory(owned.is_some())
+            .explains(behind.iter().filter_map(|at| words::waits(*at, case, graph)))
+            .affected(behind)
             .next(NEXT),
     )
 }

@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 use super::Case;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Call, Callee, InstructionSet, Paths, Stored, Value};
+use crate::cpu::{Call, Callee, InstructionSet, Paths, Stored, Value, is_device};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
@@ -193,8 +193,9 @@ impl<'c> Usage<'c> {
         let mut all = self.walker.code().functions_with(memory);
         all.retain(|function| self.addresses_of(*function).iter().any(is_in));
         all.extend(self.walker.using(memory));
-        // What starts the program writes all variables once.
+        // What starts the program writes all variables once. It sets up devices for good.
         let starts = self.users.iter().filter(|(user, _)| *user == User::Start).filter_map(|(_, one)| one.key);
+        let starts = starts.filter(|_| !is_device(memory.start));
         starts.for_each(|(start, _)| _ = all.remove(&start));
         all
     }

@@ -1,0 +1,78 @@
+//! The priorities of interrupts that the program's code sets, where the interrupt controller was not read: an interrupt that calls the
+//! kernel, above what the kernel masks by BASEPRI.
+//!
+//! Against it: the priority may have been changed elsewhere, or the interrupt may be disabled. So it is a hint where nothing else shows
+//! damage.
+
+use super::super::graph::Graph;
+use super::super::usage::User;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::by_code::user_name;
+use super::irq_priority;
+use super::words::place_at;
+use crate::abi::{Addr, Region};
+use crate::cpu::Stored;
+
+/// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
+const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
+const FIRST: u32 = 16;
+
+/// The constant that the program sets the priority of an interrupt to.
+pub(super) struct Set {
+    pub words: String,
+    pub evidence: Evidence,
+    value: u64,
+}
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    hint(case).into_iter().collect()
+}
+
+/// An interrupt that calls the kernel by its code, and whose priority is above the kernel's by the code, where no register shows it.
+fn hint(case: &Case<'_>) -> Option<Finding> {
+    let level = irq_priority::level(case)?;
+    let is_read = |number: u32| irq_priority::is_above_kernel(u64::from(number), case).is_some();
+    let mut handlers = case.usage()?.calling_handlers().filter(|number| !is_read(*number));
+    let (number, set) = handlers.find_map(|number| Some((number, above(number, case)?)))?;
+    let name = user_name(User::Handler(number), case);
+    let calls = irq_priority::calls(u64::from(number), case);
+    let claim = format!(
+        "{name} calls {calls}, and may interrupt the kernel's critical sections: {}, and they mask only priorities from {level:#x} on \
+         (BASEPRI)",
+        set.words
+    );
+    Some(
+        Finding::new(Code::IrqPriority, case.cap(Confidence::Hint), claim)
+            .against(["it is inferred from the program's code: no register shows the priority, nor whether the interrupt is enabled"])
+            .evidence([set.evidence])
+            .next(format!("give {name} a priority of {level:#x} or a higher number, or do not call the kernel in it")),
+    )
+}
+
+/// What the code sets the priority of an interrupt to, where that is above what the kernel masks.
+pub(super) fn above(number: u32, case: &Case<'_>) -> Option<Set> {
+    let level = irq_priority::level(case)?;
+    of(number, case).filter(|set| set.value < level)
+}
+
+/// Whether an interrupt is above what the kernel masks, by the NVIC, else by the code that sets its priority.
+pub(super) fn urgent(number: u32, case: &Case<'_>) -> (Option<bool>, Option<Set>) {
+    let set = of(number, case);
+    let by_code = irq_priority::level(case).zip(set.as_ref()).map(|(level, set)| set.value < level);
+    (irq_priority::is_above_kernel(u64::from(number), case).or(by_code), set)
+}
+
+/// The only store to the priority of an interrupt, of a constant.
+fn of(number: u32, case: &Case<'_>) -> Option<Set> {
+    let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
+    // A store of more than a byte sets several priorities.
+    let is_it = |stored: &Stored| stored.bytes == 1 && stored.place.known().map(Addr::from) == Some(at);
+    let (all, _) = case.usage()?.all_stores(PRIORITIES);
+    let mut all = all.iter().filter(|(_, stored)| is_it(stored));
+    let (store, stored) = all.next().filter(|_| all.next().is_none())?;
+    let value = u64::from(stored.value.known()? & 0xFF);
+    let (place, name) = (place_at(store.at, case), user_name(User::Handler(number), case));
+    let words = format!("{place} sets the priority of {name} to {value:#x}");
+    let evidence = Evidence::symbol(store.at, &place, format!("by the code, {words}"));
+    Some(Set { words, value, evidence })
+}
