@@ -527,3 +527,57 @@ fn a_wait_that_an_interrupt_began_was_that_of_the_thread() {
     let healthy = explain_damaged("own-wait", &[]);
     assert!(healthy.iter().all(|finding| finding["code"] != "wrong-context"), "{healthy:?}");
 }
+
+/// "Proven: the stack of the thread that is current overflowed", where the kernel's check had found that of a thread which it resumed.
+#[test]
+fn the_current_thread_was_said_to_have_the_stack_that_a_check_found() {
+    const READER: u32 = 0x2000_30a8;
+    let elf = fixture("failure.elf");
+    let (mut ram, registers) = parts(&fixture("failure-checked_overflow.core.gz"));
+    let scratch = Scratch::new("explain-resumed");
+    let mut found = |name: &str, current: Option<u32>| {
+        let at = usize::try_from(symbol(&elf, "_tx_thread_current_ptr")).unwrap() - RAM.0;
+        let current = current.unwrap_or(word(&ram, at) as u32);
+        ram[at..at + 4].copy_from_slice(&current.to_le_bytes());
+        let image = scratch.path(name);
+        std::fs::write(&image, &ram).unwrap();
+        let image = format!("{}@{:#x}", image.display(), RAM.0);
+        // No register holds the argument of the handler.
+        let kept = |pair: &&String| ["sp=", "lr=", "pc=", "xpsr="].iter().any(|name| pair.starts_with(name));
+        let registers: Vec<&str> = registers.iter().filter(kept).flat_map(|pair| ["--reg", pair]).collect();
+        let elf = elf.display().to_string();
+        let all = explain(&[&[elf.as_str(), &image], registers.as_slice()].concat());
+        let proven = |one: &&Value| one["code"] == "stack-overflow" && one["confidence"] == "proven";
+        all.iter().find(proven).map(|one| one["claim"].as_str().unwrap().to_owned())
+    };
+    for (name, current) in [("own.bin", None), ("other.bin", Some(READER))] {
+        let claim = found(name, current).expect("a finding");
+        assert!(
+            claim.starts_with("the stack of cruncher ") && claim.contains("the kernel's check found it"),
+            "{claim}"
+        );
+    }
+}
+
+/// "Nothing wrong found": a thread was ready and in its list, and the kernel had no thread to run.
+#[test]
+fn a_ready_thread_that_the_kernel_does_not_run_was_healthy() {
+    const TIMERS: u32 = 0x2000_2874;
+    let elf = fixture("failure.elf");
+    let [lists, execute] = ["ready", "_tx_thread_execute_ptr"].map(|name| usize::try_from(symbol(&elf, name)).unwrap());
+    let option = format!("_tx_thread_priority_list={lists:#x}");
+    let pc = format!("pc={:#x}", symbol(&elf, "PendSV_Handler"));
+    // The system is idle, and the thread of timers is ready.
+    let found = |name: &str, next: u32, xpsr: &str| {
+        let options = ["--symbol", &option, "--reg", &pc, "--reg", xpsr];
+        let all = explain_damaged_with(name, &[(execute, next)], &options);
+        let is_it = |claim: &str| claim.contains("the kernel has no thread to run");
+        all.into_iter().filter(|finding| is_it(finding["claim"].as_str().unwrap())).collect::<Vec<Value>>()
+    };
+    let all = found("next-lost", 0, "xpsr=0x100000e");
+    let [lost] = all.as_slice() else { panic!("one for the most urgent: {all:?}") };
+    assert_eq!([&lost["code"], &lost["confidence"]], ["corrupt-control-block", "likely"], "{lost}");
+    assert!(lost["claim"].as_str().unwrap().starts_with("System Timer Thread is ready, and"), "{lost}");
+    assert!(found("next-known", TIMERS, "xpsr=0x100000e").is_empty(), "it is the next one to run");
+    assert!(found("next-handler", 0, "xpsr=0x1000015").is_empty(), "a handler may have come in the middle of a call");
+}

@@ -464,6 +464,21 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_keeps_its_blocks_for_long_hid_the_leak_of_another_one() {
+        let mut pool = Pool::default();
+        // A log has the newest six of its blocks.
+        for n in 0..40 {
+            pool.allocate(0x9000 + n, MQTT, n, None);
+            (6..=n).rev().take(1).for_each(|n| pool.release(0x9000 + n - 6, Giver::Thread(MQTT), n, false));
+            pool.allocate(0x1000 + n, TLS, n, None);
+            // It does not release one of ten.
+            (0..10).any(|of| n % 10 == of && of > 0).then(|| pool.release(0x1000 + n, Giver::Thread(TLS), n, false));
+        }
+        let left: Vec<Addr> = pool.left_behind().iter().map(|block| block.start).collect();
+        assert_eq!(left, [0x1000, 0x100A, 0x1014, 0x101E]);
+    }
+
+    #[test]
     fn a_block_that_two_later_rounds_outlived_is_left_behind() {
         let mut pool = Pool::default();
         bursts(&mut pool, &[0x1000, 0x1100], 1);

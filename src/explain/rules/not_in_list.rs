@@ -1,5 +1,5 @@
-//! A thread that is ready by its state, and is in no list of ready threads: it never runs again. The kernel does both in one
-//! critical section, so something came in between: an interrupt that the kernel does not keep back and that calls it, or a write over the
+//! A thread that is ready by its state, and is in no list of ready threads: it never runs again. Or it is in one, and the kernel has no
+//! thread to run, as the bit of its priority is not set. The kernel does all of that in one critical section, so something came in between: an interrupt that the kernel does not keep back and that calls it, or a write over the
 //! control block or the list. Where a handler gives what the thread waited for last, it is the interrupt that may have done so.
 //!
 //! Against it: a dump that was taken in the middle of a call of the kernel looks the same.
@@ -13,10 +13,12 @@ use super::priority_by_code::{Set, urgent};
 use super::{fault, irq_priority};
 use crate::abi::Addr;
 use crate::kernel::api::Act;
-use crate::kernel::{Kernel, State, Thread};
+use crate::kernel::{Kernel, State, Thread, Under};
 
 /// The lists of ready threads, by priority.
 const LISTS: &str = "_tx_thread_priority_list";
+/// The thread that the kernel runs next.
+const NEXT: &str = "_tx_thread_execute_ptr";
 /// Priorities that a kernel has at least, and at most (`TX_MAX_PRIORITIES`).
 const LEAST_LISTS: u64 = 32;
 const MOST_LISTS: u64 = 1024;
@@ -34,11 +36,41 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     if is_in_fault || is_within_call(case) || case.trust.was_running || case.trust.other_build || !is_known {
         return Vec::new();
     }
-    let is_lost = |thread: &&Thread| {
+    let lost = |thread: &Thread| {
         let may_run = kernel.current.contains(&thread.address) || kernel.execute.contains(&thread.address);
-        thread.state == Some(State::READY) && !may_run && is_in_list(thread, kernel, case) == Some(false)
+        if thread.state != Some(State::READY) || may_run {
+            return None;
+        }
+        match is_in_list(thread, kernel, case)? {
+            false => Some(Lost::List),
+            true if is_idle(kernel, case) => Some(Lost::Next),
+            true => None,
+        }
     };
-    kernel.threads.iter().filter(is_lost).filter_map(|thread| finding(thread, kernel, case)).collect()
+    let all: Vec<(&Thread, Lost)> = kernel.threads.iter().filter_map(|thread| Some((thread, lost(thread)?))).collect();
+    // The others wait for the most urgent one.
+    let is_next = |(_, lost): &&(&Thread, Lost)| *lost == Lost::Next;
+    let first = all.iter().filter(is_next).min_by_key(|(thread, _)| thread.priority);
+    let all = all.iter().filter(|one| !is_next(one)).chain(first);
+    all.filter_map(|(thread, lost)| finding(thread, *lost, kernel, case)).collect()
+}
+
+/// What the kernel lacks of a thread that is ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// It is in no list.
+    List,
+    /// No thread is the next one to run.
+    Next,
+}
+
+/// True where the kernel runs no thread and has none to run, and the CPU waits in its scheduler, and not in a handler that may have come
+/// in the middle of a call.
+fn is_idle(kernel: &Kernel, case: &Case<'_>) -> bool {
+    let is_none = |all: &[Addr]| all.iter().all(|at| *at == 0);
+    let cpus = case.cpus.map_or(&[][..], |cpus| &cpus.all);
+    let is_idle = !cpus.is_empty() && cpus.iter().all(|cpu| cpu.under == Some(Under::Idle) && cpu.exception.is_none());
+    is_none(&kernel.current) && is_none(&kernel.execute) && is_idle
 }
 
 /// Whether a list of ready threads has a thread, that of its priority or another one; `None` where that cannot be read.
@@ -81,19 +113,26 @@ fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
     case.words(&case.look.bytes(at, case.width())?, true).first().copied()
 }
 
-fn finding(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+fn finding(thread: &Thread, lost: Lost, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let name = thread.label();
     let (list, first) = head(thread, case)?;
     let last = thread.suspended_last().and_then(|at| kernel.object(at));
     let givers = last.and_then(|object| case.usage()?.who(Act::Gives, Some(object.kind), object.address, None));
     let number = |user: User| if let User::Handler(number) = user { Some(number) } else { None };
     let handlers: Vec<u32> = givers.into_iter().flatten().filter_map(number).take(NAMED).collect();
-    let claim = format!("{name} is ready, and is in no list of ready threads: it never runs again");
+    let claim = match lost {
+        Lost::List => format!("{name} is ready, and is in no list of ready threads: it never runs again"),
+        Lost::Next => {
+            format!("{name} is ready, and the kernel has no thread to run ({NEXT} is 0): it never runs again")
+        }
+    };
     let shown = [
         Evidence::memory(thread.address, format!("{name}: its state is ready")),
         Evidence::memory(list, format!("{LISTS}[{}]: the list of its priority", thread.priority.unwrap_or_default()))
             .holds(first),
     ];
+    let next = || case.look.symbol(NEXT).map(|next| Evidence::memory(next.address, format!("{NEXT}: no thread")));
+    let shown: Vec<Evidence> = shown.into_iter().chain(next().filter(|_| lost == Lost::Next)).collect();
     let of = |code, claim: String, claimed| Finding::new(code, case.cap(claimed), claim).evidence(shown.clone());
     let Some(object) = last.filter(|_| !handlers.is_empty()) else {
         return Some(
