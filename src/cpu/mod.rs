@@ -60,7 +60,7 @@ pub use saved_fault::saved_fault;
 pub use saved_trap::saved_trap;
 pub use stub::{from_stub, to_stub};
 pub use table::{Group, Kind, Place, Register};
-pub use values::{Stored, Value};
+pub use values::{Stored, Value, expanded};
 
 use crate::abi::{Addr, Width};
 use crate::elf::{Elf, Machine};

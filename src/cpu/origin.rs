@@ -7,6 +7,7 @@ use super::{Architecture, Registers};
 use crate::abi::{Addr, Region};
 
 mod computed;
+mod division;
 mod riscv;
 mod thumb;
 mod values;
@@ -42,6 +43,8 @@ enum Does {
     Moves { to: u16, from: u16, plus: i64 },
     /// It adds two registers, the second one times a power of 2.
     Adds { to: u16, base: u16, index: u16, shift: u16 },
+    /// It multiplies two registers.
+    Multiplies { to: u16, one: u16, other: u16 },
     /// It writes these registers.
     Writes(u32),
 }
@@ -54,6 +57,7 @@ impl Does {
             | Self::Literal { to, .. }
             | Self::Sets { to, .. }
             | Self::Moves { to, .. }
+            | Self::Multiplies { to, .. }
             | Self::Adds { to, .. } => bit(*to),
             Self::Moving { to, base, .. } => bit(*to) | bit(*base),
             Self::Writes(all) => *all,
@@ -119,25 +123,6 @@ impl Code<'_> {
             Some(Read { place: found.place, value, base: base.map(|base| base.place), first: found.first })
         };
         self.on_all_ways(&all, read)
-    }
-
-    /// The word of memory that the divisor of the instruction was read from, where that is 0 now. Of a Cortex-M.
-    #[must_use]
-    pub fn zero_divisor(&self) -> Option<Read> {
-        let all = self.lines()?;
-        let line = all.iter().find(|line| line.at == self.at)?;
-        let read = |way: &Way<'_, '_>| {
-            let divisor = line.divisor()?;
-            let read = |found: Found| Read { place: found.place, value: 0, base: None, first: None };
-            way.origin(divisor, END, 0, DEEP).map(read).or_else(|| way.not_loaded_yet(divisor))
-        };
-        self.on_all_ways(&all, read)
-    }
-
-    /// The register by which the instruction divides. Of a Cortex-M.
-    #[must_use]
-    pub fn divisor(&self) -> Option<u16> {
-        self.lines()?.iter().find(|line| line.at == self.at)?.divisor()
     }
 
     /// The register of the argument that a register holds in front of the instruction, as the function got it: where all ways from the
@@ -558,6 +543,9 @@ impl Way<'_, '_> {
             Does::Moves { from, plus, .. } => {
                 self.origin(from, writer, self.cut(value.wrapping_sub(plus.cast_unsigned())), deep)
             }
+            Does::Multiplies { one, other, .. } if value == 0 => {
+                [one, other].into_iter().find_map(|factor| self.origin(factor, writer, 0, deep))
+            }
             Does::Adds { base, index, shift, .. } => {
                 let of = |(base, index): (u16, u16)| {
                     let index = self.value(index, writer, deep)?.checked_shl(shift.into())?;
@@ -570,20 +558,6 @@ impl Way<'_, '_> {
             }
             _ => None,
         }
-    }
-
-    /// The word that is 0 and that the last load reads into the register of its own address, where the register still has that address:
-    /// QEMU's division (`helper_udiv`) fails with the registers as they were in front of the last access to memory.
-    fn not_loaded_yet(&self, register: u16) -> Option<Read> {
-        let (_, does) = self.writer(register, END)?;
-        let (base, plus, bits) = match does {
-            Does::Loads { base, plus, index: None, .. } => (base, plus, 32),
-            Does::LoadsPart { base, plus, index: None, bytes, .. } => (base, plus, 8_u32.saturating_mul(bytes.into())),
-            _ => return None,
-        };
-        let at = self.now(register).filter(|at| base == register && *at >= SMALL)?;
-        let place = self.cut(at.wrapping_add_signed(plus));
-        ((self.code.word)(place)?.trailing_zeros() >= bits).then_some(Read { place, value: 0, base: None, first: None })
     }
 
     /// True for the base of an address that is the wrong one of the two: the index is small, and the base is no address of memory, or is

@@ -452,7 +452,8 @@ impl State {
 }
 
 /// The constant of an instruction of 32 bits that has a modified one (Armv7-M Architecture Reference Manual, A5.3.2).
-pub(super) fn expanded(first: u16, second: u16) -> u32 {
+#[must_use]
+pub fn expanded(first: u16, second: u16) -> u32 {
     let low = u32::from(second & 0xFF);
     let code = u32::from(first >> 10 & 1) << 4 | u32::from(second >> 12 & 7) << 1 | u32::from(second >> 7 & 1);
     match code >> 1 {

@@ -242,6 +242,7 @@ fn narrow(word: u16, at: Addr) -> Does {
         0xBC00..=0xBDFF => Does::Writes(u32::from(word & 0xFF) | bit(13)),
         0xB000..=0xB0FF | 0xB400..=0xB5FF => Does::Writes(bit(13)),
         0x1800..=0x19FF => Does::Adds { to: low, base: middle, index: third, shift: 0 },
+        0x4340..=0x437F => Does::Multiplies { to: low, one: low, other: middle },
         0x4400..=0x44FF => {
             let to = low | word >> 4 & 8;
             Does::Adds { to, base: to, index: word >> 3 & 0xF, shift: 0 }
@@ -314,6 +315,10 @@ fn wide(first: u16, second: u16, at: Addr) -> Does {
         }
         _ if first & 0xFE50 == 0xE810 => Does::Writes(u32::from(second) | moved),
         _ if first & 0xFE50 == 0xE800 => Does::Writes(moved),
+        // MUL; with another register added it is none.
+        _ if first & 0xFFF0 == 0xFB00 && second & 0xF0F0 == 0xF000 => {
+            Does::Multiplies { to: second >> 8 & 0xF, one: base, other: second & 0xF }
+        }
         // Products and divisions write one register, or two; bit fields and extensions one.
         _ if first & 0xFF00 == 0xFB00 => Does::Writes(bit(to) | bit(second >> 8 & 0xF)),
         _ if first & 0xFF00 == 0xFA00 => Does::Writes(bit(second >> 8 & 0xF)),

@@ -25,7 +25,7 @@ impl Way<'_, '_> {
                 let index = self.value(index, writer, deep)?.checked_shl(shift.into())?;
                 Some(self.cut(self.value(base, writer, deep)?.wrapping_add(index)))
             }
-            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Writes(_) => None,
+            Does::LoadsPart { .. } | Does::Moving { .. } | Does::Multiplies { .. } | Does::Writes(_) => None,
         }
     }
 
@@ -63,9 +63,12 @@ impl Way<'_, '_> {
             Does::Sets { value, is_top: false, .. } => Some(value),
             Does::Sets { value, .. } => Some(value << 16 | self.plain(register, writer, deep)? & 0xFFFF),
             Does::Moves { from, plus, .. } => Some(self.cut(self.plain(from, writer, deep)?.wrapping_add_signed(plus))),
-            Does::Loads { .. } | Does::LoadsPart { .. } | Does::Moving { .. } | Does::Adds { .. } | Does::Writes(_) => {
-                None
-            }
+            Does::Loads { .. }
+            | Does::LoadsPart { .. }
+            | Does::Moving { .. }
+            | Does::Multiplies { .. }
+            | Does::Adds { .. }
+            | Does::Writes(_) => None,
         }
     }
 

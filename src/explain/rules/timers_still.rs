@@ -106,7 +106,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         // The kernel has not counted them.
         match by {
             By::Sleeps => format!(" (of which {cycles} are a kernel tick)"),
-            By::Reload => String::new(),
+            By::Reload | By::Code => String::new(),
             By::Average => format!(" (a kernel tick was at most {cycles} of them, on average since the start)"),
         },
         timers.label(),
@@ -114,7 +114,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     );
     let periods = match by {
         By::Sleeps => "kernel ticks (measured by earlier sleeps)",
-        By::Reload => "periods of SysTick",
+        By::Reload | By::Code => "periods of SysTick",
         By::Average => "kernel ticks (by their average since the start)",
     };
     let claim = format!(
@@ -128,14 +128,16 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         Some(seq) => Evidence::event(seq, since),
         None => Evidence::memory(timers.address, since),
     };
-    let reload = (by == By::Reload)
-        .then(|| Evidence::memory(RELOAD, format!("SysTick's reload value: a period has {cycles} cycles")));
+    let has_reload = matches!(by, By::Reload | By::Code);
+    let set = if by == By::Code { ", which the program sets by its code" } else { "" };
+    let reload = has_reload
+        .then(|| Evidence::memory(RELOAD, format!("SysTick's reload value{set}: a period has {cycles} cycles")));
     let claimed = if by == By::Sleeps { Confidence::Likely } else { Confidence::Hint };
     Some(
         Finding::new(Code::NoTick, case.cap(claimed), claim)
             .against(["the program may have stopped its tick on purpose"])
             .against(
-                (by == By::Reload)
+                has_reload
                     .then_some("it is inferred from SysTick's reload value: another timer may give the tick"),
             )
             .against((by == By::Average).then_some(
@@ -152,7 +154,10 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Sleeps,
+    /// SysTick's register.
     Reload,
+    /// The code that sets this register.
+    Code,
     /// The time since the start, and the kernel's count of its ticks: where the tick has stopped, it was shorter.
     Average,
 }
@@ -169,9 +174,10 @@ impl Tick {
         if let Some(cycles) = events.sleeps.period().and_then(|period| u64::try_from(period).ok()) {
             return Some(Self { cycles, by: By::Sleeps });
         }
-        let reload = || Endian::Little.u32(&case.look.bytes(RELOAD, 4)?, 0);
-        if let Some(cycles) = reload().filter(|reload| *reload > 0) {
-            return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by: By::Reload });
+        let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4).unwrap_or_default(), 0);
+        let by = if reload.is_some() { By::Reload } else { By::Code };
+        if let Some(cycles) = reload.or_else(|| reload_by_code(case)).filter(|reload| *reload > 0) {
+            return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by });
         }
         if !events.sleeps.over.is_empty() || sets_time(case)? || !is_mostly_idle(case, events) {
             return None;
@@ -180,6 +186,14 @@ impl Tick {
         let cycles = longer(events.stamp?, since_start(case, events)?)?.checked_div(ticks)?;
         (cycles > 0).then_some(Self { cycles, by: By::Average })
     }
+}
+
+/// The only value that the code of the program sets as SysTick's reload value.
+fn reload_by_code(case: &Case<'_>) -> Option<u32> {
+    let (all, _) = case.usage()?.all_stores(SYSTICK);
+    let mut all = all.iter().filter(|(_, stored)| stored.place.known().map(Addr::from) == Some(RELOAD));
+    let (_, stored) = all.next()?;
+    stored.value.known().filter(|_| all.next().is_none())
 }
 
 /// True where the code of the program calls `tx_time_set`; `None` where its code is not known.
@@ -219,7 +233,8 @@ fn since_start(case: &Case<'_>, events: &Events) -> Option<u64> {
 fn systick_stopped(case: &Case<'_>) -> Option<Left> {
     let usage = case.usage()?;
     let stops = |value: Option<u32>| value.is_none_or(|value| value & RUNS != RUNS);
-    let control = usage.stores(SYSTICK.start, SYSTICK, &|_| false).into_iter().filter(|store| stops(store.value));
+    let control = usage.stores(SYSTICK.start, SYSTICK, &|_| false).into_iter();
+    let control = control.filter(|store| stops(store.value) && !sets_bit(store.at, case));
     let functions: BTreeSet<Addr> = control.map(|store| store.function).collect();
     let thread = |user: User| if let User::Thread(at) = user { Some(at) } else { None };
     let callers = |function: Addr| usage.callers_of(function).into_iter().filter_map(thread).collect::<Vec<_>>();
@@ -235,6 +250,18 @@ fn systick_stopped(case: &Case<'_>) -> Option<Left> {
         evidence: Evidence::symbol(*start, &place, "SysTick's control register (SYST_CSR) is written here".to_owned()),
         next: format!("look at how {place} leaves SysTick (SYST_CSR), and whether the tick comes from it"),
     })
+}
+
+/// True for a store behind an ORR that sets the lowest bit of what it stores, which lets SysTick count (Armv7-M Architecture Reference
+/// Manual, A7.7: ORR, STR).
+fn sets_bit(at: Addr, case: &Case<'_>) -> bool {
+    let bytes = at.checked_sub(4).and_then(|from| case.look.bytes(from, 8)).unwrap_or_default();
+    let half = |n: usize| Endian::Little.u16(&bytes, n);
+    let (Some(first), Some(second), Some(store), Some(after)) = (half(0), half(2), half(4), half(6)) else {
+        return false;
+    };
+    let stored = if store >> 11 == 0b01100 { store & 7 } else { after >> 12 };
+    first & 0xFBE0 == 0xF040 && second >> 8 & 0xF == stored && crate::cpu::expanded(first, second) & 1 != 0
 }
 
 /// The only function that a thread calls and that may leave interrupts disabled.

@@ -49,6 +49,8 @@ use walk::{Acts, Follow, Key, Summary, Walker};
 const STARTS: [&str; 3] = ["tx_application_define", "_start", "main"];
 /// The kernel's list of loaded modules: their code is none of the program's.
 const MODULES: &str = "_txm_module_manager_loaded_list_ptr";
+/// The registers of a device are in pages of so many bytes and one.
+const PAGE: u64 = 0xFFF;
 /// What clears event flags instead of setting them (`TX_AND`, `TX_AND_CLEAR`).
 const AND: u32 = 2;
 
@@ -190,7 +192,10 @@ impl<'c> Usage<'c> {
     /// The functions of the program that use this memory, or have an address of it: those that may write past its end.
     pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
         let is_in = |at: &u32| memory.contains(Addr::from(*at));
-        let mut all = self.walker.code().functions_with(memory);
+        // The registers of a device are reached from the beginning of its page.
+        let page = if is_device(memory.start) { memory.start & !PAGE } else { memory.start };
+        let len = memory.len.saturating_add(memory.start.saturating_sub(page));
+        let mut all = self.walker.code().functions_with(Region { start: page, len });
         all.retain(|function| self.addresses_of(*function).iter().any(is_in));
         all.extend(self.walker.using(memory));
         // What starts the program writes all variables once. It sets up devices for good.

@@ -7,7 +7,7 @@ use super::super::Case;
 use super::super::look::is_zero;
 use super::super::rules::static_pointers::trace;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{InstructionSet, riscv_direct};
+use crate::cpu::{InstructionSet, expanded, riscv_direct};
 use crate::kernel::api::{self, Action};
 use crate::kernel::{Kind, Object};
 use crate::sym::Symbol;
@@ -39,6 +39,8 @@ const INSIDE: [&str; 4] = [
 /// Functions of C that write text to memory, also by their names in newlib for numbers that are integers: they keep no pointer.
 const FORMATTING: [&str; 8] =
     ["sprintf", "snprintf", "vsprintf", "vsnprintf", "siprintf", "sniprintf", "vsiprintf", "vsniprintf"];
+/// The function of this prefix that a program has of its own: it sets up the tick.
+const BOARD: &str = "_tx_initialize_low_level";
 /// What the names of the kernel's functions begin with.
 const KERNEL: &str = "_tx";
 
@@ -276,6 +278,11 @@ impl<'c> Code<'c> {
             let low = u32::from(first & 0xF) << 12 | u32::from(first >> 10 & 1) << 11;
             Some((second >> 8, low | u32::from(second >> 12 & 7) << 8 | u32::from(second & 0xFF)))
         };
+        // MOV of a constant that has few bits.
+        let second = || self.half(at.checked_add(2)?).filter(|second| second >> 15 == 0);
+        if let Some((first, second)) = self.half(at).filter(|first| first & 0xFBEF == 0xF04F).zip(second()) {
+            return Some(expanded(first, second));
+        }
         let (register, low) = parts(at, 0xF240).map(|(register, low)| (register & 0xF, low))?;
         let upper = (2..APART).filter_map(|n| parts(at.checked_add(u64::try_from(n).ok()? << 1)?, 0xF2C0));
         let (_, high) = upper.map(|(register, high)| (register & 0xF, high)).find(|(other, _)| *other == register)?;
@@ -449,7 +456,7 @@ impl<'c> Code<'c> {
         let first = symbol.address & !1;
         let len = if symbol.size == 0 { UNSIZED } else { symbol.size };
         let last = first.checked_add(len.checked_sub(1)?)?;
-        Some(Function { first, last: last.max(at), is_kernel: symbol.name.starts_with(KERNEL) })
+        Some(Function { first, last: last.max(at), is_kernel: symbol.name.starts_with(KERNEL) && symbol.name != BOARD })
     }
 
     pub fn half(&self, at: Addr) -> Option<u16> {

@@ -27,6 +27,15 @@ fn the_divisor_of_a_division_by_zero_was_not_followed() {
     // ldrb.w r3, [r4, #3]; sdiv r0, r0, r3
     assert_eq!(of(&[0xF894, 0x3003, 0xFB90, 0xF0F3], 0x104, 0x100), Some(0x2000_0203));
     assert_eq!(of(&[0xF894, 0x3003, 0x6818], 0x104, 0x100), None, "no division");
+    // ldr.w r6, [r10, r2]; mul.w r6, r3, r6; udiv r6, r3, r6: a factor that is 0.
+    let words = [0xF85A, 0x6002, 0xFB03, 0xF606, 0xFBB3, 0xF6F6];
+    assert_eq!(of(&words, 0x108, 0), Some(0x2000_014C));
+    assert_eq!(of(&words, 0x108, 5), None, "the other factor was 0");
+    // ldrh r3, [r4, #6]; muls r3, r5; sdiv r0, r0, r3
+    assert_eq!(of(&[0x88E3, 0x436B, 0xFB90, 0xF0F3], 0x104, 0), Some(0x2000_0206));
+    // ldr.w r6, [r10, r2]; mla r6, r3, r6, r5; udiv r6, r3, r6
+    let words = [0xF85A, 0x6002, 0xFB03, 0x5606, 0xFBB3, 0xF6F6];
+    assert_eq!(of(&words, 0x108, 0), None, "with something added");
 }
 
 /// QEMU gives a division by zero the registers from in front of the load of the divisor: it was taken for a division by an address.
