@@ -104,8 +104,6 @@ struct Rounds {
     released: (Option<u64>, Option<u64>),
     /// The event with which it asked last, and the address in it.
     asked: Option<(u64, Addr)>,
-    /// The most allocations of the pool from that of a block to its release.
-    oldest: u64,
 }
 
 impl Rounds {
@@ -166,6 +164,8 @@ pub struct Pool {
     pub sent: BTreeMap<Addr, Vec<SentAndFreed>>,
     /// By the thread that allocates.
     rounds: BTreeMap<Addr, Rounds>,
+    /// By the thread that allocates: the most allocations of the pool from that of a block to its release.
+    oldest: BTreeMap<Addr, u64>,
     /// Blocks that are not known because too many are allocated.
     lost: bool,
 }
@@ -246,11 +246,14 @@ impl Pool {
         }
         if let Some(block) = self.live.remove(&memory) {
             let age = self.allocated.saturating_sub(block.number);
+            if self.oldest.len() < MAX_HOLDERS || self.oldest.contains_key(&block.thread) {
+                let oldest = self.oldest.entry(block.thread).or_default();
+                *oldest = age.max(*oldest);
+            }
             let times = self.released.entry(by).or_default();
             *times = times.saturating_add(1);
             if let Some(rounds) = self.rounds.get_mut(&block.thread).filter(|_| !block.is_doubtful) {
                 rounds.releases(block.round);
-                rounds.oldest = rounds.oldest.max(age);
             }
             if self.freed.len() >= MAX_BLOCKS {
                 self.freed.pop_first();
@@ -330,7 +333,7 @@ impl Pool {
     /// is in use until then.
     pub fn left_behind(&self) -> Vec<Block> {
         let patience = |oldest: u64| oldest.saturating_mul(2).saturating_add(1);
-        let oldest = |block: &Block| self.rounds.get(&block.thread).map_or(0, |rounds| rounds.oldest);
+        let oldest = |block: &Block| self.oldest.get(&block.thread).copied().unwrap_or_default();
         let is_old = |block: &Block| self.allocated.saturating_sub(block.number) > patience(oldest(block));
         let rounds = |block: &Block| self.rounds.get(&block.thread).copied().unwrap_or_default();
         let kept = self.sorted(|block| is_old(block) && rounds(block).are_past(block.round));

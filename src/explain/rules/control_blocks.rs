@@ -455,14 +455,15 @@ fn with_what_is_in_front(finding: Finding, writers: Option<Writers>, at: Addr, c
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
         None => finding.claim,
     };
-    // Where it is known who writes to the array, or how far, others who share parts of that variable say nothing.
+    // Where it is known who writes to the array, others who share parts of that variable say nothing.
     let (count, counted) = counter::beyond(at, case).unzip();
     let is_of_writers = |shared: &Shared| writers.as_ref().is_none_or(|writers| shared.is_by(&writers.callers));
     let shared = Shared::of(memory, &variable, case).filter(is_of_writers).filter(|_| count.is_none());
+    let against = count.as_ref().map(|_| counter::AGAINST);
     let words = count.into_iter().chain(writers.as_ref().map(|writers| writers.words.clone()));
     let claim = words.fold(claim, |claim, words| format!("{claim}; {words}"));
     let proof = counted.into_iter().chain(writers.map(|writers| writers.evidence));
-    Finding { claim, ..finding }.evidence(proof).with_shared(shared)
+    Finding { claim, ..finding }.against(against).evidence(proof).with_shared(shared)
 }
 
 fn threads<'k>(case: &Case<'k>) -> impl Iterator<Item = &'k Thread> {

@@ -8,6 +8,10 @@ use super::pointer::word;
 use crate::abi::Addr;
 use crate::sym::ArrayPlace;
 
+/// What speaks against it.
+pub(super) const AGAINST: &str = "a number that is larger than its array has elements may count something else";
+/// Bytes of a number.
+const WORD: u64 = 4;
 /// The most bytes of a variable in which it is looked for, and the most that are written past the end of the array.
 const LARGEST: u64 = 4096;
 
@@ -24,11 +28,12 @@ pub(super) fn beyond(at: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
         let place = value.checked_mul(array.element).and_then(|into| array.address.checked_add(into));
         value > length && place.is_some_and(|place| place > at && place.saturating_sub(at) <= LARGEST)
     };
-    let words = variable.size / case.width().max(1);
+    let words = variable.size.checked_div(case.width())?;
     let places = (0..words).filter_map(|n| variable.address.checked_add(n.checked_mul(case.width())?));
     let mut all = places.filter_map(|place| {
         let value = word(place, case).filter(|value| leads_there(*value))?;
-        let name = case.look.place(place).filter(|name| is_member(name))?;
+        // A shorter member is a part of the word.
+        let name = case.look.place(place).filter(|name| is_member(name) && case.look.len_in_word(place) == WORD)?;
         Some((place, name, value))
     });
     let (place, name, value) = all.next().filter(|_| all.next().is_none())?;

@@ -19,6 +19,8 @@ use crate::trace::many;
 
 /// The fewest blocks of a leak.
 const FEWEST: usize = 3;
+/// The most bytes of stacks that are looked at, of all threads together.
+const STACKS: u64 = 1 << 20;
 /// Bytes that are read at once.
 const PIECE: u64 = 512;
 /// Where the events of a trace begin and end.
@@ -102,12 +104,14 @@ pub(super) fn each_pointer(used: &[PoolBlock], case: &Case<'_>, each: &mut dyn F
 
 /// The blocks of a pool, by their first bytes, whose addresses are on the stacks of threads, which may use them.
 pub(super) fn on_stacks(pool: &Object, case: &Case<'_>) -> BTreeSet<Addr> {
-    let Some(used) = blocks_in_use(pool, case) else { return BTreeSet::new() };
-    let mut all = BTreeSet::new();
+    // At a target each word is a packet.
+    let Some(used) = blocks_in_use(pool, case).filter(|_| case.look.is_stored()) else { return BTreeSet::new() };
+    let (mut all, mut left) = (BTreeSet::new(), STACKS);
     for thread in case.kernel.into_iter().flat_map(|kernel| &kernel.threads) {
         let pointer = thread.stack.pointer.filter(|sp| thread.stack.holds(*sp));
         let Some((start, end)) = pointer.zip(thread.stack.end()) else { continue };
-        let region = Region { start, len: end.saturating_sub(start) };
+        let region = Region { start, len: end.saturating_sub(start).min(left) };
+        left = left.saturating_sub(region.len);
         // What could not be read of a stack shows no block.
         let _ = words(region, case, &mut |_, word| {
             all.extend(holding(word, &used).and_then(|block| used.get(block)).map(|block| block.start));

@@ -1,5 +1,5 @@
-//! A pool of blocks that is used up, though nobody waits for it: interrupts and threads that do not wait ask for a block and get
-//! nothing. That no pointer to its blocks is left in memory shows that they are lost; a path on which one who gets such a block
+//! A pool of blocks that is used up, though nobody waits for it for ever: interrupts and threads that do not wait, or wait for some
+//! time, ask for a block and get nothing. That no pointer to its blocks is left in memory shows that they are lost; a path on which one who gets such a block
 //! returns without releasing it, who loses them. Without a trace nobody is seen to ask, and it is a hint.
 //!
 //! Against it: a device may have the addresses, or the program keeps an index in place of a pointer. A pool of which all blocks were
@@ -7,12 +7,13 @@
 //! device: only a function that gets a block and releases it on another path makes it likely.
 
 use super::super::graph::Graph;
+use super::super::state::Task;
 use super::super::usage::{Leak, LostWhenFull, Usage, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::lost_blocks;
 use super::pools::{NO_POINTER, NOT_IN_MEMORY};
-use super::words::{function_at, place_at};
+use super::words::{function_at, place_at, waiting};
 use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Object};
@@ -25,13 +26,24 @@ const OFTEN: u64 = 3;
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let objects = case.kernel.into_iter().flat_map(|kernel| &kernel.objects);
     let is_used_up = |object: &&Object| object.kind == Kind::BlockPool && object.get("available") == Some(0);
-    // Who waits for memory is the other rules' matter.
-    let is_unwaited = |pool: &&Object| graph.tasks.waiting(pool.address).next().is_none();
-    objects.filter(is_used_up).filter(is_unwaited).filter_map(|pool| finding(pool, case)).collect()
+    // Who waits for memory for ever is the other rules' matter.
+    let is_forever = |task: &Task| task.wait.is_some_and(|wait| wait.forever);
+    let is_unwaited = |pool: &&Object| !graph.tasks.waiting(pool.address).any(is_forever);
+    objects.filter(is_used_up).filter(is_unwaited).filter_map(|pool| finding(pool, case, graph)).collect()
 }
 
-fn finding(pool: &Object, case: &Case<'_>) -> Option<Finding> {
-    let asked = asked(pool, case);
+/// A thread that waits for a block for some time.
+fn waits(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Asked> {
+    let task = graph.tasks.waiting(pool.address).next()?;
+    Some(Asked {
+        words: format!("{} waits for a block", case.label(task.address)),
+        evidence: waiting(task.address, pool.address, case, graph),
+        is_interrupt: false,
+    })
+}
+
+fn finding(pool: &Object, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
+    let asked = asked(pool, case).or_else(|| waits(pool, case, graph));
     let lost = lost_blocks::of(pool, case)?;
     let only = Dropped::of(pool, case);
     let claimed = match (&asked, &only) {

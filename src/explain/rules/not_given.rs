@@ -13,7 +13,7 @@ const MOST: u64 = 4;
 
 /// Such a round, in words and as evidence.
 pub(super) struct NotGiven {
-    /// `; tx_done puts semaphore box after 16 of the 17 messages that it read from queue done in the trace; in the last of the others it
+    /// `; tx_done puts semaphore box after 16 of the 17 times that it asked queue done for a message in the trace; in the last of the others it
     /// sends to queue out`
     pub words: String,
     pub evidence: Evidence,
@@ -22,7 +22,8 @@ pub(super) struct NotGiven {
 impl NotGiven {
     /// Of an object that a thread waits for. `givers`: all who give it.
     pub fn of(object: Addr, kind: Kind, givers: Option<&Givers>, case: &Case<'_>) -> Option<Self> {
-        let givers = givers.filter(|givers| givers.names.len() == 1)?;
+        // Which flags of a group it sets is not compared.
+        let givers = givers.filter(|givers| givers.names.len() == 1 && kind != Kind::EventFlags)?;
         let [giver] = *givers.threads.as_slice() else { return None };
         let events = case.events?;
         let messages = events.readers.of(events.stored(giver))?;
@@ -39,9 +40,9 @@ impl NotGiven {
             .as_ref()
             .map_or_else(String::new, |(_, instead)| format!("; in the last of the others it {instead}"));
         let words = format!(
-            "; {name} {does} {what} after {} of the {} that it read from {queue} in the trace{then}",
+            "; {name} {does} {what} after {} of the {} that it asked {queue} for a message in the trace{then}",
             given.rounds,
-            many(all, "message", "messages"),
+            many(all, "time", "times"),
         );
         let text = instead.as_ref().map_or_else(
             || {

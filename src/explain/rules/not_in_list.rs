@@ -1,6 +1,6 @@
 //! A thread that is ready by its state, and is in no list of ready threads: it never runs again. Or it is in one, and the kernel has no
-//! thread to run, as the bit of its priority is not set. The kernel does all of that in one critical section, so something came in between: an interrupt that the kernel does not keep back and that calls it, or a write over the
-//! control block or the list. Where a handler gives what the thread waited for last, it is the interrupt that may have done so.
+//! thread to run. The kernel does all of that in one critical section, so something came in between: an interrupt that the kernel does not
+//! keep back and that calls it, or a write over the control block or the list. Where a handler gives what the thread waited for last, it is the interrupt that may have done so.
 //!
 //! Against it: a dump that was taken in the middle of a call of the kernel looks the same.
 
@@ -19,6 +19,9 @@ use crate::kernel::{Kernel, State, Thread, Under};
 const LISTS: &str = "_tx_thread_priority_list";
 /// The thread that the kernel runs next.
 const NEXT: &str = "_tx_thread_execute_ptr";
+/// A bit for each priority of which a thread is ready, in words of so many bits.
+const MAPS: &str = "_tx_thread_priority_maps";
+const BITS: u64 = 32;
 /// Priorities that a kernel has at least, and at most (`TX_MAX_PRIORITIES`).
 const LEAST_LISTS: u64 = 32;
 const MOST_LISTS: u64 = 1024;
@@ -47,7 +50,12 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
             true => None,
         }
     };
-    let all: Vec<(&Thread, Lost)> = kernel.threads.iter().filter_map(|thread| Some((thread, lost(thread)?))).collect();
+    let all: Vec<(&Thread, Lost)> = kernel
+        .threads
+        .iter()
+        .filter(|thread| thread.priority.is_some())
+        .filter_map(|thread| Some((thread, lost(thread)?)))
+        .collect();
     // The others wait for the most urgent one.
     let is_next = |(_, lost): &&(&Thread, Lost)| *lost == Lost::Next;
     let first = all.iter().filter(is_next).min_by_key(|(thread, _)| thread.priority);
@@ -113,6 +121,22 @@ fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
     case.words(&case.look.bytes(at, case.width())?, true).first().copied()
 }
 
+/// The word in which the kernel notes that a thread of its priority is ready, with its address, and whether it does.
+fn map(thread: &Thread, case: &Case<'_>) -> Option<((Addr, u64), bool)> {
+    let maps = case.look.symbol(MAPS)?;
+    let priority = u64::from(thread.priority?);
+    let into = (priority / BITS).checked_mul(4)?;
+    let at = maps.address.checked_add(into).filter(|_| maps.size == 0 || into < maps.size)?;
+    let bytes = case.look.bytes(at, 4)?;
+    let word = u64::from(case.kernel?.layout.shape.endian.u32(&bytes, 0)?);
+    Some(((at, word), word >> (priority % BITS) & 1 == 1))
+}
+
+fn bit(((at, word), is_set): ((Addr, u64), bool)) -> Evidence {
+    let text = if is_set { "the bit of its priority is set" } else { "the bit of its priority is not set" };
+    Evidence::memory(at, format!("{MAPS}: {text}")).holds(word)
+}
+
 fn finding(thread: &Thread, lost: Lost, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
     let name = thread.label();
     let (list, first) = head(thread, case)?;
@@ -123,7 +147,7 @@ fn finding(thread: &Thread, lost: Lost, kernel: &Kernel, case: &Case<'_>) -> Opt
     let claim = match lost {
         Lost::List => format!("{name} is ready, and is in no list of ready threads: it never runs again"),
         Lost::Next => {
-            format!("{name} is ready, and the kernel has no thread to run ({NEXT} is 0): it never runs again")
+            format!("{name} is ready, and the kernel has no thread to run ({NEXT} is 0): it does not run")
         }
     };
     let shown = [
@@ -133,11 +157,22 @@ fn finding(thread: &Thread, lost: Lost, kernel: &Kernel, case: &Case<'_>) -> Opt
     ];
     let next = || case.look.symbol(NEXT).map(|next| Evidence::memory(next.address, format!("{NEXT}: no thread")));
     let shown: Vec<Evidence> = shown.into_iter().chain(next().filter(|_| lost == Lost::Next)).collect();
-    let of = |code, claim: String, claimed| Finding::new(code, case.cap(claimed), claim).evidence(shown.clone());
+    // Where its bit is set, the kernel finds it as soon as it looks for the next thread.
+    let is_sure = lost == Lost::List || map(thread, case).is_some_and(|(_, is_set)| !is_set);
+    let shown: Vec<Evidence> =
+        shown.into_iter().chain(map(thread, case).filter(|_| lost == Lost::Next).map(bit)).collect();
+    let of = |code, claim: String, claimed: Confidence| {
+        let claimed = if is_sure { claimed } else { Confidence::Hint };
+        Finding::new(code, case.cap(claimed), claim).evidence(shown.clone())
+    };
+    let lists = match lost {
+        Lost::List => format!("{name}, or over {LISTS}"),
+        Lost::Next => format!("{MAPS} or {NEXT}"),
+    };
     let Some(object) = last.filter(|_| !handlers.is_empty()) else {
         return Some(
             of(Code::CorruptControlBlock, claim, Confidence::Likely)
-                .next(format!("look for interrupts that the kernel does not keep back, and for a write over {name}"))
+                .next(format!("look for interrupts that the kernel does not keep back, and for a write over {lists}"))
                 .threads([thread.address]),
         );
     };
@@ -150,7 +185,7 @@ fn finding(thread: &Thread, lost: Lost, kernel: &Kernel, case: &Case<'_>) -> Opt
     if level.is_none() || all.iter().all(|(is_urgent, _)| *is_urgent == Some(false)) {
         return Some(
             of(Code::CorruptControlBlock, claim, Confidence::Likely)
-                .next(format!("look for a write over {name}, or over {LISTS}"))
+                .next(format!("look for a write over {lists}"))
                 .threads([thread.address]),
         );
     }

@@ -12,6 +12,8 @@ use crate::sym::ArrayMember;
 
 /// Numbers that differ by less than this part of them are of one size.
 const NEAR: u64 = 16;
+/// A value that is no small number.
+const SMALL: u64 = 0xFFFF;
 /// The most bytes of a variable in which the same value is looked for.
 const LARGEST: u64 = 4096;
 
@@ -60,7 +62,10 @@ fn text(place: Addr, case: &Case<'_>) -> Option<(String, String)> {
 fn element(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Option<(String, String)> {
     let last = word(place.checked_sub(case.width())?, case)?;
     let next = format!("look for who writes more elements of {} than there are", array.name);
-    if let Some(source) = same(place, value, case) {
+    if last == value {
+        return None;
+    }
+    if let Some(source) = same(place, value, array, case) {
         let words = format!(
             "right behind the array {array}; {source} holds the same {value:#x}, which may have been written past its end"
         );
@@ -69,7 +74,7 @@ fn element(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Opt
     let bits = case.width().checked_mul(8)?.checked_sub(8)?;
     let highest = |word: u64| word.checked_shr(u32::try_from(bits).unwrap_or(u32::MAX)).unwrap_or(0);
     let is_near = last.abs_diff(value) <= value.max(last) / NEAR;
-    if last == value || highest(last) == 0 || highest(last) != highest(value) && !is_near {
+    if highest(last) == 0 || highest(last) != highest(value) && !is_near {
         return None;
     }
     let words =
@@ -77,11 +82,14 @@ fn element(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Opt
     Some((words, next))
 }
 
-/// Another word of the same variable that holds a value, by its name.
-fn same(place: Addr, value: u64, case: &Case<'_>) -> Option<String> {
-    let variable = case.look.variable(place)?;
-    let words = variable.size.min(LARGEST) / case.width().max(1);
-    let mut all = (0..words).filter_map(|n| variable.address.checked_add(n.checked_mul(case.width())?));
-    let at = all.find(|at| *at != place && word(*at, case) == Some(value))?;
-    case.look.place(at)
+/// The only other word of the same variable that holds a value, outside of the array, by its name. A small number, and a pattern of equal
+/// bytes, is in many places.
+fn same(place: Addr, value: u64, array: &ArrayMember, case: &Case<'_>) -> Option<String> {
+    let is_pattern = value.to_le_bytes().iter().take(4).all(|byte| u64::from(*byte) == value & 0xFF);
+    let variable = case.look.variable(place).filter(|_| value > SMALL && !is_pattern)?;
+    let words = variable.size.min(LARGEST).checked_div(case.width())?;
+    let all = (0..words).filter_map(|n| variable.address.checked_add(n.checked_mul(case.width())?));
+    let mut all = all.filter(|at| *at != place && word(*at, case) == Some(value));
+    let at = all.next().filter(|_| all.next().is_none())?;
+    case.look.place(at).filter(|name| !name.starts_with(&array.name))
 }

@@ -6,7 +6,8 @@
 //! the memory is not known from the kernel. A byte pool may have enough bytes free, in pieces that are all too small: its
 //! chain of blocks in memory shows the largest.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::events::{Block, Events, Giver, One, Refused};
 use super::super::graph::Graph;
@@ -73,12 +74,14 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let in_queues = || of_memory().map(|pool| waiting_blocks::of_pool(pool, case)).unwrap_or_default();
     // And a thread uses what is on its stack.
     let on_stacks = || of_memory().map(|pool| lost_blocks::on_stacks(pool, case)).unwrap_or_default();
+    let find = || {
+        let queued = in_queues();
+        let all = queued.iter().flat_map(|w| w.blocks.keys().copied()).chain(on_stacks());
+        all.map(|start| events.stored(start)).collect::<BTreeSet<Addr>>()
+    };
+    let in_use = OnceCell::new();
     let kept = |mut blocks: Vec<Block>| {
-        if !blocks.is_empty() {
-            let queued = in_queues();
-            let in_use: Vec<Addr> = queued.iter().flat_map(|w| w.blocks.keys().copied()).chain(on_stacks()).collect();
-            blocks.retain(|block| !in_use.iter().any(|start| events.is(*start, block.start)));
-        }
+        blocks.retain(|block| !in_use.get_or_init(find).contains(&block.start));
         worst(&blocks)
     };
     let left = kept(one.pool.left_behind()).filter(|(_, blocks)| is_spread(blocks) || is_used_up);

@@ -85,6 +85,10 @@ fn finding(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     Some(
         Finding::new(Code::IrqPriority, case.cap(Confidence::Likely), claim)
             .against(["the count may have been overwritten"])
+            .against(
+                set.as_ref()
+                    .map(|_| "the priority is inferred from the program's code, which may set it again elsewhere"),
+            )
             .evidence([
                 Evidence::memory(at, format!("{COUNT}: the kernel does not switch threads")).holds(count),
                 Evidence::memory(kept.address, format!("{other} is ready, and the next one to run")),

@@ -10,12 +10,14 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::irq_priority;
 use super::words::place_at;
-use crate::abi::{Addr, Region};
-use crate::cpu::Stored;
+use crate::abi::Region;
+use crate::cpu::{Stored, Value};
 
 /// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
 const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
 const FIRST: u32 = 16;
+/// The bits of a priority that each chip has.
+const BITS: u64 = 0xE0;
 
 /// The constant that the program sets the priority of an interrupt to.
 pub(super) struct Set {
@@ -49,30 +51,63 @@ fn hint(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// What the code sets the priority of an interrupt to, where that is above what the kernel masks.
+/// What the code sets the priority of an interrupt to, where that is above what the kernel masks, and no register shows it.
 pub(super) fn above(number: u32, case: &Case<'_>) -> Option<Set> {
-    let level = irq_priority::level(case)?;
-    of(number, case).filter(|set| set.value < level)
+    let level =
+        irq_priority::level(case).filter(|_| irq_priority::is_above_kernel(u64::from(number), case).is_none())?;
+    of(number, case).filter(|set| is_above(set.value, level) == Some(true))
 }
 
 /// Whether an interrupt is above what the kernel masks, by the NVIC, else by the code that sets its priority.
 pub(super) fn urgent(number: u32, case: &Case<'_>) -> (Option<bool>, Option<Set>) {
     let set = of(number, case);
-    let by_code = irq_priority::level(case).zip(set.as_ref()).map(|(level, set)| set.value < level);
+    let by_code = irq_priority::level(case).zip(set.as_ref()).and_then(|(level, set)| is_above(set.value, level));
     (irq_priority::is_above_kernel(u64::from(number), case).or(by_code), set)
 }
 
-/// The only store to the priority of an interrupt, of a constant.
+/// Each chip has the upper bits of a priority: at least three (Armv7-M Architecture Reference Manual, B1.5.4). `None` where more of them
+/// decide.
+const fn is_above(priority: u64, level: u64) -> Option<bool> {
+    if priority & BITS < level & BITS {
+        Some(true)
+    } else if priority >= level {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The only store to the priority of an interrupt, of a constant. `None` where others may set it.
 fn of(number: u32, case: &Case<'_>) -> Option<Set> {
     let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
-    // A store of more than a byte sets several priorities.
-    let is_it = |stored: &Stored| stored.bytes == 1 && stored.place.known().map(Addr::from) == Some(at);
+    let may_be = |stored: &Stored| match stored.place {
+        // A store of more than a byte sets several priorities.
+        Value::Is(place) => at.checked_sub(place.into()).is_some_and(|into| into < stored.bytes.into()),
+        Value::Near(place) => PRIORITIES.contains(place.into()),
+        _ => false,
+    };
     let (all, _) = case.usage()?.all_stores(PRIORITIES);
-    let mut all = all.iter().filter(|(_, stored)| is_it(stored));
-    let (store, stored) = all.next().filter(|_| all.next().is_none())?;
+    let mut all: Vec<_> = all.into_iter().filter(|(_, stored)| may_be(stored)).collect();
+    all.dedup_by_key(|(store, stored)| (store.at, stored.value.known()));
+    let [(store, stored)] = all.as_slice() else { return None };
+    if stored.bytes != 1 || !matches!(stored.place, Value::Is(_)) {
+        return None;
+    }
     let value = u64::from(stored.value.known()? & 0xFF);
     let (place, name) = (place_at(store.at, case), user_name(User::Handler(number), case));
     let words = format!("{place} sets the priority of {name} to {value:#x}");
     let evidence = Evidence::symbol(store.at, &place, format!("by the code, {words}"));
     Some(Set { words, value, evidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_compared_by_the_bits_that_each_chip_has() {
+        assert_eq!([is_above(0x20, 0x40), is_above(0x30, 0x40)], [Some(true), Some(true)]);
+        assert_eq!([is_above(0x40, 0x40), is_above(0x60, 0x40)], [Some(false), Some(false)]);
+        assert_eq!(is_above(0x40, 0x50), None, "a chip with three bits has 0x40 for both");
+    }
 }

@@ -30,7 +30,7 @@ pub(super) struct Calls {
     /// How many functions there are.
     pub count: usize,
     pub largest: Option<Largest>,
-    /// `run_group is called again before it returns, 7 times on this stack`.
+    /// `run_group is called again before it returns: 7 of its frames are on this stack`.
     pub nested: Option<String>,
 }
 
@@ -72,25 +72,35 @@ struct Found {
 
 fn functions_in(memory: Region, case: &Case<'_>) -> Found {
     let mut functions: Vec<(Addr, String)> = Vec::new();
-    let mut returns: BTreeMap<Addr, usize> = BTreeMap::new();
+    let mut returns: BTreeMap<Addr, Vec<usize>> = BTreeMap::new();
     let mut into = 0;
     while let Some(left) = memory.len.min(MOST).checked_sub(into).filter(|left| *left > 0) {
         let bytes = memory.start.checked_add(into).and_then(|at| case.look.bytes(at, PIECE.min(left)));
-        for word in case.words(&bytes.unwrap_or_default(), true) {
+        let first = usize::try_from(into).unwrap_or(usize::MAX);
+        for (n, word) in case.words(&bytes.unwrap_or_default(), true).into_iter().enumerate() {
             let Some(function) = caller(word, case) else { continue };
-            let times = returns.entry(word).or_default();
-            *times = times.saturating_add(1);
+            let at =
+                usize::try_from(case.width()).map_or(usize::MAX, |width| first.saturating_add(n.saturating_mul(width)));
+            returns.entry(word).or_default().push(at);
             if !functions.iter().any(|(_, name)| *name == function.1) {
                 functions.push(function);
             }
         }
         into = into.saturating_add(PIECE);
     }
-    let most = returns.into_iter().max_by_key(|(_, times)| *times).filter(|(_, times)| *times >= NESTED);
-    let nested = most.map(|(at, times)| {
-        format!("{} is called again before it returns, {times} times on this stack", words::function_at(at, case))
+    let most = returns.into_iter().map(|(word, at)| (word, frames_of(&at))).max_by_key(|(_, times)| *times);
+    let nested = most.filter(|(_, times)| *times >= NESTED).map(|(word, times)| {
+        let name = words::function_at(word, case);
+        format!("{name} is called again before it returns: {times} of its frames are on this stack")
     });
     Found { functions, nested }
+}
+
+/// Of the places of one return address, how many are as far from each other as those of the frames of a function that calls itself are.
+fn frames_of(at: &[usize]) -> usize {
+    let steps: Vec<usize> = at.iter().zip(at.iter().skip(1)).map(|(one, next)| next.saturating_sub(*one)).collect();
+    let longest = steps.chunk_by(|one, next| one == next).map(<[usize]>::len).max();
+    longest.map_or(at.len(), |steps| steps.saturating_add(1))
 }
 
 fn calls(
@@ -167,6 +177,14 @@ mod tests {
     use super::*;
 
     /// `char text[640]` on a stack of 640 bytes: only the function that called it had left a return address.
+    #[test]
+    fn a_return_address_that_is_left_over_is_no_recursion() {
+        assert_eq!(frames_of(&[16, 72, 128, 184, 240]), 5, "the frames of a function that calls itself");
+        assert_eq!(frames_of(&[16, 40, 128, 160, 240]), 2, "what calls at other depths have left");
+        assert_eq!(frames_of(&[16, 40, 96, 152, 208, 212]), 4, "among others");
+        assert_eq!([frames_of(&[]), frames_of(&[16])], [0, 1]);
+    }
+
     #[test]
     fn a_function_whose_frame_had_no_room_was_not_named() {
         let of = |called: Option<(u64, &str)>, by_code: Option<(u64, &str)>| {

@@ -12,6 +12,9 @@ use crate::session::CpuState;
 
 /// The registers in which compilers keep an argument, of all processors.
 const ARGUMENTS: [&str; 12] = ["r0", "r3", "r4", "r5", "r6", "r7", "a0", "s0", "s1", "x0", "x19", "x20"];
+/// What speaks against a thread that no register shows.
+const INFERRED: &str = "that the check was made for this thread is inferred from its stack: a write above the end of another stack leads to \
+                        the same handler";
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 5;
 
@@ -25,8 +28,12 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let handler = called
         .take(CALLERS)
         .find(|function| cpus.stack_handlers.iter().any(|handler| handler.contains(function.pc & !1)))?;
-    let current = || thread_of(cpu, case.kernel).filter(|thread| !has_room(thread));
-    let thread = given(cpu, case).or_else(|| only(case)).or_else(current);
+    let current = thread_of(cpu, case.kernel).filter(|thread| !has_room(thread));
+    // Of another one it is not known that the handler was called for it.
+    let is_full = |thread: &&Thread| thread.stack.high == High::Full;
+    let known = given(cpu, case).or_else(|| current.filter(is_full));
+    let thread = known.or_else(|| only(case)).or(current);
+    let is_inferred = known.is_none() && thread.is_some();
     let name = handler.name.clone().unwrap_or_else(|| format!("{:#x}", handler.pc));
     let text = format!("the CPU is in {name}, which the kernel calls where a stack was used up");
     let mut evidence = vec![Evidence::symbol(handler.pc, &name, text)];
@@ -45,13 +52,18 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
         None => "a stack overflowed: the kernel's check found it; of which thread is not known".to_owned(),
     };
     Some(
-        Finding::new(Code::StackOverflow, case.cap_of_registers(Confidence::Proven), claim)
-            .evidence(evidence)
-            .next(thread.map_or_else(
-                || "look at the argument of the handler: it is the thread".to_owned(),
-                |thread| format!("make the stack of {} larger; what is below it may be damaged", thread.label()),
-            ))
-            .threads(thread.map(|thread| thread.address)),
+        Finding::new(
+            Code::StackOverflow,
+            case.cap_of_registers(if is_inferred { Confidence::Likely } else { Confidence::Proven }),
+            claim,
+        )
+        .against(is_inferred.then_some(INFERRED))
+        .evidence(evidence)
+        .next(thread.map_or_else(
+            || "look at the argument of the handler: it is the thread".to_owned(),
+            |thread| format!("make the stack of {} larger; what is below it may be damaged", thread.label()),
+        ))
+        .threads(thread.map(|thread| thread.address)),
     )
 }
 

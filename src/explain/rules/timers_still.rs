@@ -15,14 +15,15 @@ use std::collections::BTreeSet;
 
 use super::super::events::Events;
 use super::super::graph::Graph;
-use super::super::usage::User;
+use super::super::usage::{Store, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
-use super::words::place_of_function;
+use super::words::{place_at, place_of_function};
 use super::{overdue, silence};
 use crate::abi::{Addr, Endian, Region};
+use crate::cpu::{Stored, Value, expanded};
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
@@ -41,6 +42,8 @@ const MANY: u64 = 100;
 const AGREE: u64 = 3;
 /// SysTick's registers but its calibration value (Armv7-M Architecture Reference Manual, B3.3.2).
 const SYSTICK: Region = Region { start: 0xE000_E010, len: 12 };
+/// The bits of its reload value.
+const COUNTS: u32 = 0xFF_FFFF;
 /// The bits of its control register that let it count and interrupt.
 const RUNS: u32 = 3;
 /// What sets the kernel's count of ticks.
@@ -106,7 +109,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         // The kernel has not counted them.
         match by {
             By::Sleeps => format!(" (of which {cycles} are a kernel tick)"),
-            By::Reload | By::Code => String::new(),
+            By::Reload | By::Code(_) => String::new(),
             By::Average => format!(" (a kernel tick was at most {cycles} of them, on average since the start)"),
         },
         timers.label(),
@@ -114,7 +117,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     );
     let periods = match by {
         By::Sleeps => "kernel ticks (measured by earlier sleeps)",
-        By::Reload | By::Code => "periods of SysTick",
+        By::Reload | By::Code(_) => "periods of SysTick",
         By::Average => "kernel ticks (by their average since the start)",
     };
     let claim = format!(
@@ -128,18 +131,23 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         Some(seq) => Evidence::event(seq, since),
         None => Evidence::memory(timers.address, since),
     };
-    let has_reload = matches!(by, By::Reload | By::Code);
-    let set = if by == By::Code { ", which the program sets by its code" } else { "" };
-    let reload = has_reload
-        .then(|| Evidence::memory(RELOAD, format!("SysTick's reload value{set}: a period has {cycles} cycles")));
+    let has_cycles = format!("SysTick's reload value: a period has {cycles} cycles");
+    let (reload, inferred) = match by {
+        By::Reload => (
+            Some(Evidence::memory(RELOAD, has_cycles)),
+            Some("it is inferred from SysTick's reload value: another timer may give the tick"),
+        ),
+        By::Code(at) => (
+            Some(Evidence::symbol(at, &place_at(at, case), format!("by the code, {has_cycles}"))),
+            Some("it is inferred from the reload value that the code sets in SysTick: another timer may give the tick"),
+        ),
+        By::Sleeps | By::Average => (None, None),
+    };
     let claimed = if by == By::Sleeps { Confidence::Likely } else { Confidence::Hint };
     Some(
         Finding::new(Code::NoTick, case.cap(claimed), claim)
             .against(["the program may have stopped its tick on purpose"])
-            .against(
-                has_reload
-                    .then_some("it is inferred from SysTick's reload value: another timer may give the tick"),
-            )
+            .against(inferred)
             .against((by == By::Average).then_some(
                 "how long a kernel tick is, is inferred from the stamp of the newest event, and from how often threads ran",
             ))
@@ -156,8 +164,8 @@ enum By {
     Sleeps,
     /// SysTick's register.
     Reload,
-    /// The code that sets this register.
-    Code,
+    /// The code that sets this register, at this instruction.
+    Code(Addr),
     /// The time since the start, and the kernel's count of its ticks: where the tick has stopped, it was shorter.
     Average,
 }
@@ -175,8 +183,11 @@ impl Tick {
             return Some(Self { cycles, by: By::Sleeps });
         }
         let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4).unwrap_or_default(), 0);
-        let by = if reload.is_some() { By::Reload } else { By::Code };
-        if let Some(cycles) = reload.or_else(|| reload_by_code(case)).filter(|reload| *reload > 0) {
+        let known = match reload {
+            Some(reload) => Some((reload, By::Reload)),
+            None => reload_by_code(case).map(|(reload, at)| (reload, By::Code(at))),
+        };
+        if let Some((cycles, by)) = known.filter(|(reload, _)| *reload > 0) {
             return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by });
         }
         if !events.sleeps.over.is_empty() || sets_time(case)? || !is_mostly_idle(case, events) {
@@ -188,12 +199,20 @@ impl Tick {
     }
 }
 
-/// The only value that the code of the program sets as SysTick's reload value.
-fn reload_by_code(case: &Case<'_>) -> Option<u32> {
+/// The only value that the code of the program sets as SysTick's reload value, and where; `None` where others may set it.
+fn reload_by_code(case: &Case<'_>) -> Option<(u32, Addr)> {
+    let may_be = |stored: &Stored| match stored.place {
+        Value::Is(place) => Addr::from(place) == RELOAD,
+        Value::Near(place) => SYSTICK.contains(place.into()),
+        _ => false,
+    };
     let (all, _) = case.usage()?.all_stores(SYSTICK);
-    let mut all = all.iter().filter(|(_, stored)| stored.place.known().map(Addr::from) == Some(RELOAD));
-    let (_, stored) = all.next()?;
-    stored.value.known().filter(|_| all.next().is_none())
+    let mut all: Vec<_> = all.into_iter().filter(|(_, stored)| may_be(stored)).collect();
+    all.dedup_by_key(|(store, stored)| (store.at, stored.value.known()));
+    let [(store, stored)] = all.as_slice() else { return None };
+    let is_it = stored.bytes == 4 && matches!(stored.place, Value::Is(_));
+    let value = stored.value.known().filter(|_| is_it)? & COUNTS;
+    (value > 0).then_some((value, store.at))
 }
 
 /// True where the code of the program calls `tx_time_set`; `None` where its code is not known.
@@ -234,7 +253,11 @@ fn systick_stopped(case: &Case<'_>) -> Option<Left> {
     let usage = case.usage()?;
     let stops = |value: Option<u32>| value.is_none_or(|value| value & RUNS != RUNS);
     let control = usage.stores(SYSTICK.start, SYSTICK, &|_| false).into_iter();
-    let control = control.filter(|store| stops(store.value) && !sets_bit(store.at, case));
+    let runs = |store: &Store| if store.value.is_some() { Some(!stops(store.value)) } else { runs(store.at, case) };
+    let control: Vec<(Store, Option<bool>)> = control.map(|store| (store, runs(&store))).collect();
+    // Where a store is known to stop it, those of which that is not known may start it again.
+    let wanted = if control.iter().any(|(_, runs)| *runs == Some(false)) { Some(false) } else { None };
+    let control = control.into_iter().filter(|(_, runs)| *runs == wanted).map(|(store, _)| store);
     let functions: BTreeSet<Addr> = control.map(|store| store.function).collect();
     let thread = |user: User| if let User::Thread(at) = user { Some(at) } else { None };
     let callers = |function: Addr| usage.callers_of(function).into_iter().filter_map(thread).collect::<Vec<_>>();
@@ -252,16 +275,23 @@ fn systick_stopped(case: &Case<'_>) -> Option<Left> {
     })
 }
 
-/// True for a store behind an ORR that sets the lowest bit of what it stores, which lets SysTick count (Armv7-M Architecture Reference
-/// Manual, A7.7: ORR, STR).
-fn sets_bit(at: Addr, case: &Case<'_>) -> bool {
-    let bytes = at.checked_sub(4).and_then(|from| case.look.bytes(from, 8)).unwrap_or_default();
+/// Whether SysTick counts after a store behind an instruction that sets or clears the lowest bit of what it stores: ORR, with no AND or BIC in
+/// front of it, or BIC (Armv7-M Architecture Reference Manual, A7.7: AND, BIC, ORR, STR). `None` where that is not known.
+fn runs(at: Addr, case: &Case<'_>) -> Option<bool> {
+    let bytes = case.look.bytes(at.checked_sub(8)?, 12)?;
     let half = |n: usize| Endian::Little.u16(&bytes, n);
-    let (Some(first), Some(second), Some(store), Some(after)) = (half(0), half(2), half(4), half(6)) else {
-        return false;
+    let (before, first, second, store, after) = (half(0)?, half(4)?, half(6)?, half(8)?, half(10)?);
+    let stored = match store {
+        0x6000..=0x67FF => store & 7,
+        _ if store & 0xFFF0 == 0xF8C0 => after >> 12,
+        _ => return None,
     };
-    let stored = if store >> 11 == 0b01100 { store & 7 } else { after >> 12 };
-    first & 0xFBE0 == 0xF040 && second >> 8 & 0xF == stored && crate::cpu::expanded(first, second) & 1 != 0
+    let is_of_bit = second >> 15 == 0 && second >> 8 & 0xF == stored && expanded(first, second) & 1 != 0;
+    match first & 0xFBE0 {
+        0xF040 if is_of_bit && first & 0xF != 0xF && !matches!(before & 0xFBE0, 0xF000 | 0xF020) => Some(true),
+        0xF020 if is_of_bit => Some(false),
+        _ => None,
+    }
 }
 
 /// The only function that a thread calls and that may leave interrupts disabled.

@@ -54,27 +54,32 @@ fn in_interrupt(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     };
     let (confidence, against) = case.by_events();
     let confidence = if is_doubtful { Confidence::Hint } else { confidence };
-    // Whoever waits for the object since then waits because of that call, as far as can be seen.
+    // A mutex that an interrupt has taken nobody gives back: those that began to wait after that wait for it.
     let is_since = |at: Addr| {
         let since = events.activity(at).and_then(|activity| activity.since);
         since.is_some_and(|(_, seq)| seq > first.seq)
     };
     let waits_for = |task: &&Task| {
-        let is_it = task.wait.is_some_and(|wait| wait.forever && first.object == Some(wait.object));
-        is_it && is_since(task.address)
+        let wait = task.wait.filter(|wait| wait.forever && wait.kind == Kind::Mutex);
+        wait.is_some_and(|wait| first.object.is_some_and(|object| events.is(wait.object, events.stored(object))))
+            && is_since(task.address)
     };
     let behind: Vec<Addr> = graph.tasks.list.iter().filter(waits_for).map(|task| task.address).collect();
     let names: Vec<String> = behind.iter().take(SHOWN).map(|at| case.label(*at)).collect();
     let waited = match (names.as_slice(), behind.len().saturating_sub(SHOWN)) {
         ([], _) => String::new(),
-        ([one], _) => format!("; {one} waits for it since"),
-        (all, 0) => format!("; {} wait for it since", all.join(", ")),
-        (all, more) => format!("; {} and {more} more wait for it since", all.join(", ")),
+        ([one], _) => format!("; {one} has waited for it since then"),
+        (all, 0) => format!("; {} have waited for it since then", all.join(", ")),
+        (all, more) => format!("; {} and {more} more have waited for it since then", all.join(", ")),
     };
     let both = "its buffer is that of a thread's call: an interrupt may have come while a thread inserted the event";
     Some(
         Finding::new(Code::WrongContext, (confidence, against), format!("{}{waited}", claim(first, sites, case)))
             .against(["a damaged event looks the same"])
+            .against(
+                (!behind.is_empty())
+                    .then_some("that threads wait as the interrupt has taken it is inferred: they began after that"),
+            )
             .against(is_doubtful.then_some(both))
             .evidence(alike.take(SHOWN).map(|(call, _)| shown(call)))
             .evidence(sites.iter().take(SHOWN).map(site))

@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 use super::Case;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Call, Callee, InstructionSet, Paths, Stored, Value, is_device};
+use crate::cpu::{Call, Callee, InstructionSet, Paths, Stored, Value};
 use crate::kernel::Kind;
 use crate::kernel::api::{Act, Action};
 pub use calls::{Controls, Made};
@@ -67,6 +67,12 @@ pub enum User {
     Start,
     /// A function that none of these was seen to call: it may be that of a thread that does not exist yet, or not any more.
     Other(Addr),
+}
+
+/// True for the registers of the devices of a chip and of a Cortex-M itself (Armv7-M Architecture Reference Manual, B3.1). Boards may have
+/// RAM in the other regions for devices.
+const fn is_register(at: Addr) -> bool {
+    matches!(at, 0x4000_0000..=0x5FFF_FFFF | 0xE000_0000..=0xE00F_FFFF)
 }
 
 /// A call of the kernel.
@@ -193,14 +199,14 @@ impl<'c> Usage<'c> {
     pub fn functions_with(&self, memory: Region) -> BTreeSet<Addr> {
         let is_in = |at: &u32| memory.contains(Addr::from(*at));
         // The registers of a device are reached from the beginning of its page.
-        let page = if is_device(memory.start) { memory.start & !PAGE } else { memory.start };
+        let page = if is_register(memory.start) { memory.start & !PAGE } else { memory.start };
         let len = memory.len.saturating_add(memory.start.saturating_sub(page));
         let mut all = self.walker.code().functions_with(Region { start: page, len });
         all.retain(|function| self.addresses_of(*function).iter().any(is_in));
         all.extend(self.walker.using(memory));
         // What starts the program writes all variables once. It sets up devices for good.
         let starts = self.users.iter().filter(|(user, _)| *user == User::Start).filter_map(|(_, one)| one.key);
-        let starts = starts.filter(|_| !is_device(memory.start));
+        let starts = starts.filter(|_| !is_register(memory.start));
         starts.for_each(|(start, _)| _ = all.remove(&start));
         all
     }

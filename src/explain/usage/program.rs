@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Case;
 use super::super::look::is_zero;
 use super::super::rules::static_pointers::trace;
+use super::is_register;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{InstructionSet, expanded, riscv_direct};
 use crate::kernel::api::{self, Action};
@@ -270,7 +271,7 @@ impl<'c> Code<'c> {
         self.word(at).filter(|word| word & 0x707F == 0x13).and_then(constant)
     }
 
-    /// The constant of which MOVW at an address sets the lower half.
+    /// The constant of which MOVW at an address sets the lower half, or the address of registers that MOV sets.
     fn built(&self, at: Addr) -> Option<u32> {
         let parts = |at: Addr, wanted: u16| {
             let first = self.half(at).filter(|first| first & 0xFBF0 == wanted)?;
@@ -281,7 +282,7 @@ impl<'c> Code<'c> {
         // MOV of a constant that has few bits.
         let second = || self.half(at.checked_add(2)?).filter(|second| second >> 15 == 0);
         if let Some((first, second)) = self.half(at).filter(|first| first & 0xFBEF == 0xF04F).zip(second()) {
-            return Some(expanded(first, second));
+            return Some(expanded(first, second)).filter(|at| is_register(Addr::from(*at)));
         }
         let (register, low) = parts(at, 0xF240).map(|(register, low)| (register & 0xF, low))?;
         let upper = (2..APART).filter_map(|n| parts(at.checked_add(u64::try_from(n).ok()? << 1)?, 0xF2C0));
