@@ -542,20 +542,24 @@ fn the_current_thread_was_said_to_have_the_stack_that_a_check_found() {
         let image = scratch.path(name);
         std::fs::write(&image, &ram).unwrap();
         let image = format!("{}@{:#x}", image.display(), RAM.0);
-        // No register holds the argument of the handler.
-        let kept = |pair: &&String| ["sp=", "lr=", "pc=", "xpsr="].iter().any(|name| pair.starts_with(name));
-        let registers: Vec<&str> = registers.iter().filter(kept).flat_map(|pair| ["--reg", pair]).collect();
+        // No register holds the argument of the handler, which runs on the stack of the current thread.
+        let (kept, sp) = match current {
+            READER => (["pc=", "xpsr="].as_slice(), Some("sp=0x200033bc")),
+            _ => (["pc=", "xpsr=", "lr=", "sp="].as_slice(), None),
+        };
+        let is_kept = |pair: &&String| kept.iter().any(|name| pair.starts_with(name));
+        let registers = registers.iter().filter(is_kept).map(String::as_str);
+        let registers: Vec<&str> = registers.chain(sp).flat_map(|pair| ["--reg", pair]).collect();
         let elf = elf.display().to_string();
         let all = explain(&[&[elf.as_str(), &image], registers.as_slice()].concat());
-        let proven = |one: &&Value| one["code"] == "stack-overflow" && one["confidence"] == "proven";
-        all.iter().find(proven).map(|one| one["claim"].as_str().unwrap().to_owned())
+        let is_it = |one: &Value| one["claim"].as_str().unwrap().contains("the kernel's check found it");
+        all.into_iter().find(is_it).expect("a finding")
     };
-    for (name, current) in [("own.bin", None), ("other.bin", Some(READER))] {
-        let claim = found(name, current).expect("a finding");
-        assert!(
-            claim.starts_with("the stack of cruncher ") && claim.contains("the kernel's check found it"),
-            "{claim}"
-        );
+    // Of a thread that is not the current one it is inferred.
+    for (name, current, confidence) in [("own.bin", None, "proven"), ("other.bin", Some(READER), "likely")] {
+        let one = found(name, current);
+        assert!(one["claim"].as_str().unwrap().starts_with("the stack of cruncher "), "{one}");
+        assert_eq!([&one["code"], &one["confidence"]], ["stack-overflow", confidence], "{one}");
     }
 }
 
@@ -567,17 +571,26 @@ fn a_ready_thread_that_the_kernel_does_not_run_was_healthy() {
     let [lists, execute] = ["ready", "_tx_thread_execute_ptr"].map(|name| usize::try_from(symbol(&elf, name)).unwrap());
     let option = format!("_tx_thread_priority_list={lists:#x}");
     let pc = format!("pc={:#x}", symbol(&elf, "PendSV_Handler"));
+    // A word of this program in which the kernel could note the priorities of ready threads.
+    let maps = usize::try_from(symbol(&elf, "no_waiters")).unwrap();
+    let map = format!("_tx_thread_priority_maps={maps:#x}");
     // The system is idle, and the thread of timers is ready.
-    let found = |name: &str, next: u32, xpsr: &str| {
-        let options = ["--symbol", &option, "--reg", &pc, "--reg", xpsr];
-        let all = explain_damaged_with(name, &[(execute, next)], &options);
+    let found = |name: &str, next: u32, xpsr: &str, bits: u32| {
+        let options = ["--symbol", &option, "--symbol", &map, "--reg", &pc, "--reg", xpsr];
+        let all = explain_damaged_with(name, &[(execute, next), (maps, bits)], &options);
         let is_it = |claim: &str| claim.contains("the kernel has no thread to run");
         all.into_iter().filter(|finding| is_it(finding["claim"].as_str().unwrap())).collect::<Vec<Value>>()
     };
-    let all = found("next-lost", 0, "xpsr=0x100000e");
-    let [lost] = all.as_slice() else { panic!("one for the most urgent: {all:?}") };
-    assert_eq!([&lost["code"], &lost["confidence"]], ["corrupt-control-block", "likely"], "{lost}");
-    assert!(lost["claim"].as_str().unwrap().starts_with("System Timer Thread is ready, and"), "{lost}");
-    assert!(found("next-known", TIMERS, "xpsr=0x100000e").is_empty(), "it is the next one to run");
-    assert!(found("next-handler", 0, "xpsr=0x1000015").is_empty(), "a handler may have come in the middle of a call");
+    let idle = "xpsr=0x100000e";
+    for (name, bits, confidence) in [("next-lost", 0, "likely"), ("next-noted", 1, "hint")] {
+        let all = found(name, 0, idle, bits);
+        let [lost] = all.as_slice() else { panic!("one for the most urgent: {all:?}") };
+        assert_eq!([&lost["code"], &lost["confidence"]], ["corrupt-control-block", confidence], "{lost}");
+        assert!(lost["claim"].as_str().unwrap().starts_with("System Timer Thread is ready, and"), "{lost}");
+    }
+    assert!(found("next-known", TIMERS, idle, 0).is_empty(), "it is the next one to run");
+    assert!(
+        found("next-handler", 0, "xpsr=0x1000015", 0).is_empty(),
+        "a handler may have come in the middle of a call"
+    );
 }
