@@ -33,6 +33,7 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Wait};
 use super::super::usage::{Leak, Need, Stuck, Usage, Use, User, time_outs};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::semaphore_leak;
 use super::words::{function_at, gives, missing, place_at, suspended_by, waiting, waits};
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -227,6 +228,8 @@ impl ByCode<'_, '_> {
         let is_gone = culprit.is_some_and(|user| others.contains(&user));
         let (object, waiter) = (self.case.object(semaphore), self.case.label(*first));
         let ended = self.ended_of(&users, culprit);
+        let kept = || semaphore_leak::keeper(&users, semaphore, self.case);
+        let kept = if culprit.is_none() && ended.is_none() { kept() } else { None };
         let claim = match culprit {
             Some(user) if is_gone => {
                 let (name, is) = self.state(user);
@@ -241,7 +244,10 @@ impl ByCode<'_, '_> {
             ),
             None if others.is_empty() => {
                 let by = ended.as_ref().map_or_else(String::new, |ended| format!("; {}", ended.has(&object)));
-                format!("{waiter} waits for {object}, and all that take and put it wait for it{by}")
+                let path = kept.as_ref().map_or_else(String::new, |(function, _)| {
+                    format!("; {function} has a path on which it takes it and does not put it")
+                });
+                format!("{waiter} waits for {object}, and all that take and put it wait for it{by}{path}")
             }
             None => return None,
         };
@@ -256,10 +262,13 @@ impl ByCode<'_, '_> {
                 |ended| ended.next(&object),
             ),
             Some(user) => format!("look for a path of {} that returns without tx_semaphore_put", self.name(user)),
-            None => ended.as_ref().map_or_else(
-                || format!("look for a path that takes {object} and returns without tx_semaphore_put"),
-                |ended| ended.next(&object),
-            ),
+            None => match (&ended, &kept) {
+                (Some(ended), _) => ended.next(&object),
+                (None, Some((function, _))) => {
+                    format!("look for the path of {function} on which it does not put {object}")
+                }
+                (None, None) => format!("look for a path that takes {object} and returns without tx_semaphore_put"),
+            },
         };
         let behind = self.stuck.behind(&waiters);
         Some(
@@ -274,6 +283,7 @@ impl ByCode<'_, '_> {
                 ])
                 .evidence(culprit.filter(|_| is_gone).and_then(|user| self.gone_evidence(user)))
                 .evidence(path)
+                .evidence(kept.map(|(_, evidence)| evidence))
                 .evidence(ended.map(|ended| ended.evidence))
                 .explains(rest.iter().chain(&behind).filter_map(|at| waits(*at, self.case, self.graph)))
                 .affected(waiters.iter().chain(&behind).copied())

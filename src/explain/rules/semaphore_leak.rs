@@ -8,7 +8,7 @@
 
 use super::super::graph::{Edge, Graph};
 use super::super::state::{Task, Wait};
-use super::super::usage::User;
+use super::super::usage::{Leak, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::words::{NO_OWNER, function_at, place_at, waiting};
 use crate::abi::Addr;
@@ -141,11 +141,14 @@ fn not_returned(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Opt
     )
 }
 
-/// The only function of the holder that has a path without a put, by the code, and as evidence.
-fn keeps(edge: &Edge, case: &Case<'_>) -> Option<(String, Evidence)> {
-    let all = case.usage()?.keeps(User::Thread(edge.holder), edge.object);
+/// The only function of these users that takes a semaphore and has a path on which it does not put it, by the code, and as evidence.
+pub(super) fn keeper(users: &[User], semaphore: Addr, case: &Case<'_>) -> Option<(String, Evidence)> {
+    let usage = case.usage()?;
+    let mut all: Vec<Leak> = users.iter().flat_map(|user| usage.keeps(*user, semaphore)).collect();
+    all.sort_unstable_by_key(|leak| (leak.function, leak.at));
+    all.dedup();
     let [leak] = all.as_slice() else { return None };
-    let (function, object) = (function_at(leak.function, case), case.object(edge.object));
+    let (function, object) = (function_at(leak.function, case), case.object(semaphore));
     let text = format!("by the code, {function} takes {object} here, and has a path on which it does not put it");
     Some((function, Evidence::symbol(leak.at, &place_at(leak.at, case), text)))
 }
@@ -182,7 +185,7 @@ fn finding(edge: &Edge, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
         evidence.push(Evidence::event(taken.seq, format!("{holder} has blocked {since} times since")));
     }
     evidence.push(waiting(edge.waiter, edge.object, case, graph));
-    let kept = by.is_none().then(|| keeps(edge, case)).flatten();
+    let kept = by.is_none().then(|| keeper(&[User::Thread(edge.holder)], edge.object, case)).flatten();
     let next = match (&by, &kept) {
         (Some(by), _) => format!("let {by} not terminate {holder} while it may have {object}, or let it put that then"),
         (None, Some((function, _))) => {
