@@ -228,10 +228,11 @@ fn words(
     let uses = if free.len() == 1 { "uses" } else { "use" };
     match locked {
         Some((holder, object)) => format!(
-            "{} {uses} {name} without {}, which {} holds there",
+            "{} {uses} {name} without {}, which {} holds there{}",
             names(free, case),
             case.object(object),
-            user_name(holder, case)
+            user_name(holder, case),
+            owned(object, holder, case),
         ),
         None if free.len() == users.len() => format!("{} {uses} {name}, and hold no lock there", names(users, case)),
         None => {
@@ -243,6 +244,14 @@ fn words(
             )
         }
     }
+}
+
+/// `, and keypad owns now`: another thread that owns a mutex at this moment.
+fn owned(mutex: Addr, holder: User, case: &Case<'_>) -> String {
+    let object = || case.kernel?.object(mutex).filter(|object| object.kind == Kind::Mutex);
+    let owner = object().and_then(|mutex| mutex.get("owner")).filter(|owner| User::Thread(*owner) != holder);
+    let name = owner.and_then(|owner| case.thread(owner)).map(crate::kernel::Thread::label);
+    name.map_or_else(String::new, |name| format!(", and {name} owns now"))
 }
 
 /// The functions through which each of the first does.
