@@ -63,7 +63,6 @@ pub struct Messages {
     /// The event with which it asked for the message that it has.
     asked: u64,
     is_passed: bool,
-    instead: Option<(u64, Addr)>,
     /// The semaphores and groups of event flags that the thread gives.
     pub given: Vec<Gift>,
     /// The first event in this round with which it sent or gave something.
@@ -104,7 +103,6 @@ impl Readers {
     /// A thread gives something else.
     pub fn gives(&mut self, thread: Addr, object: Addr, seq: u64) {
         if let Some(messages) = self.0.get_mut(&thread) {
-            messages.instead = messages.instead.or(Some((seq, object)));
             messages.first = messages.first.or(Some((seq, object)));
             messages.gives(object);
         }
@@ -139,7 +137,8 @@ impl Messages {
     }
 
     fn ends(&mut self, seq: u64) {
-        let without = Without { from: self.asked, instead: self.first.take() };
+        let (from, instead) = (std::mem::replace(&mut self.asked, seq), self.first.take());
+        let without = Without { from, instead };
         for given in &mut self.given {
             if std::mem::take(&mut given.is_given) {
                 given.rounds = given.rounds.saturating_add(1);
@@ -148,7 +147,6 @@ impl Messages {
                 given.last_without = Some(without);
             }
         }
-        let (from, instead) = (std::mem::replace(&mut self.asked, seq), self.instead.take());
         if std::mem::take(&mut self.is_passed) {
             self.passed = self.passed.saturating_add(1);
         } else if self.others.len() < MAX_ROUNDS {

@@ -455,8 +455,9 @@ fn with_what_is_in_front(finding: Finding, writers: Option<Writers>, at: Addr, c
         Some(arrays) => format!("{}; {arrays} ends in front of it", finding.claim),
         None => finding.claim,
     };
-    // Where it is known who writes to the array, others who share parts of that variable say nothing.
-    let (count, counted) = counter::beyond(at, case).unzip();
+    // Where it is known who writes to the array, or perhaps how far, others who share parts of that variable say nothing.
+    let count = if writers.is_none() { counter::beyond(at, case) } else { None };
+    let (count, counted) = count.unzip();
     let is_of_writers = |shared: &Shared| writers.as_ref().is_none_or(|writers| shared.is_by(&writers.callers));
     let shared = Shared::of(memory, &variable, case).filter(is_of_writers).filter(|_| count.is_none());
     let against = count.as_ref().map(|_| counter::AGAINST);

@@ -1,6 +1,7 @@
 //! A thread that is ready by its state, and is in no list of ready threads: it never runs again. Or it is in one, and the kernel has no
 //! thread to run. The kernel does all of that in one critical section, so something came in between: an interrupt that the kernel does not
-//! keep back and that calls it, or a write over the control block or the list. Where a handler gives what the thread waited for last, it is the interrupt that may have done so.
+//! keep back and that calls it, or a write over the control block or the list. Where a handler gives what the thread waited for last, it
+//! is the interrupt that may have done so.
 //!
 //! Against it: a dump that was taken in the middle of a call of the kernel looks the same.
 
@@ -19,7 +20,7 @@ use crate::kernel::{Kernel, State, Thread, Under};
 const LISTS: &str = "_tx_thread_priority_list";
 /// The thread that the kernel runs next.
 const NEXT: &str = "_tx_thread_execute_ptr";
-/// A bit for each priority of which a thread is ready, in words of so many bits.
+/// A bit for each priority of which a thread is ready: each ULONG has those of so many priorities, also where it is wider.
 const MAPS: &str = "_tx_thread_priority_maps";
 const BITS: u64 = 32;
 /// Priorities that a kernel has at least, and at most (`TX_MAX_PRIORITIES`).
@@ -125,10 +126,11 @@ fn word(at: Addr, case: &Case<'_>) -> Option<u64> {
 fn map(thread: &Thread, case: &Case<'_>) -> Option<((Addr, u64), bool)> {
     let maps = case.look.symbol(MAPS)?;
     let priority = u64::from(thread.priority?);
-    let into = (priority / BITS).checked_mul(4)?;
+    let shape = case.kernel?.layout.shape;
+    let len = u64::try_from(shape.word.bytes()).ok()?;
+    let into = (priority / BITS).checked_mul(len)?;
     let at = maps.address.checked_add(into).filter(|_| maps.size == 0 || into < maps.size)?;
-    let bytes = case.look.bytes(at, 4)?;
-    let word = u64::from(case.kernel?.layout.shape.endian.u32(&bytes, 0)?);
+    let word = shape.endian.word(shape.word, &case.look.bytes(at, len)?, 0)?;
     Some(((at, word), word >> (priority % BITS) & 1 == 1))
 }
 

@@ -11,7 +11,6 @@ use super::by_code::user_name;
 use super::irq_priority;
 use super::words::place_at;
 use crate::abi::Region;
-use crate::cpu::{Stored, Value};
 
 /// The priorities of the interrupts of the chip, one byte each (Armv7-M Architecture Reference Manual, B3.4.9).
 const PRIORITIES: Region = Region { start: 0xE000_E400, len: 0x1F0 };
@@ -77,26 +76,14 @@ const fn is_above(priority: u64, level: u64) -> Option<bool> {
     }
 }
 
-/// The only store to the priority of an interrupt, of a constant. `None` where others may set it.
+/// The only constant that the code stores to the priority of an interrupt.
 fn of(number: u32, case: &Case<'_>) -> Option<Set> {
     let at = PRIORITIES.start.checked_add(number.checked_sub(FIRST)?.into())?;
-    let may_be = |stored: &Stored| match stored.place {
-        // A store of more than a byte sets several priorities.
-        Value::Is(place) => at.checked_sub(place.into()).is_some_and(|into| into < stored.bytes.into()),
-        Value::Near(place) => PRIORITIES.contains(place.into()),
-        _ => false,
-    };
-    let (all, _) = case.usage()?.all_stores(PRIORITIES);
-    let mut all: Vec<_> = all.into_iter().filter(|(_, stored)| may_be(stored)).collect();
-    all.dedup_by_key(|(store, stored)| (store.at, stored.value.known()));
-    let [(store, stored)] = all.as_slice() else { return None };
-    if stored.bytes != 1 || !matches!(stored.place, Value::Is(_)) {
-        return None;
-    }
-    let value = u64::from(stored.value.known()? & 0xFF);
-    let (place, name) = (place_at(store.at, case), user_name(User::Handler(number), case));
+    let (value, store) = case.usage()?.only_constant(at, 1, PRIORITIES)?;
+    let value = u64::from(value & 0xFF);
+    let (place, name) = (place_at(store, case), user_name(User::Handler(number), case));
     let words = format!("{place} sets the priority of {name} to {value:#x}");
-    let evidence = Evidence::symbol(store.at, &place, format!("by the code, {words}"));
+    let evidence = Evidence::symbol(store, &place, format!("by the code, {words}"));
     Some(Set { words, value, evidence })
 }
 

@@ -19,6 +19,8 @@ const MOST: u64 = 4096;
 const PIECE: u64 = 1024;
 /// The most functions that are named.
 const NAMED: usize = 5;
+/// The fewest bytes of a frame of a function that calls another one.
+const FRAME: usize = 8;
 /// So often a return address is on a stack where a function is called again before it returns.
 const NESTED: usize = 4;
 /// The fewest bytes of a frame that is worth a word.
@@ -29,9 +31,9 @@ pub(super) struct Calls {
     pub evidence: Evidence,
     /// How many functions there are.
     pub count: usize,
-    pub largest: Option<Largest>,
+    largest: Option<Largest>,
     /// `run_group is called again before it returns: 7 of its frames are on this stack`.
-    pub nested: Option<String>,
+    nested: Option<String>,
 }
 
 impl Calls {
@@ -43,10 +45,10 @@ impl Calls {
 }
 
 /// The function that makes the largest frame.
-pub(super) struct Largest {
-    pub bytes: u64,
+struct Largest {
+    bytes: u64,
     /// `the frame of measure takes 256 of the stack's 512 bytes`.
-    pub text: String,
+    text: String,
 }
 
 /// The functions that a stack has return addresses of.
@@ -99,7 +101,8 @@ fn functions_in(memory: Region, case: &Case<'_>) -> Found {
 /// Of the places of one return address, how many are as far from each other as those of the frames of a function that calls itself are.
 fn frames_of(at: &[usize]) -> usize {
     let steps: Vec<usize> = at.iter().zip(at.iter().skip(1)).map(|(one, next)| next.saturating_sub(*one)).collect();
-    let longest = steps.chunk_by(|one, next| one == next).map(<[usize]>::len).max();
+    // A frame has more than the return address.
+    let longest = steps.chunk_by(|one, next| one == next && *one >= FRAME).map(<[usize]>::len).max();
     longest.map_or(at.len(), |steps| steps.saturating_add(1))
 }
 
@@ -182,6 +185,7 @@ mod tests {
         assert_eq!(frames_of(&[16, 72, 128, 184, 240]), 5, "the frames of a function that calls itself");
         assert_eq!(frames_of(&[16, 40, 128, 160, 240]), 2, "what calls at other depths have left");
         assert_eq!(frames_of(&[16, 40, 96, 152, 208, 212]), 4, "among others");
+        assert_eq!(frames_of(&[16, 20, 24, 28, 32]), 2, "a table of addresses");
         assert_eq!([frames_of(&[]), frames_of(&[16])], [0, 1]);
     }
 

@@ -9,12 +9,13 @@
 
 use super::super::events::{Events, Slept};
 use super::super::graph::Graph;
+use super::super::usage::User;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::SYSTICK;
 use super::no_tick::RELOAD;
 use super::timers_still::is_tickless;
 use super::writers;
-use crate::abi::Endian;
+use crate::abi::{Addr, Endian};
 
 /// The kernel's function that the handler of the tick calls.
 const TICK: &str = "_tx_timer_interrupt";
@@ -83,9 +84,14 @@ fn since(events: &Events, case: &Case<'_>) -> Option<Finding> {
     Some(finding(times, evidence, case))
 }
 
-/// True where the handler of SysTick gives the kernel its tick: a program may use SysTick for something else.
+/// True where the handler of SysTick gives the kernel its tick: a program may use SysTick for something else. Where the vectors are is in a
+/// register (VTOR), which a dump may lack: then the program's file shows which handlers there are.
 pub(super) fn is_by_systick(case: &Case<'_>) -> bool {
-    case.look.symbol(TICK).is_some_and(|tick| writers::handler_calls(SYSTICK, tick.address, case))
+    let handler = || Some(case.usage()?.functions_of(User::Handler(u32::try_from(SYSTICK).ok()?)));
+    let by_file =
+        |tick: Addr| handler().is_some_and(|all| all.iter().any(|at| writers::calls(*at, &[tick & !1], case)));
+    let by_vector = |tick: Addr| writers::handler_calls(SYSTICK, tick, case);
+    case.look.symbol(TICK).is_some_and(|tick| by_vector(tick.address) || by_file(tick.address))
 }
 
 fn finding(times: i64, evidence: Vec<Evidence>, case: &Case<'_>) -> Finding {

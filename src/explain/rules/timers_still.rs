@@ -20,10 +20,11 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::callback::is_timer_thread;
 use super::masking_code::{self, Left};
 use super::no_tick::RELOAD;
+use super::tick_rate::is_by_systick;
 use super::words::{place_at, place_of_function};
 use super::{overdue, silence};
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Stored, Value, expanded};
+use crate::cpu::expanded;
 use crate::kernel::{Kernel, Kind, State, Thread};
 
 /// The kernel's calls of a program that stops its tick.
@@ -199,20 +200,10 @@ impl Tick {
     }
 }
 
-/// The only value that the code of the program sets as SysTick's reload value, and where; `None` where others may set it.
+/// The only value that the code of the program sets as SysTick's reload value, and where, if SysTick gives the tick.
 fn reload_by_code(case: &Case<'_>) -> Option<(u32, Addr)> {
-    let may_be = |stored: &Stored| match stored.place {
-        Value::Is(place) => Addr::from(place) == RELOAD,
-        Value::Near(place) => SYSTICK.contains(place.into()),
-        _ => false,
-    };
-    let (all, _) = case.usage()?.all_stores(SYSTICK);
-    let mut all: Vec<_> = all.into_iter().filter(|(_, stored)| may_be(stored)).collect();
-    all.dedup_by_key(|(store, stored)| (store.at, stored.value.known()));
-    let [(store, stored)] = all.as_slice() else { return None };
-    let is_it = stored.bytes == 4 && matches!(stored.place, Value::Is(_));
-    let value = stored.value.known().filter(|_| is_it)? & COUNTS;
-    (value > 0).then_some((value, store.at))
+    let (value, at) = case.usage()?.only_constant(RELOAD, 4, SYSTICK).filter(|_| is_by_systick(case))?;
+    Some((value & COUNTS, at))
 }
 
 /// True where the code of the program calls `tx_time_set`; `None` where its code is not known.

@@ -49,6 +49,24 @@ impl Usage<'_> {
         all.into_iter().filter(|(_, stored)| is_it(stored)).map(|(store, _)| store).collect()
     }
 
+    /// The constant that one instruction alone stores to a register of a device, and where it is; `None` where others may store to it.
+    /// `registers`: all registers of that device. A store of another size sets others as well.
+    pub fn only_constant(&self, at: Addr, bytes: u32, registers: Region) -> Option<(u32, Addr)> {
+        let may_be = |stored: &Stored| match stored.place {
+            Value::Is(place) => at.checked_sub(place.into()).is_some_and(|into| into < stored.bytes.into()),
+            Value::Near(place) => registers.contains(place.into()),
+            _ => false,
+        };
+        let (all, is_whole) = self.all_stores(registers);
+        let all = all.into_iter().filter(|_| is_whole).filter(|(_, stored)| may_be(stored));
+        let constant = |(store, stored): (Store, Stored)| {
+            let is_it = stored.place.known().map(Addr::from) == Some(at) && u32::from(stored.bytes) == bytes;
+            Some((stored.value.known().filter(|_| is_it)?, store.at))
+        };
+        let all: BTreeSet<Option<(u32, Addr)>> = all.map(constant).collect();
+        all.first().copied().flatten().filter(|_| all.len() == 1)
+    }
+
     /// All stores by code that has an address of a variable, and whether all of that code could be followed.
     pub fn all_stores(&self, variable: Region) -> (Vec<(Store, Stored)>, bool) {
         let mut todo: Vec<Key> =
