@@ -208,8 +208,8 @@ fn reload_by_code(case: &Case<'_>) -> Option<(u32, Addr)> {
 
 /// True where the code of the program calls `tx_time_set`; `None` where its code is not known.
 fn sets_time(case: &Case<'_>) -> Option<bool> {
-    let usage = case.usage()?;
-    Some(TIME_SET.iter().filter_map(|name| case.look.symbol(name)).any(|symbol| usage.sites_of(symbol.address) > 0))
+    let all: Vec<Addr> = TIME_SET.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
+    Some(case.usage()?.calls_kernel(&all))
 }
 
 /// True where threads have the processor for less than half of the trace: its clock goes on while none has.

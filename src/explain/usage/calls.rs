@@ -450,7 +450,12 @@ impl Usage<'_> {
         stops.collect()
     }
 
-    /// How many calls of a function the code has.
+    /// True where the program calls one of these functions of the kernel directly.
+    pub fn calls_kernel(&self, functions: &[Addr]) -> bool {
+        self.walker.code().calls_kernel(functions)
+    }
+
+    /// How many direct calls of a function that is not of the kernel the code of a RISC-V has.
     pub fn sites_of(&self, function: Addr) -> usize {
         self.walker.code().edges().iter().filter(|(_, to)| *to == function & !1).count()
     }

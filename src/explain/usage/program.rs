@@ -165,6 +165,13 @@ impl<'c> Code<'c> {
         Some(all)
     }
 
+    /// True where code that is not the kernel's calls one of these functions of it directly.
+    pub fn calls_kernel(&self, functions: &[Addr]) -> bool {
+        let is_kernel = |at| self.function(at).is_some_and(|function| function.is_kernel);
+        let leads = |at: &Addr| self.direct(*at).is_some_and(|to| functions.contains(&to));
+        self.places(2).filter(leads).any(|at| !is_kernel(at))
+    }
+
     /// Where the direct call or jump at an address leads.
     fn direct(&self, at: Addr) -> Option<Addr> {
         let first = self.half(at)?;
