@@ -155,6 +155,12 @@ impl<'a> Look<'a> {
         self.symbols.member(at).map(|member| member.is_pointer && member.offset == 0)
     }
 
+    /// The struct that the pointer at an address points to by its type, and those at the beginning of that; hostile text. Empty for anything
+    /// else, and where debug information does not say it.
+    pub(super) fn points_to(&self, at: Addr) -> Vec<String> {
+        self.symbols.member(at).filter(|member| member.offset == 0).map_or_else(Vec::new, |member| member.points_to)
+    }
+
     /// What the part of a variable at an address holds, up to the end of the word that it is in: `jr.pending is 0x1`. `word`: what is at
     /// the multiple of 4 below the address. Hostile text.
     pub(super) fn holds(&self, at: Addr, word: u32) -> Option<String> {

@@ -123,11 +123,16 @@ impl Kernel {
     fn members(&self, object: &Object) -> Option<Issue> {
         let get = |name| object.get(name);
         let (member, what) = match object.kind {
-            Kind::Queue => {
-                let (used, free, all) = (get("enqueued")?, get("available_storage")?, get("capacity")?);
-                let what = format!("{used} messages enqueued and room for {free} more, of {all} in all");
-                ("enqueued", (used.checked_add(free) != Some(all)).then_some(what)?)
-            }
+            Kind::Queue => match self.stray_pointer(object) {
+                Some((member, at)) => {
+                    (member, format!("its tx_queue_{member} is {at:#x}, where no message of it begins"))
+                }
+                None => {
+                    let (used, free, all) = (get("enqueued")?, get("available_storage")?, get("capacity")?);
+                    let what = format!("{used} messages enqueued and room for {free} more, of {all} in all");
+                    ("enqueued", (used.checked_add(free) != Some(all)).then_some(what)?)
+                }
+            },
             Kind::Mutex => {
                 let times = get("ownership_count").filter(|n| *n > 0 && get("owner") == Some(0))?;
                 ("ownership_count", format!("it is owned {times} times, by no thread"))
@@ -142,6 +147,25 @@ impl Kernel {
         };
         let message = format!("{} {}: {what}", object.kind.name(), object.label());
         Some(Issue::new(Code::KernelDamaged, message).at(Place::address(self.member_at(object, member))))
+    }
+
+    /// The pointer of a queue to its next message, or to where the next one goes, that leads to no message of its storage, and where it
+    /// leads. `None` where its members do not show its storage.
+    pub(crate) fn stray_pointer(&self, queue: &Object) -> Option<(&'static str, Addr)> {
+        let get = |name| queue.get(name).filter(|_| queue.kind == Kind::Queue);
+        let (start, end) = (get("start")?, get("end")?);
+        let message = get("message_size")?.checked_mul(self.layout.shape.word.bytes() as u64)?;
+        let len = message.checked_mul(get("capacity")?).filter(|len| *len > 0)?;
+        if end.checked_sub(start) != Some(len) {
+            return None;
+        }
+        let is_message = |at: &Addr| {
+            let offset = at.checked_sub(start).filter(|offset| *offset <= len);
+            offset.is_some_and(|offset| offset.is_multiple_of(message))
+        };
+        // The kernel goes on from what was written there: the one that leads out of the storage comes first.
+        let stray = |name| get(name).filter(|at| !is_message(at)).map(|at| (name, at));
+        stray("write").or_else(|| stray("read"))
     }
 
     /// Counts of a block pool that its memory cannot have: each block has a pointer in front of it.

@@ -28,7 +28,7 @@ pub struct Object {
 }
 
 /// What is read of the members, whatever the kind.
-const MEMBERS: [&str; 27] = [
+const MEMBERS: [&str; 28] = [
     "ownership_count",
     "owner",
     "inherit",
@@ -56,6 +56,7 @@ const MEMBERS: [&str; 27] = [
     "end",
     "available_list",
     "read",
+    "write",
 ];
 
 impl Object {

@@ -8,6 +8,7 @@ use super::super::usage::{Use, User};
 use super::super::{Case, Confidence, Evidence, Finding};
 use super::corrupt_pool::{followers, in_fault, within};
 use super::created_again::forgotten;
+use super::other_type::OtherType;
 use super::set_by::Writers;
 use super::shared::{self, Shared};
 use super::words::{function_at, text};
@@ -144,9 +145,11 @@ fn is_impossible(issue: &Issue, case: &Case<'_>) -> bool {
         let object = case.kernel?.objects.iter().find(|object| near(object.address, at))?;
         let most = 1 << 30;
         match object.kind {
+            // The kernel writes no other addresses to its pointers.
             Kind::Queue => {
                 let counts = ["capacity", "enqueued", "available_storage"];
-                Some(counts.iter().any(|n| object.get(n).is_some_and(|n| n > most)))
+                let is_stray = case.kernel?.stray_pointer(object).is_some();
+                Some(is_stray || counts.iter().any(|n| object.get(n).is_some_and(|n| n > most)))
             }
             // Its list of waiting threads may be that of a moment.
             Kind::BlockPool | Kind::BytePool => Some(case.kernel?.member_at(object, "available") == at),
@@ -363,6 +366,9 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     if is_on_stack {
         return finding;
     }
+    if let Some(other) = OtherType::of(block.address, case).filter(|_| by_text.is_empty()) {
+        return other.added_to(finding);
+    }
     // Who is known to write to what is in front of it is the first to look at.
     let wrong = || WrongIndex::of(block.address, case).filter(|_| by_text.is_empty());
     let writers = writers_in_front(block.address, case);
@@ -501,7 +507,10 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
     let behind = at_rest.and_then(|at| behind(at, case));
     // Of a list, the kernel's own pointers are damaged, and not a count.
     let is_count = issue.severity != Severity::Lost;
-    let is_first = |at: &Addr| is_count && behind.is_none() && case.look.arrays_before(*at).is_empty();
+    let owner = at_rest.and_then(|at| case.kernel?.objects.iter().map(|o| o.address).find(|block| near(*block, at)));
+    let other = owner.and_then(|block| OtherType::of(block, case));
+    let is_first =
+        |at: &Addr| is_count && behind.is_none() && other.is_none() && case.look.arrays_before(*at).is_empty();
     let below = at_rest.filter(is_first).map(|at| WrongIndex::below(at, case)).unwrap_or_default();
     let next = match (&notified, &behind) {
         (Some(_), _) => "compare the type of its argument with that of the object",
@@ -527,7 +536,8 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         .next(next)
         .threads(at)
         .affected(waiting.iter().map(|thread| thread.address));
-    wrong_index::may_be(below, finding)
+    let finding = wrong_index::may_be(below, finding);
+    other.into_iter().fold(finding, |finding, other| other.added_to(finding))
 }
 
 /// The threads that wait for the object in which an address is.

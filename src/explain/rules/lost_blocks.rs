@@ -51,6 +51,11 @@ pub(super) fn half(pool: &Object, case: &Case<'_>) -> Option<Lost> {
     at_least(|used| used.div_ceil(2), pool, case)
 }
 
+/// The same, where they are at least a quarter: a sign only of a pool that is used up otherwise.
+pub(super) fn quarter(pool: &Object, case: &Case<'_>) -> Option<Lost> {
+    at_least(|used| used.div_ceil(4), pool, case)
+}
+
 /// Where they are so many of the blocks in use.
 fn at_least(fewest: impl Fn(usize) -> usize, pool: &Object, case: &Case<'_>) -> Option<Lost> {
     if !case.look.is_stored() || case.trust.other_build {

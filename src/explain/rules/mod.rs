@@ -73,6 +73,7 @@ mod not_returned;
 mod not_started;
 mod notified;
 mod other_flags;
+mod other_type;
 mod overdue;
 mod overflow_into_block;
 mod owner_gone;

@@ -39,6 +39,8 @@ pub(super) const NOT_IN_MEMORY: &str =
 /// What to do about blocks to which no pointer is left.
 pub(super) const NO_POINTER: &str = "look for a path that drops a pointer to a block without its release: in those who allocate, and who read the \
 queues that blocks go through";
+/// A byte pool of which less than one part in so many is free is used up, also where that is more than was asked for.
+const LITTLE: u64 = 8;
 /// So often in a row a thread gets nothing.
 const OFTEN: u64 = 8;
 
@@ -202,6 +204,8 @@ struct Room {
     largest: Option<u64>,
     /// All bytes of free blocks.
     free: u64,
+    /// All bytes of the pool.
+    all: u64,
     /// The bytes of each block of a byte pool that is in use.
     used: Vec<u64>,
 }
@@ -219,7 +223,8 @@ impl Room {
         let pieces = chain.as_ref().map(|chain| chain.all.iter().filter(|block| block.is_free).count());
         let text = text(object.state(&|_| String::new()), object.kind, free, largest.zip(pieces));
         let used = chain.iter().flat_map(|chain| &chain.all).filter(|block| !block.is_free).map(|block| block.len);
-        Some(Self { text, largest, free, used: used.collect() })
+        let all = object.get("size").unwrap_or(free);
+        Some(Self { text, largest, free, all, used: used.collect() })
     }
 
     /// Of the blocks in use, those of the size that is asked for, where most are: who asks has them, and does not release them.
@@ -231,9 +236,9 @@ impl Room {
             .then(|| format!("{alike} of the {all} blocks in use have this size"))
     }
 
-    /// True where it has enough bytes, and no piece has.
+    /// True where it has enough bytes, not as the little rest of a pool that is used up, and no piece has.
     fn is_fragmented(&self, asked: u64) -> bool {
-        self.free >= asked && self.is_short(asked) == Some(true)
+        self.free >= asked.max(self.all / LITTLE) && self.is_short(asked) == Some(true)
     }
 
     /// True where it cannot give so many bytes; `None` where that is not known.
@@ -341,14 +346,21 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         (None, ..) => (Code::PoolEmpty, claimed, claim, next),
     };
     let is_lost = lost.is_some();
+    let few = lost_blocks::quarter;
+    let few = object().filter(|_| !is_lost && !fragmented && long).and_then(|pool| few(pool, case));
+    let (code, claim, next) = match &few {
+        Some(few) => (Code::PoolLeak, format!("{claim}; {}", few.words), NO_POINTER.to_owned()),
+        None => (code, claim, next),
+    };
     let finding = Finding::new(code, case.cap(claimed), claim)
+        .against(few.as_ref().map(|_| NOT_IN_MEMORY))
         .against([match &lost {
             Some(_) => NOT_IN_MEMORY,
             None if fragmented => "pieces that are released later may join to a larger one",
             None => NOT_KNOWN,
         }])
         .evidence([waiting(task.address, pool, case, graph), Evidence::memory(pool, label)])
-        .evidence(lost.into_iter().flat_map(|lost| lost.evidence))
+        .evidence(lost.or(few).into_iter().flat_map(|lost| lost.evidence))
         .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
         .evidence(dropped.map(|dropped| dropped.evidence))
         .against(flushed.as_ref().map(|_| flushed::AGAINST))

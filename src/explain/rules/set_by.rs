@@ -58,6 +58,9 @@ impl SetBy {
         let all: Vec<Store> =
             all.into_iter().filter(|store| lines.insert((place_at(store.at, case), store.value))).collect();
         let same: Vec<&Store> = all.iter().filter(|store| store.value.map(u64::from) == Some(value)).collect();
+        // Who is in such a function has done it most recently.
+        let now: Vec<&Store> = same.iter().copied().filter(|store| inside(store, case).is_some()).collect();
+        let same = if now.len() == 1 { now } else { same };
         let unknown: Vec<&Store> = all.iter().filter(|store| store.value.is_none()).collect();
         let setting = |stores: &[&Store], to: &str| {
             let named: Vec<String> = stores.iter().map(|store| named(store, case)).collect();
@@ -159,9 +162,24 @@ fn writers_where(variable: Region, is_element: &dyn Fn(Addr) -> bool, case: &Cas
     all.into_iter().flatten().filter(|store| functions.insert(store.function)).collect()
 }
 
+/// The only thread that has come past a store in a function, and has called on from there.
+fn inside(store: &Store, case: &Case<'_>) -> Option<Addr> {
+    let is_there = |pc: &Addr| {
+        let function = case.look.function(*pc & !1).map(|function| function.address & !1);
+        function == Some(store.function & !1) && *pc > store.at
+    };
+    let cpus = case.cpus?;
+    let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).map(|thread| thread.address);
+    let mut all = threads.filter(|thread| cpus.callers(*thread).is_some_and(|callers| callers.iter().any(is_there)));
+    all.next().filter(|_| all.next().is_none())
+}
+
 /// `BusUnsubscribe (bus.c:39), which session calls`.
 pub(super) fn named(store: &Store, case: &Case<'_>) -> String {
     let place = place_at(store.at, case);
+    if let Some(thread) = inside(store, case) {
+        return format!("{place}, in which {} is,", case.label(thread));
+    }
     let callers = case.usage().map(|usage| usage.callers_of(store.function)).unwrap_or_default();
     match callers.len() {
         0 => place,

@@ -24,6 +24,8 @@ const BELOW: u64 = 256;
 
 /// One of them.
 pub(super) struct StaticPointer {
+    /// Where it is.
+    pub at: Addr,
     /// `marquee, whose address scroll has,`.
     pub words: String,
     /// `marquee`.
@@ -130,7 +132,7 @@ fn pointer(at: Addr, value: Addr, case: &Case<'_>) -> Option<StaticPointer> {
     };
     let evidence = Evidence::memory(at, format!("{place}{by} points there")).holds(value);
     let (words, is_pointer) = (format!("{place}{by}"), case.look.is_pointer(at));
-    Some(StaticPointer { words, name: place, is_pointer, users, evidence })
+    Some(StaticPointer { at, words, name: place, is_pointer, users, evidence })
 }
 
 /// The trace, whose registry has the addresses of objects.

@@ -100,6 +100,8 @@ pub struct Usage<'c> {
     walker: Walker<'c>,
     users: Vec<(User, Rc<Summary>)>,
     pools: BTreeSet<Addr>,
+    /// Functions of the C library that write to where others have them write.
+    copies: BTreeSet<Addr>,
     /// What calls do that no path led to.
     unseen: Acts,
     /// The same, and what calls do of which the object is not known.
@@ -113,6 +115,10 @@ impl std::fmt::Debug for Usage<'_> {
         f.debug_struct("Usage").field("users", &self.users.len()).field("unknown", &self.unknown).finish()
     }
 }
+
+/// The names of such functions: those of C, and of the run-time ABI of the Arm architecture.
+const COPIES: [&str; 7] =
+    ["memcpy", "memmove", "memset", "__aeabi_memcpy", "__aeabi_memmove", "__aeabi_memset", "__aeabi_memclr"];
 
 /// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not
 /// known.
@@ -192,7 +198,9 @@ impl<'c> Usage<'c> {
         }
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
-        Some(Self { walker, users, pools, unseen, unknown, indexed: OnceCell::new() })
+        let copies =
+            COPIES.iter().filter_map(|name| case.look.symbol(name)).map(|symbol| symbol.address & !1).collect();
+        Some(Self { walker, users, pools, copies, unseen, unknown, indexed: OnceCell::new() })
     }
 
     /// The functions of the program that use this memory, or have an address of it: those that may write past its end.

@@ -1,6 +1,7 @@
 //! Which code stores to a word of a variable, and what.
 //!
-//! Not seen: stores through a pointer that was read from memory, and what a function of the C library copies.
+//! What `memset` and the like write counts as written by the function that calls them. Not seen: stores through a pointer that was read
+//! from memory.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +20,19 @@ const ANYWHERE: Region = Region { start: 0, len: 1 << 32 };
 /// A store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Store {
-    /// The function with it.
+    /// The function with it, or that has one of the C library do it, as `memset`.
     pub function: Addr,
-    /// The instruction.
+    /// The instruction, or the call of such a function.
     pub at: Addr,
     /// What it stores, where that is a constant.
     pub value: Option<u32>,
+}
+
+/// A call, and the function with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Site {
+    function: Addr,
+    at: Addr,
 }
 
 /// Stores of several functions.
@@ -118,20 +126,26 @@ impl Usage<'_> {
     }
 
     /// The same of so many functions at most.
-    fn stores_in(&self, mut todo: Vec<Key>, variable: Region, most: usize) -> Stores {
+    fn stores_in(&self, todo: Vec<Key>, variable: Region, most: usize) -> Stores {
         let follow = Follow { walker: &self.walker, succeeds: false };
         let (mut seen, mut all, mut is_whole) = (BTreeSet::new(), Vec::new(), true);
-        while let Some(key) = todo.pop().filter(|_| seen.len() < most) {
-            if !seen.insert(key) {
+        // Each with the call by which a function of the C library writes there.
+        let mut todo: Vec<(Key, Option<Site>)> = todo.into_iter().map(|key| (key, None)).collect();
+        while let Some((key, site)) = todo.pop().filter(|_| seen.len() < most) {
+            if !seen.insert((key, site)) {
                 continue;
             }
             let Some(paths) = self.walker.storing(&follow, key) else { continue };
             is_whole &= paths.is_complete;
             let of = |(at, stored): &(Addr, Stored)| {
-                (Store { function: key.0, at: *at, value: stored.value.known() }, *stored)
+                let Site { function, at } = site.unwrap_or(Site { function: key.0, at: *at });
+                (Store { function, at, value: stored.value.known() }, *stored)
             };
             all.extend(paths.stored.iter().map(of));
-            todo.extend(passed(&paths, variable));
+            todo.extend(passed(&paths, variable, &self.copies).into_iter().map(|(at, to)| {
+                let own = self.copies.contains(&to.0).then_some(Site { function: key.0, at });
+                (to, site.or(own))
+            }));
         }
         Stores { all, is_whole, is_cut: !todo.is_empty() || seen.len() >= most }
     }
@@ -188,15 +202,22 @@ impl Usage<'_> {
     }
 }
 
-/// The functions that are passed an address in a variable, with that alone.
-fn passed(paths: &Paths, variable: Region) -> Vec<Key> {
+/// The functions that are passed an address in a variable, with that alone, and where. `copies`: those that write there what they are passed
+/// next to it.
+fn passed(paths: &Paths, variable: Region, copies: &BTreeSet<Addr>) -> Vec<(Addr, Key)> {
     let kept = |value: Value| match value {
         Value::Is(at) | Value::Near(at) if variable.contains(at.into()) => value,
         _ => Value::Unknown,
     };
     let to = |call: &Call| match call.to {
-        Callee::At(to) => Some((to, call.arguments.map(kept))),
+        Callee::At(to) => {
+            let (mut arguments, [_, written, ..]) = (call.arguments.map(kept), call.arguments);
+            let [_, second, ..] = &mut arguments;
+            *second = if copies.contains(&to) { written } else { *second };
+            Some((call.at, (to, arguments)))
+        }
         _ => None,
     };
-    paths.calls().filter_map(to).filter(|(_, arguments)| *arguments != [Value::Unknown; 4]).collect()
+    let is_passed = |call: &&Call| call.arguments.iter().any(|value| kept(*value) != Value::Unknown);
+    paths.calls().filter(is_passed).filter_map(to).collect()
 }

@@ -35,6 +35,8 @@ pub struct Member {
     pub size: u64,
     /// True for a pointer.
     pub is_pointer: bool,
+    /// The struct that a pointer points to, and those at the beginning of that: `hoop`. Hostile text. Empty for a pointer to anything else.
+    pub points_to: Vec<String>,
 }
 
 /// An array within a variable, or the variable itself.
@@ -98,6 +100,7 @@ impl Dwarf {
             whole: whole.map(|level| level.path.clone()),
             size: last.size,
             is_pointer: last.is_pointer,
+            points_to: last.points_to.clone(),
         })
     }
 
@@ -184,6 +187,7 @@ struct Level {
     /// Of an array.
     lengths: Vec<u64>,
     is_pointer: bool,
+    points_to: Vec<String>,
 }
 
 /// A member of a struct.
@@ -230,7 +234,8 @@ impl<'a> Walk<'a, '_> {
             let lengths = elements.as_ref().map_or_else(Vec::new, |elements| elements.lengths.clone());
             if is_named {
                 let is_pointer = is_pointer(&of);
-                levels.push(Level { path: path.clone(), begin, size, lengths, is_pointer });
+                let points_to = if is_pointer { self.structs(&of) } else { Vec::new() };
+                levels.push(Level { path: path.clone(), begin, size, lengths, is_pointer, points_to });
             }
             if let Some(elements) = elements {
                 let index = into.checked_div(elements.size)?;
@@ -248,7 +253,8 @@ impl<'a> Walk<'a, '_> {
             is_named = part.name.is_some();
             path.extend(part.name.iter().flat_map(|name| [".", name]));
             let Some(next) = part.of else {
-                levels.push(Level { path, begin: at, size: 1, lengths: Vec::new(), is_pointer: false });
+                let (lengths, points_to) = (Vec::new(), Vec::new());
+                levels.push(Level { path, begin: at, size: 1, lengths, is_pointer: false, points_to });
                 return Some(levels);
             };
             (of, size) = (next, part.size);
@@ -286,6 +292,37 @@ impl<'a> Walk<'a, '_> {
             at = follow(self.view, self.budget, &at.unit, to)?;
         }
         None
+    }
+
+    /// The struct that a pointer points to, and those at the beginning of that, by the names of their types.
+    fn structs(&self, pointer: &Place<'a>) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut next = self.of(pointer);
+        while let Some((of, name)) = next.take().filter(|_| all.len() < MAX_LEVELS).and_then(|at| self.named_struct(at))
+        {
+            all.push(name);
+            next = self.part(&of, 0).and_then(|part| part.of);
+        }
+        all
+    }
+
+    /// A struct, and its name: that of its typedef, else its own.
+    fn named_struct(&self, from: Place<'a>) -> Option<(Place<'a>, String)> {
+        let name = |at: &Place<'a>| {
+            let name = at.unit.entry(at.entry).ok()?.attr_value(dw::DW_AT_name)?;
+            Some(budget::name(self.view.attr_string(&at.unit, name).ok()?.slice()))
+        };
+        let tag = |at: &Place<'a>| at.unit.entry(at.entry).ok().map(|entry| entry.tag());
+        let mut at = from;
+        // The qualifiers around a typedef have no name.
+        while matches!(tag(&at), Some(dw::DW_TAG_const_type | dw::DW_TAG_volatile_type)) {
+            self.budget.step()?;
+            at = self.of(&at)?;
+        }
+        let typedef = if tag(&at) == Some(dw::DW_TAG_typedef) { name(&at) } else { None };
+        let of = self.stripped(at).filter(|of| tag(of) == Some(dw::DW_TAG_structure_type))?;
+        let name = typedef.or_else(|| name(&of))?;
+        Some((of, name))
     }
 
     /// The size of a type in bytes.

@@ -16,6 +16,8 @@ struct Stray {
     flags: u64,
     current: u64,
     at: Addr,
+    /// True where no code gets them, by the flags that it knows.
+    is_unasked: bool,
 }
 
 impl ByCode<'_, '_> {
@@ -27,17 +29,19 @@ impl ByCode<'_, '_> {
         let [User::Thread(server)] = self.stuck.helpers(thread) else { return None };
         let (server, wanted) = (*server, need.wanted.filter(|wanted| wanted.is_power_of_two())?);
         self.stuck.waits.get(&server)?;
-        let stray = self.stray(need, wanted, server)?;
+        let stray = self.stray(thread, need, server)?;
         let (name, giver, object) = (self.case.label(thread), self.case.label(server), self.case.object(need.object));
         let (place, flags) = (place_at(stray.at, self.case), stray.flags);
+        let nobody = if stray.is_unasked { "for which no code waits" } else { "for which no thread waits now" };
         let behind = self.stuck.behind(&[thread]);
         let claim = format!(
-            "{name} waits for {wanted:#x} of {object}, and {flags:#x} is set, for which no code waits; only {giver} may set either, and \
+            "{name} waits for {wanted:#x} of {object}, and {flags:#x} is set, {nobody}; only {giver} may set either, and \
              its code does not show which it sets in {place}"
         );
         Some(
             Finding::new(Code::WrongEventMask, self.case.cap(Confidence::Hint), claim)
                 .against([BY_CODE, "the flag that is set may be looked at without a wait for it"])
+                .against((!stray.is_unasked).then(|| format!("{name} may wait for it another time")))
                 .evidence([
                     waiting(thread, need.object, self.case, self.graph),
                     Evidence::memory(need.object, format!("{object}: {:#x} is set", stray.current))
@@ -55,9 +59,10 @@ impl ByCode<'_, '_> {
         )
     }
 
-    fn stray(&self, need: &Need, wanted: u64, server: Addr) -> Option<Stray> {
+    fn stray(&self, thread: Addr, need: &Need, server: Addr) -> Option<Stray> {
+        let wanted = need.wanted?;
         let group = self.case.kernel?.object(need.object).filter(|_| need.kind == Kind::EventFlags)?;
-        let (current, user) = (group.get("current")?, User::Thread(server));
+        let (current, user, waiter) = (group.get("current")?, User::Thread(server), User::Thread(thread));
         let who = |act, bit| self.usage.who(act, Some(Kind::EventFlags), need.object, Some(bit));
         let sets = |one: &Use| {
             one.action.act == Act::Gives && one.action.kind == Some(Kind::EventFlags) && one.object == Some(need.object)
@@ -68,11 +73,24 @@ impl ByCode<'_, '_> {
             return None;
         }
         let at = self.usage.site_with(user, |one| sets(one) && one.flags.is_none())?;
+        let gets = |one: &Use| {
+            one.action.act == Act::Takes && one.action.kind == Some(Kind::EventFlags) && one.object == Some(need.object)
+        };
+        let knows = |bit| {
+            let is_it = |one: &Use| gets(one) && one.flags.is_some_and(|flags| u64::from(flags) & bit != 0);
+            self.usage.site_with(waiter, is_it).is_some()
+        };
+        let asked = self.graph.tasks.waiting(need.object).filter_map(|task| task.wait?.wanted);
+        let asked = asked.fold(0, |all, wanted| all | wanted.flags);
+        let takers =
+            |bit| who(Act::Takes, bit).map(|users| users.into_iter().filter(|taker| *taker != waiter).collect());
         let is_stray = |bit: &u64| {
             let is_alone = who(Act::Gives, *bit).is_some_and(|users| users == [user]);
-            current & bit != 0 && is_alone && who(Act::Takes, *bit).is_some_and(|users| users.is_empty())
+            let is_taken = takers(*bit).is_none_or(|others: Vec<User>| !others.is_empty()) || knows(*bit);
+            current & bit & !asked != 0 && is_alone && !is_taken
         };
         let flags = (0..u32::BITS).map(|n| 1_u64 << n).filter(is_stray).fold(0, |all, bit| all | bit);
-        (flags != 0).then_some(Stray { flags, current, at })
+        let is_unasked = self.usage.site_with(waiter, |one| gets(one) && one.flags.is_none()).is_none();
+        (flags != 0).then_some(Stray { flags, current, at, is_unasked })
     }
 }

@@ -13,8 +13,8 @@ use super::ended::Ended;
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::explain::usage::{Leak, Need, Stack, User};
-use crate::kernel::Kind;
 use crate::kernel::api::Act;
+use crate::kernel::{Kind, Thread};
 
 /// The functions that create a semaphore, without and with a check of the arguments.
 const CREATE: [&str; 2] = ["_tx_semaphore_create", "_txe_semaphore_create"];
@@ -151,6 +151,11 @@ impl ByCode<'_, '_> {
                     lost.waiting = lost.waiting.max(self.waiting(*thread, semaphore, is_clear)?);
                     lost.waiters.push(*thread);
                 }
+                // It is still in the call, whose time is over.
+                false if self.got_nothing(*thread, semaphore) => {
+                    lost.waiting = lost.waiting.max(self.waiting(*thread, semaphore, is_clear)?);
+                    lost.others.push(*thread);
+                }
                 false if has_it() && lost.holder.replace(*thread).is_some() => return None,
                 false if lost.holder == Some(*thread) => {}
                 false => lost.others.push(*thread),
@@ -159,6 +164,12 @@ impl ByCode<'_, '_> {
         let is_user = |at: Addr| lost.waiters.contains(&at);
         let are_all_users = self.graph.tasks.waiting(semaphore).all(|task| is_user(task.address));
         (are_all_users && !lost.waiters.is_empty()).then_some(lost)
+    }
+
+    /// True where a thread waited for it, and its time is over.
+    fn got_nothing(&self, thread: Addr, semaphore: Addr) -> bool {
+        let last = self.case.thread(thread).and_then(Thread::got_nothing);
+        last.is_some_and(|(object, _)| object == semaphore)
     }
 
     /// Whether a thread that waits may have it; `None` where one of its functions that called the one in which it waits may have

@@ -1,12 +1,13 @@
 //! A thread waits for event flags that no code of the program sets, while others of the group are set: who sets one of those may
 //! set the wrong one. It is likely where the number of the flag is set in its place: 5 where `1 << 5` is waited for.
+//! The start-up code may have set it alone, and other code clear it: then nobody sets it again.
 //!
 //! Against it: a thread may wait for a request that no code makes yet. Nothing is said of a thread that waits for the first time,
 //! nor where no flag is set and no other thread waits for it.
 
-use super::super::super::usage::{Need, User};
+use super::super::super::usage::{Need, Use, User};
 use super::super::super::{Code, Confidence, Evidence, Finding};
-use super::super::words::{waiting, waits};
+use super::super::words::{place_at, waiting, waits};
 use super::{BY_CODE, ByCode};
 use crate::abi::Addr;
 use crate::kernel::Kind;
@@ -53,40 +54,71 @@ impl ByCode<'_, '_> {
         let is_number =
             may_be_number && set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
         let own = self.usage.who(need.act, Some(need.kind), need.object, Some(wanted)).unwrap_or_default();
-        let who = if own.contains(&User::Thread(thread)) {
-            "no code but its own sets"
-        } else {
-            "no code of the program sets"
+        let at_start = self.site(User::Start, &Need { wanted: Some(wanted), ..*need });
+        let who = match (&at_start, own.contains(&User::Thread(thread))) {
+            (_, true) => "no code but its own sets",
+            (Some(_), false) => "only the start-up code sets",
+            (None, false) => "no code of the program sets",
         };
+        let cleared = self.cleared(need.object, wanted);
+        let clears = cleared.as_ref().map_or_else(String::new, |(words, _)| format!("; {words}"));
         let others: Vec<String> = behind.iter().filter_map(|at| waits(*at, self.case, self.graph)).collect();
         let only = [User::Thread(thread)];
         let direct = behind.iter().filter(|at| self.stuck.helpers(**at) == only);
         let direct: Vec<String> =
             direct.filter_map(|at| waits(*at, self.case, self.graph)).take(MOST_WAITERS).collect();
+        // A flag that was set once, and cleared, is no other one.
+        let is_lost = at_start.is_some() && cleared.is_some();
         let instead = match direct.join(", and ").as_str() {
+            _ if is_lost => ", and no code sets it again".to_owned(),
             _ if !set.is_empty() => self.instead(&set),
             "" => String::new(),
             first => format!("; only {name} can go on with that for which others wait: {first}"),
         };
-        let claim = format!("{name} waits for {wanted:#x} of {object}, which {who}{instead}");
+        let claim = format!("{name} waits for {wanted:#x} of {object}, which {who}{clears}{instead}");
         Some(
             Finding::new(
-                Code::WrongEventMask,
+                if is_lost { Code::EventNeverSet } else { Code::WrongEventMask },
                 self.case.cap(if is_number { Confidence::Likely } else { Confidence::Hint }),
                 claim,
             )
             .against([BY_CODE])
-            .against((!is_number).then_some("it may be a flag that is not used yet"))
-            .evidence([waiting(thread, need.object, self.case, self.graph), self.users(&[], need)])
+            .against((!is_number && !is_lost).then_some("it may be a flag that is not used yet"))
+            .evidence([
+                waiting(thread, need.object, self.case, self.graph),
+                at_start.unwrap_or_else(|| self.users(&[], need)),
+            ])
+            .evidence(cleared.map(|(_, shown)| shown))
             .evidence([Evidence::memory(need.object, format!("{object}: {current:#x} is set")).holds(current)])
             .evidence(set.iter().flat_map(|set| {
                 set.setters.iter().filter_map(|user| self.site(*user, &Need { wanted: Some(set.flag), ..*need }))
             }))
             .explains(others)
             .affected(behind)
-            .next(format!("compare the flags that are set with those that {name} waits for"))
+            .next(if is_lost {
+                format!("find out who is to set {wanted:#x} again after it was cleared")
+            } else {
+                format!("compare the flags that are set with those that {name} waits for")
+            })
             .threads([thread]),
         )
+    }
+
+    /// Who clears a flag of a group, and keeps others (`TX_AND`), and where: in words, and as evidence. `None` where several do.
+    fn cleared(&self, group: Addr, flag: u64) -> Option<(String, Evidence)> {
+        let kept = self.usage.flags_kept(group)?;
+        let is_cleared = |kept: u64| kept & flag == 0;
+        let mut users: Vec<User> = kept.iter().filter(|(_, kept)| is_cleared(*kept)).map(|(user, _)| *user).collect();
+        users.dedup();
+        let [user] = users.as_slice() else { return None };
+        let clears = |one: &Use| {
+            let is_it = one.action.act == Act::Clears && one.object == Some(group);
+            is_it && one.flags.is_some_and(|kept| is_cleared(kept.into()))
+        };
+        let at = self.usage.site(*user, clears)?;
+        let (name, place) = (self.name(*user), place_at(at, self.case));
+        let text = format!("{name} clears {flag:#x} of {} here (TX_AND)", self.case.object(group));
+        Some((format!("{name} clears it in {place}"), Evidence::symbol(at, &place, text)))
     }
 
     /// True where a user sets the number of a flag in place of the flag.
