@@ -9,6 +9,7 @@ mod events;
 mod finding;
 mod graph;
 mod look;
+mod numbering;
 mod rules;
 mod state;
 mod summary;
@@ -26,15 +27,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::abi::Region;
-use crate::cpu::Level;
 use crate::kernel::{CalledFrom, Kernel, Kind, Thread, exception};
 use graph::Graph;
 use rules::CHECKS;
 use usage::Usage;
 
-/// The number of the first exception that is an interrupt of the chip (Armv7-M Architecture Reference Manual, B1.5.2), and of the
-/// first that a program may announce as an interrupt.
-const FIRST_INTERRUPT: u64 = 16;
+/// The number of the first exception that a program may announce as an interrupt.
 const FIRST_NAMED: u64 = 11;
 
 /// So many bytes behind an address that a pointer holds may be written through it.
@@ -436,24 +434,6 @@ impl<'a> Case<'a> {
     /// An address as the trace stores it.
     fn stored(&self, address: u64) -> u64 {
         self.events.map_or(address, |events| events.stored(address))
-    }
-
-    /// What an interrupt is called that the program announces by this number.
-    fn interrupt(&self, number: Option<u64>) -> String {
-        let added = self.added_to_interrupts();
-        number.map_or_else(|| "an interrupt".to_owned(), |number| self.exception(number.saturating_add(added)))
-    }
-
-    /// What has to be added to these numbers to have those of exceptions: a program may count from the first interrupt of the
-    /// chip. That is known where the CPU is in the interrupt that began last.
-    fn added_to_interrupts(&self) -> u64 {
-        let newest = self.events.and_then(|events| events.interrupts.newest);
-        let is_in = |number: u64| {
-            let mut levels = self.cpus.into_iter().flat_map(|cpus| &cpus.all).map(|cpu| cpu.registers.level());
-            levels.any(|level| matches!(level, Level::Exception(is_in) if u64::from(is_in) == number))
-        };
-        let counts_from_chip = newest.is_some_and(|newest| is_in(newest.saturating_add(FIRST_INTERRUPT)));
-        if counts_from_chip { FIRST_INTERRUPT } else { 0 }
     }
 
     /// What the exception of this number is called.

@@ -37,7 +37,13 @@ enum failure {
     TIME_ASKED,    /* is the time, until it is over, with interrupts disabled        */
     PAGE_LOCAL,    /* is a variable that is larger than the stack, and hardly used    */
     FLAG_COMPUTED, /* is another one than its waiter wants, by the number of a board  */
-    NAME_FULL      /* is copied to its end, and its 0 over a byte of a pointer         */
+    NAME_FULL,     /* is copied to its end, and its 0 over a byte of a pointer         */
+    FLAG_MASKED,   /* is as FLAG_COMPUTED, and its waiter collects those that it wants */
+    FLAG_CLEARED,  /* is set once at the start, and nobody sets it again               */
+    TYPE_OTHER,    /* has what lies behind a table of pointers: a queue                */
+    DIVISOR_CLEARED, /* is a struct, for a while, and another one divides by a part of it */
+    NUMBER_WANTED, /* is that of a flag where its mask is meant                        */
+    SENT_TWICE     /* is the address of a block, and its reader checks what is there   */
 };
 
 #define BEGIN 20u
@@ -1222,6 +1228,249 @@ static VOID milk_entry(ULONG unused)
     }
 }
 
+/* ---- the same of another one, and who waits for it collects those that it wants ---- */
+
+#define CUP_WARM 6
+
+static TX_EVENT_FLAGS_GROUP cups;
+static TX_SEMAPHORE fills;
+static volatile ULONG cup_size;
+static volatile struct {
+    ULONG is_warm, is_large;
+} cup = {1, 0};
+
+static NOINLINE VOID wait_for_cup(VOID)
+{
+    ULONG wanted = 0, got;
+    if (cup.is_warm)
+        wanted |= 1u << CUP_WARM;
+    if (cup.is_large)
+        wanted |= 2u << CUP_WARM;
+    mk_flags_get(&cups, wanted, TX_AND_CLEAR, &got, TX_WAIT_FOREVER);
+    sum += got;
+}
+
+static VOID cup_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_semaphore_put(&fills);
+        wait_for_cup();
+    }
+}
+
+static VOID brewer_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&fills, TX_WAIT_FOREVER);
+        if (failing(FLAG_MASKED))
+            cup_size = 4;
+        mk_flags_set(&cups, 1u << (CUP_WARM + cup_size));
+    }
+}
+
+/* ---- a flag that says that there is paper is cleared, and not set again ---- */
+
+#define ONLINE 1u
+#define PAPER 2u
+
+static TX_EVENT_FLAGS_GROUP slip;
+
+static VOID tear_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(4);
+        if (failing(FLAG_CLEARED))
+            mk_flags_change(&slip, ~(PAPER | ONLINE), TX_AND);
+        mk_flags_set(&slip, ONLINE);
+    }
+}
+
+static VOID ticket_entry(ULONG unused)
+{
+    ULONG got;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_flags_get(&slip, PAPER | ONLINE, TX_AND, &got, TX_WAIT_FOREVER);
+        sum += got;
+    }
+}
+
+/* ---- behind a table of pointers is one to a queue, and what is written is no part of an entry ---- */
+
+struct frame_of_hoop {
+    ULONG width, height, cells[6];
+    long origin_x, origin_y;
+};
+
+static struct frame_of_hoop hoops[2];
+static TX_QUEUE stitches;
+static ULONG stitch_storage[4];
+
+static struct {
+    struct frame_of_hoop *table[2];
+    TX_QUEUE *out;
+    struct frame_of_hoop *now;
+} machine;
+
+static NOINLINE VOID attach(ULONG id)
+{
+    struct frame_of_hoop *hoop = machine.table[id];
+    hoop->origin_x = 3650 - 400 * (long)id;
+    hoop->origin_y = -71000 + 1500 * (long)id;
+    machine.now = hoop;
+}
+
+static VOID hoop_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(5);
+        attach(failing(TYPE_OTHER) ? 2 : sum & 1);
+    }
+}
+
+static VOID stitch_entry(ULONG unused)
+{
+    ULONG n;
+    (void)unused;
+    for (n = 0;; n++) {
+        mk_thread_sleep(2);
+        mk_queue_send(&stitches, &n, TX_NO_WAIT);
+    }
+}
+
+static VOID needle_entry(ULONG unused)
+{
+    ULONG stitch;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&stitches, &stitch, TX_WAIT_FOREVER);
+        sum += stitch;
+    }
+}
+
+/* ---- a struct is cleared, and set up again later; another one divides by a part of it ---- */
+
+VOID *memset(VOID *to, int byte, size_t n);
+
+static volatile struct {
+    ULONG sum, count, window, mean;
+} gap;
+
+static NOINLINE VOID set_up_fine(ULONG window)
+{
+    memset((VOID *)&gap, 0, sizeof gap);
+    mk_thread_sleep(3);
+    gap.window = window;
+}
+
+static VOID pass_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(7);
+        if (failing(DIVISOR_CLEARED))
+            set_up_fine(8);
+        else
+            gap.window = 16;
+    }
+}
+
+static VOID spark_entry(ULONG unused)
+{
+    (void)unused;
+    CCR |= 1u << 4;
+    for (;;) {
+        mk_thread_sleep(1);
+        gap.sum += 40;
+        gap.mean = gap.sum / gap.window;
+    }
+}
+
+/* ---- a thread waits for the number of a flag, and not for its mask ---- */
+
+#define GAS_NUMBER 6
+
+static TX_EVENT_FLAGS_GROUP chamber;
+static TX_SEMAPHORE valves;
+
+static VOID vent_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_semaphore_get(&valves, TX_WAIT_FOREVER);
+        mk_thread_sleep(1);
+        mk_flags_set(&chamber, 1u << GAS_NUMBER);
+    }
+}
+
+static VOID pump_entry(ULONG unused)
+{
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(2);
+        mk_flags_set(&chamber, 2);
+    }
+}
+
+static VOID layer_entry(ULONG unused)
+{
+    ULONG got;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(3);
+        mk_semaphore_put(&valves);
+        if (failing(NUMBER_WANTED))
+            mk_flags_get(&chamber, GAS_NUMBER, TX_AND, &got, TX_WAIT_FOREVER);
+        else
+            mk_flags_get(&chamber, 1u << GAS_NUMBER | 2, TX_AND_CLEAR, &got, TX_WAIT_FOREVER);
+        sum += got;
+    }
+}
+
+/* ---- a block is sent again, and was released ---- */
+
+static TX_QUEUE chutes;
+static ULONG chute_storage[4];
+
+static NOINLINE VOID divert(ULONG *parcel)
+{
+    mk_thread_sleep(2);
+    ASSERT(parcel[0] == 1);
+    parcel[0] = 0;
+    mk_block_release(parcel);
+}
+
+static VOID chute_entry(ULONG unused)
+{
+    ULONG *parcel;
+    (void)unused;
+    for (;;) {
+        mk_queue_receive(&chutes, &parcel, TX_WAIT_FOREVER);
+        divert(parcel);
+    }
+}
+
+static VOID intake_entry(ULONG unused)
+{
+    VOID *parcel;
+    (void)unused;
+    for (;;) {
+        mk_thread_sleep(5);
+        if (mk_block_allocate(&frames, &parcel, TX_NO_WAIT) != TX_SUCCESS)
+            continue;
+        *(ULONG *)parcel = 1;
+        mk_queue_send(&chutes, &parcel, TX_WAIT_FOREVER);
+        if (failing(SENT_TWICE))
+            mk_queue_send(&chutes, &parcel, TX_WAIT_FOREVER);
+    }
+}
+
 /* ---- start ---- */
 
 VOID app_define(VOID)
@@ -1346,6 +1595,45 @@ VOID app_define(VOID)
             gauges[i].level = &shown[65 + i];
         thread(PICK("tank", "basin"), tank_entry, 0, PICK(8, 7));
         thread(PICK("clerk", "scribe"), clerk_entry, 0, PICK(12, 11));
+        break;
+    case FLAG_MASKED:
+        mk_flags_create(&cups, PICK("cups", "mugs"));
+        mk_semaphore_create(&fills, PICK("fills", "pours"), 0);
+        thread(PICK("brewer", "mixer"), brewer_entry, 0, PICK(12, 11));
+        thread(PICK("counter", "waiter"), cup_entry, 0, PICK(8, 7));
+        break;
+    case FLAG_CLEARED:
+        mk_flags_create(&slip, PICK("slip", "strip"));
+        mk_flags_set(&slip, PAPER);
+        thread(PICK("tear", "cutter"), tear_entry, 0, PICK(8, 7));
+        thread(PICK("ticket", "printer"), ticket_entry, 0, PICK(12, 11));
+        break;
+    case TYPE_OTHER:
+        mk_queue_create(&stitches, PICK("stitches", "points"), 1, stitch_storage, sizeof stitch_storage);
+        machine.table[0] = &hoops[0];
+        machine.table[1] = &hoops[1];
+        machine.out = &stitches;
+        thread(PICK("needle", "hook"), needle_entry, 0, PICK(12, 11));
+        thread(PICK("stitch", "seam"), stitch_entry, 0, PICK(8, 7));
+        thread(PICK("hoop", "clamp"), hoop_entry, 0, PICK(6, 5));
+        break;
+    case DIVISOR_CLEARED:
+        gap.window = 16;
+        thread(PICK("pass", "cut"), pass_entry, 0, PICK(12, 11));
+        thread(PICK("spark", "pulse"), spark_entry, 0, PICK(8, 7));
+        break;
+    case NUMBER_WANTED:
+        mk_flags_create(&chamber, PICK("chamber", "vessel"));
+        mk_semaphore_create(&valves, PICK("valves", "taps"), 0);
+        thread(PICK("vent", "gas"), vent_entry, 0, PICK(12, 11));
+        thread(PICK("pump", "fan"), pump_entry, 0, PICK(9, 8));
+        thread(PICK("layer", "coat"), layer_entry, 0, PICK(8, 7));
+        break;
+    case SENT_TWICE:
+        mk_queue_create(&chutes, PICK("chutes", "slides"), 1, chute_storage, sizeof chute_storage);
+        mk_block_pool_create(&frames, PICK("frames", "cells"), FRAME, frame_memory, sizeof frame_memory);
+        thread(PICK("chute", "slide"), chute_entry, 0, PICK(12, 11));
+        thread(PICK("intake", "feeder"), intake_entry, 0, PICK(8, 7));
         break;
     case PAGE_LOCAL:
         thread(PICK("valve", "sluice"), valve_entry, 0, PICK(8, 7));

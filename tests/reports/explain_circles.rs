@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::explain_failures::explain;
 use super::support::builder::{Buffer, Entry, Registered};
-use super::support::machine::Scratch;
+use super::support::machine::{Scratch, fixture};
 use super::support::threadx::{BASE, decode, thread};
 use tx_trace::catalogue::{Catalogue, Names};
 use tx_trace::explain::Events;
@@ -107,11 +107,16 @@ impl Story {
     }
 
     pub(super) fn findings(&self, name: &str) -> Vec<Value> {
-        self.findings_in(self.events.len() + 1, name)
+        self.findings_in(self.events.len() + 1, name, None)
+    }
+
+    /// The same with the program of a fixture.
+    pub(super) fn findings_with(&self, elf: &str, name: &str) -> Vec<Value> {
+        self.findings_in(self.events.len() + 1, name, Some(elf))
     }
 
     /// The same from a ring of so many events.
-    fn findings_in(&self, capacity: usize, name: &str) -> Vec<Value> {
+    fn findings_in(&self, capacity: usize, name: &str, elf: Option<&str>) -> Vec<Value> {
         let mut objects = vec![
             thread(SCAN, "Scan", 8),
             thread(PRINT, "Print", 8),
@@ -133,7 +138,11 @@ impl Story {
         let scratch = Scratch::new(name);
         let path = scratch.path("ram.bin");
         std::fs::write(&path, buffer.bytes()).unwrap();
-        explain(&["--image", &format!("{}@{BASE:#x}", path.display())])
+        let image = format!("{}@{BASE:#x}", path.display());
+        match elf {
+            Some(elf) => explain(&[&fixture(elf).display().to_string(), &image]),
+            None => explain(&["--image", &image]),
+        }
     }
 }
 
@@ -263,7 +272,7 @@ fn messages_that_may_come_from_a_third_are_a_hint_where_old_events_are_missing()
     story.asks(14);
     story.loses_one(FOREVER);
     story.goes_on(40);
-    let found = story.findings_in(story.events.len() - 6, "lost-message-ring");
+    let found = story.findings_in(story.events.len() - 6, "lost-message-ring", None);
     assert!(claims(&found, "likely").is_empty() && claims(&found, "hint").len() == 1, "{found:?}");
 }
 
@@ -278,7 +287,7 @@ fn a_lock_is_held_while_its_owner_waits_for_a_message_of_the_one_who_waits_for_i
     story.by(PRINT, MUTEX_GET, [IMAGE, FOREVER, SCAN, 1]);
     story.blocks(PRINT, MUTEX, 0);
     story.goes_on(40);
-    let found = claims(&story.findings_in(story.events.len() - 6, "lock-and-message"), "likely");
+    let found = claims(&story.findings_in(story.events.len() - 6, "lock-and-message", None), "likely");
     let [claim] = found.as_slice() else { panic!("{found:?}") };
     assert!(claim.contains("Scan waits for a message in queue replies, to which only Print sends"), "{claim}");
     assert!(claim.contains("Print waits for mutex image, which Scan holds"), "{claim}");

@@ -191,6 +191,7 @@ fn is_of_registers(way: &Way) -> bool {
             "heap_shared",
             "counted_below",
             "page_local",
+            "sent_twice",
         ]
         .contains(&way.name.as_str())
 }

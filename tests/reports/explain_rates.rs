@@ -138,6 +138,7 @@ fn planted(name: &str) -> Vec<String> {
                     | "zero_passed"
                     | "list_below"
                     | "page_local"
+                    | "divisor_cleared"
             )
             .then(|| "fault".to_owned()),
         );

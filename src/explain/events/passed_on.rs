@@ -65,6 +65,8 @@ pub struct Messages {
     is_passed: bool,
     /// The semaphores and groups of event flags that the thread gives.
     pub given: Vec<Gift>,
+    /// The queues that it sends to.
+    pub sent: Vec<Gift>,
     /// The first event in this round with which it sent or gave something.
     first: Option<(u64, Addr)>,
 }
@@ -91,6 +93,7 @@ impl Readers {
     pub fn sends(&mut self, thread: Addr, queue: Addr, seq: u64) {
         if let Some(messages) = self.0.get_mut(&thread) {
             (messages.is_passed, messages.passed_to) = (true, Some(queue));
+            note(&mut messages.sent, queue);
             messages.first = messages.first.or(Some((seq, queue)));
         }
     }
@@ -104,7 +107,7 @@ impl Readers {
     pub fn gives(&mut self, thread: Addr, object: Addr, seq: u64) {
         if let Some(messages) = self.0.get_mut(&thread) {
             messages.first = messages.first.or(Some((seq, object)));
-            messages.gives(object);
+            note(&mut messages.given, object);
         }
     }
 
@@ -125,21 +128,10 @@ impl Readers {
 }
 
 impl Messages {
-    fn gives(&mut self, object: Addr) {
-        let has_room = self.given.len() < MAX_GIVEN;
-        match self.given.iter_mut().find(|given| given.object == object) {
-            Some(given) => given.is_given = true,
-            None if has_room => {
-                self.given.push(Gift { object, rounds: 0, without: 0, last_without: None, is_given: true });
-            }
-            None => {}
-        }
-    }
-
     fn ends(&mut self, seq: u64) {
         let (from, instead) = (std::mem::replace(&mut self.asked, seq), self.first.take());
         let without = Without { from, instead };
-        for given in &mut self.given {
+        for given in self.given.iter_mut().chain(&mut self.sent) {
             if std::mem::take(&mut given.is_given) {
                 given.rounds = given.rounds.saturating_add(1);
             } else {
@@ -154,6 +146,18 @@ impl Messages {
         } else {
             self.is_cut = true;
         }
+    }
+}
+
+/// An object is given in this round.
+fn note(all: &mut Vec<Gift>, object: Addr) {
+    let has_room = all.len() < MAX_GIVEN;
+    match all.iter_mut().find(|given| given.object == object) {
+        Some(given) => given.is_given = true,
+        None if has_room => {
+            all.push(Gift { object, rounds: 0, without: 0, last_without: None, is_given: true });
+        }
+        None => {}
     }
 }
 

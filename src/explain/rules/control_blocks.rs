@@ -366,15 +366,22 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
     if is_on_stack {
         return finding;
     }
-    if let Some(other) = OtherType::of(block.address, case).filter(|_| by_text.is_empty()) {
+    if by_text.is_empty() {
+        return with_writer(finding, block.address, case);
+    }
+    with_what_is_in_front(finding, writers_in_front(block.address, case), block.address, case)
+}
+
+/// With who may have written over a control block.
+pub(super) fn with_writer(finding: Finding, block: Addr, case: &Case<'_>) -> Finding {
+    if let Some(other) = OtherType::of(block, case) {
         return other.added_to(finding);
     }
     // Who is known to write to what is in front of it is the first to look at.
-    let wrong = || WrongIndex::of(block.address, case).filter(|_| by_text.is_empty());
-    let writers = writers_in_front(block.address, case);
-    match writers.is_none().then(wrong).flatten() {
+    let writers = writers_in_front(block, case);
+    match writers.is_none().then(|| WrongIndex::of(block, case)).flatten() {
         Some(wrong) => wrong.added_to(finding),
-        None => with_what_is_in_front(finding, writers, block.address, case),
+        None => with_what_is_in_front(finding, writers, block, case),
     }
 }
 

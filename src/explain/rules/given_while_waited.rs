@@ -183,7 +183,7 @@ fn giver(object: &Object, wanted: Option<Wanted>, case: &Case<'_>) -> Option<Fro
     let event = given.map(|(_, seq)| Evidence::event(seq, format!("an interrupt gives {label}")));
     let against = "that its priority is too high is inferred";
     let number = match (given, user) {
-        (Some((Some(number), _)), _) => Some(number.saturating_add(case.added_to_interrupts())),
+        (Some((Some(number), _)), _) => case.added_to_interrupts().map(|added| number.saturating_add(added)),
         (_, Some(User::Handler(number))) => Some(number.into()),
         _ => None,
     };

@@ -4,11 +4,13 @@
 
 use super::super::address::NULL;
 use super::super::events::{Giver, Received};
+use super::super::graph::Graph;
 use super::super::usage::User;
 use super::super::{Case, Evidence, Finding};
 use super::by_code::user_name;
-use super::frames;
 use super::words::{function_at, place_at};
+use super::wrong_mask::giver;
+use super::{frames, pool_memory};
 use crate::abi::Addr;
 use crate::kernel::api::Act;
 use crate::kernel::{Kind, Thread};
@@ -132,6 +134,34 @@ pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidenc
          variable of a function that may have returned"
     );
     Some((claim, Evidence::event(seq, format!("{name} received a message of {label} here: its buffer has {word:#x}"))))
+}
+
+/// That the last message which a thread received has the address of a block of a pool that is free, and the thread has not released it
+/// since: somebody else has, and it is in use still.
+pub(super) fn of_free_block(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Vec<Evidence>)> {
+    let events = case.events?;
+    let Last { queue, seq, words } = Last::of(thread, case)?;
+    let own = Giver::Thread(events.stored(thread));
+    let (at, pool) = words.into_iter().find_map(|word| Some((word, pool_memory::free_block(word, case)?)))?;
+    let released = events.object(pool).and_then(|one| one.pool.released(case.stored(at)));
+    if released.is_some_and(|(by, when)| by == own && when > seq) {
+        return None;
+    }
+    let (name, label, pool) = (case.label(thread), case.object(queue), case.object(pool));
+    let who = match released {
+        Some((by, _)) if by == own => {
+            format!("{name} had released it before it received this message, so its address was sent once more")
+        }
+        Some((by, _)) => format!("{} released it", giver(by, case, graph)),
+        None => "it was released before".to_owned(),
+    };
+    let claim = format!(
+        "the message of {label} that {name} works on has the address {at:#x}, of a block of {pool} that is free: {who}"
+    );
+    let received = Evidence::event(seq, format!("{name} received a message of {label} here: its buffer has {at:#x}"));
+    let release = released
+        .map(|(by, seq)| Evidence::event(seq, format!("{} releases the block at {at:#x}", giver(by, case, graph))));
+    Some((claim, std::iter::once(received).chain(release).collect()))
 }
 
 /// That a pointer came in the last message that a thread received, by its event: in words, and as evidence. `failed`: the address that

@@ -70,8 +70,10 @@ mod not_in_list;
 mod not_own_wait;
 mod not_passed_on;
 mod not_returned;
+mod not_sent_on;
 mod not_started;
 mod notified;
+mod number_wanted;
 mod other_flags;
 mod other_type;
 mod overdue;
@@ -213,6 +215,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "mutexes that callbacks of timers did not give back", find: left_by_callback::find },
     Check { what: "event flags that are used as locks", find: flag_lock::find },
     Check { what: "semaphores that are used as locks", find: semaphore_leak::find },
+    Check { what: "event flags that are waited for by their numbers", find: number_wanted::find },
     Check { what: "waits that nobody can end, by the program's code", find: by_code::find },
     Check { what: "owners of locks that cannot go on", find: owner_gone::find },
     Check { what: "owners of locks that are kept from running", find: inversion::find },

@@ -1,11 +1,16 @@
 //! From a source without registers: the trace ends in an interrupt whose beginning it has and whose end it lacks, the interrupt has made a
 //! thread ready, and no thread has run since. It may not end, or the CPU was stopped within it by chance.
 //!
+//! Where it has made none ready, the trace may end in it as a fault or a loop in its handler stops the system. It counts where
+//! interrupts of this number take little of the time, so that the end of the trace is hardly in one by chance.
+//!
 //! It needs interrupts of this number that ended before: an application that inserts beginnings alone shows nothing.
 
+use super::super::events::{Events, Inserted, Interrupt, Open};
 use super::super::graph::Graph;
 use super::super::state::Does;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::isr_storm;
 use super::words::trace_ticks;
 use crate::abi::Addr;
 
@@ -13,6 +18,8 @@ use crate::abi::Addr;
 const TIMES: u64 = 16;
 /// The threads that are named.
 const NAMED: usize = 3;
+/// One part in so many of the time is little.
+const LITTLE: i64 = 50;
 
 pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     finding(case, graph).into_iter().collect()
@@ -37,7 +44,7 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let ready: Vec<Addr> = ready.filter(|at| is_made_ready(*at)).collect();
     let names: Vec<String> = ready.iter().take(NAMED).map(|at| case.label(*at)).collect();
     if names.is_empty() {
-        return None;
+        return last(open, before, events, case);
     }
     let name = case.interrupt(Some(open.number));
     let (has, does) = if ready.len() == 1 { ("has", "does") } else { ("have", "do") };
@@ -68,6 +75,34 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
             "look at what the handler of {name} does after its last call of the kernel; where it is now only registers show"
         ))
         .affected(ready)
+        .usual(true),
+    )
+}
+
+/// The trace ends in an interrupt that took little of its time before.
+fn last(open: &Open, before: &Interrupt, events: &Events, case: &Case<'_>) -> Option<Finding> {
+    let times = i64::try_from(before.times).unwrap_or(i64::MAX);
+    // Programs stop themselves in the tick, as a watchdog of their own does.
+    let is_tick = isr_storm::is_tick(open.number, events, case);
+    if is_tick || before.longest.saturating_mul(times) > events.length() / LITTLE {
+        return None;
+    }
+    let name = case.interrupt(Some(open.number));
+    let words = |inserted: &Inserted| inserted.words.map(|word| format!("{word:#x}")).join(" ");
+    let inserted = open.inserted.map(|inserted| {
+        Evidence::event(inserted.seq, format!("user event {} of its handler: {}", inserted.id, words(&inserted)))
+    });
+    let text = format!("it begins; of {} before, the longest took {}", before.times, trace_ticks(before.longest, case));
+    Some(
+        Finding::new(
+            Code::IsrNeverEnds,
+            case.cap(Confidence::Hint),
+            format!("the trace ends in {name}, whose handler has not ended: a fault or a loop in it may have stopped the system"),
+        )
+        .against(["the CPU may have been stopped within it by chance"])
+        .evidence([Evidence::event(open.seq, text)])
+        .evidence(inserted)
+        .next(format!("read the registers, or look at what the handler of {name} does behind its last event"))
         .usual(true),
     )
 }

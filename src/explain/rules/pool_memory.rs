@@ -41,6 +41,11 @@ pub(super) fn block_at(place: Addr, case: &Case<'_>) -> Option<PoolBlock> {
     pool_block(place, case).map(|(_, block)| block)
 }
 
+/// The pool whose block begins at an address, if that block is free.
+pub(super) fn free_block(start: Addr, case: &Case<'_>) -> Option<Addr> {
+    pool_block(start, case).filter(|(_, block)| block.is_free && block.start == start).map(|(pool, _)| pool.address)
+}
+
 /// The threads that had the block in which a word is, where the trace shows several.
 pub(super) fn owners(place: Addr, case: &Case<'_>, graph: &Graph) -> Option<Evidence> {
     let (pool, block) = pool_block(place, case)?;

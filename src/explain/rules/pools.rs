@@ -17,6 +17,7 @@ use super::corrupt_pool::blocks;
 use super::flushed;
 use super::lost_blocks::{self, Lost};
 use super::lost_pool::{self, Dropped};
+use super::not_sent_on::{self, NotSentOn};
 use super::released_alone;
 use super::waiting_blocks;
 use super::words::{waiting, waits};
@@ -121,11 +122,14 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let waiting = one.pool.waits.filter(is_still).filter(|_| case.kernel.is_none());
     let waiting = waiting.map(|(thread, seq)| (case.label(thread), seq));
     let waits_for_it = waiting.as_ref().map_or_else(String::new, |(waiter, _)| format!(", and {waiter} waits for it"));
+    let not_sent = || NotSentOn::of_all(one.pool.released.keys(), thread, events, case, graph);
+    let not_sent = if dropped.is_none() { not_sent() } else { None };
+    let behind_it = dropped.as_ref().map(|dropped| &dropped.words).or(not_sent.as_ref().map(|one| &one.words));
     let claim = format!(
         "{label} drains{waits_for_it}: of {} blocks that were allocated in the trace, {count} of {by}{} were not released; {others}{}",
         one.pool.allocated,
         same_length(&blocks),
-        dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words)),
+        behind_it.map_or_else(String::new, |words| format!("; {words}")),
     );
     // Who allocates passes each block on.
     let is_passed_on = !releasers.is_empty() && !one.pool.released.contains_key(&Giver::Thread(thread));
@@ -134,7 +138,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     } else {
         format!("look for a path of {by} that does not release its block")
     };
-    let next = dropped.as_ref().map(|dropped| dropped.next.clone());
+    let next = dropped.as_ref().map(|dropped| &dropped.next).or(not_sent.as_ref().map(|one| &one.next)).cloned();
     Some(
         Finding::new(Code::PoolLeak, (confidence, detractors), claim)
             .evidence(state.map(|object| {
@@ -143,6 +147,8 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
             .evidence(blocks.iter().take(3).map(taken))
             .against(dropped.as_ref().map(|_| lost_pool::AGAINST))
             .evidence(dropped.map(|dropped| dropped.evidence))
+            .against(not_sent.as_ref().map(|_| not_sent_on::AGAINST))
+            .evidence(not_sent.and_then(|one| one.evidence))
             .evidence(waiting.map(|(waiter, seq)| {
                 Evidence::event(
                     seq,

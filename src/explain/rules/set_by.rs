@@ -170,7 +170,9 @@ fn inside(store: &Store, case: &Case<'_>) -> Option<Addr> {
     };
     let cpus = case.cpus?;
     let threads = case.kernel.into_iter().flat_map(|kernel| &kernel.threads).map(|thread| thread.address);
-    let mut all = threads.filter(|thread| cpus.callers(*thread).is_some_and(|callers| callers.iter().any(is_there)));
+    let calls_there = |thread: Addr| cpus.call(thread).is_some_and(|call| is_there(&call.pc));
+    let is_called_there = |thread: Addr| cpus.callers(thread).is_some_and(|callers| callers.iter().any(is_there));
+    let mut all = threads.filter(|thread| calls_there(*thread) || is_called_there(*thread));
     all.next().filter(|_| all.next().is_none())
 }
 

@@ -151,17 +151,25 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>, graph: &Graph) -> Find
     let thread = thread_of(cpu, case.kernel);
     let shared = thread.and_then(|thread| Shared::without_mutex(own.get(1..)?, thread.address, case));
     let refused = thread.and_then(|thread| Refused::of(own.get(1)?.pc, thread.address, case, graph));
-    Finding::new(
+    let freed = thread.and_then(|thread| message::of_free_block(thread.address, case, graph));
+    let (freed, shown) = freed.map_or_else(Default::default, |(words, shown)| (format!("; {words}"), shown));
+    let is_explained = !freed.is_empty();
+    let mut finding = Finding::new(
         Code::Assert,
         case.cap_of_registers(Confidence::Proven),
-        format!("{handler} was called in {at}{}: the program stopped itself{said}", over(cpu, thread, case)),
-    )
-    .evidence(evidence)
-    .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
-    .threads(thread.map(|thread| thread.address))
-    .with_refused(refused)
-    .with_shared(shared)
-    .otherwise_terminated(thread, case)
+        format!("{handler} was called in {at}{}: the program stopped itself{said}{freed}", over(cpu, thread, case)),
+    );
+    if is_explained {
+        finding.behind = None;
+    }
+    finding
+        .evidence(evidence)
+        .evidence(shown)
+        .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))
+        .threads(thread.map(|thread| thread.address))
+        .with_refused(refused)
+        .with_shared(shared)
+        .otherwise_terminated(thread, case)
 }
 
 /// File and line of an assertion, where registers or the stack still hold the address of a file's name and, beside it, a number.

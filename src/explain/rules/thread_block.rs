@@ -1,19 +1,55 @@
 //! The control block of a thread says that its stack begins in code or constants, and its end and size say where it is: the start was
 //! overwritten. The kernel writes all three at once and never changes them. What is beside the start was often written with it: the saved
 //! stack pointer, from which the kernel restores the registers of the thread.
+//!
+//! The kernel does not clear the saved stack pointer of a thread that it goes on with. Where that leads out of the stack of the current
+//! thread, and nothing shows that the thread has come further, the kernel could not go on with it.
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::control_blocks;
 use crate::abi::{Addr, Region};
-use crate::kernel::{Kernel, Thread};
+use crate::kernel::{Kernel, Stacks, Thread};
 
 /// The members that are shown.
 const START: &str = "tx_thread_stack_start";
 const SAVED: &str = "tx_thread_stack_ptr";
+/// So far below a stack a pointer may be of one that overflowed.
+const BELOW: u64 = 4096;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build) else { return Vec::new() };
-    kernel.threads.iter().filter_map(|thread| finding(thread, stack(thread, case)?, kernel, case)).collect()
+    let of = |thread| match stack(thread, case) {
+        Some(stack) => finding(thread, stack, kernel, case),
+        None => saved_elsewhere(thread, kernel, case),
+    };
+    kernel.threads.iter().filter_map(of).collect()
+}
+
+/// A saved stack pointer of the current thread that leads out of its stack, farther than a stack that overflows.
+fn saved_elsewhere(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
+    let stack = thread.stack.region().filter(|_| thread.stacks == Stacks::Own && !kernel.layout.is_inferred())?;
+    let saved = thread.saved.filter(|saved| *saved != 0 && kernel.current.contains(&thread.address))?;
+    let is_near = |saved: Addr| {
+        let end = stack.start.saturating_add(stack.len);
+        saved >= stack.start.saturating_sub(BELOW) && saved <= end
+    };
+    if is_near(saved) || thread.run_count.is_none_or(|runs| runs == 0) {
+        return None;
+    }
+    let at = kernel.layout.address(thread.address, kernel.layout.thread.offset(SAVED)?);
+    let name = thread.label();
+    let claim = format!(
+        "the control block of thread {name} was overwritten: its saved stack pointer is {saved:#x}, and its stack is {:#x} to {:#x}; it is \
+         the current thread, and the kernel cannot switch to it with that",
+        stack.start,
+        stack.start.saturating_add(stack.len.saturating_sub(1))
+    );
+    let finding = Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
+        .evidence([Evidence::memory(at, format!("{SAVED} of {name}")).holds(saved)])
+        .next(format!("look for a write past the end of {}", control_blocks::writer(thread.address, case)))
+        .threads([thread.address]);
+    Some(control_blocks::with_writer(finding, thread.address, case))
 }
 
 /// True for a member of a control block of which this rule says something.

@@ -24,7 +24,7 @@ mod unsent;
 mod walk;
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Case;
@@ -101,7 +101,7 @@ pub struct Usage<'c> {
     users: Vec<(User, Rc<Summary>)>,
     pools: BTreeSet<Addr>,
     /// Functions of the C library that write to where others have them write.
-    copies: BTreeSet<Addr>,
+    copies: BTreeMap<Addr, Copies>,
     /// What calls do that no path led to.
     unseen: Acts,
     /// The same, and what calls do of which the object is not known.
@@ -116,9 +116,34 @@ impl std::fmt::Debug for Usage<'_> {
     }
 }
 
-/// The names of such functions: those of C, and of the run-time ABI of the Arm architecture.
-const COPIES: [&str; 7] =
-    ["memcpy", "memmove", "memset", "__aeabi_memcpy", "__aeabi_memmove", "__aeabi_memset", "__aeabi_memclr"];
+/// Which argument of such a function is the number of bytes, and what it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Copies {
+    len: usize,
+    written: Written,
+}
+
+/// What such a function writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// What is elsewhere.
+    Other,
+    /// This argument, to each byte.
+    Byte(usize),
+    /// 0.
+    Zero,
+}
+
+/// Such functions: those of C, and of the run-time ABI of the Arm architecture (RTABI, 4.3.4).
+const COPIES: [(&str, Copies); 7] = [
+    ("memcpy", Copies { len: 2, written: Written::Other }),
+    ("memmove", Copies { len: 2, written: Written::Other }),
+    ("memset", Copies { len: 2, written: Written::Byte(1) }),
+    ("__aeabi_memcpy", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memmove", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memset", Copies { len: 1, written: Written::Byte(2) }),
+    ("__aeabi_memclr", Copies { len: 1, written: Written::Zero }),
+];
 
 /// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not
 /// known.
@@ -198,8 +223,7 @@ impl<'c> Usage<'c> {
         }
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
-        let copies =
-            COPIES.iter().filter_map(|name| case.look.symbol(name)).map(|symbol| symbol.address & !1).collect();
+        let copies = COPIES.iter().filter_map(|(name, of)| Some((case.look.symbol(name)?.address & !1, *of))).collect();
         Some(Self { walker, users, pools, copies, unseen, unknown, indexed: OnceCell::new() })
     }
 

@@ -6,14 +6,17 @@
 use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key};
-use super::{Usage, User};
+use super::{Copies, Usage, User, Written};
 use crate::abi::{Addr, Region};
-use crate::cpu::{Call, Callee, Paths, Stored, Value};
+use crate::cpu::{Call, Callee, Stored, Value};
 
 /// The most functions that are looked at, each as often as it is passed other addresses.
 const MOST: usize = 64;
 /// The same where all code of the program is.
 const ALL: usize = 1024;
+/// The bytes of a word, and the most words that a copy is looked at.
+const WORD: usize = 4;
+const LONGEST: usize = 1024;
 /// Where variables may be, on a Cortex-M or a RISC-V: addresses of 32 bits.
 const ANYWHERE: Region = Region { start: 0, len: 1 << 32 };
 
@@ -33,6 +36,12 @@ pub struct Store {
 struct Site {
     function: Addr,
     at: Addr,
+}
+
+impl Site {
+    fn stores(self, stored: &Stored) -> Store {
+        Store { function: self.function, at: self.at, value: stored.value.known() }
+    }
 }
 
 /// Stores of several functions.
@@ -138,14 +147,21 @@ impl Usage<'_> {
             let Some(paths) = self.walker.storing(&follow, key) else { continue };
             is_whole &= paths.is_complete;
             let of = |(at, stored): &(Addr, Stored)| {
-                let Site { function, at } = site.unwrap_or(Site { function: key.0, at: *at });
-                (Store { function, at, value: stored.value.known() }, *stored)
+                (site.unwrap_or(Site { function: key.0, at: *at }).stores(stored), *stored)
             };
             all.extend(paths.stored.iter().map(of));
-            todo.extend(passed(&paths, variable, &self.copies).into_iter().map(|(at, to)| {
-                let own = self.copies.contains(&to.0).then_some(Site { function: key.0, at });
-                (to, site.or(own))
-            }));
+            for call in paths.calls() {
+                let Some(to) = passed(call, variable) else { continue };
+                let Some(copies) = self.copies.get(&to.0) else {
+                    todo.push((to, site));
+                    continue;
+                };
+                let site = site.unwrap_or(Site { function: key.0, at: call.at });
+                match copied(call, *copies, variable) {
+                    Some(stored) => all.extend(stored.map(|stored| (site.stores(&stored), stored))),
+                    None => todo.push((to, Some(site))),
+                }
+            }
         }
         Stores { all, is_whole, is_cut: !todo.is_empty() || seen.len() >= most }
     }
@@ -202,22 +218,30 @@ impl Usage<'_> {
     }
 }
 
-/// The functions that are passed an address in a variable, with that alone, and where. `copies`: those that write there what they are passed
-/// next to it.
-fn passed(paths: &Paths, variable: Region, copies: &BTreeSet<Addr>) -> Vec<(Addr, Key)> {
+/// The function that is passed an address in a variable, with that alone.
+fn passed(call: &Call, variable: Region) -> Option<Key> {
     let kept = |value: Value| match value {
         Value::Is(at) | Value::Near(at) if variable.contains(at.into()) => value,
         _ => Value::Unknown,
     };
-    let to = |call: &Call| match call.to {
-        Callee::At(to) => {
-            let (mut arguments, [_, written, ..]) = (call.arguments.map(kept), call.arguments);
-            let [_, second, ..] = &mut arguments;
-            *second = if copies.contains(&to) { written } else { *second };
-            Some((call.at, (to, arguments)))
+    let Callee::At(to) = call.to else { return None };
+    let arguments = call.arguments.map(kept);
+    (arguments != [Value::Unknown; 4]).then_some((to, arguments))
+}
+
+/// What a call writes to a variable, word by word; `None` where it is not known where, or how much.
+fn copied(call: &Call, copies: Copies, variable: Region) -> Option<impl Iterator<Item = Stored> + use<>> {
+    let argument = |n: usize| call.arguments.get(n).and_then(|value| value.known());
+    let (start, len) = (argument(0)?, argument(copies.len)?);
+    let value = match copies.written {
+        Written::Other => Value::Unknown,
+        Written::Byte(n) => {
+            argument(n).map_or(Value::Unknown, |byte| Value::Is((byte & 0xFF).wrapping_mul(0x0101_0101)))
         }
-        _ => None,
+        Written::Zero => Value::Is(0),
     };
-    let is_passed = |call: &&Call| call.arguments.iter().any(|value| kept(*value) != Value::Unknown);
-    paths.calls().filter(is_passed).filter_map(to).collect()
+    let is_in = move |at: &u32| variable.contains((*at).into());
+    let words = (start..start.checked_add(len)?).step_by(WORD).filter(is_in).take(LONGEST);
+    let bytes = move |at: u32| u8::try_from(start.saturating_add(len).saturating_sub(at).min(WORD as u32)).unwrap_or(0);
+    Some(words.map(move |at| Stored { place: Value::Is(at), value, bytes: bytes(at) }))
 }

@@ -1,0 +1,141 @@
+//! `explain` over interrupts and messages that traces made by hand show, and over flags that are waited for by their numbers.
+#![cfg(all(unix, feature = "cli"))]
+
+use serde_json::Value;
+
+use super::explain_circles::{BEAT, FLAGS, FLAGS_GET, FLAGS_SET, FOREVER, LINES, PRINT, QUEUE};
+use super::explain_circles::{QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SCAN, SLEEP, SLEEPS, Story};
+use super::explain_failures::{explain, rows_of_fixtures};
+use super::support::builder::Entry;
+use super::support::machine::fixture;
+
+// The kernel's numbers of events, and states of threads.
+const ISR_ENTER: u64 = 3;
+const ISR_EXIT: u64 = 4;
+const BYTE_ALLOCATE: u64 = 20;
+const BYTE_RELEASE: u64 = 27;
+const MEMORY: u64 = 9;
+
+const SP: u64 = 0x2003_FFA4;
+const POOL: u64 = 0x2000_5000;
+const GROUP: u64 = 0x2000_5400;
+
+fn interrupt(story: &mut Story, id: u64, number: u64) {
+    story.at += 2;
+    story.events.push(Entry::isr(0, id, story.at, [SP, number, number, 0]));
+}
+
+fn claims(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["claim"].as_str().unwrap()).collect()
+}
+
+/// An interrupt of this number comes often, and the trace ends in it.
+fn ends_in(number: u64) -> Story {
+    let mut story = Story::default();
+    for _ in 0..20 {
+        story.goes_on(3);
+        interrupt(&mut story, ISR_ENTER, number);
+        interrupt(&mut story, ISR_EXIT, number);
+    }
+    interrupt(&mut story, ISR_ENTER, number);
+    story
+}
+
+/// "Nothing wrong found": the handler of an interrupt called through a null pointer, and the trace ended in it.
+#[test]
+fn a_trace_that_ends_in_an_interrupt_was_healthy() {
+    let all = ends_in(40).findings("ends-in-interrupt");
+    let first = all.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"isr-never-ends".into(), &"hint".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().starts_with("the trace ends in interrupt 40, whose handler"), "{first}");
+    let mut ended = ends_in(40);
+    interrupt(&mut ended, ISR_EXIT, 40);
+    assert_eq!(ended.findings("ended-interrupt"), [] as [Value; 0]);
+}
+
+/// "exception 25 (IRQ 9, timer1_isr)": the program gives interrupts the numbers of the chip, and 25 was another one.
+#[test]
+fn a_number_of_the_chip_was_taken_for_that_of_an_exception() {
+    let of = |number, name| claims(&ends_in(number).findings_with("fault.elf", name)).join("; ");
+    // The only interrupts with handlers of their own are 5 and 6 of the chip.
+    assert!(of(5, "counts-chip").contains("exception 21 (IRQ 5, UART_Handler)"));
+    assert!(of(21, "counts-exceptions").contains("exception 21 (IRQ 5, UART_Handler)"));
+    let unknown = of(9, "counts-unknown");
+    assert!(unknown.contains("the trace ends in interrupt 9,"), "{unknown}");
+}
+
+/// "look for a path on which arrival does not release a block": the thread in front of it did not send some blocks on.
+#[test]
+fn who_does_not_send_a_block_on_was_not_named() {
+    let mut story = Story::default();
+    for round in 0..20 {
+        let block = 0x2000_6000 + 0x80 * round;
+        story.wakes(SCAN, SLEEPS);
+        story.by(SCAN, BYTE_ALLOCATE, [POOL, block, 100, 0]);
+        story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, 0]);
+        story.by(SCAN, SLEEP, [4, 0, 0, 0]);
+        story.blocks(SCAN, SLEEPS, PRINT);
+        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 0]);
+        // Those that it does not send on it writes down.
+        let is_kept = round % 4 == 3;
+        story.by(PRINT, QUEUE_SEND, [if is_kept { 0x2000_5800 } else { REPLIES }, 0, FOREVER, 0]);
+        story.blocks(PRINT, QUEUE, BEAT);
+        if !is_kept {
+            story.by(BEAT, QUEUE_RECEIVE, [REPLIES, 0, FOREVER, 0]);
+            story.by(BEAT, BYTE_RELEASE, [POOL, block, 0, 0]);
+            story.blocks(BEAT, QUEUE, 0);
+        }
+    }
+    story.wakes(SCAN, SLEEPS);
+    story.by(SCAN, BYTE_ALLOCATE, [POOL, 0, 100, FOREVER]);
+    story.blocks(SCAN, MEMORY, 0);
+    let all = story.findings("not-sent-on");
+    let leak = all.iter().find(|finding| finding["code"] == "pool-leak").unwrap_or_else(|| panic!("{all:?}"));
+    let claim = leak["claim"].as_str().unwrap();
+    assert!(claim.contains("; Print sent nothing to queue replies, which Beat reads, after "), "{claim}");
+    assert!(leak["next"].as_str().unwrap().starts_with("look for a path of Print that neither sends"), "{leak}");
+}
+
+/// "Nothing wrong found" of a trace alone: a thread waited for 6 where 0x40 was meant.
+#[test]
+fn a_number_of_a_flag_that_is_waited_for_was_not_seen_in_a_trace() {
+    let found = |name: &str, wanted: u64| {
+        let mut story = Story::default();
+        for _ in 0..6 {
+            story.by(SCAN, FLAGS_GET, [GROUP, 0x42, 0, 2]);
+            story.blocks(SCAN, FLAGS, PRINT);
+            story.by(PRINT, FLAGS_SET, [GROUP, 0x42, 0, 1]);
+            story.wakes(SCAN, FLAGS);
+        }
+        story.by(SCAN, FLAGS_GET, [GROUP, wanted, 0x2, 2]);
+        story.blocks(SCAN, FLAGS, PRINT);
+        for _ in 0..30 {
+            story.by(PRINT, FLAGS_SET, [GROUP, 0x40, 0, 1]);
+            story.goes_on(1);
+        }
+        story.findings(name)
+    };
+    let all = found("number-wanted", 6);
+    let first = all.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"wrong-event-mask".into(), &"likely".into()), "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(
+        claim.contains("and nobody in the trace sets 0x4; 6 is the number of the flag 0x40, which Print"),
+        "{claim}"
+    );
+    let other = found("mask-wanted", 0x5);
+    assert!(!claims(&other).iter().any(|claim| claim.contains("is the number of the flag")), "{other:?}");
+}
+
+/// "perhaps because a thread waits for a message": the block that was checked was free, and its address had been sent twice.
+#[test]
+fn a_message_with_the_address_of_a_free_block_was_not_named() {
+    let paths = ["fault.elf", "fault-sent_twice.core.gz"].map(|name| fixture(name).display().to_string());
+    let all = rows_of_fixtures(&[&paths[0], &paths[1]]);
+    let first = all.iter().find(|row| row["type"] == "finding").expect("a finding");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("; the message of queue chutes that chute works on has the address 0x"), "{claim}");
+    assert!(claim.contains("of a block of block pool frames that is free: "), "{claim}");
+    let healthy = fixture("fault-healthy.core.gz").display().to_string();
+    assert!(!claims(&explain(&[&paths[0], &healthy])).iter().any(|claim| claim.contains("that is free")));
+}
