@@ -29,3 +29,26 @@ fn a_saved_stack_pointer_of_the_current_thread_that_leads_elsewhere_was_not_seen
     assert!(claim.contains("its saved stack pointer is 0x4170a3d7"), "{claim}");
     assert_eq!(with_saved("saved-none", 0), [] as [Value; 0], "no kernel saved one");
 }
+
+/// The storage of a queue was below the stack that overflowed, and its messages were the next symptom.
+#[test]
+fn the_queue_below_a_stack_that_overflowed_was_not_named() {
+    let (scratch, elf) = (Scratch::new("queue-below"), fixture("fault.elf"));
+    let (mut ram, _) = parts(&fixture("fault-healthy.core.gz"));
+    let at = |name| usize::try_from(symbol(&elf, name)).unwrap() - RAM.0;
+    let (queue, stack) = (at("receipts"), at("stacks"));
+    let put = |ram: &mut Vec<u8>, at: usize, word: usize| {
+        ram[at..at + 4].copy_from_slice(&u32::try_from(word).unwrap().to_le_bytes());
+    };
+    // Its storage ends where the first stack begins.
+    let (end, len) = (RAM.0 + stack, word(&ram, queue + 28) - word(&ram, queue + 24));
+    for (member, value) in [(24, end - len), (28, end), (32, end - len), (36, end - len)] {
+        put(&mut ram, queue + member, value);
+    }
+    (0..24).for_each(|n| put(&mut ram, stack + 4 * n, 0x1234_5678 + n));
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let all = explain(&[&elf.display().to_string(), &format!("{}@{:#x}", image.display(), RAM.0)]);
+    let overflow = all.iter().find(|finding| finding["code"] == "stack-overflow").unwrap_or_else(|| panic!("{all:?}"));
+    assert!(overflow["explains"].to_string().contains("queue receipts, whose storage ends at"), "{overflow}");
+}

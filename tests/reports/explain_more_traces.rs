@@ -4,7 +4,10 @@
 use serde_json::Value;
 
 use super::explain_circles::{BEAT, FLAGS, FLAGS_GET, FLAGS_SET, FOREVER, LINES, PRINT, QUEUE};
-use super::explain_circles::{QUEUE_RECEIVE, QUEUE_SEND, REPLIES, SCAN, SLEEP, SLEEPS, Story};
+use super::explain_circles::{
+    IMAGE, MUTEX_GET, MUTEX_PUT, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME, SCAN, SLEEP, SLEEPS,
+};
+use super::explain_circles::{SUSPEND, Story, TIMERS};
 use super::explain_failures::{explain, rows_of_fixtures};
 use super::support::builder::Entry;
 use super::support::machine::fixture;
@@ -15,6 +18,7 @@ const ISR_EXIT: u64 = 4;
 const BYTE_ALLOCATE: u64 = 20;
 const BYTE_RELEASE: u64 = 27;
 const MEMORY: u64 = 9;
+const SUSPENDED: u64 = 3;
 
 const SP: u64 = 0x2003_FFA4;
 const POOL: u64 = 0x2000_5000;
@@ -125,6 +129,44 @@ fn a_number_of_a_flag_that_is_waited_for_was_not_seen_in_a_trace() {
     );
     let other = found("mask-wanted", 0x5);
     assert!(!claims(&other).iter().any(|claim| claim.contains("is the number of the flag")), "{other:?}");
+}
+
+/// A thread that slept in each round went on without a sleep: a period in milliseconds was less than a tick.
+#[test]
+fn a_sleep_of_no_ticks_was_not_thought_of() {
+    let found = |name: &str, sleeps: u64| {
+        let mut story = Story::default();
+        let by = |story: &mut Story, (who, priority): (u64, u64), id: u64, info: [u64; 4]| {
+            story.at += 100;
+            story.events.push(Entry::thread(who, priority, id, story.at, info));
+        };
+        let (hog, other) = ((PRINT, 6), (BEAT, 20));
+        for round in 0..8 {
+            by(&mut story, hog, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+            by(&mut story, hog, MUTEX_PUT, [IMAGE, PRINT, 1, 0]);
+            if round < sleeps {
+                by(&mut story, hog, SLEEP, [4, 0, 0, 0]);
+            }
+            by(&mut story, hog, SUSPEND, [PRINT, if round < sleeps { SLEEPS } else { QUEUE }, 0, BEAT]);
+            by(&mut story, other, SLEEP, [2, 0, 0, 0]);
+            by(&mut story, other, SUSPEND, [BEAT, SLEEPS, 0, 0]);
+            story.wakes(TIMERS, SUSPENDED);
+            by(&mut story, (TIMERS, 0), RESUME, [PRINT, if round < sleeps { SLEEPS } else { QUEUE }, 0, PRINT]);
+            by(&mut story, (TIMERS, 0), RESUME, [BEAT, SLEEPS, 0, PRINT]);
+            by(&mut story, (TIMERS, 0), SUSPEND, [TIMERS, SUSPENDED, 0, PRINT]);
+        }
+        for _ in 0..300 {
+            by(&mut story, hog, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+            by(&mut story, hog, MUTEX_PUT, [IMAGE, PRINT, 1, 0]);
+        }
+        story.findings(name)
+    };
+    let all = found("sleep-of-none", 8);
+    let first = all.iter().find(|finding| finding["code"] == "starvation").unwrap_or_else(|| panic!("{all:?}"));
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.ends_with("; it slept 8 times before, and perhaps sleeps for 0 ticks now, which returns at once"));
+    let other = found("sleep-of-other", 1);
+    assert!(!claims(&other).iter().any(|claim| claim.contains("it slept")), "it waited for a queue: {other:?}");
 }
 
 /// "perhaps because a thread waits for a message": the block that was checked was free, and its address had been sent twice.

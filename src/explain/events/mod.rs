@@ -45,7 +45,7 @@ pub use refusals::{Reader, Refusals};
 pub use repeated::Repeated;
 pub use same_buffer::SameBuffer;
 pub use set_back::SetBack;
-pub use sleeps::{Asked, Clock, Slept};
+pub use sleeps::{Asked, Clock, Over, Slept};
 pub use standstill::WithoutTimers;
 pub use timers::{LONG, Stretch, TimerWork};
 pub use tries::Inversion;

@@ -25,6 +25,17 @@ pub struct Asked {
     pub ticks: u64,
 }
 
+/// The sleeps of a thread that are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Over {
+    /// How many.
+    pub times: u64,
+    /// The last one.
+    pub last: Asked,
+    /// Ticks of the trace at which that ended.
+    pub at: i64,
+}
+
 /// One that its time ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slept {
@@ -60,6 +71,7 @@ impl Clock {
 #[derive(Debug, Default)]
 pub struct Sleeps {
     asked: BTreeMap<Addr, Asked>,
+    ended: BTreeMap<Addr, Over>,
     /// Those of two ticks and more, the newest last.
     pub over: VecDeque<Slept>,
     /// Ticks of the trace when time last ended a sleep.
@@ -113,6 +125,12 @@ impl Sleeps {
         self.asked.get(&thread).copied()
     }
 
+    /// The sleeps of a thread that are over, by its address as the trace stores it.
+    #[must_use]
+    pub fn over_of(&self, thread: Addr) -> Option<Over> {
+        self.ended.get(&thread).copied()
+    }
+
     fn ask(&mut self, thread: Addr, asked: Asked) {
         if self.asked.len() < super::MAX_THREADS || self.asked.contains_key(&thread) {
             self.asked.insert(thread, asked);
@@ -122,6 +140,10 @@ impl Sleeps {
     fn end(&mut self, thread: Addr, event: &Event, by_time: bool) {
         let Some(asked) = self.asked.remove(&thread).filter(|_| by_time) else { return };
         self.last_end = Some(event.ticks);
+        let times = self.ended.get(&thread).map_or(0, |over| over.times).saturating_add(1);
+        if self.ended.len() < super::MAX_THREADS || times > 1 {
+            self.ended.insert(thread, Over { times, last: asked, at: event.ticks });
+        }
         if asked.ticks < 2 {
             return;
         }

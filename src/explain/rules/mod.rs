@@ -3,6 +3,7 @@
 mod arrays;
 mod asleep;
 mod below_handler;
+mod below_stack;
 mod beyond;
 mod block_released;
 mod by_code;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::{frames, jump, stack_calls, stack_released, stacks_overlap, storage_overlap, words};
+use super::{below_stack, frames, jump, stack_calls, stack_released, stacks_overlap, storage_overlap, words};
 use crate::abi::Addr;
 use crate::cpu::Architecture;
 use crate::kernel::{High, Stacks, Thread};
@@ -85,9 +85,9 @@ fn finding(thread: &Thread, all: &[&Thread], case: &Case<'_>) -> Option<Finding>
     let calls = if is_over || is_near { stack_calls::of(thread, case) } else { None };
     let words = calls.as_ref().and_then(|calls| calls.words(if is_near { 0 } else { size / 2 }));
     let claim = words.map_or_else(|| found.claim.clone(), |words| format!("{}; {words}", found.claim));
-    let suffers = below
-        .filter(|_| is_over)
-        .map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
+    let other =
+        below.map(|other| format!("{}, whose stack ends at {start:#x}, may have lost its oldest words", other.label()));
+    let suffers = if is_over { other.or_else(|| below_stack::of(start, case)) } else { None };
     let name = thread.label();
     Some(
         Finding::new(found.code, case.cap(found.claimed), claim)

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::super::cpus::thread_of;
-use super::super::events::{Activity, Events};
+use super::super::events::{Activity, Events, Over};
 use super::super::graph::Graph;
 use super::super::state::{Does, Task};
 use super::super::usage::User;
@@ -21,6 +21,7 @@ use super::{interrupts, left_running, level_flags, no_switch, place, retries, sh
 use crate::abi::Addr;
 use crate::cpu::Value;
 use crate::session::CpuState;
+use crate::trace::many;
 
 /// The fewest events of the trace from which it is claimed.
 const FEWEST: u64 = 32;
@@ -39,6 +40,8 @@ const MANY_TICKS: i64 = 50;
 pub(super) const NO_ROUND: &str =
     "the trace is too short to show how long it runs otherwise: it needs a larger trace buffer";
 
+/// So many sleeps that were over are a habit.
+const SLEEPS: u64 = 3;
 /// So many mutexes are got in many rounds of a loop.
 const OFTEN: u64 = 64;
 /// The functions of a backtrace that are named.
@@ -249,7 +252,32 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}");
     let evidence = std::iter::once(shows(hog.address, text, graph));
     let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
-    Some(claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph))
+    // With memory the code shows it.
+    let slept = if is_round && case.kernel.is_none() { slept(hog, since, events) } else { None };
+    let finding = claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph);
+    Some(match slept {
+        Some(over) => without_sleep(finding, &name, over),
+        None => finding,
+    })
+}
+
+/// The sleeps of a thread that goes on without one, where it has not blocked since the last: a sleep for 0 ticks returns at once, and
+/// leaves no event (`tx_thread_sleep`).
+fn slept(hog: &Task, since: i64, events: &Events) -> Option<Over> {
+    let over = events.sleeps.over_of(events.stored(hog.address)).filter(|over| over.times >= SLEEPS)?;
+    (over.at >= events.span.1.saturating_sub(since)).then_some(over)
+}
+
+fn without_sleep(finding: Finding, name: &str, over: Over) -> Finding {
+    let times = many(over.times, "time", "times");
+    let claim = format!(
+        "{}; it slept {times} before, and perhaps sleeps for 0 ticks now, which returns at once",
+        finding.claim
+    );
+    let text = format!("the last sleep of {name}, for {}", many(over.last.ticks, "tick", "ticks"));
+    Finding { claim, ..finding }
+        .evidence([Evidence::event(over.last.seq, text)])
+        .next(format!("look for what {name} passes to tx_thread_sleep: 0 ticks leave no event"))
 }
 
 /// A thread that has had the processor for many ticks of the kernel since the newest event, while others were ready.
