@@ -63,6 +63,8 @@ pub struct Case<'a> {
     pub look: &'a Look<'a>,
     /// Who uses what by the program's code, once a rule has asked.
     usage: OnceCell<Option<Usage<'a>>>,
+    /// What has to be added to the numbers of interrupts in the trace, once it was looked for.
+    added: OnceCell<Option<u64>>,
 }
 
 /// What was found.
@@ -376,7 +378,7 @@ impl<'a> Case<'a> {
         trust: Trust,
         look: &'a Look<'a>,
     ) -> Self {
-        Self { kernel, cpus, events, before: None, trust, look, usage: OnceCell::new() }
+        Self { kernel, cpus, events, before: None, trust, look, usage: OnceCell::new(), added: OnceCell::new() }
     }
 
     /// The same with what is left of the run before.

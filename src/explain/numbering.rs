@@ -12,6 +12,10 @@ const FIRST_INTERRUPT: u64 = 16;
 impl Case<'_> {
     /// What has to be added to the numbers of interrupts in the trace to have those of exceptions; `None` where that is not known.
     pub(super) fn added_to_interrupts(&self) -> Option<u64> {
+        *self.added.get_or_init(|| self.added())
+    }
+
+    fn added(&self) -> Option<u64> {
         let Some(events) = self.events else { return Some(0) };
         if let Some(newest) = events.interrupts.newest {
             let shown = [FIRST_INTERRUPT, 0].into_iter().find(|added| self.is_in(newest.saturating_add(*added)));

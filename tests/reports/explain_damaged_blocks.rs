@@ -52,3 +52,18 @@ fn the_queue_below_a_stack_that_overflowed_was_not_named() {
     let overflow = all.iter().find(|finding| finding["code"] == "stack-overflow").unwrap_or_else(|| panic!("{all:?}"));
     assert!(overflow["explains"].to_string().contains("queue receipts, whose storage ends at"), "{overflow}");
 }
+
+/// A pointer to the kernel's type by another name would be one to another struct: all names at the beginning count.
+#[test]
+fn what_pointers_point_to_has_all_of_its_names() {
+    use tx_trace::sym::Symbols as _;
+    let elf = std::fs::read(fixture("fault.elf")).unwrap();
+    let elf = tx_trace::elf::Elf::open(tx_trace::bytes::Bytes::from(elf)).unwrap();
+    let symbols = tx_trace::sym::ElfSymbols::new(std::sync::Arc::new(elf), 0);
+    let machine = symbols.lookup("machine").unwrap().address;
+    let points_to = |offset| symbols.member(machine + offset).unwrap().points_to;
+    assert_eq!(points_to(0), ["frame_of_hoop"]);
+    assert_eq!(points_to(8), ["TX_QUEUE", "TX_QUEUE_STRUCT"]);
+    let texts = symbols.lookup("failed").unwrap().address;
+    assert_eq!(symbols.member(texts).unwrap().points_to, [] as [String; 0], "a pointer to text");
+}

@@ -121,7 +121,7 @@ fn a_number_of_a_flag_that_is_waited_for_was_not_seen_in_a_trace() {
     };
     let all = found("number-wanted", 6);
     let first = all.first().expect("a finding");
-    assert_eq!((&first["code"], &first["confidence"]), (&"wrong-event-mask".into(), &"likely".into()), "{first}");
+    assert_eq!((&first["code"], &first["confidence"]), (&"wrong-event-mask".into(), &"hint".into()), "{first}");
     let claim = first["claim"].as_str().unwrap();
     assert!(
         claim.contains("and nobody in the trace sets 0x4; 6 is the number of the flag 0x40, which Print"),

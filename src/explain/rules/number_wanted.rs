@@ -2,7 +2,7 @@
 //! A flag of the number is never set, and the flag with that number is one that threads wait for, and is set.
 //!
 //! Against it: the flags of the number may be meant, and be rare. A number that is one flag itself says nothing. It is likely where the flag
-//! with that number was set after the wait began, else a hint.
+//! with that number was set after the wait began, and the thread waits for it elsewhere by its code, else a hint.
 
 use super::super::events::One;
 use super::super::graph::Graph;
@@ -64,7 +64,8 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let is_since = set.is_some_and(|(_, given)| given.seq > since);
-    let claimed = if is_since { Confidence::Likely } else { Confidence::Hint };
+    let is_own = takers().is_some_and(|users| users.contains(&User::Thread(task.address)));
+    let claimed = if is_since && is_own { Confidence::Likely } else { Confidence::Hint };
     let setters = || {
         let users = case.usage()?.who(Act::Gives, Some(Kind::EventFlags), wait.object, Some(flag))?;
         (!users.is_empty()).then(|| format!(", which {} by the code", sets(&users, case)))

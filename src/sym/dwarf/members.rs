@@ -35,7 +35,8 @@ pub struct Member {
     pub size: u64,
     /// True for a pointer.
     pub is_pointer: bool,
-    /// The struct that a pointer points to, and those at the beginning of that: `hoop`. Hostile text. Empty for a pointer to anything else.
+    /// The struct that a pointer points to, and those at the beginning of that, by the names of their types: `hoop_t`, `hoop`. Hostile text.
+    /// Empty for a pointer to anything else, and where a union or a struct without a name is at the beginning.
     pub points_to: Vec<String>,
 }
 
@@ -294,35 +295,41 @@ impl<'a> Walk<'a, '_> {
         None
     }
 
-    /// The struct that a pointer points to, and those at the beginning of that, by the names of their types.
+    /// The names of the struct that a pointer points to, and of those at the beginning of that.
     fn structs(&self, pointer: &Place<'a>) -> Vec<String> {
         let mut all = Vec::new();
         let mut next = self.of(pointer);
-        while let Some((of, name)) = next.take().filter(|_| all.len() < MAX_LEVELS).and_then(|at| self.named_struct(at))
-        {
-            all.push(name);
+        while let Some(at) = next.take().filter(|_| all.len() < MAX_LEVELS) {
+            let typedef = self.typedef(at.clone());
+            let Some(of) = self.stripped(at) else { return Vec::new() };
+            match tag(&of) {
+                Some(dw::DW_TAG_structure_type | dw::DW_TAG_class_type) => {}
+                Some(dw::DW_TAG_union_type) | None => return Vec::new(),
+                _ => break,
+            }
+            let own = self.name(&of);
+            if typedef.is_none() && own.is_none() {
+                return Vec::new();
+            }
+            all.extend(typedef.into_iter().chain(own));
             next = self.part(&of, 0).and_then(|part| part.of);
         }
         all
     }
 
-    /// A struct, and its name: that of its typedef, else its own.
-    fn named_struct(&self, from: Place<'a>) -> Option<(Place<'a>, String)> {
-        let name = |at: &Place<'a>| {
-            let name = at.unit.entry(at.entry).ok()?.attr_value(dw::DW_AT_name)?;
-            Some(budget::name(self.view.attr_string(&at.unit, name).ok()?.slice()))
-        };
-        let tag = |at: &Place<'a>| at.unit.entry(at.entry).ok().map(|entry| entry.tag());
+    /// The name of a typedef, whose qualifiers have none.
+    fn typedef(&self, from: Place<'a>) -> Option<String> {
         let mut at = from;
-        // The qualifiers around a typedef have no name.
         while matches!(tag(&at), Some(dw::DW_TAG_const_type | dw::DW_TAG_volatile_type)) {
             self.budget.step()?;
             at = self.of(&at)?;
         }
-        let typedef = if tag(&at) == Some(dw::DW_TAG_typedef) { name(&at) } else { None };
-        let of = self.stripped(at).filter(|of| tag(of) == Some(dw::DW_TAG_structure_type))?;
-        let name = typedef.or_else(|| name(&of))?;
-        Some((of, name))
+        if tag(&at) == Some(dw::DW_TAG_typedef) { self.name(&at) } else { None }
+    }
+
+    fn name(&self, at: &Place<'a>) -> Option<String> {
+        let name = at.unit.entry(at.entry).ok()?.attr_value(dw::DW_AT_name)?;
+        Some(budget::name(self.view.attr_string(&at.unit, name).ok()?.slice()))
     }
 
     /// The size of a type in bytes.
@@ -447,9 +454,12 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
+fn tag(of: &Place<'_>) -> Option<gimli::DwTag> {
+    of.unit.entry(of.entry).ok().map(|entry| entry.tag())
+}
+
 fn is_pointer(of: &Place<'_>) -> bool {
-    let tag = of.unit.entry(of.entry).ok().map(|entry| entry.tag());
-    matches!(tag, Some(dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type))
+    matches!(tag(of), Some(dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type))
 }
 
 fn number(entry: &Entry<'_>, at: gimli::DwAt) -> Option<u64> {

@@ -33,9 +33,6 @@ const TASKS: usize = 32;
 /// The most stores to the variables that are named.
 const MOST: usize = 2;
 
-/// Functions of the C library that copy what others give them.
-const COPY: [&str; 3] = ["memcpy", "memmove", "memset"];
-
 /// Stores, each with where it stores what.
 type Stores = Rc<(Vec<(Store, Stored)>, bool)>;
 /// Stores that change a word, and who comes there.
@@ -332,9 +329,7 @@ impl ByCode<'_, '_> {
         let variable =
             places.iter().find(|(at, _)| is_changed(*at)).or_else(|| places.first()).map_or(0, |(at, _)| *at);
         let all = changes.iter().flat_map(|(word, all)| all.iter().map(move |one| (*word, one)));
-        let (library, own): (Vec<_>, Vec<_>) =
-            all.partition(|(_, (store, _))| COPY.contains(&function_at(store.function, self.case).as_str()));
-        let changed = own.into_iter().chain(library).take(MOST).map(|(word, (store, users))| {
+        let changed = all.take(MOST).map(|(word, (store, users))| {
             let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
             let to = store.value.map_or_else(String::new, |value| format!(" to {value:#x}"));
             let at = places.iter().map(|(at, _)| *at).find(|at| *at & !3 == word).unwrap_or(word);

@@ -18,6 +18,8 @@ use crate::kernel::{Kind, Thread};
 
 /// The functions that create a semaphore, without and with a check of the arguments.
 const CREATE: [&str; 2] = ["_tx_semaphore_create", "_txe_semaphore_create"];
+/// The functions that get a semaphore.
+const GET: [&str; 2] = ["_tx_semaphore_get", "_txe_semaphore_get"];
 /// What speaks against it where stacks do not show it.
 const MAY_WAIT_FOR_ITSELF: &str = "one of those that wait may have taken it before";
 /// The most functions that are named.
@@ -166,10 +168,12 @@ impl ByCode<'_, '_> {
         (are_all_users && !lost.waiters.is_empty()).then_some(lost)
     }
 
-    /// True where a thread waited for it, and its time is over.
+    /// True where a thread waited for it, its time is over, and it has not come out of that call.
     fn got_nothing(&self, thread: Addr, semaphore: Addr) -> bool {
         let last = self.case.thread(thread).and_then(Thread::got_nothing);
-        last.is_some_and(|(object, _)| object == semaphore)
+        let is_get = |pc: &Addr| self.case.look.function(*pc & !1).is_some_and(|of| GET.contains(&of.name.as_str()));
+        let frames = || self.case.cpus.and_then(|cpus| cpus.frames(thread)).unwrap_or_default();
+        last.is_some_and(|(object, _)| object == semaphore) && frames().iter().any(is_get)
     }
 
     /// Whether a thread that waits may have it; `None` where one of its functions that called the one in which it waits may have

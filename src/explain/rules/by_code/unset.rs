@@ -54,8 +54,9 @@ impl ByCode<'_, '_> {
         let is_number =
             may_be_number && set.iter().flat_map(|set| &set.setters).any(|user| self.sets_number(*user, need, wanted));
         let own = self.usage.who(need.act, Some(need.kind), need.object, Some(wanted)).unwrap_or_default();
+        let is_own = own.contains(&User::Thread(thread));
         let at_start = self.site(User::Start, &Need { wanted: Some(wanted), ..*need });
-        let who = match (&at_start, own.contains(&User::Thread(thread))) {
+        let who = match (&at_start, is_own) {
             (_, true) => "no code but its own sets",
             (Some(_), false) => "only the start-up code sets",
             (None, false) => "no code of the program sets",
@@ -68,7 +69,7 @@ impl ByCode<'_, '_> {
         let direct: Vec<String> =
             direct.filter_map(|at| waits(*at, self.case, self.graph)).take(MOST_WAITERS).collect();
         // A flag that was set once, and cleared, is no other one.
-        let is_lost = at_start.is_some() && cleared.is_some();
+        let is_lost = at_start.is_some() && cleared.is_some() && !is_own;
         let instead = match direct.join(", and ").as_str() {
             _ if is_lost => ", and no code sets it again".to_owned(),
             _ if !set.is_empty() => self.instead(&set),
