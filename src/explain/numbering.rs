@@ -17,8 +17,9 @@ impl Case<'_> {
 
     fn added(&self) -> Option<u64> {
         let Some(events) = self.events else { return Some(0) };
-        if let Some(newest) = events.interrupts.newest {
-            let shown = [FIRST_INTERRUPT, 0].into_iter().find(|added| self.is_in(newest.saturating_add(*added)));
+        // The handler that has not ended.
+        if let Some(open) = events.interrupts.open.last().filter(|_| events.cores <= 1) {
+            let shown = [FIRST_INTERRUPT, 0].into_iter().find(|added| self.is_in(open.number.saturating_add(*added)));
             if shown.is_some() {
                 return shown;
             }

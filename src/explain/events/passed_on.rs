@@ -128,6 +128,12 @@ impl Readers {
 }
 
 impl Messages {
+    /// True where the thread has sent, released or given anything since it asked for the message that it has.
+    #[must_use]
+    pub const fn has_acted(&self) -> bool {
+        self.is_passed || self.first.is_some()
+    }
+
     fn ends(&mut self, seq: u64) {
         let (from, instead) = (std::mem::replace(&mut self.asked, seq), self.first.take());
         let without = Without { from, instead };

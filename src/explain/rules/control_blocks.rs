@@ -374,11 +374,11 @@ fn overwritten(block: &Overwritten, found: u64, case: &Case<'_>) -> Finding {
 
 /// With who may have written over a control block.
 pub(super) fn with_writer(finding: Finding, block: Addr, case: &Case<'_>) -> Finding {
-    if let Some(other) = OtherType::of(block, case) {
-        return other.added_to(finding);
-    }
     // Who is known to write to what is in front of it is the first to look at.
     let writers = writers_in_front(block, case);
+    if let Some(other) = writers.is_none().then(|| OtherType::of(block, case)).flatten() {
+        return other.added_to(finding);
+    }
     match writers.is_none().then(|| WrongIndex::of(block, case)).flatten() {
         Some(wrong) => wrong.added_to(finding),
         None => with_what_is_in_front(finding, writers, block, case),

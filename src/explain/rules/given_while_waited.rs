@@ -182,12 +182,15 @@ fn giver(object: &Object, wanted: Option<Wanted>, case: &Case<'_>) -> Option<Fro
     };
     let event = given.map(|(_, seq)| Evidence::event(seq, format!("an interrupt gives {label}")));
     let against = "that its priority is too high is inferred";
+    let added = case.added_to_interrupts();
     let number = match (given, user) {
-        (Some((Some(number), _)), _) => case.added_to_interrupts().map(|added| number.saturating_add(added)),
+        (Some((Some(number), _)), _) => added.map(|added| number.saturating_add(added)),
         (_, Some(User::Handler(number))) => Some(number.into()),
         _ => None,
     };
-    let seq = given.map(|(_, seq)| seq);
+    // Where it is not known which interrupt that is, its priority may be one that the kernel keeps back.
+    let is_known = given.is_some_and(|(of, _)| of.is_none() || added.is_some());
+    let seq = given.filter(|_| is_known).map(|(_, seq)| seq);
     Some(FromInterrupt { name, number, seq, evidence: event.into_iter().chain(site).collect(), against })
 }
 

@@ -3,7 +3,7 @@
 //! the program shows how far below the return address the variable is, the queue how long its messages are.
 
 use super::super::address::NULL;
-use super::super::events::{Giver, Received};
+use super::super::events::{Giver, Messages, Received};
 use super::super::graph::Graph;
 use super::super::usage::User;
 use super::super::{Case, Evidence, Finding};
@@ -77,6 +77,10 @@ fn over(words: u64, below: i32, width: u64, saved: u64) -> Option<(u64, u64)> {
     (size > room).then_some((size, room))
 }
 
+/// What speaks against a block that is free.
+pub(super) const AGAINST: &str =
+    "that the thread still works on that message is inferred: it has called nothing since that passes it on";
+
 /// The most senders that are named.
 const SENDERS: usize = 2;
 /// So far behind a pointer is what it points to.
@@ -142,6 +146,10 @@ pub(super) fn of_free_block(thread: Addr, case: &Case<'_>, graph: &Graph) -> Opt
     let events = case.events?;
     let Last { queue, seq, words } = Last::of(thread, case)?;
     let own = Giver::Thread(events.stored(thread));
+    // What it has passed on it does not work on any more.
+    if events.readers.of(events.stored(thread)).is_none_or(Messages::has_acted) {
+        return None;
+    }
     let (at, pool) = words.into_iter().find_map(|word| Some((word, pool_memory::free_block(word, case)?)))?;
     let released = events.object(pool).and_then(|one| one.pool.released(case.stored(at)));
     if released.is_some_and(|(by, when)| by == own && when > seq) {

@@ -289,7 +289,8 @@ fn calls_alone(cpu: &CpuState, number: u64, events: &Events, case: &Case<'_>) ->
     let apart = alone.steady().filter(|_| alone.times >= ALONE && is_idle)?;
     let refused = events.objects().find_map(|(object, one)| {
         let added = case.added_to_interrupts();
-        let is_own = |of: &Option<u64>| of.zip(added).is_none_or(|(of, added)| of.saturating_add(added) == number);
+        let is_own =
+            |of: &Option<u64>| of.is_none_or(|of| added.is_some_and(|added| of.saturating_add(added) == number));
         let all = one.pool.refused_interrupts.iter().filter(|(of, one)| is_own(of) && one.last >= alone.first);
         let times = all.map(|(_, one)| one.times.min(alone.times)).max()?;
         Some((object, times)).filter(|_| times >= REFUSED && times >= alone.times / 2)

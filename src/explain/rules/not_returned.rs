@@ -84,7 +84,8 @@ fn last(open: &Open, before: &Interrupt, events: &Events, case: &Case<'_>) -> Op
     let times = i64::try_from(before.times).unwrap_or(i64::MAX);
     // Programs stop themselves in the tick, as a watchdog of their own does.
     let is_tick = isr_storm::is_tick(open.number, events, case);
-    if is_tick || before.longest.saturating_mul(times) > events.length() / LITTLE {
+    let is_measured = before.longest > 0 && !events.counts_events();
+    if is_tick || !is_measured || before.longest.saturating_mul(times) > events.length() / LITTLE {
         return None;
     }
     let name = case.interrupt(Some(open.number));
@@ -102,7 +103,7 @@ fn last(open: &Open, before: &Interrupt, events: &Events, case: &Case<'_>) -> Op
         .against(["the CPU may have been stopped within it by chance"])
         .evidence([Evidence::event(open.seq, text)])
         .evidence(inserted)
-        .next(format!("read the registers, or look at what the handler of {name} does behind its last event"))
+        .next(format!("read the registers, or look at what the handler of {name} does after its last event"))
         .usual(true),
     )
 }

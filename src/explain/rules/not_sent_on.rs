@@ -10,6 +10,8 @@ use crate::abi::Addr;
 
 /// The fewest messages that were sent on.
 const FEWEST: u64 = 3;
+/// So many blocks may be on their way, or be lost before the trace begins.
+const OPEN: u64 = 2;
 /// What speaks against it.
 pub(super) const AGAINST: &str = "a message that was not sent on may have needed nothing there";
 
@@ -22,13 +24,26 @@ pub(super) struct NotSentOn {
 }
 
 impl NotSentOn {
-    /// `releaser`: the only thread that releases blocks, and `allocator` that allocates them, as the trace stores their addresses.
-    pub fn of(releaser: Addr, allocator: Addr, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Self> {
+    /// `releasers`: those who released blocks. `allocator`: the thread that allocated those that were not, as the trace stores its address,
+    /// and how many these are.
+    pub fn of<'g>(
+        releasers: impl Iterator<Item = &'g Giver>,
+        (allocator, lost): (Addr, usize),
+        events: &Events,
+        case: &Case<'_>,
+        graph: &Graph,
+    ) -> Option<Self> {
+        let all: Vec<&Giver> = releasers.collect();
+        let [Giver::Thread(releaser)] = all.as_slice() else { return None };
+        let releaser = *releaser;
+        // A call that got no message is a round, too: then there are more of them than blocks that were lost.
+        let lost = u64::try_from(lost).unwrap_or(u64::MAX);
+        let is_count = |without: u64| without > 0 && without.abs_diff(lost) <= OPEN;
         let own = events.readers.of(releaser)?.queue;
         let of = |(reader, messages): (Addr, &Messages)| {
-            let is_other = reader != releaser && reader != allocator;
+            let is_other = releaser != allocator && reader != releaser && reader != allocator;
             let sent = *messages.sent.iter().find(|sent| sent.object == own).filter(|_| is_other)?;
-            (sent.rounds >= FEWEST && sent.without > 0).then_some((reader, messages.queue, sent))
+            (sent.rounds >= FEWEST && is_count(sent.without)).then_some((reader, messages.queue, sent))
         };
         let mut all = events.readers.all().filter_map(of);
         let (Some((reader, queue, sent)), None) = (all.next(), all.next()) else { return None };
@@ -46,18 +61,5 @@ impl NotSentOn {
             next: format!("look for a path of {by} that neither sends its message on to {to} nor releases it"),
             evidence,
         })
-    }
-
-    /// The same of those who released blocks.
-    pub fn of_all<'g>(
-        releasers: impl Iterator<Item = &'g Giver>,
-        allocator: Addr,
-        events: &Events,
-        case: &Case<'_>,
-        graph: &Graph,
-    ) -> Option<Self> {
-        let all: Vec<&Giver> = releasers.collect();
-        let [Giver::Thread(releaser)] = all.as_slice() else { return None };
-        Self::of(*releaser, allocator, events, case, graph).filter(|_| *releaser != allocator)
     }
 }

@@ -7,7 +7,7 @@
 use super::super::events::One;
 use super::super::graph::Graph;
 use super::super::state::{Task, Wait};
-use super::super::usage::User;
+use super::super::usage::{Use, User};
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::by_code::user_name;
 use super::words::waiting;
@@ -35,7 +35,13 @@ fn never_set(number: u64, current: Option<u64>, wait: &Wait, one: Option<&One>, 
         let in_trace = one.is_some_and(|one| one.givers.values().any(|given| given.flags & bit != 0));
         let users = || case.usage()?.who(Act::Gives, Some(Kind::EventFlags), wait.object, Some(bit));
         // Memory without the code does not show it, and a trace may be too short.
-        let by_code = || if case.kernel.is_some() { users().is_none_or(|users| !users.is_empty()) } else { false };
+        let sets = |one: &Use| {
+            let is_it = one.action.act == Act::Gives && one.object == Some(wait.object);
+            is_it && one.flags.is_none_or(|flags| u64::from(flags) & bit != 0)
+        };
+        let at_start = || case.usage().is_some_and(|usage| usage.uses_of(User::Start).iter().any(sets));
+        let is_by_code = || users().is_none_or(|users| !users.is_empty()) || at_start();
+        let by_code = || case.kernel.is_some() && is_by_code();
         current.is_some_and(|current| current & bit != 0) || in_trace || by_code()
     };
     (0..u32::BITS).map(|n| 1_u64 << n).filter(|bit| number & bit != 0 && !is_set(*bit)).fold(0, |all, bit| all | bit)
@@ -55,7 +61,11 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     let lacks = never_set(number, current, wait, one, case);
     let takers = || case.usage()?.who(Act::Takes, Some(Kind::EventFlags), wait.object, Some(flag));
     let is_asked = one.is_some_and(|one| one.asked & flag != 0) || takers().is_some_and(|users| !users.is_empty());
-    let since = case.events.and_then(|events| events.activity(task.address)?.since).map_or(0, |(_, seq)| seq);
+    // A thread without any event waits since before the first.
+    let since = case.events.and_then(|events| match events.activity(task.address) {
+        Some(activity) => activity.since.map(|(_, seq)| seq),
+        None => Some(0),
+    });
     let set = one.into_iter().flat_map(|one| &one.givers).filter(|(_, given)| given.last & flag != 0);
     let set = set.max_by_key(|(_, given)| given.seq);
     let is_there = current.map_or(set.is_some(), |current| current & flag != 0);
@@ -63,7 +73,7 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
         return None;
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));
-    let is_since = set.is_some_and(|(_, given)| given.seq > since);
+    let is_since = set.zip(since).is_some_and(|((_, given), since)| given.seq > since);
     let is_own = takers().is_some_and(|users| users.contains(&User::Thread(task.address)));
     let claimed = if is_since && is_own { Confidence::Likely } else { Confidence::Hint };
     let setters = || {

@@ -37,7 +37,7 @@ impl OtherType {
             };
             let name = pointer.name;
             Some(Self {
-                words: format!("{name}, a pointer to {of}, points to it{users}"),
+                words: format!("{name}, a pointer to {of}, has the address of this block{users}"),
                 evidence: Evidence::memory(
                     pointer.at,
                     format!("{name}, a pointer to {of}, holds the address of {}", case.object(block)),

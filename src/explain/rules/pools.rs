@@ -122,7 +122,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     let waiting = one.pool.waits.filter(is_still).filter(|_| case.kernel.is_none());
     let waiting = waiting.map(|(thread, seq)| (case.label(thread), seq));
     let waits_for_it = waiting.as_ref().map_or_else(String::new, |(waiter, _)| format!(", and {waiter} waits for it"));
-    let not_sent = || NotSentOn::of_all(one.pool.released.keys(), thread, events, case, graph);
+    let not_sent = || NotSentOn::of(one.pool.released.keys(), (thread, count), events, case, graph);
     let not_sent = if dropped.is_none() { not_sent() } else { None };
     let behind_it = dropped.as_ref().map(|dropped| &dropped.words).or(not_sent.as_ref().map(|one| &one.words));
     let claim = format!(
@@ -333,8 +333,6 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     // Fewer that are lost are a sign only where there is a path for it.
     let lost = lost.or_else(|| lost_blocks::half(object().filter(|_| dropped.is_some())?, case));
     let dropped = dropped.filter(|_| lost.is_some());
-    // Memory comes back, and is soon used again.
-    let is_usual = claimed == Confidence::Hint && released && lost.is_none();
     let path = dropped.as_ref().map_or_else(String::new, |dropped| format!("; {}", dropped.words));
     let (code, claimed, claim, next) = match (&lost, &flushed, &alone) {
         (Some(lost), _, Some(alone)) => {
@@ -354,6 +352,7 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
     let is_lost = lost.is_some();
     let few = lost_blocks::quarter;
     let few = object().filter(|_| !is_lost && !fragmented && long).and_then(|pool| few(pool, case));
+    let is_few = few.is_some();
     let (code, claim, next) = match &few {
         Some(few) => (Code::PoolLeak, format!("{claim}; {}", few.words), NO_POINTER.to_owned()),
         None => (code, claim, next),
@@ -377,7 +376,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         .next(next)
         .threads([task.address])
         .affected(behind)
-        .usual(is_usual);
+        // Memory comes back, and is soon used again.
+        .usual(claimed == Confidence::Hint && released && !is_lost && !is_few);
     if is_lost { finding } else { finding.with_holder(pool, case) }
 }
 

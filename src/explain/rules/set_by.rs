@@ -1,6 +1,6 @@
 //! Who sets a word of a variable, by the code that stores to it. Where its value is the cause of a failure, this says how it got it.
 //!
-//! Against it: what writes through a pointer from memory, DMA and the C library's copies are not seen, so others may set it, too.
+//! Against it: what writes through a pointer from memory, and DMA, are not seen, so others may set it, too.
 
 use std::collections::BTreeSet;
 
@@ -58,9 +58,6 @@ impl SetBy {
         let all: Vec<Store> =
             all.into_iter().filter(|store| lines.insert((place_at(store.at, case), store.value))).collect();
         let same: Vec<&Store> = all.iter().filter(|store| store.value.map(u64::from) == Some(value)).collect();
-        // Who is in such a function has done it most recently.
-        let now: Vec<&Store> = same.iter().copied().filter(|store| inside(store, case).is_some()).collect();
-        let same = if now.len() == 1 { now } else { same };
         let unknown: Vec<&Store> = all.iter().filter(|store| store.value.is_none()).collect();
         let setting = |stores: &[&Store], to: &str| {
             let named: Vec<String> = stores.iter().map(|store| named(store, case)).collect();

@@ -151,7 +151,9 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>, graph: &Graph) -> Find
     let thread = thread_of(cpu, case.kernel);
     let shared = thread.and_then(|thread| Shared::without_mutex(own.get(1..)?, thread.address, case));
     let refused = thread.and_then(|thread| Refused::of(own.get(1)?.pc, thread.address, case, graph));
-    let freed = thread.and_then(|thread| message::of_free_block(thread.address, case, graph));
+    let freed = thread
+        .filter(|_| cpu.exception.is_none())
+        .and_then(|thread| message::of_free_block(thread.address, case, graph));
     let (freed, shown) = freed.map_or_else(Default::default, |(words, shown)| (format!("; {words}"), shown));
     let is_explained = !freed.is_empty();
     let mut finding = Finding::new(
@@ -163,6 +165,7 @@ fn failed(cpu: &CpuState, assert: usize, case: &Case<'_>, graph: &Graph) -> Find
         finding.behind = None;
     }
     finding
+        .against(is_explained.then_some(message::AGAINST))
         .evidence(evidence)
         .evidence(shown)
         .next(format!("look at the condition that is checked there; the arguments of {handler} may name file and line"))

@@ -2,8 +2,8 @@
 //! overwritten. The kernel writes all three at once and never changes them. What is beside the start was often written with it: the saved
 //! stack pointer, from which the kernel restores the registers of the thread.
 //!
-//! The kernel does not clear the saved stack pointer of a thread that it goes on with. Where that leads out of the stack of the current
-//! thread, and nothing shows that the thread has come further, the kernel could not go on with it.
+//! The kernel does not clear the saved stack pointer of a thread that it goes on with. Where that of the current thread leads out of its
+//! stack, it was overwritten: before the switch to the thread, which then fails, or while it ran.
 
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
@@ -15,7 +15,7 @@ use crate::kernel::{Kernel, Stacks, Thread};
 const START: &str = "tx_thread_stack_start";
 const SAVED: &str = "tx_thread_stack_ptr";
 /// So far below a stack a pointer may be of one that overflowed.
-const BELOW: u64 = 4096;
+const BELOW: u64 = 1 << 16;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     let Some(kernel) = case.kernel.filter(|_| !case.trust.other_build) else { return Vec::new() };
@@ -41,12 +41,13 @@ fn saved_elsewhere(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<
     let name = thread.label();
     let claim = format!(
         "the control block of thread {name} was overwritten: its saved stack pointer is {saved:#x}, and its stack is {:#x} to {:#x}; it is \
-         the current thread, and the kernel cannot switch to it with that",
+         the current thread",
         stack.start,
         stack.start.saturating_add(stack.len.saturating_sub(1))
     );
     let finding = Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
         .evidence([Evidence::memory(at, format!("{SAVED} of {name}")).holds(saved)])
+        .against(["a stack that the program itself switched to looks the same"])
         .next(format!("look for a write past the end of {}", control_blocks::writer(thread.address, case)))
         .threads([thread.address]);
     Some(control_blocks::with_writer(finding, thread.address, case))

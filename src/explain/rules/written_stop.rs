@@ -54,6 +54,7 @@ fn finding(record: &recorded::Record, stops: &[(Addr, Addr)], case: &Case<'_>, g
                 "the record may be of an earlier run",
             ])
             .evidence([shown])
+            .against((!received.is_empty()).then_some(message::AGAINST))
             .evidence(received)
             .evidence([Evidence::symbol(*site, &place, format!("{stop} is called here"))])
             .next("look at the condition in front of this call; registers show whether the CPU is there".to_owned()),

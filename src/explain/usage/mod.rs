@@ -135,7 +135,7 @@ enum Written {
 }
 
 /// Such functions: those of C, and of the run-time ABI of the Arm architecture (RTABI, 4.3.4).
-const COPIES: [(&str, Copies); 7] = [
+const COPIES: [(&str, Copies); 15] = [
     ("memcpy", Copies { len: 2, written: Written::Other }),
     ("memmove", Copies { len: 2, written: Written::Other }),
     ("memset", Copies { len: 2, written: Written::Byte(1) }),
@@ -143,6 +143,15 @@ const COPIES: [(&str, Copies); 7] = [
     ("__aeabi_memmove", Copies { len: 2, written: Written::Other }),
     ("__aeabi_memset", Copies { len: 1, written: Written::Byte(2) }),
     ("__aeabi_memclr", Copies { len: 1, written: Written::Zero }),
+    // The same of what is aligned to 4 and 8 bytes.
+    ("__aeabi_memcpy4", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memcpy8", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memmove4", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memmove8", Copies { len: 2, written: Written::Other }),
+    ("__aeabi_memset4", Copies { len: 1, written: Written::Byte(2) }),
+    ("__aeabi_memset8", Copies { len: 1, written: Written::Byte(2) }),
+    ("__aeabi_memclr4", Copies { len: 1, written: Written::Zero }),
+    ("__aeabi_memclr8", Copies { len: 1, written: Written::Zero }),
 ];
 
 /// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not

@@ -14,9 +14,9 @@ use crate::cpu::{Call, Callee, Stored, Value};
 const MOST: usize = 64;
 /// The same where all code of the program is.
 const ALL: usize = 1024;
-/// The bytes of a word, and the most words that a copy is looked at.
-const WORD: usize = 4;
-const LONGEST: usize = 1024;
+/// The bytes of a word, and the most bytes of a variable that are looked at word by word in a copy.
+const WORD: u64 = 4;
+const LONGEST: u64 = 1 << 16;
 /// Where variables may be, on a Cortex-M or a RISC-V: addresses of 32 bits.
 const ANYWHERE: Region = Region { start: 0, len: 1 << 32 };
 
@@ -240,8 +240,17 @@ fn copied(call: &Call, copies: Copies, variable: Region) -> Option<impl Iterator
         }
         Written::Zero => Value::Is(0),
     };
-    let is_in = move |at: &u32| variable.contains((*at).into());
-    let words = (start..start.checked_add(len)?).step_by(WORD).filter(is_in).take(LONGEST);
-    let bytes = move |at: u32| u8::try_from(start.saturating_add(len).saturating_sub(at).min(WORD as u32)).unwrap_or(0);
-    Some(words.map(move |at| Stored { place: Value::Is(at), value, bytes: bytes(at) }))
+    let end = u64::from(start.checked_add(len)?);
+    // The words of the copy, of which some may lie in the variable.
+    let before = variable.start.saturating_sub(start.into());
+    let skipped = before.saturating_sub(before % WORD);
+    let last = end.min(variable.start.saturating_add(variable.len));
+    let from = u64::from(start).checked_add(skipped)?;
+    let words = (0..last.saturating_sub(from).div_ceil(WORD)).map(move |n| from.saturating_add(n.saturating_mul(WORD)));
+    if last.saturating_sub(from) > LONGEST {
+        return None;
+    }
+    let bytes = move |at: u64| u8::try_from(end.saturating_sub(at).min(WORD)).unwrap_or(0);
+    let words = words.filter_map(|at| Some((u32::try_from(at).ok()?, at)));
+    Some(words.map(move |(place, at)| Stored { place: Value::Is(place), value, bytes: bytes(at) }))
 }

@@ -305,6 +305,12 @@ impl<'a> Walk<'a, '_> {
             match tag(&of) {
                 Some(dw::DW_TAG_structure_type | dw::DW_TAG_class_type) => {}
                 Some(dw::DW_TAG_union_type) | None => return Vec::new(),
+                // Of an array the first element is there.
+                Some(dw::DW_TAG_array_type) => {
+                    let Some(elements) = self.elements(&of) else { return Vec::new() };
+                    next = Some(elements.of);
+                    continue;
+                }
                 _ => break,
             }
             let own = self.name(&of);

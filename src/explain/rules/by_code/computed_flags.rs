@@ -80,8 +80,8 @@ impl ByCode<'_, '_> {
             let is_it = |one: &Use| gets(one) && one.flags.is_some_and(|flags| u64::from(flags) & bit != 0);
             self.usage.site_with(waiter, is_it).is_some()
         };
-        let asked = self.graph.tasks.waiting(need.object).filter_map(|task| task.wait?.wanted);
-        let asked = asked.fold(0, |all, wanted| all | wanted.flags);
+        let mut asked = self.graph.tasks.waiting(need.object).map(|task| Some(task.wait?.wanted?.flags));
+        let asked = asked.try_fold(0, |all, wanted| Some(all | wanted?))?;
         let takers =
             |bit| who(Act::Takes, bit).map(|users| users.into_iter().filter(|taker| *taker != waiter).collect());
         let is_stray = |bit: &u64| {

@@ -80,7 +80,7 @@ impl ByCode<'_, '_> {
         Some(
             Finding::new(
                 if is_lost { Code::EventNeverSet } else { Code::WrongEventMask },
-                self.case.cap(if is_number { Confidence::Likely } else { Confidence::Hint }),
+                self.case.cap(if is_number && !is_lost { Confidence::Likely } else { Confidence::Hint }),
                 claim,
             )
             .against([BY_CODE])
