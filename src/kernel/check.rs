@@ -71,6 +71,12 @@ pub(super) fn overwritten(
     }
 }
 
+/// True where a message of so many bytes begins, and at the end of the storage, where the kernel goes back to its start.
+fn begins_message(at: Addr, storage: Region, bytes: u64) -> bool {
+    let offset = at.checked_sub(storage.start).filter(|offset| *offset <= storage.len);
+    offset.is_some_and(|offset| offset.is_multiple_of(bytes))
+}
+
 impl Kernel {
     /// Everything that can be checked once threads and objects are resolved.
     pub(super) fn check(&mut self, symbols: &dyn Symbols) {
@@ -159,12 +165,8 @@ impl Kernel {
         if end.checked_sub(start) != Some(len) {
             return None;
         }
-        let is_message = |at: &Addr| {
-            let offset = at.checked_sub(start).filter(|offset| *offset <= len);
-            offset.is_some_and(|offset| offset.is_multiple_of(message))
-        };
-        // The kernel goes on from what was written there: the one that leads out of the storage comes first.
-        let stray = |name| get(name).filter(|at| !is_message(at)).map(|at| (name, at));
+        let storage = Region { start, len };
+        let stray = |name| get(name).filter(|at| !begins_message(*at, storage, message)).map(|at| (name, at));
         stray("write").or_else(|| stray("read"))
     }
 
@@ -320,5 +322,17 @@ mod tests {
         assert!(issue.message.ends_with("it was overwritten"), "fill was many deletes: {}", issue.message);
         let [issue] = of(3).try_into().unwrap();
         assert_ne!(issue.severity, Severity::Lost);
+    }
+
+    /// An index of a machine's hoops was one too large, and what it wrote was where a queue goes on.
+    #[test]
+    fn a_pointer_of_a_queue_leads_to_a_message() {
+        for word in [4, 8] {
+            let storage = Region { start: 0x1000, len: 20 * 2 * word };
+            let of = |at| begins_message(at, storage, 2 * word);
+            assert!(of(0x1000) && of(0x1000 + 38 * word) && of(0x1000 + 40 * word), "the end is the start again");
+            assert!(!of(0x1000 + word), "in a message");
+            assert!(!of(0x1000 + 42 * word) && !of(0x0FF0) && !of(0xFFFE_EAA8), "elsewhere");
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! `explain` over control blocks of threads that were written over in the memory of a healthy run.
+//! `explain` over blocks of memory: control blocks and stacks that were written over in the memory of a healthy run, and a block of a
+//! pool that is free and in use.
 #![cfg(all(unix, feature = "cli"))]
 
 use serde_json::Value;
 
-use super::explain_failures::{RAM, explain, parts, word};
+use super::explain_failures::{RAM, explain, parts, rows_of_fixtures, word};
 use super::support::machine::{Scratch, fixture, symbol};
 
 /// The findings where the saved stack pointer of the current thread is another word.
@@ -66,4 +67,17 @@ fn what_pointers_point_to_has_all_of_its_names() {
     assert_eq!(points_to(8), ["TX_QUEUE", "TX_QUEUE_STRUCT"]);
     let texts = symbols.lookup("failed").unwrap().address;
     assert_eq!(symbols.member(texts).unwrap().points_to, [] as [String; 0], "a pointer to text");
+}
+
+/// "perhaps because a thread waits for a message": the block that was checked was free, and its address had been sent twice.
+#[test]
+fn a_message_with_the_address_of_a_free_block_was_not_named() {
+    let paths = ["fault.elf", "fault-sent_twice.core.gz"].map(|name| fixture(name).display().to_string());
+    let all = rows_of_fixtures(&[&paths[0], &paths[1]]);
+    let first = all.iter().find(|row| row["type"] == "finding").expect("a finding");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("; the message of queue chutes that chute works on has the address 0x"), "{claim}");
+    assert!(claim.contains("of a block of block pool frames that is free: "), "{claim}");
+    let healthy = fixture("fault-healthy.core.gz").display().to_string();
+    assert!(!explain(&[&paths[0], &healthy]).iter().any(|finding| finding.to_string().contains("that is free")));
 }

@@ -1,4 +1,4 @@
-//! `explain` over faults that only a trace shows, from traces made by hand.
+//! `explain` over faults, and interrupts that do not end, that only a trace shows, from traces made by hand.
 #![cfg(all(unix, feature = "cli"))]
 
 use serde_json::Value;
@@ -85,4 +85,43 @@ fn an_interrupt_of_a_small_number_is_no_fault() {
     let mut late = story(24, 6);
     late.by(BEAT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
     assert!(!late.findings("trace-fault-late").iter().any(is_fault));
+}
+
+fn claims(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["claim"].as_str().unwrap()).collect()
+}
+
+/// An interrupt of this number comes often, and the trace ends in it.
+fn ends_in(number: u64) -> Story {
+    let mut story = Story::default();
+    for _ in 0..20 {
+        story.goes_on(6);
+        enter(&mut story, 0, number);
+        exit(&mut story, 0, number);
+    }
+    enter(&mut story, 0, number);
+    story
+}
+
+/// "Nothing wrong found": the handler of an interrupt called through a null pointer, and the trace ended in it.
+#[test]
+fn a_trace_that_ends_in_an_interrupt_was_healthy() {
+    let all = ends_in(40).findings("ends-in-interrupt");
+    let first = all.first().expect("a finding");
+    assert_eq!((&first["code"], &first["confidence"]), (&"isr-never-ends".into(), &"hint".into()), "{first}");
+    assert!(first["claim"].as_str().unwrap().starts_with("the trace ends in interrupt 40, whose handler"), "{first}");
+    let mut ended = ends_in(40);
+    exit(&mut ended, 0, 40);
+    assert_eq!(ended.findings("ended-interrupt"), [] as [Value; 0]);
+}
+
+/// "exception 25 (IRQ 9, timer1_isr)": the program gives interrupts the numbers of the chip, and 25 was another one.
+#[test]
+fn a_number_of_the_chip_was_taken_for_that_of_an_exception() {
+    let of = |number, name| claims(&ends_in(number).findings_with("fault.elf", name)).join("; ");
+    // The only interrupts with handlers of their own are 5 and 6 of the chip.
+    assert!(of(5, "counts-chip").contains("exception 21 (IRQ 5, UART_Handler)"));
+    assert!(of(21, "counts-exceptions").contains("exception 21 (IRQ 5, UART_Handler)"));
+    let unknown = of(9, "counts-unknown");
+    assert!(unknown.contains("the trace ends in interrupt 9,"), "{unknown}");
 }

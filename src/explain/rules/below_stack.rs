@@ -4,10 +4,8 @@
 use super::super::Case;
 use super::{pool_memory, static_pointers};
 use crate::abi::{Addr, Region};
-use crate::kernel::Kind;
+use crate::kernel::{Kind, Object};
 
-/// The words of a byte pool that may be between a block and a stack, in bytes.
-const GAP: u64 = 16;
 /// The most variables that are named.
 const MOST: usize = 2;
 
@@ -16,27 +14,31 @@ pub(super) fn of(start: Addr, case: &Case<'_>) -> Option<String> {
     queue(start, case).or_else(|| block(start, case))
 }
 
+/// The bytes of the two words that a byte pool has in front of each block.
+fn words(case: &Case<'_>) -> u64 {
+    case.width().saturating_mul(2)
+}
+
 fn queue(start: Addr, case: &Case<'_>) -> Option<String> {
-    let objects = &case.kernel?.objects;
-    let ends = |queue: Addr| {
-        let queue = case.kernel?.object(queue)?;
+    let end = |queue: &Object| {
         let (from, end) = (queue.get("start")?, queue.get("end")?);
-        (from < end && end <= start && start.saturating_sub(end) <= GAP).then_some((queue.address, end))
+        let gap = start.checked_sub(end).filter(|_| from < end)?;
+        (queue.kind == Kind::Queue && gap <= words(case)).then_some((queue.address, end))
     };
-    let queues = objects.iter().filter(|object| object.kind == Kind::Queue);
-    let (queue, end) = queues.into_iter().find_map(|queue| ends(queue.address))?;
+    let (queue, end) = case.kernel?.objects.iter().find_map(end)?;
     Some(format!("{}, whose storage ends at {end:#x}, may hold other messages than were sent", case.object(queue)))
 }
 
 fn block(start: Addr, case: &Case<'_>) -> Option<String> {
-    // The words in front of the stack's own block may be those that were written over: what is in front of them counts.
-    let last = start.checked_sub(GAP)?;
+    // What is in front of the words of the stack's own block.
+    let last = start.checked_sub(words(case))?.checked_sub(1)?;
     let block = pool_memory::block_at(last, case).filter(|block| !block.is_free)?;
     let all = static_pointers::into(Region { start: block.start, len: block.len }, case);
     let names: Vec<&str> = all.iter().take(MOST).map(|pointer| pointer.name.as_str()).collect();
-    if names.is_empty() {
-        return None;
-    }
-    let point = if names.len() == 1 { "points" } else { "point" };
+    let point = match names.len() {
+        0 => return None,
+        1 => "points",
+        _ => "point",
+    };
     Some(format!("the block of a pool to which {} {point} ends below it, and may be damaged", names.join(" and ")))
 }

@@ -71,6 +71,7 @@ fn storm(number: u64, one: &Interrupt, events: &Events, case: &Case<'_>, _: &Gra
 
 /// True for the interrupt of a timer that gives the tick: nothing has to be acknowledged for SysTick.
 pub(super) fn is_tick(number: u64, events: &Events, case: &Case<'_>) -> bool {
+    // Where it is not known what the numbers count, 15 may be SysTick.
     let is_systick = case.added_to_interrupts().map_or(number, |added| number.saturating_add(added)) == SYSTICK;
     is_systick || events.interrupts.tick().is_some_and(|tick| tick.number == number)
 }

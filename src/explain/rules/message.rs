@@ -79,7 +79,7 @@ fn over(words: u64, below: i32, width: u64, saved: u64) -> Option<(u64, u64)> {
 
 /// What speaks against a block that is free.
 pub(super) const AGAINST: &str =
-    "that the thread still works on that message is inferred: it has called nothing since that passes it on";
+    "that the thread still works on that message is inferred: by the events it has not passed it on";
 
 /// The most senders that are named.
 const SENDERS: usize = 2;
@@ -140,8 +140,8 @@ pub(super) fn of_stack(thread: Addr, case: &Case<'_>) -> Option<(String, Evidenc
     Some((claim, Evidence::event(seq, format!("{name} received a message of {label} here: its buffer has {word:#x}"))))
 }
 
-/// That the last message which a thread received has the address of a block of a pool that is free, and the thread has not released it
-/// since: somebody else has, and it is in use still.
+/// That the last message which a thread received has the address of a block of a pool that is free, though the thread has neither released
+/// it nor passed it on since: in words, and as evidence.
 pub(super) fn of_free_block(thread: Addr, case: &Case<'_>, graph: &Graph) -> Option<(String, Vec<Evidence>)> {
     let events = case.events?;
     let Last { queue, seq, words } = Last::of(thread, case)?;

@@ -61,10 +61,10 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     let lacks = never_set(number, current, wait, one, case);
     let takers = || case.usage()?.who(Act::Takes, Some(Kind::EventFlags), wait.object, Some(flag));
     let is_asked = one.is_some_and(|one| one.asked & flag != 0) || takers().is_some_and(|users| !users.is_empty());
-    // A thread without any event waits since before the first.
+    // A thread without any event waits since before the first, unless events are missing.
     let since = case.events.and_then(|events| match events.activity(task.address) {
         Some(activity) => activity.since.map(|(_, seq)| seq),
-        None => Some(0),
+        None => (events.gaps() == 0).then_some(0),
     });
     let set = one.into_iter().flat_map(|one| &one.givers).filter(|(_, given)| given.last & flag != 0);
     let set = set.max_by_key(|(_, given)| given.seq);
@@ -74,7 +74,8 @@ fn finding(task: &Task, wait: &Wait, case: &Case<'_>, graph: &Graph) -> Option<F
     }
     let (name, object) = (case.label(task.address), case.object(wait.object));
     let is_since = set.zip(since).is_some_and(|((_, given), since)| given.seq > since);
-    let is_own = takers().is_some_and(|users| users.contains(&User::Thread(task.address)));
+    let user = User::Thread(task.address);
+    let is_own = case.usage().is_some_and(|usage| usage.gets_flag(user, wait.object, flag));
     let claimed = if is_since && is_own { Confidence::Likely } else { Confidence::Hint };
     let setters = || {
         let users = case.usage()?.who(Act::Gives, Some(Kind::EventFlags), wait.object, Some(flag))?;

@@ -350,8 +350,8 @@ fn waits_for_memory(task: &Task, pool: Addr, case: &Case<'_>, graph: &Graph) -> 
         (None, ..) => (Code::PoolEmpty, claimed, claim, next),
     };
     let is_lost = lost.is_some();
-    let few = lost_blocks::quarter;
-    let few = object().filter(|_| !is_lost && !fragmented && long).and_then(|pool| few(pool, case));
+    let few = object().filter(|_| !is_lost && !fragmented && long);
+    let few = few.and_then(|pool| lost_blocks::quarter(pool, case));
     let is_few = few.is_some();
     let (code, claim, next) = match &few {
         Some(few) => (Code::PoolLeak, format!("{claim}; {}", few.words), NO_POINTER.to_owned()),

@@ -159,7 +159,7 @@ fn writers_where(variable: Region, is_element: &dyn Fn(Addr) -> bool, case: &Cas
     all.into_iter().flatten().filter(|store| functions.insert(store.function)).collect()
 }
 
-/// The only thread that has come past a store in a function, and has called on from there.
+/// The only thread that is in the function of a store, in a call behind it.
 fn inside(store: &Store, case: &Case<'_>) -> Option<Addr> {
     let is_there = |pc: &Addr| {
         let function = case.look.function(*pc & !1).map(|function| function.address & !1);

@@ -252,7 +252,7 @@ fn finding(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Optio
         format!("{name} has not blocked for {since} ticks of the trace, and ran for {ran} of them{kernel_ticks}");
     let evidence = std::iter::once(shows(hog.address, text, graph));
     let evidence = evidence.chain(starved.iter().take(3).map(|task| waits(task, 0, events, case, graph))).collect();
-    // With memory the code shows it.
+    // With memory, its code shows whether it comes to a sleep.
     let slept = if is_round && case.kernel.is_none() { slept(hog, since, events) } else { None };
     let finding = claim(hog, &starved, (confidence, detractors), evidence, calls, case, graph);
     Some(match slept {

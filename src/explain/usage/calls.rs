@@ -252,6 +252,25 @@ impl Usage<'_> {
         all
     }
 
+    /// True where a user gets this event flag of a group, by a constant.
+    pub fn gets_flag(&self, user: User, group: Addr, flag: u64) -> bool {
+        let is_it = |flags: Option<u32>| flags.is_some_and(|flags| u64::from(flags) & flag != 0);
+        self.flags_got(user, group).into_iter().any(is_it)
+    }
+
+    /// True where the code does not show all event flags of a group that a user gets.
+    pub fn gets_unknown_flags(&self, user: User, group: Addr) -> bool {
+        self.flags_got(user, group).contains(&None)
+    }
+
+    fn flags_got(&self, user: User, group: Addr) -> BTreeSet<Option<u32>> {
+        let is_it = |one: &Use| {
+            let gets = one.action.act == Act::Takes && one.action.kind == Some(Kind::EventFlags);
+            gets && one.object == Some(group)
+        };
+        self.uses_of(user).into_iter().filter(is_it).map(|one| one.flags).collect()
+    }
+
     /// Who gets one of these event flags of a group and clears it (`TX_OR_CLEAR`, `TX_AND_CLEAR`), and where.
     pub fn clears_by_get(&self, group: Addr, flags: u64) -> Vec<(User, Addr)> {
         let takes = |one: &Use| {

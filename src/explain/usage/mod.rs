@@ -8,6 +8,7 @@
 
 mod alone;
 mod calls;
+mod copies;
 mod crossed;
 mod deepest;
 mod dropped;
@@ -101,7 +102,7 @@ pub struct Usage<'c> {
     users: Vec<(User, Rc<Summary>)>,
     pools: BTreeSet<Addr>,
     /// Functions of the C library that write to where others have them write.
-    copies: BTreeMap<Addr, Copies>,
+    copies: BTreeMap<Addr, copies::Copies>,
     /// What calls do that no path led to.
     unseen: Acts,
     /// The same, and what calls do of which the object is not known.
@@ -115,44 +116,6 @@ impl std::fmt::Debug for Usage<'_> {
         f.debug_struct("Usage").field("users", &self.users.len()).field("unknown", &self.unknown).finish()
     }
 }
-
-/// Which argument of such a function is the number of bytes, and what it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Copies {
-    len: usize,
-    written: Written,
-}
-
-/// What such a function writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
-    /// What is elsewhere.
-    Other,
-    /// This argument, to each byte.
-    Byte(usize),
-    /// 0.
-    Zero,
-}
-
-/// Such functions: those of C, and of the run-time ABI of the Arm architecture (RTABI, 4.3.4).
-const COPIES: [(&str, Copies); 15] = [
-    ("memcpy", Copies { len: 2, written: Written::Other }),
-    ("memmove", Copies { len: 2, written: Written::Other }),
-    ("memset", Copies { len: 2, written: Written::Byte(1) }),
-    ("__aeabi_memcpy", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memmove", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memset", Copies { len: 1, written: Written::Byte(2) }),
-    ("__aeabi_memclr", Copies { len: 1, written: Written::Zero }),
-    // The same of what is aligned to 4 and 8 bytes.
-    ("__aeabi_memcpy4", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memcpy8", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memmove4", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memmove8", Copies { len: 2, written: Written::Other }),
-    ("__aeabi_memset4", Copies { len: 1, written: Written::Byte(2) }),
-    ("__aeabi_memset8", Copies { len: 1, written: Written::Byte(2) }),
-    ("__aeabi_memclr4", Copies { len: 1, written: Written::Zero }),
-    ("__aeabi_memclr8", Copies { len: 1, written: Written::Zero }),
-];
 
 /// The code of the program of a Cortex-M or a RISC-V whose memory is at hand; `None` where it is not that of the target, or not
 /// known.
@@ -232,8 +195,7 @@ impl<'c> Usage<'c> {
         }
         let is_pool = |kind| matches!(kind, Kind::BlockPool | Kind::BytePool);
         let pools = kernel.objects.iter().filter(|object| is_pool(object.kind)).map(|pool| pool.address).collect();
-        let copies = COPIES.iter().filter_map(|(name, of)| Some((case.look.symbol(name)?.address & !1, *of))).collect();
-        Some(Self { walker, users, pools, copies, unseen, unknown, indexed: OnceCell::new() })
+        Some(Self { walker, users, pools, copies: copies::of(case), unseen, unknown, indexed: OnceCell::new() })
     }
 
     /// The functions of the program that use this memory, or have an address of it: those that may write past its end.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::walk::{Follow, Key};
-use super::{Copies, Usage, User, Written};
+use super::{Usage, User};
 use crate::abi::{Addr, Region};
 use crate::cpu::{Call, Callee, Stored, Value};
 
@@ -14,9 +14,6 @@ use crate::cpu::{Call, Callee, Stored, Value};
 const MOST: usize = 64;
 /// The same where all code of the program is.
 const ALL: usize = 1024;
-/// The bytes of a word, and the most bytes of a variable that are looked at word by word in a copy.
-const WORD: u64 = 4;
-const LONGEST: u64 = 1 << 16;
 /// Where variables may be, on a Cortex-M or a RISC-V: addresses of 32 bits.
 const ANYWHERE: Region = Region { start: 0, len: 1 << 32 };
 
@@ -157,7 +154,7 @@ impl Usage<'_> {
                     continue;
                 };
                 let site = site.unwrap_or(Site { function: key.0, at: call.at });
-                match copied(call, *copies, variable) {
+                match copies.stores(call, variable) {
                     Some(stored) => all.extend(stored.map(|stored| (site.stores(&stored), stored))),
                     None => todo.push((to, Some(site))),
                 }
@@ -227,30 +224,4 @@ fn passed(call: &Call, variable: Region) -> Option<Key> {
     let Callee::At(to) = call.to else { return None };
     let arguments = call.arguments.map(kept);
     (arguments != [Value::Unknown; 4]).then_some((to, arguments))
-}
-
-/// What a call writes to a variable, word by word; `None` where it is not known where, or how much.
-fn copied(call: &Call, copies: Copies, variable: Region) -> Option<impl Iterator<Item = Stored> + use<>> {
-    let argument = |n: usize| call.arguments.get(n).and_then(|value| value.known());
-    let (start, len) = (argument(0)?, argument(copies.len)?);
-    let value = match copies.written {
-        Written::Other => Value::Unknown,
-        Written::Byte(n) => {
-            argument(n).map_or(Value::Unknown, |byte| Value::Is((byte & 0xFF).wrapping_mul(0x0101_0101)))
-        }
-        Written::Zero => Value::Is(0),
-    };
-    let end = u64::from(start.checked_add(len)?);
-    // The words of the copy, of which some may lie in the variable.
-    let before = variable.start.saturating_sub(start.into());
-    let skipped = before.saturating_sub(before % WORD);
-    let last = end.min(variable.start.saturating_add(variable.len));
-    let from = u64::from(start).checked_add(skipped)?;
-    let words = (0..last.saturating_sub(from).div_ceil(WORD)).map(move |n| from.saturating_add(n.saturating_mul(WORD)));
-    if last.saturating_sub(from) > LONGEST {
-        return None;
-    }
-    let bytes = move |at: u64| u8::try_from(end.saturating_sub(at).min(WORD)).unwrap_or(0);
-    let words = words.filter_map(|at| Some((u32::try_from(at).ok()?, at)));
-    Some(words.map(move |(place, at)| Stored { place: Value::Is(place), value, bytes: bytes(at) }))
 }

@@ -73,24 +73,18 @@ impl ByCode<'_, '_> {
             return None;
         }
         let at = self.usage.site_with(user, |one| sets(one) && one.flags.is_none())?;
-        let gets = |one: &Use| {
-            one.action.act == Act::Takes && one.action.kind == Some(Kind::EventFlags) && one.object == Some(need.object)
-        };
-        let knows = |bit| {
-            let is_it = |one: &Use| gets(one) && one.flags.is_some_and(|flags| u64::from(flags) & bit != 0);
-            self.usage.site_with(waiter, is_it).is_some()
-        };
         let mut asked = self.graph.tasks.waiting(need.object).map(|task| Some(task.wait?.wanted?.flags));
         let asked = asked.try_fold(0, |all, wanted| Some(all | wanted?))?;
         let takers =
             |bit| who(Act::Takes, bit).map(|users| users.into_iter().filter(|taker| *taker != waiter).collect());
         let is_stray = |bit: &u64| {
             let is_alone = who(Act::Gives, *bit).is_some_and(|users| users == [user]);
-            let is_taken = takers(*bit).is_none_or(|others: Vec<User>| !others.is_empty()) || knows(*bit);
+            let is_taken = takers(*bit).is_none_or(|others: Vec<User>| !others.is_empty())
+                || self.usage.gets_flag(waiter, need.object, *bit);
             current & bit & !asked != 0 && is_alone && !is_taken
         };
         let flags = (0..u32::BITS).map(|n| 1_u64 << n).filter(is_stray).fold(0, |all, bit| all | bit);
-        let is_unasked = self.usage.site_with(waiter, |one| gets(one) && one.flags.is_none()).is_none();
+        let is_unasked = !self.usage.gets_unknown_flags(waiter, need.object);
         (flags != 0).then_some(Stray { flags, current, at, is_unasked })
     }
 }

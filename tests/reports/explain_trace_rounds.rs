@@ -1,71 +1,24 @@
-//! `explain` over interrupts and messages that traces made by hand show, and over flags that are waited for by their numbers.
+//! `explain` over threads that go through the same rounds, and then do not, in traces made by hand: blocks that are not sent on, a sleep that
+//! is left out, and flags that are waited for by their numbers.
 #![cfg(all(unix, feature = "cli"))]
 
 use serde_json::Value;
 
-use super::explain_circles::{BEAT, FLAGS, FLAGS_GET, FLAGS_SET, FOREVER, LINES, PRINT, QUEUE};
-use super::explain_circles::{
-    IMAGE, MUTEX_GET, MUTEX_PUT, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME, SCAN, SLEEP, SLEEPS,
-};
-use super::explain_circles::{SUSPEND, Story, TIMERS};
-use super::explain_failures::{explain, rows_of_fixtures};
+use super::explain_circles::{BEAT, BYTE_ALLOCATE, FLAGS, FLAGS_GET, FLAGS_SET, FOREVER, IMAGE, LINES, MUTEX_GET};
+use super::explain_circles::{MUTEX_PUT, PRINT, QUEUE, QUEUE_RECEIVE, QUEUE_SEND, REPLIES, RESUME, SCAN, SLEEP};
+use super::explain_circles::{SLEEPS, SUSPEND, Story, TIMERS};
 use super::support::builder::Entry;
-use super::support::machine::fixture;
 
 // The kernel's numbers of events, and states of threads.
-const ISR_ENTER: u64 = 3;
-const ISR_EXIT: u64 = 4;
-const BYTE_ALLOCATE: u64 = 20;
 const BYTE_RELEASE: u64 = 27;
 const MEMORY: u64 = 9;
 const SUSPENDED: u64 = 3;
 
-const SP: u64 = 0x2003_FFA4;
 const POOL: u64 = 0x2000_5000;
 const GROUP: u64 = 0x2000_5400;
 
-fn interrupt(story: &mut Story, id: u64, number: u64) {
-    story.at += 2;
-    story.events.push(Entry::isr(0, id, story.at, [SP, number, number, 0]));
-}
-
 fn claims(findings: &[Value]) -> Vec<&str> {
     findings.iter().map(|finding| finding["claim"].as_str().unwrap()).collect()
-}
-
-/// An interrupt of this number comes often, and the trace ends in it.
-fn ends_in(number: u64) -> Story {
-    let mut story = Story::default();
-    for _ in 0..20 {
-        story.goes_on(3);
-        interrupt(&mut story, ISR_ENTER, number);
-        interrupt(&mut story, ISR_EXIT, number);
-    }
-    interrupt(&mut story, ISR_ENTER, number);
-    story
-}
-
-/// "Nothing wrong found": the handler of an interrupt called through a null pointer, and the trace ended in it.
-#[test]
-fn a_trace_that_ends_in_an_interrupt_was_healthy() {
-    let all = ends_in(40).findings("ends-in-interrupt");
-    let first = all.first().expect("a finding");
-    assert_eq!((&first["code"], &first["confidence"]), (&"isr-never-ends".into(), &"hint".into()), "{first}");
-    assert!(first["claim"].as_str().unwrap().starts_with("the trace ends in interrupt 40, whose handler"), "{first}");
-    let mut ended = ends_in(40);
-    interrupt(&mut ended, ISR_EXIT, 40);
-    assert_eq!(ended.findings("ended-interrupt"), [] as [Value; 0]);
-}
-
-/// "exception 25 (IRQ 9, timer1_isr)": the program gives interrupts the numbers of the chip, and 25 was another one.
-#[test]
-fn a_number_of_the_chip_was_taken_for_that_of_an_exception() {
-    let of = |number, name| claims(&ends_in(number).findings_with("fault.elf", name)).join("; ");
-    // The only interrupts with handlers of their own are 5 and 6 of the chip.
-    assert!(of(5, "counts-chip").contains("exception 21 (IRQ 5, UART_Handler)"));
-    assert!(of(21, "counts-exceptions").contains("exception 21 (IRQ 5, UART_Handler)"));
-    let unknown = of(9, "counts-unknown");
-    assert!(unknown.contains("the trace ends in interrupt 9,"), "{unknown}");
 }
 
 /// "look for a path on which arrival does not release a block": the thread in front of it did not send some blocks on.
@@ -167,17 +120,4 @@ fn a_sleep_of_no_ticks_was_not_thought_of() {
     assert!(claim.ends_with("; it slept 8 times before, and perhaps sleeps for 0 ticks now, which returns at once"));
     let other = found("sleep-of-other", 1);
     assert!(!claims(&other).iter().any(|claim| claim.contains("it slept")), "it waited for a queue: {other:?}");
-}
-
-/// "perhaps because a thread waits for a message": the block that was checked was free, and its address had been sent twice.
-#[test]
-fn a_message_with_the_address_of_a_free_block_was_not_named() {
-    let paths = ["fault.elf", "fault-sent_twice.core.gz"].map(|name| fixture(name).display().to_string());
-    let all = rows_of_fixtures(&[&paths[0], &paths[1]]);
-    let first = all.iter().find(|row| row["type"] == "finding").expect("a finding");
-    let claim = first["claim"].as_str().unwrap();
-    assert!(claim.contains("; the message of queue chutes that chute works on has the address 0x"), "{claim}");
-    assert!(claim.contains("of a block of block pool frames that is free: "), "{claim}");
-    let healthy = fixture("fault-healthy.core.gz").display().to_string();
-    assert!(!claims(&explain(&[&paths[0], &healthy])).iter().any(|claim| claim.contains("that is free")));
 }
