@@ -96,7 +96,10 @@ mod tests {
 
     const VARIABLE: Region = Region { start: 0x2000_0010, len: 8 };
 
-    fn stores(name: &str, arguments: [u32; 3]) -> Option<Vec<(Option<u32>, Option<u32>, u8)>> {
+    /// Where, what, and how many bytes.
+    type Store = (Option<u32>, Option<u32>, u8);
+
+    fn stores(name: &str, arguments: [u32; 3]) -> Option<Vec<Store>> {
         let (_, copies) = COPIES.iter().find(|(of, _)| *of == name).unwrap();
         let argument = |n: usize| arguments.get(n).copied();
         let words = copies.words(arguments[0], arguments[copies.len], &argument, VARIABLE)?;
