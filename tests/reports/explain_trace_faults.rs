@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::explain_circles::{BEAT, FOREVER, LINES, PRINT, QUEUE_RECEIVE, SLEEPS, Story, first};
+use super::explain_circles::{BEAT, FOREVER, LINES, PRINT, QUEUE_RECEIVE, RESUME, SLEEPS, Story, TIMERS, first};
 use super::support::builder::Entry;
 
 // The kernel's numbers of events.
@@ -124,4 +124,35 @@ fn a_number_of_the_chip_was_taken_for_that_of_an_exception() {
     assert!(of(21, "counts-exceptions").contains("exception 21 (IRQ 5, UART_Handler)"));
     let unknown = of(9, "counts-unknown");
     assert!(unknown.contains("the trace ends in interrupt 9,"), "{unknown}");
+}
+
+/// "Nothing wrong found": an interrupt came back at once for a quarter of a second, until the program's own watchdog stopped it.
+#[test]
+fn a_thread_for_timers_that_an_interrupt_keeps_back_was_healthy() {
+    // What the kernel will run next, as the tick sees it, and how often the interrupt comes for each tick.
+    let found = |name: &str, next: u64, times: u64| {
+        let mut story = Story::default();
+        story.goes_on(10);
+        story.wakes(PRINT, SLEEPS);
+        story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, 1]);
+        for tick in 0..20 {
+            story.at += 5000;
+            let was = if tick == 0 { 3 } else { 0 };
+            story.events.push(Entry::isr(PRINT, RESUME, story.at, [TIMERS, was, 0, next]));
+            for _ in 0..times {
+                enter(&mut story, PRINT, 40);
+                exit(&mut story, PRINT, 40);
+            }
+        }
+        story.findings(name)
+    };
+    let storm = first(&found("kept-by-storm", TIMERS, 4));
+    assert_eq!((&*storm.0, &*storm.1), ("isr-storm", "likely"), "{storm:?}");
+    assert!(storm.2.starts_with("interrupt 40 comes again and again: System Timer Thread has been ready for "));
+    let unknown = first(&found("kept-by-unknown", TIMERS, 0));
+    assert_eq!((&*unknown.0, &*unknown.1), ("hang", "likely"), "{unknown:?}");
+    assert!(unknown.2.starts_with("an interrupt comes again and again, or does not end: "), "{unknown:?}");
+    // Where the kernel has chosen another thread, that one may go on by right: it has a threshold.
+    let by_right = found("kept-by-threshold", PRINT, 0);
+    assert!(!claims(&by_right).iter().any(|claim| claim.contains("has been ready for")), "{by_right:?}");
 }

@@ -11,6 +11,9 @@ const MAX: usize = 512;
 /// So many times as long as it is itself another one may take between two of a row.
 const OTHER: i64 = 8;
 
+/// So many times as long as it was itself it may take until it begins again soon. The events of its begin and its end take time, too.
+const SOON: i64 = 8;
+
 /// So many times between two of its kind are remembered.
 const GAPS: usize = 8;
 
@@ -19,8 +22,9 @@ const GAPS: usize = 8;
 pub struct Interrupt {
     /// How often it ended.
     pub times: u64,
-    /// The longest that it took, in ticks.
+    /// The longest that it took, in ticks, and what it took last.
     pub longest: i64,
+    took: i64,
     /// Events of the kernel inside of it.
     pub acts: u64,
     /// How often in a row it came again at once.
@@ -43,6 +47,12 @@ pub struct Interrupt {
     last: (u64, i64, i64),
     /// How often it woke the thread that runs the kernel's timers.
     wakes: u64,
+    /// How often it began again soon after its end, with nothing between, since the last event of a thread.
+    soon: u64,
+    /// The period of [`Interrupts`] in which it did so last.
+    soon_in: Option<u64>,
+    /// True where it did so in an earlier period, too.
+    was_soon: bool,
 }
 
 /// The shortest and the longest of some times.
@@ -179,6 +189,8 @@ pub struct Interrupts {
     pub open: Vec<Open>,
     /// Their calls since the last event of a thread.
     pub alone: Alone,
+    /// The last event of a thread.
+    period: u64,
 }
 
 impl Interrupts {
@@ -206,6 +218,13 @@ impl Interrupts {
         one.last = (seq, at, ran);
         let usual = one.row_ticks.checked_div(i64::try_from(one.row).unwrap_or(i64::MAX)).unwrap_or(0);
         let outside = at.saturating_sub(one.ended);
+        if one.times > 0 && !is_other_between && outside <= one.took.saturating_mul(SOON) {
+            if one.soon_in != Some(self.period) {
+                (one.was_soon, one.soon) = (one.soon_in.is_some(), 0);
+                one.soon_in = Some(self.period);
+            }
+            one.soon = one.soon.saturating_add(1);
+        }
         let at_once = one.times > 0 && outside <= usual.saturating_mul(2);
         if at_once {
             one.row_outside.take(outside);
@@ -224,8 +243,21 @@ impl Interrupts {
         one.row = one.row.saturating_add(1);
         one.row_ticks = one.row_ticks.saturating_add(ticks);
         one.row_inside.take(ticks);
-        one.longest = one.longest.max(ticks);
+        (one.longest, one.took) = (one.longest.max(ticks), ticks);
         one.ended = at;
+    }
+
+    /// A thread has an event.
+    pub fn thread_goes_on(&mut self, seq: u64) {
+        (self.period, self.alone) = (seq, Alone::default());
+    }
+
+    /// The interrupt that began again soon after its end most often since the last event of a thread, and never before: its number,
+    /// and how often.
+    #[must_use]
+    pub fn comes_back(&self) -> Option<(u64, u64)> {
+        let new = |(_, one): &(&u64, &Interrupt)| one.soon_in == Some(self.period) && !one.was_soon;
+        self.by_number.iter().filter(new).map(|(number, one)| (*number, one.soon)).max_by_key(|(_, soon)| *soon)
     }
 
     /// The event at these ticks is done with.

@@ -47,7 +47,7 @@ pub use same_buffer::SameBuffer;
 pub use set_back::SetBack;
 pub use sleeps::{Asked, Clock, Over, Slept};
 pub use standstill::WithoutTimers;
-pub use timers::{LONG, Stretch, TimerWork};
+pub use timers::{KeptReady, LONG, Stretch, TimerWork};
 pub use tries::Inversion;
 pub use untaken::{Short, Untaken};
 

@@ -1,6 +1,5 @@
 //! What the events show of threads that block and go on, and of timers that nothing wakes.
 
-use super::interrupts::Alone;
 use super::{Events, Now, TIMER_THREAD};
 use crate::analysis::tracker::{System, ThreadNo, Who};
 use crate::trace::Event;
@@ -25,7 +24,7 @@ impl Events {
         self.last_of_threads = Some(now.event.seq);
         let registered = system.trace.objects.at(thread).and_then(|object| object.priority);
         self.priorities.event(thread, now.event.priority, registered, now.event.seq);
-        self.interrupts.alone = Alone::default();
+        self.interrupts.thread_goes_on(now.event.seq);
         if now.places.is_timed
             && let Some(asked) = now.places.sleep(now.words)
             && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))
@@ -63,7 +62,9 @@ impl Events {
         }
         if by == Who::Isr {
             let runs = event.interrupted.and_then(|context| system.thread_of(context)) == Some(no);
-            self.timers.wakes(event, system.thread(no).map(|thread| thread.address), runs);
+            let thread = system.thread(no).map(|thread| thread.address);
+            let next = system.role(event).and_then(|role| role.run.of(system.trace.words(event)));
+            self.timers.wakes(event, thread, runs, next.is_some() && next == thread);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the events show of the thread that runs the kernel's timers: how often the tick wakes it, and whether it was still at work.
 
 use crate::abi::Addr;
-use crate::trace::Event;
+use crate::trace::{ContextId, Event};
 
 /// Its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct TimerWork {
     longest: Option<Stretch>,
     /// How often the tick woke it [`LONG`] times in one of them.
     pub long: u64,
+    /// Since when it is ready and chosen to run next while something else has the processor, and no thread has an event.
+    pub kept: Option<KeptReady>,
     is_at_work: bool,
     /// The time since it was woken, while no thread has an event.
     stretch: Option<Stretch>,
@@ -39,9 +41,20 @@ pub struct Stretch {
     pub wakes: u64,
 }
 
+/// A time for which the thread was ready and did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptReady {
+    /// The event that made it ready, and its ticks.
+    pub from: (u64, i64),
+    /// How often the tick woke it again since, and found that it is the next thread to run.
+    pub again: u64,
+    /// The context that was interrupted each time.
+    pub interrupted: Option<ContextId>,
+}
+
 impl TimerWork {
-    /// An interrupt wakes it. `runs`: it interrupts that thread itself.
-    pub(super) fn wakes(&mut self, event: &Event, thread: Option<Addr>, runs: bool) {
+    /// An interrupt wakes it. `runs`: it interrupts that thread itself. `is_next`: the kernel has chosen it to run next.
+    pub(super) fn wakes(&mut self, event: &Event, thread: Option<Addr>, runs: bool, is_next: bool) {
         self.thread = thread;
         self.wakes = self.wakes.saturating_add(1);
         let now = (event.seq, event.ticks);
@@ -51,6 +64,14 @@ impl TimerWork {
             self.row = self.row.saturating_add(1);
             self.row_from = self.row_from.or(Some(now));
         }
+        self.kept = match self.kept {
+            _ if runs => None,
+            _ if !is_late => Some(KeptReady { from: now, again: 0, interrupted: event.interrupted }),
+            Some(kept) if is_next && kept.interrupted == event.interrupted => {
+                Some(KeptReady { again: kept.again.saturating_add(1), ..kept })
+            }
+            _ => None,
+        };
         match &mut self.stretch {
             Some(stretch) if is_late && runs => {
                 (stretch.to, stretch.wakes) = (now, stretch.wakes.saturating_add(1));
@@ -76,13 +97,13 @@ impl TimerWork {
     /// It blocks.
     pub(super) const fn blocked(&mut self) {
         self.is_at_work = false;
-        self.stretch = None;
+        (self.stretch, self.kept) = (None, None);
     }
 
     /// An event of a thread.
     pub(super) const fn goes_on(&mut self) {
         (self.row, self.row_from) = (0, None);
-        self.stretch = None;
+        (self.stretch, self.kept) = (None, None);
     }
 
     /// Events are missing.

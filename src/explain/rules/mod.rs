@@ -38,6 +38,7 @@ mod irq_priority;
 mod isr_storm;
 mod isr_stuck;
 mod jump;
+mod kept_ready;
 mod kernel_pointer;
 mod lacking_flags;
 mod large_frames;
@@ -197,6 +198,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "handlers that do not return", find: isr_stuck::find },
     Check { what: "switches of threads that an interrupt keeps back", find: no_switch::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
+    Check { what: "a thread for timers that is ready and kept back", find: kept_ready::find },
     Check { what: "a tick that comes without end", find: tick_storm::find },
     Check { what: "the tick", find: no_tick::find },
     Check { what: "a tick that has become slower", find: tick_rate::find },
